@@ -1,0 +1,3 @@
+module teambridge
+
+go 1.26
