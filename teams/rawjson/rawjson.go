@@ -1,0 +1,338 @@
+// Package rawjson finds the byte ranges of the values in a JSON text, and adds
+// or removes one element of an array without touching any other byte.
+//
+// The files it is for belong to other programs. Re-encoding them would rewrite
+// what those programs meant: the spelling of a number, the order and the
+// repetition of keys, an escaped lone surrogate. So nothing here re-encodes:
+// a change is a splice, and what stands around it keeps every byte.
+//
+// What is accepted is what JavaScript's JSON.parse accepts, since that is what
+// the other programs read with: duplicate keys, lone surrogate escapes and
+// bytes that are not UTF-8 (which Node replaces when it decodes the file) are
+// all right; a byte order mark, trailing commas and trailing data are not.
+// One limit is ours: values nested deeper than 10,000 levels are refused.
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Span is the half-open byte range [Start, End) of a value, without the white
+// space around it.
+type Span struct{ Start, End int }
+
+// Of returns the bytes of data that s covers. The result shares data's memory.
+func (s Span) Of(data []byte) []byte { return data[s.Start:s.End] }
+
+// Field is one member of a JSON object: its decoded name and where its key and
+// its value stand. A name that occurs twice gives two fields, in file order.
+type Field struct {
+	Name       string
+	Key, Value Span
+}
+
+// SyntaxError says that data is not the JSON text it was expected to be, and
+// at which byte that shows.
+type SyntaxError struct {
+	Offset int64  // bytes from the start of data
+	Reason string // what was found, without the offset
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("%s at byte %d", e.Reason, e.Offset)
+}
+
+// Kind tells what sort of value the JSON text v begins with: '{', '[', '"',
+// '0' for a number, 't', 'f', 'n', or 0 when v is blank or begins with none.
+func Kind(v []byte) byte {
+	v = bytes.TrimLeft(v, space)
+	if len(v) == 0 {
+		return 0
+	}
+	switch c := v[0]; {
+	case c == '-' || '0' <= c && c <= '9':
+		return '0'
+	case strings.IndexByte(`{["tfn`, c) >= 0:
+		return c
+	}
+	return 0
+}
+
+// space is the white space of RFC 8259.
+const space = " \t\r\n"
+
+// Elements returns the ranges of the elements of the one JSON array that data
+// is. White space around the array is allowed, anything else is a
+// [*SyntaxError]: another kind of value, a cut-off one, data behind it.
+func Elements(data []byte) ([]Span, error) {
+	dec := newDecoder(data)
+	if err := open(dec, data, '['); err != nil {
+		return nil, err
+	}
+	var spans []Span
+	for dec.PeekKind() != ']' {
+		s, err := value(dec, data)
+		if err != nil {
+			return nil, err
+		}
+		spans = append(spans, s)
+	}
+	if err := end(dec, data); err != nil {
+		return nil, err
+	}
+	return spans, nil
+}
+
+// Fields returns the members of the one JSON object that data is, in file
+// order, repeated names included. Errors are as in [Elements].
+func Fields(data []byte) ([]Field, error) {
+	dec := newDecoder(data)
+	if err := open(dec, data, '{'); err != nil {
+		return nil, err
+	}
+	var fields []Field
+	for dec.PeekKind() != '}' {
+		key, err := value(dec, data)
+		if err != nil {
+			return nil, err
+		}
+		name, err := Text(key.Of(data))
+		if err != nil {
+			return nil, err
+		}
+		val, err := value(dec, data)
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, Field{Name: name, Key: key, Value: val})
+	}
+	if err := end(dec, data); err != nil {
+		return nil, err
+	}
+	return fields, nil
+}
+
+// Text decodes the JSON string v. A lone surrogate and a byte that is not
+// UTF-8 become U+FFFD, as they do when Node writes such a string as UTF-8.
+// Any other kind of value is a [*SyntaxError].
+func Text(v []byte) (string, error) {
+	v = bytes.Trim(v, space)
+	if len(v) < 2 || v[0] != '"' {
+		return "", &SyntaxError{Reason: "not a JSON string"}
+	}
+	// The common string has no escape: no decoder needed.
+	if in := v[1 : len(v)-1]; v[len(v)-1] == '"' && plain(in) {
+		return string(in), nil
+	}
+	b, err := jsontext.AppendUnquote(nil, v)
+	if err != nil && !invalidUTF8(err, v) {
+		return "", syntaxError(err, v)
+	}
+	return string(b), nil
+}
+
+// plain reports whether in stands for itself inside a JSON string.
+func plain(in []byte) bool {
+	for _, c := range in {
+		if c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// invalidUTF8 reports whether err complains about nothing but the encoding:
+// AppendUnquote has then still decoded all of v.
+func invalidUTF8(err error, v []byte) bool {
+	return err != nil && jsontext.Value(v).IsValid(jsontext.AllowInvalidUTF8(true))
+}
+
+// Append returns array with elem, a compact JSON text, spliced in as its last
+// element, in the style in which the array is written: its line ends, its
+// indentation, or none. outer is the indentation of the line on which the
+// closing bracket stands; it is only used where array is empty and so has no
+// style of its own (2 spaces deeper is then taken for the element).
+// Errors are as in [Elements]; array itself is never changed.
+func Append(array, elem []byte, outer string) ([]byte, error) {
+	spans, err := Elements(array)
+	if err != nil {
+		return nil, err
+	}
+	return AppendTo(array, spans, elem, outer)
+}
+
+// AppendTo is [Append] for a caller that has the ranges of array's elements
+// from [Elements] already; parsing a large array once is most of the cost.
+func AppendTo(array []byte, spans []Span, elem []byte, outer string) ([]byte, error) {
+	if len(spans) == 0 {
+		open := bytes.IndexByte(array, '[')
+		shut := bytes.LastIndexByte(array, ']')
+		if open < 0 || shut < open {
+			return nil, &SyntaxError{Reason: "not a JSON array"}
+		}
+		row, err := indented(elem, "\n", outer+"  ")
+		if err != nil {
+			return nil, err
+		}
+		return concat(array[:open+1], []byte("\n"+outer+"  "), row, []byte("\n"+outer), array[shut:]), nil
+	}
+	last := spans[len(spans)-1]
+	lead := leading(array, last.Start)
+	row := elem
+	if nl := bytes.IndexByte(lead, '\n'); nl >= 0 {
+		eol := "\n"
+		if nl > 0 && lead[nl-1] == '\r' {
+			eol = "\r\n"
+		}
+		// Only what follows the last line end is indentation: a blank line
+		// before the element is not repeated inside it.
+		pad := string(lead[bytes.LastIndexByte(lead, '\n')+1:])
+		var err error
+		if row, err = indented(elem, eol, pad); err != nil {
+			return nil, err
+		}
+		lead = []byte(eol + pad)
+	}
+	return concat(array[:last.End], []byte(","), lead, row, array[last.End:]), nil
+}
+
+// Remove returns array without its i-th element and the comma that goes with
+// it; what stands around keeps its bytes. Removing what [Append] added gives
+// the array as it was, except that white space inside an array that was empty
+// is not brought back. i out of range is an error, others are as in [Elements].
+func Remove(array []byte, i int) ([]byte, error) {
+	spans, err := Elements(array)
+	if err != nil {
+		return nil, err
+	}
+	if i < 0 || i >= len(spans) {
+		return nil, fmt.Errorf("rawjson: no element %d in an array of %d", i, len(spans))
+	}
+	switch {
+	case len(spans) == 1:
+		open := bytes.IndexByte(array, '[')
+		shut := bytes.LastIndexByte(array, ']')
+		return concat(array[:open+1], array[shut:]), nil
+	case i > 0:
+		return concat(array[:spans[i-1].End], array[spans[i].End:]), nil
+	default:
+		return concat(array[:spans[0].Start], array[spans[1].Start:]), nil
+	}
+}
+
+// leading returns the white space in front of the value that starts at start.
+func leading(data []byte, start int) []byte {
+	i := start
+	for i > 0 && strings.IndexByte(space, data[i-1]) >= 0 {
+		i--
+	}
+	return data[i:start]
+}
+
+// indented spreads elem over lines, each but the first behind pad.
+func indented(elem []byte, eol, pad string) ([]byte, error) {
+	unit := "  "
+	if strings.HasPrefix(pad, "\t") {
+		unit = "\t"
+	}
+	var buf bytes.Buffer
+	if err := json.Indent(&buf, elem, pad, unit); err != nil {
+		return nil, fmt.Errorf("rawjson: element to add: %w", err)
+	}
+	if eol == "\n" {
+		return buf.Bytes(), nil
+	}
+	// A JSON string holds no raw line feed, so each one is layout.
+	return bytes.ReplaceAll(buf.Bytes(), []byte("\n"), []byte(eol)), nil
+}
+
+func concat(parts ...[]byte) []byte {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	out := make([]byte, 0, n)
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+func newDecoder(data []byte) *jsontext.Decoder {
+	// A bytes.Buffer is read in place, without a copy.
+	return jsontext.NewDecoder(bytes.NewBuffer(data),
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// open reads the bracket that data has to begin with.
+func open(dec *jsontext.Decoder, data []byte, bracket jsontext.Kind) error {
+	if kind := dec.PeekKind(); kind != bracket && kind != 0 {
+		at := len(data) - len(bytes.TrimLeft(data, space))
+		return &SyntaxError{Offset: int64(at), Reason: fmt.Sprintf("%s where %s is expected", kindName(kind), kindName(bracket))}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxError(err, data)
+	}
+	return nil
+}
+
+// value reads one value and tells where it stands.
+func value(dec *jsontext.Decoder, data []byte) (Span, error) {
+	v, err := dec.ReadValue()
+	if err != nil {
+		return Span{}, syntaxError(err, data)
+	}
+	stop := int(dec.InputOffset())
+	return Span{Start: stop - len(v), End: stop}, nil
+}
+
+// end reads the closing bracket and makes sure that nothing follows it.
+func end(dec *jsontext.Decoder, data []byte) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxError(err, data)
+	}
+	at := int(dec.InputOffset())
+	if rest := bytes.TrimLeft(data[at:], space); len(rest) > 0 {
+		return &SyntaxError{Offset: int64(len(data) - len(rest)), Reason: "data after the end of the value"}
+	}
+	return nil
+}
+
+func syntaxError(err error, data []byte) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		if len(bytes.TrimLeft(data, space)) == 0 {
+			return &SyntaxError{Offset: int64(len(data)), Reason: "no JSON value"}
+		}
+		return &SyntaxError{Offset: int64(len(data)), Reason: "cut-off JSON value"}
+	}
+	var syn *jsontext.SyntacticError
+	if errors.As(err, &syn) {
+		return &SyntaxError{Offset: syn.ByteOffset, Reason: strings.TrimPrefix(syn.Err.Error(), "jsontext: ")}
+	}
+	return &SyntaxError{Reason: err.Error()}
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case '[':
+		return "an array"
+	case '{':
+		return "an object"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	}
+	return "an invalid value"
+}
