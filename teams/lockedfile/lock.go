@@ -1,0 +1,197 @@
+package lockedfile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// turn takes the in-process mutex of f.
+func (l *Locker) turn(ctx context.Context, f File, start time.Time) (unlock func(), err error) {
+	key := f.Path()
+	l.mu.Lock()
+	t := l.files[key]
+	if t == nil {
+		t = &turn{ch: make(chan struct{}, 1)}
+		l.files[key] = t
+	}
+	t.waiting++
+	l.mu.Unlock()
+
+	leave := func() {
+		l.mu.Lock()
+		if t.waiting--; t.waiting == 0 {
+			delete(l.files, key)
+		}
+		l.mu.Unlock()
+	}
+	select {
+	case t.ch <- struct{}{}:
+		return func() { <-t.ch; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, waitError(ctx, f, &LockedError{Path: f.Path(), Ours: true, Waited: time.Since(start)})
+	}
+}
+
+// flock takes the lock file of f in the state directory.
+func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock func(), err error) {
+	if l.opts.Dir == "" {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(l.opts.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("lock %s: state directory: %w", f.Path(), err)
+	}
+	sum := sha256.Sum256([]byte(f.Path()))
+	path := filepath.Join(l.opts.Dir, hex.EncodeToString(sum[:16])+".lock")
+	// The file stays when the lock is released: removing it would let two
+	// processes lock two files of one name.
+	fl := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := fl.TryLockContext(ctx, 3*time.Millisecond)
+	if ctx.Err() != nil {
+		return nil, waitError(ctx, f, &LockedError{Path: path, Ours: true, Waited: time.Since(start)})
+	}
+	if err != nil || !ok {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	// Closing the descriptor is what frees the lock; it cannot be left held.
+	return func() { _ = fl.Close() }, nil
+}
+
+// dirLock is a lock directory that is held.
+type dirLock struct {
+	file  File
+	name  string
+	made  fs.FileInfo
+	since time.Time
+}
+
+// lockDir makes the lock directory of f, taking over one that is stale.
+func lockDir(ctx context.Context, f File, start time.Time) (*dirLock, error) {
+	name := LockName(f.Name)
+	path := filepath.Join(f.Dir.Name(), name)
+	var seen fs.FileInfo // the foreign lock as it stood ...
+	var seenAt time.Time // ... when we first saw it so
+	for {
+		err := f.Dir.Mkdir(name, 0o777)
+		if err == nil {
+			return newDirLock(f, name)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, f.wrap("lock", err)
+		}
+		info, err := f.Dir.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := ctx.Err(); err != nil {
+				return nil, waitError(ctx, f, &LockedError{Path: path, Waited: time.Since(start)})
+			}
+			continue // released in this moment
+		}
+		if err != nil {
+			return nil, f.wrap("lock", err)
+		}
+		if !info.IsDir() {
+			return nil, fmt.Errorf("lock %s: %w: a file stands at %s", f.Path(), ErrForeignLock, path)
+		}
+		if seen == nil || !sameLock(seen, info) {
+			seen, seenAt = info, time.Now()
+		}
+		age := time.Since(info.ModTime())
+		if age > StaleAfter || age < 0 && time.Since(seenAt) > StaleAfter {
+			if err := breakStale(f, name, info); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		timer := time.NewTimer(5*time.Millisecond + rand.N(45*time.Millisecond))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, waitError(ctx, f, &LockedError{Path: path, Age: age, Waited: time.Since(start)})
+		}
+	}
+}
+
+func newDirLock(f File, name string) (*dirLock, error) {
+	info, err := f.Dir.Lstat(name)
+	if err != nil {
+		return nil, f.wrap("lock", err)
+	}
+	return &dirLock{file: f, name: name, made: info, since: time.Now()}, nil
+}
+
+// breakStale removes the lock directory that was judged stale when it looked
+// like info. It looks once more right before, since another program may have
+// taken the lock over by now; the rmdir cannot be made to depend on it.
+func breakStale(f File, name string, info fs.FileInfo) error {
+	now, err := f.Dir.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !sameLock(info, now) {
+		return nil
+	}
+	if err != nil {
+		return f.wrap("lock", err)
+	}
+	err = f.Dir.Remove(name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if isNotEmpty(err) {
+		return fmt.Errorf("lock %s: %w: %s is a directory with something in it",
+			f.Path(), ErrForeignLock, filepath.Join(f.Dir.Name(), name))
+	}
+	return f.wrap("break the stale lock of", err)
+}
+
+// check fails unless the lock directory is still the one that was made.
+func (d *dirLock) check(replaced bool) error {
+	now, err := d.file.Dir.Lstat(d.name)
+	if err == nil && sameLock(d.made, now) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d.file.wrap("look at the lock of", err)
+	}
+	if err != nil && gone(d.file.Dir) {
+		return d.file.wrap("look at the lock of", err)
+	}
+	return &CompromisedError{Path: filepath.Join(d.file.Dir.Name(), d.name), Replaced: replaced}
+}
+
+// release removes the lock directory if it is still ours. It not being ours is
+// no error here: the rename, if there was one, was made while it was.
+func (d *dirLock) release() error {
+	now, err := d.file.Dir.Lstat(d.name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !sameLock(d.made, now) {
+		return nil
+	}
+	if err == nil {
+		err = ignoreNotExist(d.file.Dir.Remove(d.name))
+	}
+	if err != nil {
+		return d.file.wrap("release the lock of", err)
+	}
+	return nil
+}
+
+// sameLock compares the time too: inode numbers are used again at once.
+func sameLock(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
+}
+
+// waitError tells the caller's own cancellation from our deadline.
+func waitError(ctx context.Context, f File, locked *LockedError) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, errWaited) {
+		return fmt.Errorf("lock %s: %w (%w)", f.Path(), cause, locked)
+	}
+	return fmt.Errorf("lock %s: %w", f.Path(), locked)
+}

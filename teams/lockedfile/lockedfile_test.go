@@ -1,0 +1,577 @@
+package lockedfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// place is a directory with one file in it, and a Locker for it.
+type place struct {
+	t     *testing.T
+	dir   string
+	state string
+	file  File
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, dir: filepath.Join(dir, "inboxes"), state: filepath.Join(dir, "state")}
+	if err := os.Mkdir(p.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.file = p.open()
+	return p
+}
+
+func (p *place) open() File {
+	p.t.Helper()
+	root, err := os.OpenRoot(p.dir)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { root.Close() })
+	return File{Dir: root, Name: "x.json"}
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
+
+func (p *place) write(content string) {
+	p.t.Helper()
+	if err := os.WriteFile(p.path("x.json"), []byte(content), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// want fails unless the file has that content and nothing else is in its
+// directory but what else names.
+func (p *place) want(content string, else_ ...string) {
+	p.t.Helper()
+	got, err := os.ReadFile(p.path("x.json"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if string(got) != content {
+		p.t.Errorf("file holds %q, want %q", got, content)
+	}
+	p.wantNames(append(else_, "x.json")...)
+}
+
+func (p *place) wantNames(want ...string) {
+	p.t.Helper()
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	got := []string{}
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		p.t.Errorf("directory holds %q, want %q", got, want)
+	}
+}
+
+func set(content string) func([]byte) ([]byte, error) {
+	return func([]byte) ([]byte, error) { return []byte(content), nil }
+}
+
+func increment(old []byte) ([]byte, error) {
+	n, err := strconv.Atoi(string(old))
+	if old != nil && err != nil {
+		return nil, err
+	}
+	return []byte(strconv.Itoa(n + 1)), nil
+}
+
+func TestTransformCreatesAndReplaces(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	l := New(Options{Dir: p.state})
+	for i := range 3 {
+		if err := l.Transform(t.Context(), p.file, increment); err != nil {
+			t.Fatal(err)
+		}
+		p.want(strconv.Itoa(i + 1))
+	}
+	info, err := os.Stat(p.path("x.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != 0o600 {
+		t.Errorf("new file has mode %o, want 600", got)
+	}
+	if err := os.Chmod(p.path("x.json"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Transform(t.Context(), p.file, increment); err != nil {
+		t.Fatal(err)
+	}
+	if info, err = os.Stat(p.path("x.json")); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode not kept: %v, %v", info.Mode(), err)
+	}
+}
+
+// Missing and empty are told apart, and leaving the file alone does not even
+// touch it.
+func TestTransformLeavesTheFileAlone(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	l := New(Options{})
+	if err := l.Transform(t.Context(), p.file, func(old []byte) ([]byte, error) {
+		if old != nil {
+			t.Errorf("missing file read as %q", old)
+		}
+		return nil, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.wantNames()
+	p.write("")
+	before, _ := os.Stat(p.path("x.json"))
+	boom := errors.New("boom")
+	for _, change := range []func([]byte) ([]byte, error){
+		func(old []byte) ([]byte, error) {
+			if old == nil {
+				t.Error("empty file read as missing")
+			}
+			return nil, nil
+		},
+		set(""),
+		func([]byte) ([]byte, error) { return []byte("x"), boom },
+	} {
+		if err := l.Transform(t.Context(), p.file, change); err != nil && err != boom {
+			t.Fatal(err)
+		}
+	}
+	after, err := os.Stat(p.path("x.json"))
+	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
+		t.Errorf("file was touched: %v", err)
+	}
+	p.want("")
+}
+
+// The output proves the exclusion: no increment is lost between goroutines of
+// two Lockers, with and without the flock.
+func TestTransformExcludes(t *testing.T) {
+	t.Parallel()
+	for _, state := range []bool{true, false} {
+		p := newPlace(t)
+		dir := p.state
+		if !state {
+			dir = ""
+		}
+		lockers := []*Locker{New(Options{Dir: dir, Wait: time.Minute}), New(Options{Dir: dir, Wait: time.Minute})}
+		var wg sync.WaitGroup
+		const each, workers = 25, 8
+		for i := range workers {
+			file := p.open()
+			wg.Go(func() {
+				for range each {
+					if err := lockers[i%2].Transform(t.Context(), file, increment); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		p.want(strconv.Itoa(each * workers))
+	}
+}
+
+func TestLockHeldByALivingHolder(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("old")
+	if err := os.Mkdir(p.path("x.json.lock"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l := New(Options{Dir: p.state, Wait: 120 * time.Millisecond})
+	err := l.Transform(t.Context(), p.file, set("new"))
+	var locked *LockedError
+	if !errors.Is(err, ErrLocked) || !errors.As(err, &locked) {
+		t.Fatalf("got %v, want ErrLocked", err)
+	}
+	if locked.Ours || locked.Path != p.path("x.json.lock") || locked.Waited < 120*time.Millisecond {
+		t.Errorf("got %+v", locked)
+	}
+	p.want("old", "x.json.lock")
+}
+
+func TestLockHeldByAnotherOfOurs(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	l := New(Options{Dir: p.state, Wait: 100 * time.Millisecond})
+	for name, other := range map[string]*Locker{"same process": l, "flock": New(Options{Dir: p.state, Wait: 100 * time.Millisecond})} {
+		err := l.Transform(t.Context(), p.file, func([]byte) ([]byte, error) {
+			return nil, other.Transform(t.Context(), p.file, set("new"))
+		})
+		var locked *LockedError
+		if !errors.As(err, &locked) || !locked.Ours {
+			t.Errorf("%s: got %v, want a LockedError of ours", name, err)
+		}
+	}
+	p.wantNames()
+}
+
+func TestCallerCancels(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if err := os.Mkdir(p.path("x.json.lock"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	l := New(Options{Before: func(s Step) { cancel() }})
+	if err := l.Transform(ctx, p.file, set("new")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want canceled", err)
+	}
+	p.wantNames("x.json.lock")
+}
+
+func TestStaleLockIsTakenOver(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("old")
+	lock := p.path("x.json.lock")
+	if err := os.Mkdir(lock, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-StaleAfter - time.Second)
+	if err := os.Chtimes(lock, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := New(Options{Wait: time.Second}).Transform(t.Context(), p.file, set("new")); err != nil {
+		t.Fatal(err)
+	}
+	p.want("new")
+}
+
+// A lock whose time lies in the future never grows old by the wall clock; one
+// that does not change for 10 s of ours is dead. One that is touched is alive.
+func TestLockFromTheFuture(t *testing.T) {
+	t.Parallel()
+	for _, alive := range []bool{false, true} {
+		p := newPlace(t)
+		p.write("old")
+		lock := p.path("x.json.lock")
+		if err := os.Mkdir(lock, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			// The bubble's clock starts in the year 2000, and so every real
+			// file lies in its future.
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if alive {
+				go func() {
+					for i := 1; ctx.Err() == nil; i++ {
+						at := time.Date(2030, 1, 1, 0, 0, i, 0, time.UTC)
+						if err := os.Chtimes(lock, at, at); err != nil {
+							t.Error(err)
+						}
+						select {
+						case <-time.After(4 * time.Second):
+						case <-ctx.Done():
+						}
+					}
+				}()
+			}
+			start := time.Now()
+			err := New(Options{Wait: 30 * time.Second}).Transform(ctx, p.file, set("new"))
+			took := time.Since(start)
+			cancel()
+			if alive && !errors.Is(err, ErrLocked) {
+				t.Errorf("touched lock: got %v, want ErrLocked", err)
+			}
+			if !alive && (err != nil || took < StaleAfter) {
+				t.Errorf("dead lock: got %v after %s, want success after 10 s", err, took)
+			}
+		})
+		if alive {
+			p.want("old", "x.json.lock")
+		} else {
+			p.want("new")
+		}
+	}
+}
+
+func TestForeignLock(t *testing.T) {
+	t.Parallel()
+	t.Run("file", func(t *testing.T) {
+		p := newPlace(t)
+		p.write("old")
+		lock := p.path("x.json.lock")
+		if err := os.WriteFile(lock, []byte("pid 1"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(lock, old, old); err != nil {
+			t.Fatal(err)
+		}
+		if err := New(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrForeignLock) {
+			t.Errorf("got %v, want ErrForeignLock", err)
+		}
+		p.want("old", "x.json.lock")
+	})
+	t.Run("directory with content", func(t *testing.T) {
+		p := newPlace(t)
+		p.write("old")
+		lock := p.path("x.json.lock")
+		if err := os.MkdirAll(filepath.Join(lock, "sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(lock, old, old); err != nil {
+			t.Fatal(err)
+		}
+		if err := New(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrForeignLock) {
+			t.Errorf("got %v, want ErrForeignLock", err)
+		}
+		p.want("old", "x.json.lock")
+	})
+}
+
+// A lock that another program took over in the middle is never written under
+// and never removed, even where its directory has our inode number again.
+func TestLockTakenOverInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for name, takeover := range map[string]func(lock string) error{
+		"made again": func(lock string) error {
+			return errors.Join(os.Remove(lock), os.Mkdir(lock, 0o755))
+		},
+		"gone": os.Remove,
+		"touched": func(lock string) error {
+			at := time.Now().Add(time.Millisecond)
+			return os.Chtimes(lock, at, at)
+		},
+	} {
+		p := newPlace(t)
+		p.write("old")
+		l := New(Options{Before: func(s Step) {
+			if s == StepFence {
+				if err := takeover(p.path("x.json.lock")); err != nil {
+					t.Error(err)
+				}
+			}
+		}})
+		err := l.Transform(t.Context(), p.file, set("new"))
+		var c *CompromisedError
+		if !errors.As(err, &c) || !errors.Is(err, ErrCompromised) || c.Replaced {
+			t.Errorf("%s: got %v, want ErrCompromised", name, err)
+		}
+		if name == "gone" {
+			p.want("old")
+		} else {
+			p.want("old", "x.json.lock")
+		}
+	}
+}
+
+// A lock taken over after the rename does not undo what was read back, and is
+// left to its new holder.
+func TestLockTakenOverAfterTheWrite(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	lock := p.path("x.json.lock")
+	l := New(Options{Before: func(s Step) {
+		if s == StepUnlock {
+			if err := errors.Join(os.Remove(lock), os.Mkdir(lock, 0o755)); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err := l.Transform(t.Context(), p.file, set("new")); err != nil {
+		t.Fatal(err)
+	}
+	p.want("new", "x.json.lock")
+}
+
+func TestHeldTooLong(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("old")
+	synctest.Test(t, func(t *testing.T) {
+		err := New(Options{}).Transform(t.Context(), p.file, func([]byte) ([]byte, error) {
+			time.Sleep(MaxHold + time.Nanosecond)
+			return []byte("new"), nil
+		})
+		if !errors.Is(err, ErrHeldTooLong) {
+			t.Errorf("got %v, want ErrHeldTooLong", err)
+		}
+	})
+	p.want("old")
+}
+
+// A program that ignores the lock overwrites our first changes: each is made
+// again on what that program wrote, and never reported as done when it is not.
+func TestClobbered(t *testing.T) {
+	t.Parallel()
+	for times, want := range map[int]error{0: nil, 1: nil, 2: nil, 3: ErrClobbered} {
+		p := newPlace(t)
+		p.write("a")
+		n := 0
+		l := New(Options{Before: func(s Step) {
+			if s == StepReadBack && n < times {
+				n++
+				p.write("b" + strconv.Itoa(n))
+			}
+		}})
+		err := l.Transform(t.Context(), p.file, func(old []byte) ([]byte, error) {
+			return append(bytes.Clone(old), '!'), nil
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("clobbered %d times: got %v, want %v", times, err, want)
+		}
+		switch times {
+		case 0:
+			p.want("a!")
+		case 3:
+			p.want("b3")
+		default:
+			p.want(fmt.Sprintf("b%d!", times))
+		}
+	}
+}
+
+// The directory is deleted before each step in turn, and once made again:
+// nothing comes back to life.
+func TestDirectoryDeletedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for _, step := range []Step{StepLock, StepRead, StepWrite, StepFence, StepRename} {
+		for _, again := range []bool{false, true} {
+			p := newPlace(t)
+			p.write("old")
+			done := false
+			l := New(Options{Before: func(s Step) {
+				if s != step || done {
+					return
+				}
+				done = true
+				if err := os.RemoveAll(p.dir); err != nil {
+					t.Error(err)
+				}
+				if again {
+					if err := os.Mkdir(p.dir, 0o755); err != nil {
+						t.Error(err)
+					}
+				}
+			}})
+			if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrGone) {
+				t.Errorf("deleted before %s: got %v, want ErrGone", step, err)
+			}
+			if again {
+				p.wantNames()
+			} else if _, err := os.Stat(p.dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("deleted before %s: directory is there again", step)
+			}
+		}
+	}
+}
+
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	no := errors.New("no")
+	// Which calls of the guard pass, and what is left of a new file.
+	for pass := range 4 {
+		p := newPlace(t)
+		calls := 0
+		p.file.Guard = func() error {
+			if calls++; calls > pass {
+				return no
+			}
+			return nil
+		}
+		err := New(Options{}).Transform(t.Context(), p.file, set("new"))
+		if pass < 3 {
+			if !errors.Is(err, no) {
+				t.Errorf("guard refuses call %d: got %v", pass+1, err)
+			}
+			p.wantNames()
+		} else {
+			if err != nil {
+				t.Error(err)
+			}
+			p.want("new")
+		}
+	}
+}
+
+func TestRefusesWhatIsNoPlainFile(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	outside := filepath.Join(filepath.Dir(p.dir), "outside")
+	if err := os.WriteFile(outside, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, p.path("x.json")); err != nil {
+		t.Fatal(err)
+	}
+	l := New(Options{})
+	if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrNotRegular) {
+		t.Errorf("symbolic link: got %v, want ErrNotRegular", err)
+	}
+	if got, _ := os.ReadFile(outside); string(got) != "precious" {
+		t.Errorf("the link's target holds %q", got)
+	}
+	if err := errors.Join(os.Remove(p.path("x.json")), os.Mkdir(p.path("x.json"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrNotRegular) {
+		t.Errorf("directory: got %v, want ErrNotRegular", err)
+	}
+	for _, name := range []string{"", ".", "..", "a/b", "../x.json"} {
+		if err := l.Transform(t.Context(), File{Dir: p.file.Dir, Name: name}, set("new")); err == nil {
+			t.Errorf("name %q: no error", name)
+		}
+	}
+	p.wantNames("x.json")
+}
+
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("old")
+	l := New(Options{})
+	big := bytes.Repeat([]byte("x"), MaxSize+1)
+	if err := l.Transform(t.Context(), p.file, set(string(big))); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("new content: got %v, want ErrTooLarge", err)
+	}
+	p.want("old")
+	if err := os.Truncate(p.path("x.json"), MaxSize+1); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("old content: got %v, want ErrTooLarge", err)
+	}
+}
+
+func TestLeftOverTemporaryFiles(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	keep := []string{".y.json123", ".x.json", "x.json.tmp.1a2b3c4d", ".x.jsonx.json1", ".x.json12a"}
+	for _, name := range append(keep, ".x.json1", ".x.json998877") {
+		if err := os.WriteFile(p.path(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := New(Options{}).Transform(t.Context(), p.file, set("new")); err != nil {
+		t.Fatal(err)
+	}
+	p.want("new", keep...)
+}
