@@ -1,0 +1,88 @@
+package teams
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Candidate is a team that could be meant when none is named.
+type Candidate struct {
+	Name string
+	Cwd  string // where its lead runs; empty if that cannot be read
+	Lead Liveness
+}
+
+// Choose opens the team that is meant when none is named: the only one whose
+// lead is not known to be gone, else the only one of these whose lead runs in
+// cwd. Several give an [*AmbiguousTeamError] that lists them, none a
+// [*NotFoundError] that names what is left of dead ones. A team whose
+// config.json is corrupt counts as one that could be meant, so that it is not
+// overlooked; one without a config.json does not.
+func (r *Root) Choose(ctx context.Context, cwd string) (*Team, error) {
+	all, err := r.Teams()
+	if err != nil {
+		return nil, err
+	}
+	var live, here []Candidate
+	var dead []string
+	for _, l := range all {
+		if l.Orphan || l.Err != nil {
+			continue
+		}
+		c, err := r.candidate(ctx, l.Name)
+		switch {
+		case ctx.Err() != nil:
+			return nil, err
+		case errors.Is(err, ErrTeamGone):
+			continue
+		case c.Lead == Gone:
+			dead = append(dead, c.Name)
+			continue
+		}
+		live = append(live, c)
+		if sameDir(c.Cwd, cwd) {
+			here = append(here, c)
+		}
+	}
+	switch {
+	case len(live) == 1:
+		return r.Team(live[0].Name)
+	case len(here) == 1:
+		return r.Team(here[0].Name)
+	case len(live) == 0:
+		return nil, &NotFoundError{Kind: "team", Nearest: dead}
+	}
+	return nil, &AmbiguousTeamError{Teams: live}
+}
+
+// candidate looks into one team. What cannot be read leaves the rest unknown.
+func (r *Root) candidate(ctx context.Context, name string) (Candidate, error) {
+	found := Candidate{Name: name}
+	t, err := r.Team(name)
+	if err != nil {
+		return found, err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return found, err
+	}
+	lead, _ := c.Lead()
+	found.Cwd, found.Lead = lead.Cwd, c.LeadProcess.Liveness()
+	return found, nil
+}
+
+// sameDir reports whether a and b name one directory.
+func sameDir(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	fa, erra := os.Stat(a)
+	fb, errb := os.Stat(b)
+	return erra == nil && errb == nil && os.SameFile(fa, fb)
+}

@@ -1,0 +1,264 @@
+package teams
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"teambridge/teams/rawjson"
+)
+
+// Config is what a config.json says.
+type Config struct {
+	// Team is the name of the directory, Name what the file says. Claude
+	// writes the same into both; what is on disk is found by Team.
+	Team        string
+	Name        string
+	Description string
+	CreatedAt   time.Time // UTC, to the millisecond
+
+	LeadAgentID   string       // the lead is the member with this agent id
+	LeadSessionID string       // the lead's Claude session
+	LeadProcess   *LeadProcess // nil in G1
+
+	// Members holds every entry that is an object with a good name, in file
+	// order. A name that occurs twice counts once, the first entry.
+	Members []Member
+
+	// Faults says what could not be read, for a person: a value of the wrong
+	// type (it counts as absent), a member that is not usable (it is left
+	// out). No value of the file is repeated in it, except names.
+	Faults []error
+}
+
+// Generation tells which Claude Code made a team.
+type Generation int
+
+// The two generations; see the package comment. G1 also stands for a team of
+// unknown make: it is the one towards which nothing may be written.
+const (
+	G1 Generation = 1 + iota
+	G2
+)
+
+func (g Generation) String() string { return "G" + strconv.Itoa(int(g)) }
+
+// Generation is [G2] if there is a leadProcess, else [G1].
+func (c *Config) Generation() Generation {
+	if c.LeadProcess != nil {
+		return G2
+	}
+	return G1
+}
+
+// Instance tells a team from an earlier or later one in a directory of the same
+// name. It is comparable.
+type Instance struct {
+	Team      string // name of the directory
+	CreatedAt int64  // milliseconds since 1970; 0 if the file does not say
+}
+
+// String returns "team@milliseconds", which fits into one column of a record.
+func (i Instance) String() string { return i.Team + "@" + strconv.FormatInt(i.CreatedAt, 10) }
+
+// Instance returns the team's instance. The directory's name is taken and not
+// the file's: a copied directory has the same name and createdAt inside.
+func (c *Config) Instance() Instance {
+	return Instance{Team: c.Team, CreatedAt: millis(c.CreatedAt)}
+}
+
+// Member returns the member called name, exactly.
+func (c *Config) Member(name string) (Member, bool) {
+	for _, m := range c.Members {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// Lead returns the member whose agent id is leadAgentId.
+func (c *Config) Lead() (Member, bool) {
+	for _, m := range c.Members {
+		if c.LeadAgentID != "" && m.AgentID == c.LeadAgentID {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// Parse reads the config.json of the directory called team. What is not a JSON
+// object is a [*CorruptError]; everything less is a fault of the result. Keys
+// are case-sensitive and the last of two equal ones counts, as in JavaScript.
+func Parse(team string, data []byte) (*Config, error) {
+	c := &Config{Team: team}
+	top, err := c.object("", data)
+	if err != nil {
+		return nil, corrupt(err)
+	}
+	c.Name = top.text("name")
+	c.Description = top.text("description")
+	c.CreatedAt = top.time("createdAt")
+	c.LeadAgentID = top.text("leadAgentId")
+	c.LeadSessionID = top.text("leadSessionId")
+	if v := top.value("leadProcess", '{', "an object"); v != nil {
+		c.LeadProcess = c.leadProcess(v)
+	}
+	if err := c.members(top); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func corrupt(err error) *CorruptError {
+	ce := &CorruptError{Path: configFile, Err: err}
+	if se, ok := errors.AsType[*rawjson.SyntaxError](err); ok {
+		// The offset is in ce already.
+		ce.Offset, ce.Err = se.Offset, errors.New(se.Reason)
+	}
+	return ce
+}
+
+func (c *Config) leadProcess(v []byte) *LeadProcess {
+	o, err := c.object("leadProcess", v)
+	if err != nil {
+		return nil // not reached: v is part of a valid text
+	}
+	p := &LeadProcess{
+		PidSpace:  o.text("pidSpace"),
+		ClaimedAt: o.time("claimedAt"),
+		ProcStart: o.text("procStart"),
+	}
+	if n := o.number("pid"); n >= 1 && n <= math.MaxInt32 {
+		p.PID = int(n)
+	}
+	return p
+}
+
+func (c *Config) members(top object) error {
+	list := top.value("members", '[', "an array")
+	if list == nil {
+		return nil
+	}
+	spans, err := rawjson.Elements(list)
+	if err != nil {
+		return corrupt(err)
+	}
+	seen := make(map[string]bool, len(spans))
+	for i, s := range spans {
+		where := fmt.Sprintf("members[%d]", i)
+		o, err := c.object(where, s.Of(list))
+		if err != nil {
+			c.fault("%s: not an object, left out", where)
+			continue
+		}
+		name := o.text("name")
+		if err := CheckName("member", name); err != nil {
+			c.fault("%s: left out: %w", where, err)
+			continue
+		}
+		if seen[name] {
+			c.fault("%s: %q is there already, left out", where, name)
+			continue
+		}
+		seen[name] = true
+		c.Members = append(c.Members, Member{
+			AgentID:          o.text("agentId"),
+			Name:             name,
+			AgentType:        o.text("agentType"),
+			Model:            o.text("model"),
+			Prompt:           Secret(o.text("prompt")),
+			Color:            o.text("color"),
+			PlanModeRequired: o.flag("planModeRequired"),
+			JoinedAt:         o.time("joinedAt"),
+			TmuxPaneID:       o.text("tmuxPaneId"),
+			Cwd:              o.text("cwd"),
+			BackendType:      o.text("backendType"),
+		})
+	}
+	return nil
+}
+
+func (c *Config) fault(format string, args ...any) {
+	c.Faults = append(c.Faults, fmt.Errorf(format, args...))
+}
+
+// object is a JSON object being read: values of the wrong type become faults.
+type object struct {
+	config *Config
+	where  string
+	values map[string][]byte
+}
+
+func (c *Config) object(where string, data []byte) (object, error) {
+	fields, err := rawjson.Fields(data)
+	if err != nil {
+		return object{}, err
+	}
+	o := object{config: c, where: where, values: make(map[string][]byte, len(fields))}
+	for _, f := range fields {
+		o.values[f.Name] = f.Value.Of(data)
+	}
+	return o, nil
+}
+
+// value returns the raw value of key if it is of the kind wanted, else nil.
+// null is as good as absent.
+func (o object) value(key string, kind byte, want string) []byte {
+	v := o.values[key]
+	switch found := rawjson.Kind(v); found {
+	case kind:
+		return v
+	case 0, 'n':
+	default:
+		if o.where != "" {
+			key = o.where + "." + key
+		}
+		o.config.fault("%s: not %s, taken as absent", key, want)
+	}
+	return nil
+}
+
+func (o object) text(key string) string {
+	v := o.value(key, '"', "a string")
+	if v == nil {
+		return ""
+	}
+	s, err := rawjson.Text(v)
+	if err != nil {
+		return "" // not reached: v is part of a valid text
+	}
+	return s
+}
+
+func (o object) flag(key string) bool {
+	if string(o.values[key]) == "false" {
+		return false
+	}
+	return o.value(key, 't', "true or false") != nil
+}
+
+func (o object) number(key string) float64 {
+	v := o.value(key, '0', "a number")
+	if v == nil {
+		return 0
+	}
+	n, err := strconv.ParseFloat(string(v), 64)
+	if err != nil {
+		return 0 // out of range: as good as absent
+	}
+	return n
+}
+
+// maxMillis is the last instant that a JavaScript Date can hold.
+const maxMillis = 8.64e15
+
+func (o object) time(key string) time.Time {
+	n := o.number(key)
+	if n <= 0 || n > maxMillis {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(n)).UTC()
+}

@@ -1,0 +1,52 @@
+// Package teams reads the agent teams that Claude Code keeps under its
+// configuration directory, and adds or removes one person in them.
+//
+// # What is where
+//
+// A Claude directory is $CLAUDE_CONFIG_DIR, else ~/.claude ([Find]). A team is
+// a directory <claude>/teams/<team> with a config.json, which lists the
+// members, and a directory inboxes with one <member>.json each. Claude Code
+// deletes the whole directory when the lead's session ends, and leaves it
+// behind when that session crashes. Two generations of it are in use:
+//
+//   - [G1] (2.1.80): a team is made by a tool call and has a chosen name;
+//     config.json is rewritten in place without a lock, and a reply to the
+//     name "user" reaches a person through inboxes/user.json.
+//   - [G2] (2.1.329): each interactive session has a team, session-<8 hex>;
+//     config.json carries leadProcess and is rewritten in place under the lock
+//     directory config.json.lock, and a person gets replies only under a name
+//     that stands in config.json: see [Team.Join].
+//
+// # How to use it
+//
+//	dir, err := teams.Find("", os.LookupEnv)
+//	root, err := teams.Open(dir)          // close it at the end
+//	team, err := root.Choose(ctx, cwd)    // or root.Team("name"); close it too
+//	config, err := team.Config(ctx)
+//	name, err := team.Resolve(ctx, "lead")
+//	inboxes, err := team.InboxDir(true)
+//	err = locker.Transform(ctx, lockedfile.File{
+//		Dir: inboxes, Name: name + ".json", Guard: team.Exists,
+//	}, change)
+//
+// # What is promised
+//
+//   - Every name that comes out of this package has passed [CheckName], and
+//     every directory is reached from the Claude directory without following a
+//     symbolic link for the team or its inboxes.
+//   - A [Team] stays with the directory that it was opened on. When that one is
+//     deleted, also when another of the same name is made in its place, the
+//     answer is [ErrTeamGone] and nothing is created.
+//   - A config.json that is being rewritten in place is not taken for an empty
+//     or broken one: reading waits, see [Team.Config].
+//   - Nothing is written except by [Team.Join] and [Team.Leave] (one element of
+//     members, every other byte kept) and [Team.InboxDir] (one directory).
+//   - A member's prompt can hold secrets. It is a [Secret]: no verb of fmt, no
+//     logger and no JSON encoder prints it.
+//
+// # What is not promised
+//
+// Whether a lead is alive is known on Linux only, and only from within the pid
+// namespace it runs in; see [LeadProcess.Liveness]. Names are compared by bytes:
+// on a file system that folds case, two spellings can mean one team.
+package teams

@@ -1,0 +1,118 @@
+package teams
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The decisions a caller has to take. Errors of this package wrap them with
+// what was tried and where.
+var (
+	// ErrBadName is a name that cannot be one of a team or a member: [CheckName].
+	ErrBadName = errors.New("bad name")
+	// ErrTeamGone says that the team was deleted, has no config.json (a crashed
+	// session can leave such a directory) or was made anew since it was opened.
+	ErrTeamGone = errors.New("the team is gone")
+	// ErrNotDir is a symbolic link, or any other thing that is no directory,
+	// where a directory of a team has to stand. It is never followed.
+	ErrNotDir = errors.New("a link, or no directory")
+	// ErrNameTaken says that a name to join under belongs to somebody else.
+	ErrNameTaken = errors.New("the name is taken")
+	// ErrNotOurs says that the entry to remove is not the one that was joined.
+	ErrNotOurs = errors.New("the entry is somebody else's")
+	// ErrJoinNotNeeded is the answer of a first generation team to a join:
+	// there the agents can write to "user" as it is, and nothing was written.
+	ErrJoinNotNeeded = errors.New(`no need to join: agents of this team can write to "user"`)
+)
+
+// NoRootError says that there is no Claude directory at Dir.
+type NoRootError struct {
+	Dir string
+	Err error // why: fs.ErrNotExist, fs.ErrPermission, not a directory
+}
+
+func (e *NoRootError) Error() string {
+	return fmt.Sprintf("teams: no Claude directory at %s: %v", e.Dir, e.Err)
+}
+
+func (e *NoRootError) Unwrap() error { return e.Err }
+
+// CorruptError says that a config.json is not the JSON object it has to be.
+// The file is left as it is.
+type CorruptError struct {
+	Path   string
+	Offset int64 // in bytes, where it shows
+	Err    error
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("teams: %s: corrupt at byte %d: %v", e.Path, e.Offset, e.Err)
+}
+
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// NotFoundError says that nobody, or no team, is called Query. A team that is
+// not found is also [ErrTeamGone] to errors.Is.
+type NotFoundError struct {
+	Kind    string   // "member" or "team"
+	Query   string   // as asked; empty when any team would have done
+	Team    string   // where a member was looked for
+	Nearest []string // what there is, most alike first, 5 at most
+}
+
+func (e *NotFoundError) Error() string {
+	var b strings.Builder
+	b.WriteString("teams: ")
+	switch {
+	case e.Kind == "member":
+		fmt.Fprintf(&b, "no member %q in team %q", e.Query, e.Team)
+	case e.Query == "":
+		b.WriteString("no team with a living lead")
+	default:
+		fmt.Fprintf(&b, "no team %q", e.Query)
+	}
+	if len(e.Nearest) > 0 {
+		fmt.Fprintf(&b, "; there is %s", quoted(e.Nearest))
+	}
+	return b.String()
+}
+
+// Is makes a team that is not found ErrTeamGone: both mean that it is not there.
+func (e *NotFoundError) Is(target error) bool {
+	return target == ErrTeamGone && e.Kind == "team"
+}
+
+// AmbiguousTeamError says that no team was named and several would do.
+type AmbiguousTeamError struct {
+	Teams []Candidate // sorted by name, two at least
+}
+
+func (e *AmbiguousTeamError) Error() string {
+	names := make([]string, len(e.Teams))
+	for i, c := range e.Teams {
+		names[i] = c.Name
+	}
+	return fmt.Sprintf("teams: %d teams could be meant, name one of %s", len(names), quoted(names))
+}
+
+// TakenError says who holds a name that was to be joined under. It is
+// [ErrNameTaken] to errors.Is.
+type TakenError struct {
+	Team, Name string
+	Holder     string // "an agent", or what the name is kept for
+}
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("teams: join %q as %q: %v by %s", e.Team, e.Name, ErrNameTaken, e.Holder)
+}
+
+func (e *TakenError) Unwrap() error { return ErrNameTaken }
+
+func quoted(names []string) string {
+	q := make([]string, len(names))
+	for i, n := range names {
+		q[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(q, ", ")
+}

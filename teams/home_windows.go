@@ -1,0 +1,4 @@
+package teams
+
+// homeVariable holds the home directory.
+const homeVariable = "USERPROFILE"

@@ -1,0 +1,243 @@
+package teams
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"teambridge/teams/lockedfile"
+	"teambridge/teams/rawjson"
+)
+
+// userName is what a person is called in a G1 team, without being a member.
+const userName = "user"
+
+// keeper says who uses a name that cannot be joined under; empty if nobody.
+func keeper(name string) string {
+	switch strings.ToLower(name) {
+	case userName:
+		return "Claude Code, which lets no agent write to it"
+	case "team-lead":
+		return "the lead, whatever its real name is"
+	case "lead":
+		return "the lead, as its short name"
+	case "system":
+		return "Claude Code, as a sender"
+	}
+	return ""
+}
+
+// Membership is a person's place in a team: what a record has to keep so that
+// [Team.Leave] removes the right entry.
+type Membership struct {
+	Name     string
+	AgentID  string
+	JoinedAt time.Time // UTC, to the millisecond
+	Added    bool      // Join has written the entry; false: it was there
+}
+
+// Join makes as, a person who works in cwd, a member of the team, so that its
+// agents can write to that name. It adds this to members in config.json, under
+// Claude's lock, and leaves every other byte of the file alone:
+//
+//	{"agentId": "as@team", "name": "as", "joinedAt": <now in ms>,
+//	 "tmuxPaneId": "", "cwd": "…", "subscriptions": []}
+//
+// There is no backendType, which would make it an agent, and no pane, which
+// Claude would close when the team ends.
+//
+// Joining twice is joining once: an entry of that shape stays as it is. An
+// agent of that name, one that differs in case only, and the names user,
+// team-lead, lead and system are refused with a [*TakenError]. A G1 team gives
+// [ErrJoinNotNeeded], and nothing is written; so do [ErrTeamGone], a
+// [*CorruptError] and the errors of [lockedfile.Locker.Transform].
+func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (Membership, error) {
+	if err := CheckName("member", as); err != nil {
+		return Membership{}, err
+	}
+	// Looked at before locking: the lock alone is something written.
+	if c, err := t.Config(ctx); err != nil {
+		return Membership{}, err
+	} else if c.Generation() == G1 {
+		return Membership{}, fmt.Errorf("teams: join %q: %w", t.name, ErrJoinNotNeeded)
+	}
+	at := time.Now()
+	var joined Membership
+	err := t.edit(ctx, l, func(old []byte, c *Config, members rawjson.Span) ([]byte, error) {
+		var err error
+		if joined, err = c.admit(as, at); err != nil || !joined.Added {
+			return nil, err
+		}
+		row, err := entry(joined, cwd)
+		if err != nil {
+			return nil, err
+		}
+		list, err := rawjson.Append(members.Of(old), row, indentation(old, members.Start))
+		if err != nil {
+			return nil, err
+		}
+		return splice(old, members, list), nil
+	})
+	if err != nil {
+		return Membership{}, fmt.Errorf("teams: join %q as %q: %w", t.name, as, err)
+	}
+	return joined, nil
+}
+
+// Leave removes the entry that was joined as m, and nothing else, under
+// Claude's lock. It returns false if nobody of that name is there any more. If
+// the entry of that name is not the one that was joined (another agent id or
+// time, or an agent by now), the error is [ErrNotOurs] and nothing is written;
+// so it is with [ErrTeamGone], a [*CorruptError] and the errors of
+// [lockedfile.Locker.Transform].
+func (t *Team) Leave(ctx context.Context, l *lockedfile.Locker, m Membership) (bool, error) {
+	left := false
+	err := t.edit(ctx, l, func(old []byte, c *Config, members rawjson.Span) ([]byte, error) {
+		left = false
+		there, ok := c.Member(m.Name)
+		if !ok {
+			return nil, nil
+		}
+		if !there.Guest() || there.AgentID != m.AgentID || millis(there.JoinedAt) != millis(m.JoinedAt) {
+			return nil, ErrNotOurs
+		}
+		list := members.Of(old)
+		i, err := position(list, m.Name)
+		if err != nil {
+			return nil, err
+		}
+		if list, err = rawjson.Remove(list, i); err != nil {
+			return nil, err
+		}
+		left = true
+		return splice(old, members, list), nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("teams: leave %q as %q: %w", t.name, m.Name, err)
+	}
+	return left, nil
+}
+
+// edit changes config.json under its lock. change gets the file, what it says
+// and where its members are; nil leaves the file as it is.
+func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old []byte, c *Config, members rawjson.Span) ([]byte, error)) error {
+	file := lockedfile.File{Dir: t.dir, Name: configFile, Guard: t.Exists}
+	err := l.Transform(ctx, file, func(old []byte) ([]byte, error) {
+		c, err := t.parse(old)
+		if err != nil {
+			return nil, err
+		}
+		members, err := t.members(old)
+		if err != nil {
+			return nil, err
+		}
+		return change(old, c, members)
+	})
+	if err != nil {
+		// Deleting a team is many steps, and each shows as another error here.
+		if gone := t.Exists(); errors.Is(gone, ErrTeamGone) {
+			return gone
+		}
+	}
+	return err
+}
+
+// admit decides whether as can join c at this time.
+func (c *Config) admit(as string, at time.Time) (Membership, error) {
+	if c.Generation() == G1 {
+		return Membership{}, ErrJoinNotNeeded
+	}
+	if who := keeper(as); who != "" {
+		return Membership{}, &TakenError{Team: c.Team, Name: as, Holder: who}
+	}
+	id := as + "@" + c.address()
+	for _, m := range c.Members {
+		switch {
+		case m.Name == as && m.AgentID == id && m.Guest():
+			return Membership{Name: as, AgentID: id, JoinedAt: m.JoinedAt}, nil
+		case strings.EqualFold(m.Name, as):
+			return Membership{}, &TakenError{Team: c.Team, Name: as, Holder: "the member " + m.String()}
+		}
+	}
+	return Membership{Name: as, AgentID: id, JoinedAt: at.UTC().Truncate(time.Millisecond), Added: true}, nil
+}
+
+// address is what stands behind the "@" of this team's agent ids.
+func (c *Config) address() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.Team
+}
+
+// entry is the row that Join adds, with the keys in Claude's order.
+func entry(m Membership, cwd string) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
+		AgentID       string   `json:"agentId"`
+		Name          string   `json:"name"`
+		JoinedAt      int64    `json:"joinedAt"`
+		TmuxPaneID    string   `json:"tmuxPaneId"`
+		Cwd           string   `json:"cwd"`
+		Subscriptions []string `json:"subscriptions"`
+	}{m.AgentID, m.Name, millis(m.JoinedAt), "", cwd, []string{}})
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// members finds the members array in a config.json; the last one counts.
+func (t *Team) members(data []byte) (rawjson.Span, error) {
+	fields, err := rawjson.Fields(data)
+	if err != nil {
+		return rawjson.Span{}, err
+	}
+	for i := len(fields) - 1; i >= 0; i-- {
+		f := fields[i]
+		if f.Name != "members" {
+			continue
+		}
+		if rawjson.Kind(f.Value.Of(data)) != '[' {
+			return rawjson.Span{}, t.corrupt(f.Value.Start, "members is not an array")
+		}
+		return f.Value, nil
+	}
+	return rawjson.Span{}, t.corrupt(len(data), "there are no members")
+}
+
+func (t *Team) corrupt(offset int, why string) error {
+	return &CorruptError{Path: t.file(), Offset: int64(offset), Err: errors.New(why)}
+}
+
+// position returns the index of the element that Parse takes for name: the
+// first object that has it.
+func position(list []byte, name string) (int, error) {
+	spans, err := rawjson.Elements(list)
+	if err != nil {
+		return 0, err
+	}
+	for i, s := range spans {
+		var scratch Config
+		if o, err := scratch.object("", s.Of(list)); err == nil && o.text("name") == name {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("no entry for %q", name)
+}
+
+// indentation returns the white space that the line of data[at] begins with.
+func indentation(data []byte, at int) string {
+	line := data[bytes.LastIndexByte(data[:at], '\n')+1 : at]
+	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
+}
+
+func splice(data []byte, s rawjson.Span, with []byte) []byte {
+	out := make([]byte, 0, len(data)+len(with))
+	out = append(out, data[:s.Start]...)
+	out = append(out, with...)
+	return append(out, data[s.End:]...)
+}

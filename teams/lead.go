@@ -1,0 +1,53 @@
+package teams
+
+import (
+	"strings"
+	"time"
+)
+
+// LeadProcess says which process leads a team of the second generation.
+type LeadProcess struct {
+	PID       int       // 0 if the file holds no usable one
+	PidSpace  string    // on Linux "<host name>#pid:[<inode of the pid namespace>]"
+	ClaimedAt time.Time // UTC, to the millisecond
+	ProcStart string    // on Linux field 22 of /proc/<pid>/stat: clock ticks since boot
+}
+
+// Liveness is what is known about a process.
+type Liveness int
+
+// A process that cannot be looked at is Unknown: it is in another pid
+// namespace or on another host, or the system does not tell when it started.
+const (
+	Unknown Liveness = iota
+	Alive
+	Gone
+)
+
+func (l Liveness) String() string {
+	switch l {
+	case Alive:
+		return "alive"
+	case Gone:
+		return "gone"
+	}
+	return "unknown"
+}
+
+// Liveness says whether the lead's process is there now.
+//
+// On Linux it is Alive if a process with this pid and start time is there, and
+// Gone if there is none, if the pid belongs to one that started at another
+// time, or if it is a zombie; both only if PidSpace is ours. Other systems do
+// not tell the start time the same way: there a missing pid is Gone and one
+// that is there is Unknown, for it may be another process by now. A nil
+// LeadProcess (G1) is Unknown.
+func (p *LeadProcess) Liveness() Liveness {
+	if p == nil || p.PID <= 0 {
+		return Unknown
+	}
+	return p.probe()
+}
+
+// foreign reports whether PidSpace was written on Linux.
+func (p *LeadProcess) foreign() bool { return strings.Contains(p.PidSpace, "#pid:[") }

@@ -1,0 +1,26 @@
+package teams
+
+import (
+	"errors"
+	"syscall"
+)
+
+// What OpenProcess is asked for, and what it answers for a pid that nobody has.
+const (
+	processQueryLimitedInformation = 0x1000
+	errorInvalidParameter          = syscall.Errno(87)
+)
+
+func (p *LeadProcess) probe() Liveness {
+	if p.foreign() {
+		return Unknown
+	}
+	h, err := syscall.OpenProcess(processQueryLimitedInformation, false, uint32(p.PID))
+	if errors.Is(err, errorInvalidParameter) {
+		return Gone
+	}
+	if err == nil {
+		syscall.CloseHandle(h)
+	}
+	return Unknown
+}

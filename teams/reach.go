@@ -1,0 +1,39 @@
+package teams
+
+// Reach says whether somebody will read what is written into an inbox, or why
+// not. It is a hint for people: nothing is refused because of it.
+type Reach string
+
+// The answers of [Config.Reach], and Unread, which is for a caller that reads
+// the inbox and finds rows that were not taken for minutes.
+const (
+	Reachable Reach = "reachable"
+	NotMember Reach = "not-a-member" // shut down, or never there
+	LeadGone  Reach = "lead-gone"    // the process that ran the team has ended
+	NoRelay   Reach = "no-relay"     // headless: it never reads its inbox by itself
+	Unread    Reach = "unread"       // rows have been waiting for minutes
+)
+
+// Facts is what a config.json does not say about a member.
+type Facts struct {
+	Headless bool // it runs without a terminal, so that only a relay can reach it
+	Relayed  bool // a relay for its inbox is running
+}
+
+// Reach says who will read the inbox of name, from the member list, the lead's
+// process and the facts: a relay, an agent or a person. The name "user" of a G1
+// team, which stands in no member list, is a person.
+func (c *Config) Reach(name string, f Facts) Reach {
+	m, member := c.Member(name)
+	switch {
+	case f.Relayed, member && m.Guest(), name == userName && c.Generation() == G1:
+		return Reachable
+	case !member:
+		return NotMember
+	case c.LeadProcess.Liveness() == Gone:
+		return LeadGone
+	case f.Headless:
+		return NoRelay
+	}
+	return Reachable
+}

@@ -1,0 +1,113 @@
+package teams
+
+import (
+	"slices"
+	"strings"
+)
+
+// Resolve says who is meant by query, as the name of an inbox. The first of
+// these that fits:
+//
+//  1. a member of that name;
+//  2. an inbox of that name (inboxes lists them): it need not have a member;
+//  3. "lead": the member whose agent id is leadAgentId;
+//  4. "name@team" with this team: what the name means;
+//  5. the one member or inbox whose name differs in case only.
+//
+// Otherwise the error is a [*NotFoundError] with the names most alike, or
+// [ErrBadName] if nobody can be called that.
+func (c *Config) Resolve(query string, inboxes []string) (string, error) {
+	name, team := Split(query)
+	if err := CheckName("member", name); err != nil {
+		return "", err
+	}
+	if team != "" {
+		if err := CheckName("team", team); err != nil {
+			return "", err
+		}
+	}
+	known := c.known(inboxes)
+	if badName(query) == "" {
+		if found, ok := c.resolve(query, known); ok {
+			return found, nil
+		}
+	}
+	if team != "" && (team == c.Team || team == c.Name) {
+		if found, ok := c.resolve(name, known); ok {
+			return found, nil
+		}
+	}
+	return "", &NotFoundError{Kind: "member", Query: query, Team: c.Team, Nearest: nearest(name, known)}
+}
+
+// known lists all names there are, each once.
+func (c *Config) known(inboxes []string) []string {
+	known := slices.Clone(inboxes)
+	for _, m := range c.Members {
+		known = append(known, m.Name)
+	}
+	slices.Sort(known)
+	return slices.DeleteFunc(slices.Compact(known), func(n string) bool { return badName(n) != "" })
+}
+
+func (c *Config) resolve(name string, known []string) (string, bool) {
+	if slices.Contains(known, name) {
+		return name, true
+	}
+	if name == "lead" {
+		if m, ok := c.Lead(); ok {
+			return m.Name, true
+		}
+	}
+	var found []string
+	for _, n := range known {
+		if strings.EqualFold(n, name) {
+			found = append(found, n)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], true
+	}
+	return "", false
+}
+
+// nearest returns the 5 names most like query, the most alike first.
+func nearest(query string, names []string) []string {
+	type scored struct {
+		name  string
+		edits int
+	}
+	q := []rune(strings.ToLower(query))
+	all := make([]scored, len(names))
+	for i, n := range names {
+		all[i] = scored{n, distance(q, []rune(strings.ToLower(n)))}
+	}
+	slices.SortStableFunc(all, func(a, b scored) int { return a.edits - b.edits })
+	var out []string
+	for _, s := range all[:min(5, len(all))] {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// distance counts the insertions, deletions and replacements that make a into b
+// (Levenshtein).
+func distance(a, b []rune) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,197 @@
+package teams
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Find says which Claude directory is meant: override if it is not empty, else
+// $CLAUDE_CONFIG_DIR, else .claude in the home directory. That is where Claude
+// Code itself looks. lookup is os.LookupEnv or a stand-in; a variable that is
+// set but empty counts as not set. Whether the directory exists is not asked.
+func Find(override string, lookup func(string) (string, bool)) (string, error) {
+	if override != "" {
+		return override, nil
+	}
+	if dir, ok := lookup("CLAUDE_CONFIG_DIR"); ok && dir != "" {
+		return dir, nil
+	}
+	if home, ok := lookup(homeVariable); ok && home != "" {
+		return filepath.Join(home, ".claude"), nil
+	}
+	return "", fmt.Errorf("teams: find the Claude directory: neither CLAUDE_CONFIG_DIR nor %s is set", homeVariable)
+}
+
+// Root is a Claude directory. It is safe for concurrent use; close it after
+// the teams that were opened from it.
+type Root struct {
+	path string
+	dir  *os.Root
+}
+
+// Open opens the Claude directory at dir, whose own path may go through
+// symbolic links. If there is none, the error is a [*NoRootError].
+func Open(dir string) (*Root, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, &NoRootError{Dir: dir, Err: err}
+	}
+	path, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return nil, &NoRootError{Dir: abs, Err: reason(err)}
+	}
+	// Asked before opening, which would wait for ever on a named pipe.
+	if fi, err := os.Stat(path); err != nil {
+		return nil, &NoRootError{Dir: abs, Err: reason(err)}
+	} else if !fi.IsDir() {
+		return nil, &NoRootError{Dir: abs, Err: errors.New("not a directory")}
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, &NoRootError{Dir: abs, Err: reason(err)}
+	}
+	return &Root{path: path, dir: root}, nil
+}
+
+// Path returns the real path of the directory.
+func (r *Root) Path() string { return r.path }
+
+// Close lets go of the directory.
+func (r *Root) Close() error { return r.dir.Close() }
+
+// Listing is a team as it is found under teams/.
+type Listing struct {
+	Name string
+	// Orphan says that there is no config.json: what a crash, or a deletion
+	// that did not finish, leaves behind.
+	Orphan bool
+	// Err says why the team cannot be looked into, if it cannot: [ErrNotDir],
+	// fs.ErrPermission.
+	Err error
+}
+
+// Teams lists the teams, sorted by name. Entries that are no directories and
+// those whose name [CheckName] refuses are passed over. A Claude directory in
+// which there never was a team gives none, and no error.
+func (r *Root) Teams() ([]Listing, error) {
+	entries, err := list(r.dir, "teams")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("teams: list %s: %w", filepath.Join(r.path, "teams"), reason(err))
+	}
+	var found []Listing
+	for _, e := range entries {
+		if badName(e.Name()) != "" || !e.IsDir() && e.Type()&(fs.ModeSymlink|fs.ModeIrregular) == 0 {
+			continue
+		}
+		l := Listing{Name: e.Name()}
+		switch _, err := r.dir.Lstat("teams/" + e.Name() + "/" + configFile); {
+		case !e.IsDir():
+			l.Err = fmt.Errorf("teams: %s: %w", filepath.Join(r.path, "teams", e.Name()), ErrNotDir)
+		case errors.Is(err, fs.ErrNotExist):
+			l.Orphan = true
+		case err != nil:
+			l.Err = fmt.Errorf("teams: %s: %w", filepath.Join(r.path, "teams", e.Name(), configFile), reason(err))
+		}
+		found = append(found, l)
+	}
+	return found, nil
+}
+
+// Team opens the team called name, also one without a config.json. The errors
+// are [ErrBadName], a [*NotFoundError] with the teams that there are, and
+// [ErrNotDir].
+func (r *Root) Team(name string) (*Team, error) {
+	if err := CheckName("team", name); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(r.path, "teams", name)
+	dir, err := r.openTeam(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		nf := &NotFoundError{Kind: "team", Query: name}
+		if all, err := r.Teams(); err == nil {
+			nf.Nearest = nearest(name, names(all))
+		}
+		return nil, nf
+	}
+	if err != nil {
+		return nil, fmt.Errorf("teams: open %s: %w", path, reason(err))
+	}
+	return &Team{root: r, name: name, path: path, dir: dir}, nil
+}
+
+func (r *Root) openTeam(name string) (*os.Root, error) {
+	// teams/ itself may be a link within the Claude directory; os.Root refuses
+	// one that leads out of it.
+	all, err := r.dir.OpenRoot("teams")
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	return step(all, name)
+}
+
+// step opens the directory name in parent, and nothing else: no symbolic link,
+// and no pipe on which opening would wait. Go has no such flag for os.Root, so
+// what was opened is compared with what was looked at.
+func step(parent *os.Root, name string) (*os.Root, error) {
+	for range 3 {
+		seen, err := parent.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		if !seen.IsDir() {
+			return nil, ErrNotDir
+		}
+		dir, err := parent.OpenRoot(name)
+		if err != nil {
+			return nil, err
+		}
+		got, err := dir.Stat(".")
+		if err == nil && os.SameFile(seen, got) {
+			return dir, nil
+		}
+		// Deleted and made again between the two looks: once more.
+		dir.Close()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return nil, ErrNotDir
+}
+
+// list reads the directory name in dir, sorted by name.
+func list(dir *os.Root, name string) ([]fs.DirEntry, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
+// reason takes the path out of err: it is relative to some directory handle,
+// and the caller names the real one.
+func reason(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
+func names(all []Listing) []string {
+	out := make([]string, len(all))
+	for i, l := range all {
+		out[i] = l.Name
+	}
+	return out
+}

@@ -1,0 +1,23 @@
+package teams
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Secret is a text that is kept but not shown. Whatever prints it (any verb of
+// fmt, slog, an encoder of JSON or text) writes "[withheld]", also where it is a
+// field of something else; string(s) is the text itself.
+type Secret string
+
+const withheld = "[withheld]"
+
+// Format prints "[withheld]" for every verb, %#v and %x included.
+func (Secret) Format(s fmt.State, _ rune) { io.WriteString(s, withheld) }
+
+// MarshalText gives "[withheld]"; encoding/json uses it too.
+func (Secret) MarshalText() ([]byte, error) { return []byte(withheld), nil }
+
+// LogValue gives "[withheld]".
+func (Secret) LogValue() slog.Value { return slog.StringValue(withheld) }

@@ -1,0 +1,245 @@
+package teams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/teams/lockedfile"
+)
+
+const (
+	configFile = "config.json"
+	inboxesDir = "inboxes"
+)
+
+// How long reading waits for a config.json that another program is rewriting
+// in place. Claude does that in well under a millisecond; a holder of the lock
+// directory may be slow, but one older than 10 s is broken by every peer.
+const (
+	tornWait = 250 * time.Millisecond
+	lockWait = lockedfile.DefaultWait
+	tornPoll = 10 * time.Millisecond
+)
+
+// Team is one team's directory, as it was when it was opened. It is safe for
+// concurrent use. Close it.
+type Team struct {
+	root *Root
+	name string
+	path string
+	dir  *os.Root
+}
+
+// Name returns the name of the team's directory, which is the team's name.
+func (t *Team) Name() string { return t.name }
+
+// Path returns where the directory is, or was.
+func (t *Team) Path() string { return t.path }
+
+func (t *Team) file() string { return filepath.Join(t.path, configFile) }
+
+// Close lets go of the directory.
+func (t *Team) Close() error { return t.dir.Close() }
+
+// Exists returns nil while the team is there: its config.json stands in the
+// directory that t was opened on, and that directory still is the one that the
+// team's name leads to. Otherwise the error is [ErrTeamGone]. It is meant to be
+// asked under the lock of a file, right before the file is replaced: it costs
+// three system calls and reads nothing.
+func (t *Team) Exists() error {
+	if _, err := t.dir.Lstat(configFile); err != nil {
+		return t.wrap("look for "+configFile, err)
+	}
+	held, err := t.dir.Stat(".")
+	if err != nil {
+		return t.wrap("look at the directory", err)
+	}
+	now, err := t.root.dir.Lstat("teams/" + t.name)
+	if err != nil {
+		return t.wrap("look for the directory", err)
+	}
+	if !os.SameFile(held, now) {
+		return fmt.Errorf("teams: %s: made anew since it was opened: %w", t.path, ErrTeamGone)
+	}
+	return nil
+}
+
+// wrap names the team in err, and makes what is not there ErrTeamGone.
+func (t *Team) wrap(what string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrTeamGone
+	}
+	return fmt.Errorf("teams: %s: %s: %w", t.path, what, reason(err))
+}
+
+// Config reads config.json. It takes no lock: while the file is empty or not
+// JSON, it is read again for 250 ms, and for as long as a lock directory that
+// is not stale (10 s) stands beside it, 15 s at most; then the error is a
+// [*CorruptError]. A file that is missing is [ErrTeamGone] at once: no
+// generation of Claude takes it away to write it. A file over
+// [lockedfile.MaxSize] is [lockedfile.ErrTooLarge].
+func (t *Team) Config(ctx context.Context) (*Config, error) {
+	start := time.Now()
+	for {
+		data, err := t.read()
+		if err != nil {
+			return nil, err
+		}
+		c, err := t.parse(data)
+		if err == nil {
+			return c, nil
+		}
+		if waited := time.Since(start); waited >= lockWait || waited >= tornWait && !t.busy() {
+			return nil, err
+		}
+		pause := time.NewTimer(tornPoll)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, fmt.Errorf("teams: %s: wait for a whole %s: %w", t.path, configFile, context.Cause(ctx))
+		case <-pause.C:
+		}
+	}
+}
+
+// parse is Parse with the team's own path in the error.
+func (t *Team) parse(data []byte) (*Config, error) {
+	c, err := Parse(t.name, data)
+	if ce, ok := errors.AsType[*CorruptError](err); ok {
+		ce.Path = t.file()
+	}
+	return c, err
+}
+
+// busy reports whether somebody holds the lock directory of config.json.
+func (t *Team) busy() bool {
+	fi, err := t.dir.Lstat(lockedfile.LockName(configFile))
+	return err == nil && fi.IsDir() && time.Since(fi.ModTime()) < lockedfile.StaleAfter
+}
+
+// read returns what stands in config.json right now.
+func (t *Team) read() ([]byte, error) {
+	// Asked before opening, which would wait for ever on a named pipe.
+	fi, err := t.dir.Lstat(configFile)
+	if err != nil {
+		return nil, t.wrap("read "+configFile, err)
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, t.corrupt(0, "not a regular file")
+	}
+	f, err := t.dir.Open(configFile)
+	if err != nil {
+		return nil, t.wrap("read "+configFile, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, lockedfile.MaxSize+1))
+	if err != nil {
+		return nil, t.wrap("read "+configFile, err)
+	}
+	if len(data) > lockedfile.MaxSize {
+		return nil, fmt.Errorf("teams: read %s: %w", t.file(), lockedfile.ErrTooLarge)
+	}
+	return data, nil
+}
+
+// Inboxes lists the names that have an inbox file, sorted, whether or not they
+// are members. Temporary files, locks, hidden files, links, directories and
+// names that [CheckName] refuses are no inboxes. A team that has no inboxes
+// directory yet has none; a team that is gone is [ErrTeamGone].
+func (t *Team) Inboxes() ([]string, error) {
+	dir, err := t.InboxDir(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	entries, err := list(dir, ".")
+	if err != nil {
+		return nil, t.wrap("list "+inboxesDir, err)
+	}
+	var names []string
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		if ok && e.Type().IsRegular() && badName(name) == "" {
+			names = append(names, name)
+		}
+	}
+	// "a.json" sorts behind "a-b.json", "a" before "a-b".
+	slices.Sort(names)
+	return names, nil
+}
+
+// InboxDir opens the team's inboxes directory; close it. A link in its place is
+// [ErrNotDir].
+//
+// With create, which is for writing, the team has to have its config.json, else
+// the error is [ErrTeamGone]; the directory is made (mode 0700) if it is
+// missing, and nothing above it ever is. Without create, an orphaned team's
+// inboxes can be opened too, and where the directory is missing the error is
+// fs.ErrNotExist if the team is there and [ErrTeamGone] if it is not.
+func (t *Team) InboxDir(create bool) (*os.Root, error) {
+	if create {
+		if err := t.Exists(); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := step(t.dir, inboxesDir)
+	if create && errors.Is(err, fs.ErrNotExist) {
+		if dir, err = t.makeInboxes(); errors.Is(err, ErrTeamGone) {
+			return nil, err
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if gone := t.Exists(); gone != nil {
+			return nil, gone
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("teams: open %s: %w", filepath.Join(t.path, inboxesDir), reason(err))
+	}
+	return dir, nil
+}
+
+func (t *Team) makeInboxes() (*os.Root, error) {
+	switch err := t.dir.Mkdir(inboxesDir, 0o700); {
+	case err == nil:
+		// Claude may be deleting the team. If it took config.json meanwhile,
+		// our directory would keep it from removing the team's.
+		if err := t.Exists(); err != nil {
+			return nil, errors.Join(err, ignoreMissing(t.dir.Remove(inboxesDir)))
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return nil, err
+	}
+	return step(t.dir, inboxesDir)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Resolve is [Config.Resolve] with what stands on disk now.
+func (t *Team) Resolve(ctx context.Context, query string) (string, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	inboxes, err := t.Inboxes()
+	if err != nil {
+		return "", err
+	}
+	return c.Resolve(query, inboxes)
+}
