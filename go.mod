@@ -1,6 +1,6 @@
 module teambridge
 
-go 1.26
+go 1.26.0
 
 require github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 
@@ -11,4 +11,12 @@ require (
 	github.com/google/uuid v1.6.0
 )
 
-require golang.org/x/sys v0.47.0 // indirect
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+)
+
+require (
+	github.com/spf13/cobra v1.10.2
+	golang.org/x/sys v0.48.0 // indirect
+)
