@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -13,7 +14,12 @@ type SendKey struct {
 	Team      string // name
 	CreatedAt int64  // of the team, in milliseconds since 1970; 0 where config.json does not say
 	Inbox     string // the name whose inbox it is
-	ID        string
+	ID        string // kept to the byte
+}
+
+// String names the message, for errors.
+func (k SendKey) String() string {
+	return fmt.Sprintf("message %q to %s@%s", k.ID, k.Inbox, k.Team)
 }
 
 // SendState is how far a message to send had come when it was last heard of.

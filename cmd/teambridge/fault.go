@@ -124,7 +124,7 @@ func explain(ctx context.Context, err error) fault {
 		return fault{"locked", exitLocked, "nothing was written: the disk may be slow or full", false}
 	case is(lockedfile.ErrClobbered):
 		return fault{"lost", exitUnknown, "another tool writes this inbox without taking its lock: end it, then send again", false}
-	case is(lockedfile.ErrTooLarge), is(teams.ErrTooLarge):
+	case is(lockedfile.ErrTooLarge):
 		return fault{"too_large", exitLocked, "teambridge doctor tells what can be done", false}
 	case is(inbox.ErrBusy), is(inbox.ErrEmpty):
 		return fault{"busy", exitLocked, "try again", false}

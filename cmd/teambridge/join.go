@@ -86,7 +86,7 @@ func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *led
 	if err != nil {
 		return err
 	}
-	err = l.Joined(ctx, ledger.Join{Root: t.Root().Path(), Instance: c.Instance(), Membership: m})
+	err = l.Joined(ctx, joinRecord(t, c, m))
 	if err != nil && m.Added {
 		// An entry that nobody knows to be ours could never be removed again.
 		_, lerr := t.Leave(ctx, locker, m)
@@ -144,7 +144,7 @@ func (a *app) leave(ctx context.Context, as string) error {
 		if _, err := t.Leave(ctx, locker, m); err != nil {
 			return err
 		}
-		if err := l.Left(ctx, t.Root().Path(), c.Instance(), m.Name); err != nil {
+		if err := l.Left(ctx, joinRecord(t, c, m)); err != nil {
 			return err
 		}
 		left = append(left, place{t.Name(), m.Name})

@@ -241,13 +241,23 @@ func (a *app) guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *tea
 
 // memberships returns what the ledger knows of our having joined t.
 func memberships(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) ([]teams.Membership, error) {
-	joins, err := l.Joins(ctx, t.Root().Path(), c.Instance())
+	instance := c.Instance()
+	joins, err := l.Joins(ctx, t.Root().Path(), instance.Team, instance.CreatedAt)
 	if err != nil {
 		return nil, err
 	}
-	var ours []teams.Membership
+	ours := make([]teams.Membership, 0, len(joins))
 	for _, j := range joins {
-		ours = append(ours, j.Membership)
+		ours = append(ours, teams.Membership{Name: j.Member, AgentID: j.AgentID, JoinedAt: j.At})
 	}
 	return ours, nil
+}
+
+// joinRecord is what the ledger keeps of a membership.
+func joinRecord(t *teams.Team, c *teams.Config, m teams.Membership) ledger.Join {
+	instance := c.Instance()
+	return ledger.Join{
+		Root: t.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt,
+		Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
+	}
 }

@@ -13,14 +13,15 @@ type Join struct {
 	Team      string
 	CreatedAt int64 // of the team, in milliseconds
 	Member    string
-	At        time.Time // kept to the microsecond, given in UTC
+	AgentID   string    // of the entry in config.json
+	At        time.Time // joinedAt of the entry; kept to the microsecond, given in UTC
 }
 
 func (j Join) check() error {
 	return names(field{"root", j.Root}, field{"team", j.Team}, field{"member", j.Member})
 }
 
-// Joined records a join, durably. Joining again replaces the time.
+// Joined records a join, durably. Joining again replaces agent id and time.
 func (l *Ledger) Joined(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
@@ -29,14 +30,14 @@ func (l *Ledger) Joined(ctx context.Context, j Join) error {
 		if err := durable(c); err != nil {
 			return err
 		}
-		_, err := c.exec(`INSERT INTO joins (root, team, created_at, member, at) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET at=excluded.at`,
-			j.Root, j.Team, j.CreatedAt, j.Member, j.At.UnixMicro())
+		_, err := c.exec(`INSERT INTO joins (root, team, created_at, member, agent_id, at) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET agent_id=excluded.agent_id, at=excluded.at`,
+			j.Root, j.Team, j.CreatedAt, j.Member, j.AgentID, j.At.UnixMicro())
 		return err
 	})
 }
 
-// Left removes the record of a join, durably; j.At is not looked at. It is no
+// Left removes the record of a join, durably; j.AgentID and j.At are not looked at. It is no
 // error if there is none.
 func (l *Ledger) Left(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
@@ -59,10 +60,11 @@ func (l *Ledger) Joins(ctx context.Context, root, team string, createdAt int64) 
 		list = nil // f runs again when the file was busy
 		return c.query(func(v []driver.Value) error {
 			member, _ := v[0].(string)
-			at, _ := v[1].(int64)
-			list = append(list, Join{Root: root, Team: team, CreatedAt: createdAt, Member: member, At: time.UnixMicro(at).UTC()})
+			agentID, _ := v[1].(string)
+			at, _ := v[2].(int64)
+			list = append(list, Join{Root: root, Team: team, CreatedAt: createdAt, Member: member, AgentID: agentID, At: time.UnixMicro(at).UTC()})
 			return nil
-		}, "SELECT member, at FROM joins WHERE root=? AND team=? AND created_at=? ORDER BY member", root, team, createdAt)
+		}, "SELECT member, agent_id, at FROM joins WHERE root=? AND team=? AND created_at=? ORDER BY member", root, team, createdAt)
 	})
 	if err != nil {
 		return nil, err

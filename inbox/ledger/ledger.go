@@ -6,18 +6,19 @@
 //
 // All of this happens under the locks of the inbox:
 //
-//  1. [Ledger.Send] looks the id up. State [Written]: the message was sent
+//  1. [Ledger.Recall] looks the id up. State [Written]: the message was sent
 //     before, nothing is to be done. Another digest: the id is taken by another
 //     message. State [Intent]: a sender died between 2 and 4, and
-//     [Send.Before] says whether the file has changed since.
+//     [inbox.Send.Before] says whether the file has changed since.
 //  2. [Ledger.Intend] records id, digest and the state of the file. When it
 //     returns the record is on the disk.
 //  3. The inbox file is replaced and read back.
-//  4. [Ledger.Written] closes the record.
+//  4. [Ledger.Written] closes the record; [Ledger.Withdraw] takes it back if the
+//     file was certainly not replaced.
 //
 // # What is promised
 //
-// What Intend, Joined, Left and Prune acknowledged survives a kill at any
+// What Intend, Withdraw, Joined, Left and Prune acknowledged survives a kill at any
 // instant and a power cut (write-ahead log, synchronous=EXTRA: one fsync each).
 // What Written acknowledged survives a kill; a power cut can turn it back into
 // an intent, never into nothing. That saves a second fsync, which was 0.3 ms

@@ -33,6 +33,7 @@ func schema() []string {
 			team       TEXT    NOT NULL,
 			created_at INTEGER NOT NULL,
 			member     TEXT    NOT NULL,
+			agent_id   TEXT    NOT NULL,
 			at         INTEGER NOT NULL,
 			PRIMARY KEY (root, team, created_at, member)
 		) STRICT, WITHOUT ROWID;`,

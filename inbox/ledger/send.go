@@ -6,41 +6,27 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"teambridge/inbox"
 )
 
-// A SendKey names one message: an id, given or generated, in one inbox of one
-// team instance under one Claude root. Every part but CreatedAt must hold
-// something and at most 4 KiB.
-type SendKey struct {
-	Root      string // real path of the Claude root
-	Team      string
-	CreatedAt int64 // of the team, in milliseconds: teams of one name come and go
-	Inbox     string
-	ID        string // kept to the byte
-}
+// What is remembered of a message is said in the terms of package inbox, for
+// which the ledger is the [inbox.Memory]. Every part of a key but CreatedAt must
+// hold something and at most 4 KiB, Before at most 64 KiB; At is kept to the
+// microsecond and given in UTC.
+type (
+	SendKey = inbox.SendKey
+	Send    = inbox.Send
+	State   = inbox.SendState
+)
 
-func (k SendKey) String() string {
-	return fmt.Sprintf("message %q to %s@%s", k.ID, k.Inbox, k.Team)
-}
-
-// A State is how far a send is known to have come.
-type State string
-
+// The states of a message.
 const (
-	// Intent: about to be written; whether it was is unknown.
-	Intent State = "intent"
-	// Written: seen in the inbox file by the sender that wrote it.
-	Written State = "written"
+	Intent  = inbox.SendIntent
+	Written = inbox.SendWritten
 )
 
-// A Send is what is known of one message.
-type Send struct {
-	SendKey
-	Digest [32]byte  // of what makes the message this one: the caller's choice
-	Before string    // the inbox file's state before the write, in the caller's words; at most 64 KiB
-	State  State     // set by Intend and Written alone
-	At     time.Time // of the last change of state; kept to the microsecond, given in UTC
-}
+var _ inbox.Memory = (*Ledger)(nil)
 
 // A ValueError is a part of a record that cannot be kept. Nothing was done.
 type ValueError struct {
@@ -71,20 +57,20 @@ func names(fields ...field) error {
 	return nil
 }
 
-func (k SendKey) check() error {
+func checkKey(k SendKey) error {
 	return names(field{"root", k.Root}, field{"team", k.Team}, field{"inbox", k.Inbox}, field{"id", k.ID})
 }
 
-func (k SendKey) args(before ...driver.Value) []driver.Value {
+func keyArgs(k SendKey, before ...driver.Value) []driver.Value {
 	return append(before, k.Root, k.Team, k.CreatedAt, k.Inbox, k.ID)
 }
 
-// Send tells what is known of a message, and whether anything is.
-func (l *Ledger) Send(ctx context.Context, key SendKey) (send Send, found bool, err error) {
-	if err := key.check(); err != nil {
+// Recall tells what is known of a message, and whether anything is.
+func (l *Ledger) Recall(ctx context.Context, key SendKey) (send Send, found bool, err error) {
+	if err := checkKey(key); err != nil {
 		return Send{}, false, err
 	}
-	err = l.do(ctx, "send", func(c *conn) (err error) {
+	err = l.do(ctx, "recall", func(c *conn) (err error) {
 		send, found, err = lookup(c, key)
 		return err
 	})
@@ -109,7 +95,7 @@ func lookup(c *conn, key SendKey) (Send, bool, error) {
 		found = true
 		return nil
 	}, `SELECT digest, before, state, at FROM sends
-		WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=?`, key.args()...)
+		WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=?`, keyArgs(key)...)
 	return send, found, err
 }
 
@@ -120,13 +106,13 @@ func lookup(c *conn, key SendKey) (Send, bool, error) {
 // [ErrWritten] when the message was written before, and with *[ValueError];
 // the record then stays what it was. s.State is not looked at.
 func (l *Ledger) Intend(ctx context.Context, s Send) error {
-	if err := s.check(); err != nil {
+	if err := checkKey(s.SendKey); err != nil {
 		return err
 	}
 	if len(s.Before) > maxBefore {
 		return &ValueError{Field: "before", Reason: fmt.Sprintf("has %d bytes, over %d", len(s.Before), maxBefore)}
 	}
-	args := append(s.args(), s.Digest[:], s.Before, string(Intent), s.At.UnixMicro())
+	args := append(keyArgs(s.SendKey), s.Digest[:], s.Before, string(Intent), s.At.UnixMicro())
 	return l.do(ctx, "intend", func(c *conn) error {
 		if err := durable(c); err != nil {
 			return err
@@ -158,7 +144,7 @@ func (l *Ledger) Intend(ctx context.Context, s Send) error {
 // It does not wait for the disk: a power cut can turn the record back into an
 // intent.
 func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
-	if err := key.check(); err != nil {
+	if err := checkKey(key); err != nil {
 		return err
 	}
 	return l.do(ctx, "written", func(c *conn) error {
@@ -167,7 +153,7 @@ func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
 		}
 		n, err := c.exec(`UPDATE sends SET state='written', at=?
 			WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`,
-			key.args(at.UnixMicro())...)
+			keyArgs(key, at.UnixMicro())...)
 		if err != nil || n > 0 {
 			return err
 		}
@@ -175,6 +161,22 @@ func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
 		if err == nil && !found {
 			err = fmt.Errorf("ledger: written %v: %w; intend it first", key, ErrNoIntent)
 		}
+		return err
+	})
+}
+
+// Withdraw forgets an intent, durably: the message was certainly not written.
+// It is no error if there is none, and what is known to be written stays known.
+func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	return l.do(ctx, "withdraw", func(c *conn) error {
+		if err := durable(c); err != nil {
+			return err
+		}
+		_, err := c.exec(`DELETE FROM sends
+			WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`, keyArgs(key)...)
 		return err
 	})
 }
