@@ -8,6 +8,7 @@ require (
 	github.com/gofrs/flock v0.13.1
 	github.com/google/go-cmp v0.7.0
 	github.com/google/renameio/v2 v2.0.2
+	pgregory.net/rapid v1.3.0
 )
 
 require golang.org/x/sys v0.47.0 // indirect
