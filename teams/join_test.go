@@ -219,30 +219,57 @@ func TestJoinAndLeaveInATeamThatIsGone(t *testing.T) {
 	}
 }
 
-// The team is deleted, or made anew, while the change is under way.
+// The team is deleted, moved away or made anew while the change is under way.
 func TestJoinRacesWithDeletion(t *testing.T) {
 	t.Parallel()
-	for _, at := range []lockedfile.Step{lockedfile.StepLock, lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFence} {
-		for _, remake := range []bool{false, true} {
+	for name, change := range map[string]func(*place){
+		"deleted": func(p *place) { p.remove("teams/" + g2Team) },
+		"remade":  func(p *place) { p.remove("teams/" + g2Team); p.write(g2Config, g2Head+"[]}") },
+		"moved":   func(p *place) { os.Rename(p.path("teams/"+g2Team), p.path("trash")) },
+	} {
+		for _, at := range []lockedfile.Step{lockedfile.StepLock, lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFence} {
 			p, team := fixture(t, g2Team)
-			before := ""
+			changed := false
 			l := lockedfile.New(lockedfile.Options{Before: func(s lockedfile.Step) {
-				if s == at && before == "" {
-					p.remove("teams/" + g2Team)
-					if remake {
-						p.write(g2Config, g2Head+"[]}")
-					}
-					before = p.snapshot()
+				if s == at && !changed {
+					changed = true
+					change(p)
 				}
 			}})
-			_, err := team.Join(t.Context(), l, "operator", "/a")
-			if !errors.Is(err, ErrTeamGone) {
-				t.Errorf("before %s, remade %v: %v, want ErrTeamGone", at, remake, err)
+			if _, err := team.Join(t.Context(), l, "operator", "/a"); !errors.Is(err, ErrTeamGone) {
+				t.Errorf("%s before %s: %v, want ErrTeamGone", name, at, err)
 			}
-			if diff := cmp.Diff(before, p.snapshot()); diff != "" {
-				t.Errorf("before %s, remade %v: something was written (-before +after):\n%s", at, remake, diff)
+			for _, dir := range []string{"teams/" + g2Team, "trash"} {
+				entries, _ := os.ReadDir(p.path(dir))
+				for _, e := range entries {
+					if e.Name() != "inboxes" && e.Name() != configFile {
+						t.Errorf("%s before %s: left behind in %s: %s", name, at, dir, e.Name())
+					}
+					if data, _ := os.ReadFile(p.path(dir + "/" + configFile)); bytes.Contains(data, []byte("operator")) {
+						t.Errorf("%s before %s: written into %s", name, at, dir)
+					}
+				}
 			}
 		}
+	}
+}
+
+// A members array that is empty has no style to go by: the line's is taken.
+func TestJoinAnEmptyTeam(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	const before = "{\n\t\"name\": \"t\",\n\t\"leadProcess\": {},\n\t\"members\": []\n}"
+	p.write("teams/t/config.json", before)
+	team, l := p.team("t"), locker(t)
+	m, err := team.Join(t.Context(), l, "operator", "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.read("teams/t/config.json"); !strings.Contains(got, "\n\t  {\n") && !strings.Contains(got, "\n\t\t{\n") || !strings.HasSuffix(got, "\n\t]\n}") {
+		t.Errorf("the entry is not indented below its line:\n%s", got)
+	}
+	if left, err := team.Leave(t.Context(), l, m); err != nil || !left || p.read("teams/t/config.json") != before {
+		t.Errorf("Leave = %v, %v: %s", left, err, p.read("teams/t/config.json"))
 	}
 }
 
