@@ -125,6 +125,11 @@ func (t *Team) Leave(ctx context.Context, l *lockedfile.Locker, m Membership) (b
 // edit changes config.json under its lock. change gets the file, what it says
 // and where its members are; nil leaves the file as it is.
 func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old []byte, c *Config, members rawjson.Span) ([]byte, error)) error {
+	// Asked before locking, too: in an orphaned directory even the lock would be
+	// something made.
+	if err := t.Exists(); err != nil {
+		return err
+	}
 	file := lockedfile.File{Dir: t.dir, Name: configFile, Guard: t.Exists}
 	err := l.Transform(ctx, file, func(old []byte) ([]byte, error) {
 		c, err := t.parse(old)

@@ -1,0 +1,119 @@
+package teams
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func members(names ...string) []Member {
+	var out []Member
+	for _, n := range names {
+		out = append(out, Member{Name: n, AgentID: n + "@real"})
+	}
+	return out
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	c := &Config{Team: "dir", Name: "real", LeadAgentID: "team-lead@real", Members: members("team-lead", "worker", "Bob", "bob", "a@dir", "x")}
+	called := &Config{Team: "dir", LeadAgentID: "boss@real", Members: members("boss", "lead")}
+	headless := &Config{Team: "dir", LeadAgentID: "nobody@real", Members: members("worker")}
+	badlead := &Config{Team: "dir", LeadAgentID: "x", Members: []Member{{Name: "w", AgentID: "w@dir"}}}
+	inboxes := []string{"user", "worker", "Old-Timer", "../evil"}
+	for _, tc := range []struct {
+		in    *Config
+		query string
+		want  string
+	}{
+		{c, "worker", "worker"},
+		{c, "user", "user"},
+		{c, "lead", "team-lead"},
+		{called, "lead", "lead"},
+		{headless, "lead", ""},
+		{badlead, "lead", ""},
+		{c, "worker@real", "worker"},
+		{c, "worker@dir", "worker"},
+		{c, "lead@real", "team-lead"},
+		{c, "WORKER@real", "worker"},
+		{c, "user@dir", "user"},
+		{c, "worker@other", ""},
+		{c, "a@dir", "a@dir"},
+		{c, "a@dir@dir", "a@dir"},
+		{c, "Worker", "worker"},
+		{c, "old-timer", "Old-Timer"},
+		{c, "Bob", "Bob"},
+		{c, "bob", "bob"},
+		{c, "BOB", ""}, // two could be meant
+		{c, "wroker", ""},
+		{c, "config", ""},
+	} {
+		got, err := tc.in.Resolve(tc.query, inboxes)
+		if got != tc.want {
+			t.Errorf("Resolve(%q) = %q, %v, want %q", tc.query, got, err, tc.want)
+		}
+		if nf, ok := errors.AsType[*NotFoundError](err); tc.want == "" && (!ok || nf.Query != tc.query || nf.Kind != "member" || errors.Is(err, ErrTeamGone)) {
+			t.Errorf("Resolve(%q): %v, want a NotFoundError for a member", tc.query, err)
+		}
+	}
+	for _, query := range []string{"", "../evil", "../config@real", "worker@../x", "a/b", ".", "nul"} {
+		if got, err := c.Resolve(query, inboxes); !errors.Is(err, ErrBadName) {
+			t.Errorf("Resolve(%q) = %q, %v, want ErrBadName", query, got, err)
+		}
+	}
+}
+
+func TestResolveNamesTheNearest(t *testing.T) {
+	t.Parallel()
+	c := &Config{Team: "t", Members: members("alice", "bob", "carol", "worker", "worker-2", "Alina")}
+	for query, want := range map[string][]string{
+		"wroker":   {"worker", "worker-2"},
+		"ALINE":    {"Alina", "alice"},
+		"bobb@t":   {"bob"},
+		"worker-3": {"worker-2", "worker"},
+	} {
+		_, err := c.Resolve(query, nil)
+		nf, ok := errors.AsType[*NotFoundError](err)
+		if !ok || len(nf.Nearest) != 5 {
+			t.Fatalf("Resolve(%q): %v, want a NotFoundError with 5 names", query, err)
+		}
+		if diff := cmp.Diff(want, nf.Nearest[:len(want)]); diff != "" {
+			t.Errorf("nearest to %q (-want +got):\n%s", query, diff)
+		}
+	}
+	if _, err := (&Config{Team: "t"}).Resolve("x", nil); err == nil || err.Error() != `teams: no member "x" in team "t"` {
+		t.Errorf("in an empty team: %v", err)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"é", "e", 1},
+	} {
+		if got := distance([]rune(tc.a), []rune(tc.b)); got != tc.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", tc.a, tc.b, got, tc.want)
+		}
+	}
+}
+
+func TestTeamResolve(t *testing.T) {
+	t.Parallel()
+	_, team := fixture(t, g1Team)
+	got := map[string]string{}
+	for _, query := range []string{"lead", "worker@myteam", "user", "Worker"} {
+		name, err := team.Resolve(t.Context(), query)
+		if err != nil {
+			t.Error(err)
+		}
+		got[query] = name
+	}
+	want := map[string]string{"lead": "team-lead", "worker@myteam": "worker", "user": "user", "Worker": "worker"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

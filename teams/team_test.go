@@ -1,0 +1,190 @@
+package teams
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestInboxes(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("teams/t/config.json", "{}")
+	team := p.team("t")
+	if got, err := team.Inboxes(); err != nil || got != nil {
+		t.Errorf("without inboxes/: %v, %v, want none", got, err)
+	}
+	for _, name := range []string{
+		"alice.json", ".hidden.json", "bob.json", "note.txt", "alice.json.tmp.1a2b",
+		"a-b.json", "a.json", "dots...json", "nul.json", ".json", "x.JSON",
+	} {
+		p.write("teams/t/inboxes/"+name, "[]")
+	}
+	p.mkdir("teams/t/inboxes/alice.json.lock")
+	p.mkdir("teams/t/inboxes/dir.json")
+	p.symlink("alice.json", "teams/t/inboxes/inner.json")
+	p.symlink("/etc/passwd", "teams/t/inboxes/outer.json")
+
+	got, err := team.Inboxes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "a-b", "alice", "bob"}, got); diff != "" {
+		t.Errorf("Inboxes() (-want +got):\n%s", diff)
+	}
+}
+
+func TestInboxDir(t *testing.T) {
+	t.Parallel()
+	t.Run("made when there is none", func(t *testing.T) {
+		t.Parallel()
+		p := newPlace(t)
+		p.write("teams/t/config.json", "{}")
+		team := p.team("t")
+		if _, err := team.InboxDir(false); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrTeamGone) {
+			t.Errorf("InboxDir(false): %v, want fs.ErrNotExist", err)
+		}
+		if _, err := os.Lstat(p.path("teams/t/inboxes")); err == nil {
+			t.Error("InboxDir(false) has made the directory")
+		}
+		dir, err := team.InboxDir(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		if want := p.path("teams/t/inboxes"); dir.Name() != want {
+			t.Errorf("directory is called %s, want %s", dir.Name(), want)
+		}
+		if err := dir.WriteFile("x.json", []byte("[]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fi, err := os.Lstat(p.path("teams/t/inboxes"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fi.Mode() != fs.ModeDir|0o700 {
+			t.Errorf("mode %v, want drwx------", fi.Mode())
+		}
+	})
+	t.Run("an orphan is read and never written", func(t *testing.T) {
+		t.Parallel()
+		p := newPlace(t)
+		p.write("teams/t/inboxes/a.json", "[]")
+		team := p.team("t")
+		if got, err := team.Inboxes(); err != nil || len(got) != 1 {
+			t.Errorf("Inboxes() = %v, %v, want the one", got, err)
+		}
+		if _, err := team.InboxDir(true); !errors.Is(err, ErrTeamGone) {
+			t.Errorf("InboxDir(true): %v, want ErrTeamGone", err)
+		}
+	})
+	t.Run("nothing made in what is no team", func(t *testing.T) {
+		t.Parallel()
+		p := newPlace(t)
+		p.mkdir("teams/t")
+		team := p.team("t")
+		before := p.snapshot()
+		for _, create := range []bool{true, false} {
+			if _, err := team.InboxDir(create); !errors.Is(err, ErrTeamGone) {
+				t.Errorf("InboxDir(%v): %v, want ErrTeamGone", create, err)
+			}
+		}
+		if diff := cmp.Diff(before, p.snapshot()); diff != "" {
+			t.Errorf("something was written (-before +after):\n%s", diff)
+		}
+	})
+	t.Run("links and files are refused", func(t *testing.T) {
+		t.Parallel()
+		p := newPlace(t)
+		outside := t.TempDir()
+		p.mkdir("teams/inner/real")
+		p.symlink("real", "teams/inner/inboxes")
+		p.mkdir("teams/outer")
+		p.symlink(outside, "teams/outer/inboxes")
+		p.write("teams/file/inboxes", "[]")
+		for _, name := range []string{"inner", "outer", "file"} {
+			p.write("teams/"+name+"/config.json", "{}")
+			for _, create := range []bool{true, false} {
+				if _, err := p.team(name).InboxDir(create); !errors.Is(err, ErrNotDir) {
+					t.Errorf("%s: InboxDir(%v): %v, want ErrNotDir", name, create, err)
+				}
+			}
+			if got, err := p.team(name).Inboxes(); !errors.Is(err, ErrNotDir) {
+				t.Errorf("%s: Inboxes() = %v, %v, want ErrNotDir", name, got, err)
+			}
+		}
+		if left, _ := os.ReadDir(outside); len(left) > 0 {
+			t.Errorf("written outside: %v", left)
+		}
+	})
+}
+
+// A team that is deleted while we hold it, and one that is made anew in its
+// place, both are gone; nothing is created in either.
+func TestTeamGone(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*place){
+		"deleted":              func(p *place) { p.remove("teams/t") },
+		"deleted with teams":   func(p *place) { p.remove("teams") },
+		"without config.json":  func(p *place) { p.remove("teams/t/config.json") },
+		"deleted and remade":   func(p *place) { p.remove("teams/t"); p.write("teams/t/config.json", "{}") },
+		"replaced by a file":   func(p *place) { p.remove("teams/t"); p.write("teams/t", "{}") },
+		"moved away":           func(p *place) { os.Rename(p.path("teams/t"), p.path("trash")) },
+		"moved and remade":     func(p *place) { os.Rename(p.path("teams/t"), p.path("trash")); p.write("teams/t/config.json", "{}") },
+		"moved, a link left":   func(p *place) { os.Rename(p.path("teams/t"), p.path("trash")); p.symlink("../trash", "teams/t") },
+		"remade with its time": func(p *place) { p.remove("teams"); p.write("teams/t/config.json", "{}") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.write("teams/t/config.json", "{}")
+			team := p.team("t")
+			if err := team.Exists(); err != nil {
+				t.Fatalf("before: %v", err)
+			}
+			change(p)
+			before := p.snapshot()
+			if err := team.Exists(); !errors.Is(err, ErrTeamGone) {
+				t.Errorf("Exists: %v, want ErrTeamGone", err)
+			}
+			if _, err := team.InboxDir(true); !errors.Is(err, ErrTeamGone) {
+				t.Errorf("InboxDir(true): %v, want ErrTeamGone", err)
+			}
+			if _, err := team.InboxDir(false); !errors.Is(err, ErrTeamGone) {
+				t.Errorf("InboxDir(false): %v, want ErrTeamGone", err)
+			}
+			if diff := cmp.Diff(before, p.snapshot()); diff != "" {
+				t.Errorf("something was written (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func BenchmarkExists(b *testing.B) {
+	root, err := Open(".")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer root.Close()
+	dir := b.TempDir()
+	if err := os.CopyFS(dir+"/teams", os.DirFS("testdata")); err != nil {
+		b.Fatal(err)
+	}
+	if root, err = Open(dir); err != nil {
+		b.Fatal(err)
+	}
+	defer root.Close()
+	team, err := root.Team(g2Team)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer team.Close()
+	for b.Loop() {
+		if err := team.Exists(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package teams
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The captured teams of the two generations.
+const (
+	g1Team = "myteam"
+	g2Team = "session-2de3961d"
+)
+
+// place is a Claude directory to try things in.
+type place struct {
+	t    *testing.T
+	dir  string
+	root *Root
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return &place{t: t, dir: dir, root: root}
+}
+
+// fixture is a place with a captured team in it, opened.
+func fixture(t *testing.T, name string) (*place, *Team) {
+	t.Helper()
+	p := newPlace(t)
+	if err := os.CopyFS(filepath.Join(p.dir, "teams", name), os.DirFS(filepath.Join("testdata", name))); err != nil {
+		t.Fatal(err)
+	}
+	return p, p.team(name)
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
+
+// write makes a file below the Claude directory, with what it needs above it.
+func (p *place) write(name, content string) {
+	p.t.Helper()
+	p.mkdir(filepath.ToSlash(filepath.Dir(name)))
+	if err := os.WriteFile(p.path(name), []byte(content), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) mkdir(name string) {
+	p.t.Helper()
+	if err := os.MkdirAll(p.path(name), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) remove(name string) {
+	p.t.Helper()
+	if err := os.RemoveAll(p.path(name)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) symlink(target, name string) {
+	p.t.Helper()
+	if err := os.Symlink(target, p.path(name)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) read(name string) string {
+	p.t.Helper()
+	data, err := os.ReadFile(p.path(name))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (p *place) team(name string) *Team {
+	p.t.Helper()
+	team, err := p.root.Team(name)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { team.Close() })
+	return team
+}
+
+// snapshot is all that is below the Claude directory, with times: equal
+// snapshots mean that nothing was written in between, a lock directory that
+// came and went included.
+func (p *place) snapshot() string {
+	p.t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		b.WriteString(strings.Join([]string{path, fi.Mode().String(), fi.ModTime().String()}, " "))
+		if fi.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			b.Write(data)
+		}
+		b.WriteByte('\n')
+		return nil
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return b.String()
+}
