@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -129,12 +130,14 @@ func TestLockAgeByTheGivenClock(t *testing.T) {
 func TestBlockedForGood(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T, lock string){
-		"file": func(t *testing.T, lock string) { writeFile(t, lock, "") },
+		"file":     func(t *testing.T, lock string) { writeFile(t, lock, ""); touch(t, lock, time.Now()) },
+		"old file": func(t *testing.T, lock string) { writeFile(t, lock, ""); touch(t, lock, time.Now().Add(-time.Minute)) },
 		"directory with content": func(t *testing.T, lock string) {
 			if err := os.Mkdir(lock, 0o700); err != nil {
 				t.Fatal(err)
 			}
 			writeFile(t, filepath.Join(lock, "pid"), "1")
+			touch(t, lock, time.Now().Add(-time.Minute))
 		},
 	}
 	for name, block := range tests {
@@ -157,10 +160,10 @@ func TestBlockedForGood(t *testing.T) {
 					writeFile(t, agent.Inbox(), before)
 					lock := agent.Inbox() + ".lock"
 					block(t, lock)
-					touch(t, lock, time.Now().Add(-time.Minute))
 
-					if err := strict.Run(t.Context()); !errors.Is(err, simagent.ErrBlocked) {
-						t.Errorf("Run without Report: got %v, want ErrBlocked", err)
+					began := time.Now()
+					if err := strict.Run(t.Context()); !errors.Is(err, simagent.ErrBlocked) || time.Since(began) != 0 {
+						t.Errorf("Run without Report: got %v after %v, want ErrBlocked at once", err, time.Since(began))
 					}
 					stop := start(t, agent.Run)
 					time.Sleep(1100 * time.Millisecond)
@@ -209,6 +212,30 @@ func TestSendGivesUpWithItsContext(t *testing.T) {
 			t.Errorf("the foreign lock: %v", err)
 		}
 	})
+}
+
+// What others put into the lock while it is held is not theirs to lose.
+func TestUnlockRemovesOnlyTheLock(t *testing.T) {
+	t.Parallel()
+	var agent *simagent.Agent
+	var foreign string
+	agent = newAgent(t, simagent.Options{
+		Dir: emptyTeam(t), Name: "worker", Generation: simagent.G2,
+		// The clock is read while the lock is held.
+		Now: func() time.Time {
+			foreign = filepath.Join(agent.Inbox()+".lock", "pid")
+			writeFile(t, foreign, "1")
+			return time.Now()
+		},
+	})
+	writeFile(t, agent.Inbox(), `[`+plain+`]`)
+	if err := agent.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "unlock") {
+		t.Errorf("got %v, want a failure to unlock", err)
+	}
+	equal(t, "foreign file", readFile(t, foreign), "1")
+	if got := len(agent.Log()); got != 1 {
+		t.Errorf("took %d rows, want 1: it was out of the file", got)
+	}
 }
 
 // G2 changes config.json under its lock, G1 without.

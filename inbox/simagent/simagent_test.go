@@ -298,11 +298,14 @@ func TestWriterKeepsTheOtherRows(t *testing.T) {
 			path := team.Agent("worker").Inbox()
 			const others = `{"odd":1.0,"a":1,"a":2,"s":"\ud800 \u00e9"},null,{"from":"x","read":true}`
 			writeFile(t, path, `[`+others+`]`)
-			raw, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "new"})
+			raw, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "a <b> & \"c\"\né"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			equal(t, "file", compact(t, readFile(t, path)), `[`+others+`,`+string(raw)+`]`)
+			if want := `"text":"a <b> & \"c\"\né"`; !strings.Contains(string(raw), want) {
+				t.Errorf("row: got %s, want %s in it", raw, want)
+			}
 		})
 	}
 }

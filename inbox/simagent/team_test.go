@@ -189,10 +189,85 @@ func TestKillInMidTurn(t *testing.T) {
 		if hasMember(t, team, "worker") {
 			t.Error("the worker still stands in config.json")
 		}
+		stop()
+		stop = start(t, team.Run)
+		time.Sleep(5 * time.Second)
+		if got := len(worker.Log()); got != 1 {
+			t.Errorf("a later Run of the team ran it again: it took %d rows, want 1", got)
+		}
 		if err := team.Kill("nobody"); !errors.Is(err, simagent.ErrMember) {
 			t.Errorf("Kill of nobody: got %v, want ErrMember", err)
 		}
 		stop()
+	})
+}
+
+// Everybody has a first turn with its prompt, once, and only teammates notify
+// the lead.
+func TestPrompt(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var turns []string
+		handle := func(_ context.Context, turn simagent.Turn) simagent.Reply {
+			turns = append(turns, fmt.Sprint(turn.Prompt, len(turn.Rows)))
+			return simagent.Reply{Text: "done"}
+		}
+		team := create(t, simagent.TeamOptions{
+			Root: root, Generation: simagent.G2, Lead: simagent.Member{Handle: handle},
+			Members: []simagent.Member{{Name: "worker", Prompt: "hi", Handle: handle}},
+		})
+		for range 2 {
+			stop := start(t, team.Run)
+			time.Sleep(5 * time.Second)
+			stop()
+		}
+		if want := []string{"hi0", "1"}; !slices.Equal(turns, want) {
+			t.Errorf("turns: got %q, want %q", turns, want)
+		}
+		if got := len(team.Agent(simagent.Lead).Log()); got != 1 {
+			t.Errorf("the lead took %d rows, want the worker's notification alone", got)
+		}
+	})
+}
+
+// Run returns when nothing of it runs any more.
+func TestRunJoins(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		running := false
+		team := create(t, simagent.TeamOptions{
+			Root: root, Generation: simagent.G2, Members: []simagent.Member{{Name: "worker"}},
+			// The clock is read in the middle of taking a row.
+			Now: func() time.Time {
+				if running {
+					<-release
+				}
+				return time.Now()
+			},
+		})
+		ask(t, team.Agent(simagent.Lead))
+		running = true
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- team.Run(ctx) }()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Errorf("Run returned with %v while its agent was taking a row", err)
+		default:
+		}
+		close(release)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := len(team.Agent("worker").Log()); got != 1 {
+			t.Errorf("the worker took %d rows, want 1", got)
+		}
 	})
 }
 
