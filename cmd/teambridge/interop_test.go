@@ -227,9 +227,23 @@ func (u *user) flood(n int, every time.Duration, send func(ctx context.Context, 
 			lost++
 		case c > 1:
 			twice++
+			u.trace(fmt.Sprintf("flood-%d", i))
 		}
 	}
 	return lost, twice
+}
+
+// trace logs in which calls of the model a text was given.
+func (u *user) trace(text string) {
+	u.t.Helper()
+	whole := regexp.MustCompile(`\b` + regexp.QuoteMeta(text) + `\b`)
+	for _, r := range u.team.API.Log() {
+		for _, given := range r.Texts {
+			if whole.MatchString(given) {
+				u.t.Logf("%s in call %d of %s at %s: %d texts, this one has %d bytes: %.300q", text, r.Seq, r.Agent, r.Time.Format(time.StampMilli), len(r.Texts), len(given), given)
+			}
+		}
+	}
 }
 
 // The bar: 1000 messages at 100 a second to a real agent that takes them
