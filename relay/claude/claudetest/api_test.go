@@ -128,7 +128,8 @@ func TestScript(t *testing.T) {
 		{name: "sleep", messages: []object{plain("SLEEP:2.5 long")}, text: "ACK: SLEEP:2.5 long", delay: 2500 * time.Millisecond},
 		{name: "sleep and call", messages: []object{plain("SLEEP:1\n" + bash)}, calls: []string{`Bash {"command":"ls"}`}, delay: time.Second},
 		{name: "bad sleep", messages: []object{plain("SLEEP:1.2.3")}, text: `BAD SLEEP: strconv.ParseFloat: parsing "1.2.3": invalid syntax`},
-		{name: "compaction", messages: []object{plain("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n" + bash)}, text: "<summary>A summary.</summary>"},
+		{name: "compaction, G1", messages: []object{plain("Your task is to create a detailed summary of the conversation so far, …\n" + bash)}, text: "<summary>A summary.</summary>"},
+		{name: "compaction, G2", messages: []object{plain("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n" + bash)}, text: "<summary>A summary.</summary>"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

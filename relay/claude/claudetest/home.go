@@ -12,7 +12,7 @@ import (
 const key = "sk-ant-stand-in-0123456789abcdef"
 
 // Home is a user's surroundings for Claude Code: a home folder, a configuration root and a folder to work in, all below
-// Dir, which belong to no account and reach no network but the API.
+// Dir, which belong to no account and are told to reach nothing but the API.
 type Home struct {
 	// Dir is HOME.
 	Dir string

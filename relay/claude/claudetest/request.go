@@ -12,8 +12,10 @@ import (
 // Main is the Agent of a request that the started session itself made: the lead, or a session without a team.
 const Main = "main"
 
-// Teammate is the Agent of a G1 teammate whose name could not be told: G1 sends no name, so it is known only for
-// members whose Agent call this API answered, and only until the conversation is compacted.
+// Teammate is the Agent of a teammate whose name could not be told. G2 sends the names of those that run inside the
+// lead's process, G1 none: there a name is known only if this API answered the call that spawned the teammate, and only
+// until the conversation is compacted. A process of its own, started with --agent-id, sends none on either; tell it by
+// its Session.
 const Teammate = "teammate"
 
 // Any stands for every agent in API.Count and API.Counts.
@@ -124,7 +126,8 @@ func deliveries(text string) []Delivery {
 // generations.
 const (
 	midTurn       = "The user sent a new message while you were working:"
-	compaction    = "Respond with TEXT ONLY. Do NOT call any tools."
+	compactionG1  = "Your task is to create a detailed summary of the conversation so far"
+	compactionG2  = "Respond with TEXT ONLY. Do NOT call any tools."
 	suggestion    = "[SUGGESTION MODE:"
 	teammateRules = "You are running as an agent in a team."
 )
@@ -267,7 +270,9 @@ func parse(data []byte, header http.Header) (r Request, history []string, old in
 			}
 		}
 	}
-	r.Side = len(r.Tools) == 0 || strings.Contains(r.Text(), compaction) || strings.HasPrefix(r.Text(), suggestion)
+	text := r.Text()
+	r.Side = len(r.Tools) == 0 || strings.HasPrefix(text, suggestion) ||
+		strings.Contains(text, compactionG1) || strings.Contains(text, compactionG2)
 
 	var user struct {
 		Session string `json:"session_id"`

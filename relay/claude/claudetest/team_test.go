@@ -8,9 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"teambridge/relay/claude/claudetest"
 )
@@ -281,6 +284,74 @@ func TestHeadless(t *testing.T) {
 		}
 		if _, err := p.Wait(ctx, func(claudetest.Frame) bool { return false }); err == nil || ctx.Err() != nil {
 			t.Errorf("Wait after the end: got %v, want an error at once", err)
+		}
+	})
+}
+
+// TestCompaction gives a text, has the conversation compacted, and gives the text again.
+func TestCompaction(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		h := claudetest.NewHome(t, nil)
+		p := claudetest.StartHeadless(t, g, h)
+		ctx := within(t)
+		for _, text := range []string{"first [m]", "second"} {
+			if err := p.Prompt(ctx, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.Send("/compact"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Wait(ctx, func(f claudetest.Frame) bool { return f.Subtype == "compact_boundary" }); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Prompt(ctx, "third"); err != nil {
+			t.Fatal(err)
+		}
+		if n := h.API.Count(claudetest.Main, "[m]"); n != 1 {
+			t.Errorf("Count after the compaction: got %d, want 1; %s", n, h.API)
+		}
+		if err := p.Prompt(ctx, "again [m]"); err != nil {
+			t.Fatal(err)
+		}
+		if n := h.API.Count(claudetest.Main, "[m]"); n != 2 {
+			t.Errorf("Count after the second time: got %d, want 2; %s", n, h.API)
+		}
+		var side []int
+		for _, r := range h.API.Log() {
+			if r.Side {
+				side = append(side, r.Seq)
+			}
+		}
+		if len(side) != 1 || side[0] != 3 {
+			t.Errorf("side calls: got %v, want the third, which asks for the summary; %s", side, h.API)
+		}
+	})
+}
+
+// TestBurst appends more rows than an agent takes at once, while it works, and counts each.
+func TestBurst(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		team := claudetest.StartTeam(t, g, nil)
+		ctx := within(t)
+		want := map[string]int{}
+		for i := range 60 {
+			marker := fmt.Sprintf("[b-%d]", i)
+			want[marker] = 1
+			put(t, team.Inbox("worker"), "team-lead", "take "+marker)
+		}
+		for marker := range want {
+			if err := team.API.WaitCount(ctx, "worker", marker, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// One more, behind all: nothing of the burst can come after it.
+		put(t, team.Inbox("worker"), "team-lead", "the last [end]")
+		if err := team.API.WaitCount(ctx, "worker", "[end]", 1); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, team.API.Counts("worker", regexp.MustCompile(`\[b-[0-9]+\]`))); diff != "" {
+			t.Errorf("Counts (-want +got):\n%s", diff)
 		}
 	})
 }
