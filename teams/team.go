@@ -46,6 +46,9 @@ func (t *Team) Path() string { return t.path }
 
 func (t *Team) file() string { return filepath.Join(t.path, configFile) }
 
+// Root returns the Claude directory that the team was opened from.
+func (t *Team) Root() *Root { return t.root }
+
 // Close lets go of the directory.
 func (t *Team) Close() error { return t.dir.Close() }
 

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox"
+	"teambridge/inbox/simagent"
+	"teambridge/teams"
+)
+
+func newDemo(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "Show the whole job on a simulated team, with its timings",
+		Long: `Show the whole job on a simulated team in a temporary directory: agents that
+treat their inboxes as Claude Code 2.1.329 does, to the poll interval, but think
+without a model. Nothing outside of the temporary directory is touched, and no
+account is needed. It takes a few seconds.
+
+Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
+	}
+}
+
+// demonstration is a demo that is running.
+type demonstration struct {
+	app   *app
+	start time.Time
+	team  *teams.Team
+	sim   *simagent.Team
+	you   *sender
+}
+
+// say prints one line of the demo.
+func (d *demonstration) say(format string, args ...any) error {
+	at := fmt.Sprintf("%6.2f s", time.Since(d.start).Seconds())
+	return d.app.printf("%s  %s\n", d.app.paint(dim, at), fmt.Sprintf(format, args...))
+}
+
+func (a *app) demo(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "teambridge-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	// An app of its own: no flag and no variable leads out of the directory.
+	d := &demonstration{app: &app{host: a.host, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}, start: time.Now()}
+	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
+		Root: d.app.claudeDir, Generation: simagent.G2, Cwd: dir,
+		Members: []simagent.Member{
+			{Name: "worker", Handle: answer(300 * time.Millisecond)},
+			{Name: "reviewer", Handle: answer(100 * time.Millisecond)},
+		},
+	}); err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- d.sim.Run(running) }()
+	err = d.run(ctx)
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// answer is the mind of a simulated agent: it tells whoever wrote what it did.
+func answer(takes time.Duration) simagent.Handler {
+	return func(_ context.Context, turn simagent.Turn) simagent.Reply {
+		reply := simagent.Reply{Lasts: takes, Text: "done"}
+		for _, row := range turn.Rows {
+			if row.Kind() == "message" {
+				reply.Messages = append(reply.Messages, simagent.Message{To: row.From, Text: "done: " + row.Text, Summary: "answer"})
+			}
+		}
+		return reply
+	}
+}
+
+func (d *demonstration) run(ctx context.Context) error {
+	var err error
+	if d.team, err = d.app.team(ctx, d.sim.Name()); err != nil {
+		return err
+	}
+	defer closeAll(d.team)
+	if err := d.say("a team is there: %s, with team-lead, worker and reviewer (simulated)", d.team.Name()); err != nil {
+		return err
+	}
+	if err := d.join(ctx); err != nil {
+		return err
+	}
+	if d.you, err = d.app.sender(ctx, d.team, sendOptions{}); err != nil {
+		return err
+	}
+	defer d.you.close()
+	for _, m := range []struct{ to, text string }{
+		{"worker", "please review task 12"},
+		{"reviewer", "is the build green?"},
+		{"worker", "two lines\nand an emoji 👍"},
+	} {
+		if err := d.exchange(ctx, m.to, m.text); err != nil {
+			return err
+		}
+	}
+	if err := d.twice(ctx); err != nil {
+		return err
+	}
+	return d.end(ctx)
+}
+
+func (d *demonstration) join(ctx context.Context) error {
+	c, err := d.team.Config(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := d.app.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := d.app.joinAs(ctx, d.team, c, l, defaultGuest); err != nil {
+		return err
+	}
+	return d.say("you joined as %s, so that agents can answer", defaultGuest)
+}
+
+// exchange sends one message and follows it to its answer.
+func (d *demonstration) exchange(ctx context.Context, to, text string) error {
+	agent := d.sim.Agent(to)
+	before := len(agent.Log())
+	sentAt := time.Now()
+	s, err := d.you.send(ctx, to, text)
+	if err != nil {
+		return err
+	}
+	if err := d.say("→ %s  %q: verified in its inbox after %.1f ms", to, text, ms(sentAt)); err != nil {
+		return err
+	}
+	taken, err := agent.Wait(ctx, before+1)
+	if err != nil {
+		return fmt.Errorf("the message to %s was not taken: %w", to, err)
+	}
+	if got := taken[before]; got.MessageID != s.ID || got.Text != text {
+		return fmt.Errorf("%s took %q and not %q", to, got.Text, text)
+	}
+	if err := d.say("  %s took it after %.0f ms", to, ms(sentAt)); err != nil {
+		return err
+	}
+	row, err := d.reply(ctx, "done: "+text)
+	if err != nil {
+		return err
+	}
+	return d.say("← %s  %q: answered after %.0f ms", row.From, row.Text, ms(sentAt))
+}
+
+// twice sends a message again under its id, after the agent has removed it.
+func (d *demonstration) twice(ctx context.Context) error {
+	agent := d.sim.Agent("worker")
+	d.you.opts.id = "deploy-1"
+	defer func() { d.you.opts.id = "" }()
+	before := len(agent.Log())
+	for range 2 {
+		s, err := d.you.send(ctx, "worker", "deploy, once")
+		if err != nil {
+			return err
+		}
+		if s.Deduplicated {
+			if err := d.say("→ worker  the same again with the same id: not sent, it was sent before"); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := d.say("→ worker  %q with the id deploy-1", "deploy, once"); err != nil {
+			return err
+		}
+		if _, err := agent.Wait(ctx, before+1); err != nil {
+			return err
+		}
+	}
+	if _, err := d.reply(ctx, "done: deploy, once"); err != nil {
+		return err
+	}
+	if n := len(agent.Log()) - before; n != 1 {
+		return fmt.Errorf("worker took the message %d times", n)
+	}
+	return nil
+}
+
+// reply waits until an answer is in our inbox.
+func (d *demonstration) reply(ctx context.Context, text string) (inbox.Row, error) {
+	box, err := d.app.inbox(d.team, defaultGuest)
+	if err != nil {
+		return inbox.Row{}, err
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		rows, err := box.Read(ctx)
+		if err != nil && !errors.Is(err, inbox.ErrMissing) {
+			return inbox.Row{}, err
+		}
+		for _, r := range rows {
+			if r.Text == text {
+				return r, nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return inbox.Row{}, fmt.Errorf("no answer %q came: %w", text, ctx.Err())
+		}
+	}
+}
+
+// end counts, and shows that nothing is left over.
+func (d *demonstration) end(ctx context.Context) error {
+	taken := len(d.sim.Agent("worker").Log()) + len(d.sim.Agent("reviewer").Log())
+	if taken != 4 {
+		return fmt.Errorf("the agents took %d messages, and 4 were sent", taken)
+	}
+	var left []string
+	err := filepath.WalkDir(d.team.Path(), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && !strings.HasSuffix(path, ".json") {
+			left = append(left, path)
+		}
+		return err
+	})
+	if err != nil || len(left) > 0 {
+		return errors.Join(err, fmt.Errorf("left in the team: %q", left))
+	}
+	return d.say("4 messages sent, 4 taken, each once, 4 answers; nothing left behind")
+}
+
+func ms(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+)
+
+// defaultGuest is the name a person joins under.
+const defaultGuest = "operator"
+
+func newJoin(a *app) *cobra.Command {
+	as := defaultGuest
+	cmd := &cobra.Command{
+		Use:   "join",
+		Short: "Join a team under a name that its agents can write to",
+		Long: `Join a team under a name that its agents can write to. An entry is added to the
+members in config.json, under the lock that Claude Code takes; every other byte
+of the file stays. "teambridge read NAME" then shows what agents say to you, and
+what you send comes from that name.
+
+Agents of older versions (2.1.80) can write to "user" as it is: there nothing is
+changed. Joining twice is joining once.
+
+Exit status: 0; 3 no such team; 5 the name belongs to somebody else, or there is
+no need to join; 6 config.json is corrupt, or its lock could not be had.`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.join(cmd.Context(), as) },
+	}
+	cmd.Flags().StringVar(&as, "as", as, "the name to join under")
+	return cmd
+}
+
+// place is a team and a name in it. The names are those of --json.
+type place struct {
+	Team   string `json:"team"`
+	Member string `json:"member"`
+}
+
+func (a *app) join(ctx context.Context, as string) error {
+	t, err := a.team(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer closeAll(t)
+	c, err := t.Config(ctx)
+	if err != nil {
+		return err
+	}
+	// Without the ledger nothing would tell us later from an agent.
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return fmt.Errorf("join %s: nothing was written: %w", t.Name(), err)
+	}
+	defer l.Close()
+	if err := a.joinAs(ctx, t, c, l, as); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(place{t.Name(), as})
+	}
+	if err := a.printf("joined %s as %s\n", t.Name(), as); err != nil {
+		return err
+	}
+	a.note("agents can now write to %q; read it with: teambridge read %s", as, as)
+	return nil
+}
+
+// joinAs joins t, and records it.
+func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *ledger.Ledger, as string) error {
+	cwd, err := a.cwd()
+	if err != nil {
+		return err
+	}
+	locker, err := a.locks()
+	if err != nil {
+		return err
+	}
+	m, err := t.Join(ctx, locker, as, cwd)
+	if err != nil {
+		return err
+	}
+	err = l.Joined(ctx, joinRecord(t, c, m))
+	if err != nil && m.Added {
+		// An entry that nobody knows to be ours could never be removed again.
+		_, lerr := t.Leave(ctx, locker, m)
+		return errors.Join(fmt.Errorf("join %s: not recorded, and so taken back: %w", t.Name(), err), lerr)
+	}
+	return err
+}
+
+func newLeave(a *app) *cobra.Command {
+	var as string
+	cmd := &cobra.Command{
+		Use:   "leave",
+		Short: "Leave a team that was joined",
+		Long: `Leave a team: the entry that "teambridge join" added to the members in
+config.json is removed, and nothing else. The inbox stays, with what is in it.
+
+Exit status: 0; 3 no such team, or it was not joined; 5 the entry is not the one
+that was joined.`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.leave(cmd.Context(), as) },
+	}
+	cmd.Flags().StringVar(&as, "as", "", "the name to leave (default: every name that was joined under)")
+	return cmd
+}
+
+func (a *app) leave(ctx context.Context, as string) error {
+	t, err := a.team(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer closeAll(t)
+	c, err := t.Config(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	locker, err := a.locks()
+	if err != nil {
+		return err
+	}
+	ours, err := memberships(ctx, l, t, c)
+	if err != nil {
+		return err
+	}
+	left := []place{}
+	for _, m := range ours {
+		if as != "" && m.Name != as {
+			continue
+		}
+		if _, err := t.Leave(ctx, locker, m); err != nil {
+			return err
+		}
+		if err := l.Left(ctx, joinRecord(t, c, m)); err != nil {
+			return err
+		}
+		left = append(left, place{t.Name(), m.Name})
+	}
+	if len(left) == 0 {
+		who := as
+		if who == "" {
+			who = defaultGuest
+		}
+		return &teams.NotFoundError{Kind: "member", Query: who + " (joined by teambridge)", Team: t.Name()}
+	}
+	if a.json {
+		return a.printJSON(left)
+	}
+	for _, p := range left {
+		if err := a.printf("left %s, where you were %s\n", p.Team, p.Member); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The direction of imports, from the inside out: what a package may import of
+// ours. One that is not listed may import nothing of ours.
+var mayImport = map[string][]string{
+	"teams/lockedfile": {},
+	"teams/rawjson":    {},
+	"teams":            {"teams/lockedfile", "teams/rawjson"},
+	"inbox":            {"teams", "teams/lockedfile", "teams/rawjson"},
+	"inbox/ledger":     {"inbox", "teams"},
+	"inbox/simagent":   {}, // an independent witness: it must not share our mistakes
+	"cmd/teambridge":   {"*"},
+}
+
+// Which package alone may import a dependency, so that replacing it is the
+// change of one package.
+var onlyUser = map[string][]string{
+	"github.com/google/renameio/v2":               {"teams/lockedfile"},
+	"github.com/gofrs/flock":                      {"teams/lockedfile"},
+	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},
+	"modernc.org/sqlite":                          {"inbox/ledger"},
+	"github.com/spf13/cobra":                      {"cmd/teambridge"},
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "teambridge/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	seen := 0
+	for {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		seen++
+		name := strings.TrimPrefix(p.ImportPath, "teambridge/")
+		for _, imp := range p.Imports {
+			if ours, ok := strings.CutPrefix(imp, "teambridge/"); ok {
+				if may := mayImport[name]; !slices.Contains(may, ours) && !slices.Contains(may, "*") {
+					t.Errorf("%s imports %s, against the direction of the layout", name, ours)
+				}
+			}
+			for dep, users := range onlyUser {
+				if (imp == dep || strings.HasPrefix(imp, dep+"/")) && !slices.Contains(users, name) {
+					t.Errorf("%s imports %s, which belongs to %s alone", name, imp, users)
+				}
+			}
+		}
+	}
+	if seen < len(mayImport) {
+		t.Errorf("go list gave %d packages; the layout has at least %d", seen, len(mayImport))
+	}
+}

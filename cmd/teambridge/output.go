@@ -1,0 +1,218 @@
+package main
+
+// The rules of output.
+//
+// stdout carries the answer and nothing else. With --json that is one JSON
+// value on one line (watch: one a line). Without, it is text for a person:
+// columns aligned, times in local time, a message's text with its control
+// characters escaped, colour only on a terminal and without NO_COLOR.
+//
+// stderr carries everything else: "teambridge: " and an error, in lower case
+// and without a full stop, then "hint: " and what to do; "warning: " for what
+// went wrong without stopping the command; "note: " for what a person should
+// know; with -v what is being done. With --json the error is one JSON object
+// {"error": {"code", "message", "hint"}}, and notes are left out.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"teambridge/teams"
+)
+
+// printJSON prints v as one line, with <, > and & as they are.
+func (a *app) printJSON(v any) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	return a.print(buf.Bytes())
+}
+
+func (a *app) print(b []byte) error {
+	if _, err := a.stdout.Write(b); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+func (a *app) printf(format string, args ...any) error {
+	return a.print(fmt.Appendf(nil, format, args...))
+}
+
+// table prints rows of cells in aligned columns, the first row as a heading.
+func (a *app) table(rows [][]string) error {
+	var buf bytes.Buffer
+	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(r, "\t"), "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range bytes.Lines(buf.Bytes()) {
+		if err := a.print(append(bytes.TrimRight(line, " \n"), '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note, warn and debug write to stderr. What cannot be written there cannot be
+// reported anywhere.
+func (a *app) note(format string, args ...any) {
+	if !a.json {
+		fmt.Fprintf(a.stderr, "note: "+format+"\n", args...)
+	}
+}
+
+func (a *app) warn(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "warning: "+format+"\n", args...)
+}
+
+func (a *app) debug(format string, args ...any) {
+	if a.verbose {
+		fmt.Fprintf(a.stderr, "teambridge: "+format+"\n", args...)
+	}
+}
+
+// fail reports err and returns the exit status for it.
+func (a *app) fail(ctx context.Context, err error) int {
+	f := explain(ctx, err)
+	if f.quiet {
+		return f.exit
+	}
+	if a.json {
+		var buf bytes.Buffer
+		enc := json.NewEncoder(&buf)
+		enc.SetEscapeHTML(false)
+		if eerr := enc.Encode(map[string]any{"error": map[string]string{
+			"code": f.code, "message": err.Error(), "hint": f.hint,
+		}}); eerr == nil {
+			io.Copy(a.stderr, &buf)
+			return f.exit
+		}
+	}
+	fmt.Fprintf(a.stderr, "teambridge: %s\n", escape(err.Error(), true))
+	if f.hint != "" {
+		fmt.Fprintf(a.stderr, "hint: %s\n", f.hint)
+	}
+	return f.exit
+}
+
+// escape makes text of others safe for a terminal: what could move the cursor,
+// change colours or reorder what is shown is written as an escape. Line breaks
+// and tabs are kept where lines says so.
+func escape(s string, lines bool) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return unsafe(r, lines) }) && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case !unsafe(r, lines):
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == 0x1b:
+			b.WriteString(`\e`)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+func unsafe(r rune, lines bool) bool {
+	if lines && (r == '\n' || r == '\t') {
+		return false
+	}
+	// Cf holds the marks that reorder text, and the joiners inside emoji,
+	// which do no harm.
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' ||
+		unicode.Is(unicode.Cf, r) && r != '\u200d' && r != '\u200c'
+}
+
+// Colours, as SGR parameters.
+const (
+	bold   = "1"
+	dim    = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+// paint colours s, if that is wanted.
+func (a *app) paint(colour, s string) string {
+	if !a.terminal || s == "" {
+		return s
+	}
+	return "\x1b[" + colour + "m" + s + "\x1b[0m"
+}
+
+// colourful reports whether colour is wanted on f: it is a terminal, and
+// neither NO_COLOR (https://no-color.org) nor TERM=dumb is set.
+func colourful(f *os.File, lookup func(string) (string, bool)) bool {
+	if v, _ := lookup("NO_COLOR"); v != "" {
+		return false
+	}
+	if v, _ := lookup("TERM"); v == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// clock shows a time to a person: the time of day if it is today's.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	t = t.Local()
+	if now := time.Now(); now.Year() == t.Year() && now.YearDay() == t.YearDay() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04")
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// closeAll closes a team and the root it came from; neither was written to
+// through them, so there is nothing to report.
+func closeAll(t *teams.Team) {
+	_ = errors.Join(t.Close(), t.Root().Close())
+}

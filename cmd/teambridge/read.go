@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox"
+	"teambridge/teams"
+)
+
+// readOptions are the flags of read.
+type readOptions struct {
+	from     string
+	since    string
+	unread   bool
+	limit    int
+	protocol bool
+	markRead bool
+}
+
+func newRead(a *app) *cobra.Command {
+	var o readOptions
+	cmd := &cobra.Command{
+		Use:   "read [INBOX...]",
+		Short: "Show what is in the inboxes of a team",
+		Long: `Show what is in the inboxes of a team as one feed, oldest first: of all of them,
+or of those that are named. Nothing is changed, unless --mark-read is given, which
+is for an inbox that is yours: "user", and the name you joined under.
+
+Newer agents remove what they have taken, so an inbox shows what waits there.
+Confirmations that nobody needs to read, as of an agent that is idle, are left
+out; --protocol shows them.
+
+Exit status: 0, also when there is nothing; 3 no such team, inbox or message;
+5 --mark-read on somebody else's inbox; 6 an inbox is corrupt (the others are
+shown).`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeMembers(-1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.read(cmd.Context(), args, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.from, "from", "", "only messages of this sender")
+	f.StringVar(&o.since, "since", "", "only messages younger than a duration (1h30m) or a time\n(2026-11-20T12:00:00Z), or behind the message with this id")
+	f.BoolVar(&o.unread, "unread", false, "only messages that are not read")
+	f.IntVar(&o.limit, "limit", 0, "only the last N messages")
+	f.BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
+	f.BoolVar(&o.markRead, "mark-read", false, "mark what is shown as read")
+	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
+	return cmd
+}
+
+// message is a row of an inbox as it is shown. The names are those of --json.
+type message struct {
+	Team      string `json:"team"`
+	Inbox     string `json:"inbox"`
+	ID        string `json:"id"`
+	From      string `json:"from"`
+	Text      string `json:"text"`
+	Timestamp string `json:"timestamp"`
+	Read      bool   `json:"read"`
+	Summary   string `json:"summary"`
+	Color     string `json:"color"`
+	Kind      string `json:"kind"`
+	Gone      bool   `json:"gone"`
+}
+
+func asMessage(team string, e inbox.Entry) message {
+	return message{
+		Team: team, Inbox: e.Inbox, ID: e.ID(), From: e.From, Text: e.Text, Timestamp: e.Timestamp,
+		Read: e.Read, Summary: e.Summary, Color: e.Color, Kind: e.Kind(),
+	}
+}
+
+func (a *app) read(ctx context.Context, names []string, o readOptions) error {
+	if o.limit < 0 {
+		return &usageError{fmt.Errorf("--limit %d: a number of messages is wanted", o.limit)}
+	}
+	t, err := a.team(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer closeAll(t)
+	if names, err = a.readable(ctx, t, names, o.markRead); err != nil {
+		return err
+	}
+	// What cannot be read does not keep the rest from being shown.
+	var faults []error
+	rows := map[string][]inbox.Row{}
+	for _, name := range names {
+		box, err := a.inbox(t, name)
+		if err != nil {
+			return err
+		}
+		switch rows[name], err = box.Read(ctx); {
+		case err == nil, errors.Is(err, inbox.ErrEmpty), errors.Is(err, inbox.ErrMissing):
+		case ctx.Err() != nil, errors.Is(err, teams.ErrTeamGone):
+			return err
+		default:
+			faults = append(faults, err)
+		}
+	}
+	shown, hidden, err := o.filter(inbox.Merge(rows))
+	if err != nil {
+		return errors.Join(append(faults, err)...)
+	}
+	if err := a.printFeed(t.Name(), shown); err != nil {
+		return err
+	}
+	if hidden > 0 {
+		a.note("%s not shown: see --protocol", plural(hidden, "confirmation"))
+	}
+	if o.markRead {
+		faults = append(faults, a.markRead(ctx, t, shown))
+	}
+	return errors.Join(faults...)
+}
+
+// readable returns the inboxes that are meant.
+func (a *app) readable(ctx context.Context, t *teams.Team, names []string, mark bool) ([]string, error) {
+	var wanted []string
+	for _, name := range names {
+		found, err := t.Resolve(ctx, name)
+		if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" && name == "user" {
+			found, err = name, nil // nobody has written to the person yet
+		}
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, found)
+	}
+	if !mark {
+		if len(names) == 0 {
+			return t.Inboxes()
+		}
+		return wanted, nil
+	}
+	ours, err := a.ours(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return ours, nil
+	}
+	for _, name := range wanted {
+		if !slices.Contains(ours, name) {
+			return nil, &refusedError{
+				fmt.Errorf("mark messages to %s as read: they would never reach it", name),
+				"--mark-read is for \"user\" and for the name you joined under",
+			}
+		}
+	}
+	return wanted, nil
+}
+
+// refusedError is something that could be done and will not be.
+type refusedError struct {
+	error
+	hint string
+}
+
+// ours returns the inboxes of the person at the command line.
+func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	joined, err := memberships(ctx, l, t, c)
+	if err != nil {
+		return nil, err
+	}
+	ours := []string{"user"}
+	for _, m := range joined {
+		ours = append(ours, m.Name)
+	}
+	return ours, nil
+}
+
+// filter returns what is to be shown, and how many confirmations are left out.
+func (o readOptions) filter(feed []inbox.Entry) (shown []inbox.Entry, hidden int, err error) {
+	after, err := o.after(feed)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, e := range feed {
+		switch {
+		case !after(i, e), o.from != "" && e.From != o.from, o.unread && e.Read:
+		case !o.protocol && e.Noise():
+			hidden++
+		default:
+			shown = append(shown, e)
+		}
+	}
+	if o.limit > 0 && len(shown) > o.limit {
+		shown = shown[len(shown)-o.limit:]
+	}
+	return shown, hidden, nil
+}
+
+// after understands --since.
+func (o readOptions) after(feed []inbox.Entry) (func(int, inbox.Entry) bool, error) {
+	if o.since == "" {
+		return func(int, inbox.Entry) bool { return true }, nil
+	}
+	var limit time.Time
+	if d, err := time.ParseDuration(o.since); err == nil {
+		limit = time.Now().Add(-d.Abs())
+	} else if at, err := time.Parse(time.RFC3339, o.since); err == nil {
+		limit = at
+	} else {
+		i := slices.IndexFunc(feed, func(e inbox.Entry) bool { return e.ID() == o.since })
+		if i < 0 {
+			return nil, fmt.Errorf("--since %s: no duration, no time, and no message with this id: %w", o.since, errNoMessage)
+		}
+		return func(j int, _ inbox.Entry) bool { return j > i }, nil
+	}
+	return func(_ int, e inbox.Entry) bool {
+		at, ok := e.Time()
+		return !ok || at.After(limit) // a time that is not understood may be any
+	}, nil
+}
+
+// errNoMessage means that there is no message with an id.
+var errNoMessage = errors.New("not found")
+
+func (a *app) printFeed(team string, feed []inbox.Entry) error {
+	if a.json {
+		messages := make([]message, 0, len(feed))
+		for _, e := range feed {
+			messages = append(messages, asMessage(team, e))
+		}
+		return a.printJSON(messages)
+	}
+	for _, e := range feed {
+		if err := a.print([]byte(a.entry(e))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is a message for a person: a line about it, and its text indented.
+func (a *app) entry(e inbox.Entry) string {
+	at := dash(e.Timestamp)
+	if t, ok := e.Time(); ok {
+		at = clock(t)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s → %s", a.paint(dim, escape(at, false)), a.paint(bold, dash(escape(e.From, false))), escape(e.Inbox, false))
+	if !e.Read {
+		b.WriteString("  " + a.paint(yellow, "unread"))
+	}
+	if e.Kind() != "message" {
+		b.WriteString("  [" + escape(e.Kind(), false) + "]")
+	}
+	if e.Summary != "" {
+		b.WriteString("  " + escape(e.Summary, false))
+	}
+	b.WriteString("  " + a.paint(dim, escape(e.ID(), false)) + "\n")
+	for line := range strings.Lines(escape(readable(e), true)) {
+		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	return b.String()
+}
+
+// readable is what a message says to a person. Of a structured text that is
+// what its fields say; of one that is not known the text itself.
+func readable(e inbox.Entry) string {
+	var s struct {
+		Type, IdleReason, Summary, Result, FailureReason, Reason, Message string
+	}
+	if e.Kind() == "message" || json.Unmarshal([]byte(e.Text), &s) != nil {
+		return e.Text
+	}
+	var parts []string
+	switch s.Type {
+	case "idle_notification":
+		parts = []string{s.IdleReason, s.Summary, s.FailureReason, s.Result}
+	case "shutdown_request", "shutdown_rejected":
+		parts = []string{s.Reason}
+	case "teammate_terminated":
+		parts = []string{s.Message}
+	}
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+	if len(parts) == 0 {
+		return e.Text
+	}
+	return strings.Join(parts, "\n")
+}
+
+// markRead marks what was shown as read.
+func (a *app) markRead(ctx context.Context, t *teams.Team, shown []inbox.Entry) error {
+	ids := map[string][]string{}
+	for _, e := range shown {
+		if !e.Read {
+			ids[e.Inbox] = append(ids[e.Inbox], e.ID())
+		}
+	}
+	for name, ids := range ids {
+		box, err := a.inbox(t, name)
+		if err != nil {
+			return err
+		}
+		if _, err := box.MarkRead(ctx, ids...); err != nil {
+			return fmt.Errorf("mark as read: %w", err)
+		}
+	}
+	return nil
+}

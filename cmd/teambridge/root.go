@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// host is what a command sees of the process it runs in, so that tests can
+// give it another one.
+type host struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	lookup         func(string) (string, bool) // environment
+	cwd            func() (string, error)
+	terminal       bool // stdout is one, and colour is wanted on it
+}
+
+// process is the real one.
+func process() host {
+	return host{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		lookup: os.LookupEnv, cwd: os.Getwd, terminal: colourful(os.Stdout, os.LookupEnv),
+	}
+}
+
+// app is one call of the program: its surroundings and its global flags.
+type app struct {
+	host
+	claudeDir string
+	teamName  string
+	stateDir  string
+	json      bool
+	verbose   bool
+
+	locker *lockedfile.Locker
+}
+
+// run executes one command line and returns the exit status.
+func run(args []string, h host) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{host: h}
+	cmd := newRoot(a)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	return a.fail(ctx, err)
+}
+
+const rootLong = `teambridge carries messages between people, programs and the agents of
+Claude Code teams, through the teams' own inbox files. It takes the lock that
+Claude Code takes, reads back what it wrote, and says truthfully what happened.
+
+Which team is meant: --team, else $TEAMBRIDGE_TEAM, else the only team whose
+lead is alive, else the one whose lead runs in this directory.
+
+Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout;
+5 refused; 6 corrupt file, or a lock that could not be had; 7 lost, or not known
+to have arrived; 130 interrupted.`
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "teambridge",
+		Short:         "Messages into and out of Claude Code agent teams",
+		Long:          rootLong,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.claudeDir, "claude-dir", "", "Claude Code's directory (default $CLAUDE_CONFIG_DIR, else ~/.claude)")
+	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see above)")
+	flags.StringVar(&a.stateDir, "state-dir", "", "where teambridge keeps its own files (default $TEAMBRIDGE_STATE,\nelse $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
+	flags.BoolVar(&a.json, "json", false, "print JSON: the answer on stdout, an error on stderr")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say on stderr what is being done")
+	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
+	root.AddCommand(
+		newSend(a), newBroadcast(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
+		newDoctor(a), newDemo(a), newVersion(a),
+	)
+	for _, c := range root.Commands() {
+		wrapArgs(c)
+	}
+	return root
+}
+
+// wrapArgs makes a wrong number of arguments a usage error, as a wrong flag is.
+func wrapArgs(c *cobra.Command) {
+	check := c.Args
+	if check == nil {
+		return
+	}
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &usageError{fmt.Errorf("%w; usage: %s", err, cmd.UseLine())}
+		}
+		return nil
+	}
+}
+
+// must is for what can only fail by a mistake in this program.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// root opens the Claude directory.
+func (a *app) root() (*teams.Root, error) {
+	dir, err := teams.Find(a.claudeDir, a.lookup)
+	if err != nil {
+		return nil, err
+	}
+	a.debug("Claude directory %s", dir)
+	return teams.Open(dir)
+}
+
+// team opens the team that is meant. name is one that an argument gave, as in
+// MEMBER@TEAM, or empty. Close the root with the team.
+func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
+	asked := a.teamName
+	if asked == "" && name == "" {
+		asked, _ = a.lookup("TEAMBRIDGE_TEAM")
+	}
+	if name != "" && asked != "" && name != asked {
+		return nil, &usageError{fmt.Errorf("--team says %q and the member's name says %q", asked, name)}
+	}
+	if name == "" {
+		name = asked
+	}
+	root, err := a.root()
+	if err != nil {
+		return nil, err
+	}
+	var t *teams.Team
+	if name != "" {
+		t, err = root.Team(name)
+	} else {
+		var cwd string
+		if cwd, err = a.cwd(); err == nil {
+			t, err = root.Choose(ctx, cwd)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	a.debug("team %s", t.Name())
+	return t, nil
+}
+
+// state returns the directory of our own files.
+func (a *app) state() (string, error) {
+	if a.stateDir != "" {
+		return filepath.Abs(a.stateDir)
+	}
+	if dir, ok := a.lookup("TEAMBRIDGE_STATE"); ok && dir != "" {
+		return filepath.Abs(dir)
+	}
+	if dir, ok := a.lookup("XDG_STATE_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "teambridge"), nil
+	}
+	home, err := a.home()
+	if err != nil {
+		return "", fmt.Errorf("find the state directory: %w; set $TEAMBRIDGE_STATE", err)
+	}
+	return filepath.Join(home, ".local", "state", "teambridge"), nil
+}
+
+func (a *app) home() (string, error) {
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		if dir, ok := a.lookup(name); ok && dir != "" {
+			return dir, nil
+		}
+	}
+	return "", errors.New("there is no home directory")
+}
+
+// locks returns the Locker of this process.
+func (a *app) locks() (*lockedfile.Locker, error) {
+	if a.locker == nil {
+		dir, err := a.state()
+		if err != nil {
+			return nil, err
+		}
+		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(dir, "locks")})
+	}
+	return a.locker, nil
+}
+
+// inbox opens an inbox of t.
+func (a *app) inbox(t *teams.Team, name string) (*inbox.Inbox, error) {
+	locker, err := a.locks()
+	if err != nil {
+		return nil, err
+	}
+	return inbox.Open(t, name, locker)
+}
+
+// ledger opens the ledger. Close it.
+func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
+	dir, err := a.state()
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Open(ctx, filepath.Join(dir, "ledger.db"))
+}
+
+// guest returns the name under which we joined t, or "".
+func (a *app) guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) (string, error) {
+	ours, err := memberships(ctx, l, t, c)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range ours {
+		if _, ok := c.Member(m.Name); ok {
+			return m.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// memberships returns what the ledger knows of our having joined t.
+func memberships(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) ([]teams.Membership, error) {
+	instance := c.Instance()
+	joins, err := l.Joins(ctx, t.Root().Path(), instance.Team, instance.CreatedAt)
+	if err != nil {
+		return nil, err
+	}
+	ours := make([]teams.Membership, 0, len(joins))
+	for _, j := range joins {
+		ours = append(ours, teams.Membership{Name: j.Member, AgentID: j.AgentID, JoinedAt: j.At})
+	}
+	return ours, nil
+}
+
+// joinRecord is what the ledger keeps of a membership.
+func joinRecord(t *teams.Team, c *teams.Config, m teams.Membership) ledger.Join {
+	instance := c.Instance()
+	return ledger.Join{
+		Root: t.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt,
+		Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
+	}
+}

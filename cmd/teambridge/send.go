@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+)
+
+// sendOptions are the flags of send.
+type sendOptions struct {
+	from    string
+	summary string
+	id      string
+	color   string
+	force   bool
+	dryRun  bool
+}
+
+func newSend(a *app) *cobra.Command {
+	var o sendOptions
+	cmd := &cobra.Command{
+		Use:   "send MEMBER[@TEAM] TEXT|-",
+		Short: "Put one message into a member's inbox",
+		Long: `Put one message into a member's inbox, under the lock that Claude Code takes,
+and read it back before letting go. TEXT is "-" for standard input.
+
+MEMBER is a name in the team, "lead" for its lead, or NAME@TEAM. The message
+comes from --from; else from the name under which you joined the team; else from
+"user".
+
+With --id, sending twice is sending once: also when the agent has taken the
+message out of its inbox in between. The same id with another text is refused.
+
+Answer: "verified" means that the message was read back from the inbox. That an
+agent takes it is for the agent to do; a note says when nobody will.
+
+Exit status: 0 verified, or sent before under this --id; 2 the message or a name
+is no good; 3 no such team or member, or the team is gone; 5 the id belongs to
+another message; 6 the inbox is corrupt, or its lock could not be had; 7 it is
+not known whether the message is there.`,
+		Example: `  teambridge send worker "please review task 12"
+  git diff | teambridge send lead@session-2de3961d - --summary "the diff"`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.completeMembers(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.send(cmd.Context(), args[0], args[1], o)
+		},
+	}
+	sendFlags(cmd, &o)
+	cmd.Flags().StringVar(&o.id, "id", "", "an id under which sending again is sending once")
+	cmd.Flags().BoolVar(&o.force, "force", false, "write to an inbox nobody is known to have; send although it is\nnot known whether this id was sent before")
+	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything and write nothing")
+	return cmd
+}
+
+// sendFlags are those that send and broadcast share.
+func sendFlags(cmd *cobra.Command, o *sendOptions) {
+	cmd.Flags().StringVar(&o.from, "from", "", "the sender's name")
+	cmd.Flags().StringVar(&o.summary, "summary", "", "one line shown beside the sender")
+	cmd.Flags().StringVar(&o.color, "color", "", "the sender's colour")
+	must(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(inbox.Colors(), cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// sent is what send says about one message. The names are those of --json.
+type sent struct {
+	Team         string      `json:"team"`
+	Member       string      `json:"member"`
+	ID           string      `json:"id"`
+	State        string      `json:"state"` // verified, dry-run, failed
+	Deduplicated bool        `json:"deduplicated"`
+	Reachable    bool        `json:"reachable"`
+	Reach        teams.Reach `json:"reach"` // why not, or "reachable"
+	WaitedMs     int64       `json:"waitedMs"`
+	Error        *sentError  `json:"error,omitempty"` // of broadcast, for this member
+}
+
+type sentError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
+	body, err := a.text(text)
+	if err != nil {
+		return err
+	}
+	name, teamName := teams.Split(address)
+	t, err := a.team(ctx, teamName)
+	if err != nil {
+		return err
+	}
+	defer closeAll(t)
+	s, err := a.sender(ctx, t, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	member, err := t.Resolve(ctx, name)
+	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" && o.force {
+		member, err = name, teams.CheckName("member", name)
+	}
+	if err != nil {
+		return err
+	}
+	answer, err := s.send(ctx, member, body)
+	if err != nil {
+		if answer.ID != "" && o.id == "" && !o.dryRun {
+			a.note("the message's id was %s", answer.ID)
+		}
+		return err
+	}
+	if a.json {
+		return a.printJSON(answer)
+	}
+	if err := a.printf("%s\n", a.sentLine(answer)); err != nil {
+		return err
+	}
+	a.reachNote(answer)
+	return nil
+}
+
+// sentLine is an answer for a person.
+func (a *app) sentLine(s sent) string {
+	state := a.paint(green, s.State)
+	if s.Deduplicated {
+		state += ", was sent before"
+	}
+	return fmt.Sprintf("%s  %s@%s  %s  %s", state, s.Member, s.Team, a.paint(dim, s.ID), a.paint(dim, fmt.Sprintf("%d ms", s.WaitedMs)))
+}
+
+// reachNote says when nobody will read a message.
+func (a *app) reachNote(s sent) {
+	switch s.Reach {
+	case teams.NotMember:
+		a.note("%s is not a member of %s, or not any more: nobody may read this", s.Member, s.Team)
+	case teams.LeadGone:
+		a.note("the process that led %s has ended: nobody reads this until its session is resumed", s.Team)
+	case teams.NoRelay:
+		a.note("%s is headless and no relay runs for it: it never reads its inbox by itself", s.Member)
+	case teams.Unread:
+		a.note("older messages to %s have not been read for minutes", s.Member)
+	}
+}
+
+// text returns the message: the argument itself, or standard input.
+func (a *app) text(arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	b, err := io.ReadAll(io.LimitReader(a.stdin, inbox.MaxText+2))
+	if err != nil {
+		return "", fmt.Errorf("read the message from standard input: %w", err)
+	}
+	return trimNewline(string(b)), nil
+}
+
+// trimNewline removes the one line end that a shell's echo or an editor adds.
+func trimNewline(s string) string {
+	if n := len(s); n > 0 && s[n-1] == '\n' {
+		s = s[:n-1]
+	}
+	return s
+}
+
+// sender sends to the members of one team.
+type sender struct {
+	app    *app
+	team   *teams.Team
+	config *teams.Config
+	ledger *ledger.Ledger // nil where it could not be opened
+	from   string
+	opts   sendOptions
+}
+
+func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender, error) {
+	config, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &sender{app: a, team: t, config: config, from: o.from, opts: o}
+	if s.ledger, err = a.ledger(ctx); err != nil {
+		if o.id != "" && !o.force {
+			return nil, fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
+		}
+		a.warn("%v; the message is sent without being recorded", err)
+	}
+	if s.from != "" {
+		return s, nil
+	}
+	s.from = "user"
+	if s.ledger == nil {
+		return s, nil
+	}
+	guest, err := a.guest(ctx, s.ledger, t, config)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if guest != "" {
+		s.from = guest
+	} else if config.Generation() == teams.G2 {
+		a.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
+	}
+	return s, nil
+}
+
+func (s *sender) close() error {
+	if s.ledger == nil {
+		return nil
+	}
+	return s.ledger.Close()
+}
+
+// stillUnread is how long the oldest message may wait before a sender is told.
+const stillUnread = 2 * time.Minute
+
+// send puts text into the inbox of member. What is known is in the answer also
+// where there is an error.
+func (s *sender) send(ctx context.Context, member, text string) (sent, error) {
+	answer := sent{Team: s.team.Name(), Member: member, ID: s.opts.id, State: "failed"}
+	answer.Reach = s.config.Reach(member, teams.Facts{})
+	answer.Reachable = answer.Reach == teams.Reachable
+	m := inbox.Message{ID: s.opts.id, From: s.from, Text: text, Summary: s.opts.summary, Color: s.opts.color}
+	box, err := s.app.inbox(s.team, member)
+	if err != nil {
+		return answer, err
+	}
+	if s.opts.dryRun {
+		answer.State = "dry-run"
+		return answer, m.Check()
+	}
+	opts := inbox.AppendOptions{Force: s.opts.force}
+	if s.ledger != nil {
+		opts.Memory = s.ledger
+	}
+	start := time.Now()
+	receipt, err := box.Append(ctx, m, opts)
+	answer.WaitedMs = time.Since(start).Milliseconds()
+	answer.ID, answer.Deduplicated = receipt.ID, receipt.Deduplicated
+	if err != nil {
+		return answer, err
+	}
+	if receipt.Unrecorded != nil {
+		s.app.warn("the message is in the inbox, but was not recorded: %v", receipt.Unrecorded)
+	}
+	answer.State = "verified"
+	if answer.Reachable && s.waiting(ctx, box) {
+		answer.Reach, answer.Reachable = teams.Unread, false
+	}
+	return answer, nil
+}
+
+// quickRead is the largest inbox that is looked through for old messages, in
+// bytes: it takes about as long as the sending itself.
+const quickRead = 256 << 10
+
+// waiting reports whether the inbox holds messages that nobody has read for
+// minutes. A guest's inbox, which a person reads, does not count.
+func (s *sender) waiting(ctx context.Context, box *inbox.Inbox) bool {
+	if m, ok := s.config.Member(box.Name()); !ok || m.Guest() {
+		return false
+	}
+	if info, err := os.Stat(box.Path()); err != nil || info.Size() > quickRead {
+		return false
+	}
+	rows, err := box.Read(ctx)
+	if err != nil {
+		return false // it was read back a moment ago: others are writing now
+	}
+	for _, r := range rows {
+		if at, ok := r.Time(); !r.Read && ok && time.Since(at) > stillUnread {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,301 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+	"teambridge/teams/rawjson"
+)
+
+// Edit changes the inbox: it reads the file under the lock that Claude Code
+// takes, calls edit, replaces the file by what edit made of it, and reads that
+// back before it lets go of the lock. It is the one way in which this package
+// changes an inbox. An edit that changes nothing writes nothing.
+//
+// edit must be quick, since agents wait for the lock, and is called again, with
+// a new draft, when another program that ignores the lock has overwritten the
+// result. Its error is returned, and nothing is written.
+//
+// The file, and the inboxes directory of an existing team, are created where
+// missing, by an edit that adds something. A file without any content is an
+// empty array. The errors are [teams.ErrTeamGone], [*CorruptError] and those of
+// [lockedfile.Locker.Transform].
+func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
+	dir, err := b.dir(true)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	file := lockedfile.File{Dir: dir, Name: b.file(), Guard: b.team.Exists}
+	err = b.locker.Transform(ctx, file, func(old []byte) ([]byte, error) {
+		data := old
+		if len(data) == 0 {
+			data = []byte("[]")
+		}
+		spans, err := elements(data)
+		if err != nil {
+			return nil, err
+		}
+		d := &Draft{dir: dir, file: b.file(), data: data, spans: spans}
+		if err := edit(d); err != nil {
+			return nil, err
+		}
+		return d.content()
+	})
+	if errors.Is(err, lockedfile.ErrGone) {
+		err = fmt.Errorf("%w: %w", teams.ErrTeamGone, err)
+	}
+	if corrupt, ok := errors.AsType[*CorruptError](err); ok {
+		corrupt.Path = b.Path()
+	}
+	return err
+}
+
+// Draft is an inbox that is being edited. It is valid until edit returns.
+type Draft struct {
+	dir   *os.Root
+	file  string
+	data  []byte
+	spans []rawjson.Span
+
+	changed map[int][]byte // new bytes of an element; nil: removed
+	added   [][]byte
+}
+
+// All gives the rows of the inbox as they were before the edit, each with the
+// number of its element in the file. Elements that are no objects are no rows.
+func (d *Draft) All() iter.Seq2[int, Row] {
+	return func(yield func(int, Row) bool) {
+		for i, s := range d.spans {
+			if row, ok := parseRow(s.Of(d.data)); ok && !yield(i, row) {
+				return
+			}
+		}
+	}
+}
+
+// Find returns the first row with that id, and its number.
+func (d *Draft) Find(id string) (i int, row Row, ok bool) {
+	uid := msgID(id)
+	for i, s := range d.spans {
+		raw := s.Of(d.data)
+		if !mayHold(raw, id) && !mayHold(raw, uid) {
+			continue
+		}
+		if row, ok := parseRow(raw); ok && (row.ID() == id || row.MsgID == uid) {
+			return i, row, true
+		}
+	}
+	return 0, Row{}, false
+}
+
+// mayHold reports whether the string s may stand in the JSON text raw. Parsing
+// 10,000 rows for each message is what made appending slow; an id of letters,
+// digits and - can only be spelled in one way, or with \u escapes.
+func mayHold(raw []byte, s string) bool {
+	if strings.ContainsFunc(s, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-')
+	}) {
+		return true
+	}
+	return bytes.Contains(raw, []byte(s)) || bytes.Contains(raw, []byte(`\u`))
+}
+
+// Remove takes row i out of the inbox.
+func (d *Draft) Remove(i int) { d.change(i, nil) }
+
+// Set gives the field key of row i the value v, which is encoded as JSON. A
+// field that is there keeps its place, and of a repeated one the last is set; a
+// new one comes last. All other bytes of the row stay.
+func (d *Draft) Set(i int, key string, v any) error {
+	raw, ok := d.changed[i]
+	if !ok {
+		raw = d.spans[i].Of(d.data)
+	}
+	value, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("inbox: set %s: %w", key, err)
+	}
+	fields, err := rawjson.Fields(raw)
+	if err != nil {
+		return fmt.Errorf("inbox: set %s: %w", key, err)
+	}
+	for _, f := range slices.Backward(fields) {
+		if f.Name == key {
+			d.change(i, slices.Concat(raw[:f.Value.Start], value, raw[f.Value.End:]))
+			return nil
+		}
+	}
+	name, err := encode(key)
+	if err != nil {
+		return fmt.Errorf("inbox: set %s: %w", key, err)
+	}
+	if len(fields) == 0 {
+		d.change(i, slices.Concat([]byte("{"), name, []byte(":"), value, []byte("}")))
+		return nil
+	}
+	// As the field before it is laid out: what stands before its key, and
+	// between its key and its value.
+	last := fields[len(fields)-1]
+	lead := raw[bytes.LastIndexAny(raw[:last.Key.Start], ",{")+1 : last.Key.Start]
+	colon := raw[last.Key.End:last.Value.Start]
+	d.change(i, slices.Concat(raw[:last.Value.End], []byte(","), lead, name, colon, value, raw[last.Value.End:]))
+	return nil
+}
+
+func (d *Draft) change(i int, raw []byte) {
+	if d.changed == nil {
+		d.changed = map[int][]byte{}
+	}
+	d.changed[i] = raw
+}
+
+func (d *Draft) append(row []byte) { d.added = append(d.added, row) }
+
+// content returns the file with all changes; nil where there are none.
+func (d *Draft) content() ([]byte, error) {
+	if d.changed == nil && d.added == nil {
+		return nil, nil
+	}
+	data, spans := d.data, d.spans
+	if d.changed != nil {
+		data, spans = d.rewritten()
+	}
+	for _, row := range d.added {
+		next, err := rawjson.AppendTo(data, spans, row, "")
+		if err != nil {
+			return nil, err
+		}
+		data = next
+		if len(d.added) > 1 {
+			if spans, err = elements(data); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return data, nil
+}
+
+// rewritten returns the file with the changed elements in place and without
+// the removed ones; what stood in front of an element that stays stays there.
+func (d *Draft) rewritten() ([]byte, []rawjson.Span) {
+	out := make([]byte, 0, len(d.data)+1024)
+	var spans []rawjson.Span
+	for i, s := range d.spans {
+		raw, changed := d.changed[i]
+		if changed && raw == nil {
+			continue
+		}
+		if !changed {
+			raw = s.Of(d.data)
+		}
+		if len(spans) == 0 {
+			out = append(out, d.data[:d.spans[0].Start]...)
+		} else {
+			out = append(out, d.data[d.spans[i-1].End:s.Start]...)
+		}
+		spans = append(spans, rawjson.Span{Start: len(out), End: len(out) + len(raw)})
+		out = append(out, raw...)
+	}
+	if len(spans) == 0 {
+		// What Claude Code writes for an inbox from which all was taken.
+		return []byte("[]"), nil
+	}
+	return append(out, d.data[d.spans[len(d.spans)-1].End:]...), spans
+}
+
+// state describes the file as it stands, so that a later look can tell whether
+// it was touched: every write of a Claude Code agent or of ours changes it.
+func (d *Draft) state() (string, error) {
+	info, err := d.dir.Lstat(d.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "missing", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("inbox: look at %s: %w", d.file, err)
+	}
+	return fmt.Sprintf("%d bytes, %d, %s", info.Size(), info.ModTime().UnixNano(), fileID(info)), nil
+}
+
+// MarkRead marks the rows with these ids as read, and returns how many it
+// changed. An older agent does not take a row that is read; a newer one
+// removes it.
+func (b *Inbox) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
+	err = b.editExisting(ctx, func(d *Draft) error {
+		n = 0
+		for i, row := range d.All() {
+			if row.Read || !slices.Contains(ids, row.ID()) {
+				continue
+			}
+			if err := d.Set(i, "read", true); err != nil {
+				return err
+			}
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+// Take removes the rows that match from the inbox, and returns them.
+func (b *Inbox) Take(ctx context.Context, match func(Row) bool) (taken []Row, err error) {
+	err = b.editExisting(ctx, func(d *Draft) error {
+		taken = nil
+		for i, row := range d.All() {
+			if match(row) {
+				taken = append(taken, row)
+				d.Remove(i)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return taken, nil
+}
+
+// Compact removes all rows that match but the last keep of them, and returns
+// how many it removed.
+func (b *Inbox) Compact(ctx context.Context, keep int, match func(Row) bool) (n int, err error) {
+	err = b.editExisting(ctx, func(d *Draft) error {
+		var matching []int
+		for i, row := range d.All() {
+			if match(row) {
+				matching = append(matching, i)
+			}
+		}
+		n = max(0, len(matching)-keep)
+		for _, i := range matching[:n] {
+			d.Remove(i)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// editExisting is Edit for changes that have nothing to do in an inbox that
+// does not exist, and must not lock its way into making one.
+func (b *Inbox) editExisting(ctx context.Context, edit func(*Draft) error) error {
+	dir, err := b.dir(false)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if _, err := dir.Lstat(b.file()); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
+	}
+	return b.Edit(ctx, edit)
+}

@@ -1,0 +1,60 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// SendKey is what one message to send is remembered by: its id in one inbox of
+// one team instance under one Claude directory. A team that is made again under
+// its old name is another instance, told apart by when it was created.
+type SendKey struct {
+	Root      string // real path of the Claude directory
+	Team      string // name
+	CreatedAt int64  // of the team, in milliseconds since 1970; 0 where config.json does not say
+	Inbox     string // the name whose inbox it is
+	ID        string // kept to the byte
+}
+
+// String names the message, for errors.
+func (k SendKey) String() string {
+	return fmt.Sprintf("message %q to %s@%s", k.ID, k.Inbox, k.Team)
+}
+
+// SendState is how far a message to send had come when it was last heard of.
+type SendState string
+
+const (
+	// SendIntent means that it was about to be written.
+	SendIntent SendState = "intent"
+	// SendWritten means that it was read back from the inbox.
+	SendWritten SendState = "written"
+)
+
+// Send is a message to send, as it is remembered.
+type Send struct {
+	SendKey
+	Digest [32]byte // Message.Digest
+	Before string   // the state of the inbox file before it was written; only ever compared
+	State  SendState
+	At     time.Time // of the last change of State
+}
+
+// Memory remembers messages for longer than the inbox holds them. Without it
+// an id that the agent has taken out of the file would be sent again. Package
+// teambridge/inbox/ledger is one.
+type Memory interface {
+	// Recall returns what is known of key; ok is false where that is nothing.
+	Recall(ctx context.Context, key SendKey) (s Send, ok bool, err error)
+
+	// Intend remembers, on disk when it returns, that s is about to be written.
+	// It is called under the locks of the inbox, and replaces what was known.
+	Intend(ctx context.Context, s Send) error
+
+	// Written remembers that the message is in the inbox.
+	Written(ctx context.Context, key SendKey, at time.Time) error
+
+	// Withdraw forgets an intent: the message was certainly not written.
+	Withdraw(ctx context.Context, key SendKey) error
+}

@@ -1,0 +1,152 @@
+package inbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// Limits of a message, in bytes. They keep a message well below the size at
+// which older versions of Claude Code cut lines off.
+const (
+	MaxText        = 100 << 10 // of the text
+	MaxEncodedText = 120 << 10 // of the text as a JSON string
+	MaxSummary     = 1 << 10
+	MaxID          = 256
+	MaxFrom        = 64
+)
+
+// Colors are the colours that Claude Code knows for a sender.
+var colors = []string{"blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"}
+
+// Colors returns the colours that Claude Code knows for a sender.
+func Colors() []string { return slices.Clone(colors) }
+
+// Message is what can be said about a message to send. Only From and Text are
+// needed.
+type Message struct {
+	// ID is an id chosen by the sender, under which sending again is sending
+	// once. Empty: a new UUID is chosen.
+	ID      string
+	From    string
+	Text    string
+	Summary string    // one line, shown beside the sender
+	Color   string    // one of [Colors]
+	Time    time.Time // zero: now
+}
+
+// InvalidError says what is wrong with a message to send.
+type InvalidError struct{ Field, Reason string }
+
+func (e *InvalidError) Error() string { return fmt.Sprintf("the %s %s", e.Field, e.Reason) }
+
+// Check reports the first thing that is wrong with m, as an [*InvalidError].
+func (m *Message) Check() error {
+	line := func(field, s string, max int) error {
+		switch {
+		case !utf8.ValidString(s):
+			return &InvalidError{field, "is not valid UTF-8"}
+		case len(s) > max:
+			return &InvalidError{field, fmt.Sprintf("has %d bytes; %d are allowed", len(s), max)}
+		case strings.ContainsFunc(s, unicode.IsControl):
+			return &InvalidError{field, "holds a control character or a line break"}
+		}
+		return nil
+	}
+	if strings.TrimSpace(m.From) == "" {
+		return &InvalidError{"sender", "is blank"}
+	}
+	if err := line("sender", m.From, MaxFrom); err != nil {
+		return err
+	}
+	if m.ID != "" && strings.TrimSpace(m.ID) == "" {
+		return &InvalidError{"id", "is blank"}
+	}
+	if err := line("id", m.ID, MaxID); err != nil {
+		return err
+	}
+	if err := line("summary", m.Summary, MaxSummary); err != nil {
+		return err
+	}
+	if m.Color != "" && !slices.Contains(colors, m.Color) {
+		return &InvalidError{"color", fmt.Sprintf("is %q; there are %s", m.Color, strings.Join(colors, ", "))}
+	}
+	switch {
+	case !utf8.ValidString(m.Text):
+		return &InvalidError{"text", "is not valid UTF-8"}
+	case strings.TrimSpace(m.Text) == "":
+		return &InvalidError{"text", "is blank"}
+	case len(m.Text) > MaxText:
+		return &InvalidError{"text", fmt.Sprintf("has %d bytes; %d are allowed", len(m.Text), MaxText)}
+	}
+	encoded, err := encode(m.Text)
+	if err != nil {
+		return &InvalidError{"text", err.Error()}
+	}
+	if len(encoded) > MaxEncodedText {
+		return &InvalidError{"text", fmt.Sprintf("has %d bytes as JSON; %d are allowed", len(encoded), MaxEncodedText)}
+	}
+	return nil
+}
+
+// Digest covers what makes m this message, as [Row.Digest] does.
+func (m *Message) Digest() [32]byte { return digest(m.From, m.Text, m.Summary, m.Color) }
+
+// namespace is the UUID namespace in which ids that are no UUIDs get their
+// msg_id: the version 5 UUID of this project's name in the DNS namespace.
+var namespace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte("teambridge"))
+
+// msgID returns the msg_id that goes with an id: Claude Code writes UUIDs
+// there, so an id of another form is hashed to one.
+func msgID(id string) string {
+	if u, err := uuid.Parse(id); err == nil && len(id) == 36 {
+		return u.String()
+	}
+	return uuid.NewSHA1(namespace, []byte(id)).String()
+}
+
+// wireRow is the row that is written: the fields of Claude Code 2.1.329 in its
+// order, and messageId, by which tools that predate msg_id know a message.
+type wireRow struct {
+	From      string `json:"from"`
+	Text      string `json:"text"`
+	Summary   string `json:"summary,omitempty"`
+	Timestamp string `json:"timestamp"`
+	Color     string `json:"color,omitempty"`
+	MsgV      int    `json:"msgV"`
+	MsgID     string `json:"msg_id"`
+	Type      string `json:"type"`
+	Read      bool   `json:"read"`
+	MessageID string `json:"messageId"`
+}
+
+// TimestampLayout is how timestamps are written: what toISOString of
+// JavaScript gives.
+const TimestampLayout = "2006-01-02T15:04:05.000Z"
+
+// row encodes m, which has an id and a time.
+func (m *Message) row() ([]byte, error) {
+	return encode(wireRow{
+		From: m.From, Text: m.Text, Summary: m.Summary, Color: m.Color,
+		Timestamp: m.Time.UTC().Format(TimestampLayout),
+		MsgV:      1, MsgID: msgID(m.ID), Type: "message", MessageID: m.ID,
+	})
+}
+
+// encode is JSON as JavaScript writes it: <, > and & stand for themselves.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,121 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"teambridge/teams/lockedfile"
+)
+
+// How long [Inbox.Read] waits for a file that is not a whole one. An older
+// Claude Code empties an inbox and then writes it, within a millisecond; with a
+// fresh lock beside it, somebody is at work who may take until the lock is
+// stale.
+const (
+	settleTime = 250 * time.Millisecond
+	settleStep = 3 * time.Millisecond
+	busyTime   = lockedfile.StaleAfter
+)
+
+// Read returns the rows of the inbox as the file has them now, without taking
+// the lock. A file that is empty or no array is read again for 250 ms, and for
+// longer while somebody holds its lock, since older agents write in place: it
+// is never taken for an empty inbox.
+//
+// An inbox that holds nothing gives nil and no error. Otherwise it is one of
+// [ErrMissing], [ErrEmpty], [ErrBusy], [*CorruptError],
+// [lockedfile.ErrTooLarge], [lockedfile.ErrNotRegular], [teams.ErrTeamGone],
+// or what the file system says.
+func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
+	dir, err := b.dir(false)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	start := time.Now()
+	for {
+		data, err := readOnce(dir, b.file())
+		var rows []Row
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if gone := b.team.Exists(); gone != nil {
+				return nil, gone
+			}
+			return nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
+		case err != nil:
+			return nil, fmt.Errorf("inbox %s: %w", b.Path(), err)
+		case len(data) == 0:
+			err = fmt.Errorf("inbox %s: %w", b.Path(), ErrEmpty)
+		default:
+			if rows, err = Parse(data); err == nil {
+				return rows, nil
+			}
+			if corrupt, ok := errors.AsType[*CorruptError](err); ok {
+				corrupt.Path = b.Path()
+			}
+		}
+		held := lockHeld(dir, b.file())
+		switch waited := time.Since(start); {
+		case held && waited > busyTime:
+			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+		case !held && waited > settleTime:
+			return nil, err
+		}
+		timer := time.NewTimer(settleStep)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
+		}
+	}
+}
+
+// readOnce reads the file as it is in this moment.
+func readOnce(dir *os.Root, name string) ([]byte, error) {
+	// Looked at before it is opened: opening a named pipe would wait.
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return nil, reason(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w (%s)", lockedfile.ErrNotRegular, info.Mode().Type())
+	}
+	if info.Size() > MaxSize {
+		return nil, fmt.Errorf("%w (%d bytes)", lockedfile.ErrTooLarge, info.Size())
+	}
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, reason(err)
+	}
+	defer f.Close()
+	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+512))
+	if _, err := io.Copy(buf, io.LimitReader(f, MaxSize+1)); err != nil {
+		return nil, reason(err)
+	}
+	if buf.Len() > MaxSize {
+		return nil, lockedfile.ErrTooLarge
+	}
+	return buf.Bytes(), nil
+}
+
+// reason leaves the path out of err: the caller names it, in full.
+func reason(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", p.Op, p.Err)
+	}
+	return err
+}
+
+// lockHeld reports whether somebody holds the lock of a file, and lives.
+func lockHeld(dir *os.Root, name string) bool {
+	info, err := dir.Lstat(filepath.Base(lockedfile.LockName(name)))
+	return err == nil && info.IsDir() && time.Since(info.ModTime()) < lockedfile.StaleAfter
+}

@@ -1,0 +1,141 @@
+package inbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"teambridge/teams/rawjson"
+)
+
+// Row is one entry of an inbox: its bytes as they stand in the file, and what
+// they say. A field of another type than it should have reads as absent; where
+// a key is repeated the last one counts, as it does for Claude Code.
+type Row struct {
+	Raw       json.RawMessage // without the white space around it
+	From      string
+	Text      string // may be a structured text: [Row.Kind]
+	Timestamp string // ISO 8601 as a rule, but any text is accepted by agents
+	Read      bool   // false where it is missing, as for Claude Code
+	Summary   string
+	Color     string
+	MsgID     string // msg_id, of Claude Code 2.1.329
+	MessageID string // messageId, of other tools and of this one
+	Type      string // "message", of Claude Code 2.1.329
+
+	// Extra holds the fields that are not known, by name. nil where there are
+	// none.
+	Extra map[string]json.RawMessage
+}
+
+// ID returns the id by which a message is known: messageId if that is not
+// blank, else msg_id, else "inbox-" and the first 16 hexadecimal digits of the
+// SHA-256 of sender, timestamp and text. Different rows can have one such id.
+func (r *Row) ID() string {
+	for _, id := range []string{r.MessageID, r.MsgID} {
+		if strings.TrimSpace(id) != "" {
+			return id
+		}
+	}
+	sum := sha256.Sum256([]byte(r.From + "\n" + r.Timestamp + "\n" + r.Text))
+	return "inbox-" + hex.EncodeToString(sum[:8])
+}
+
+// Time returns when the row says it was written; ok is false where it does not
+// say so in a way that can be understood.
+func (r *Row) Time() (t time.Time, ok bool) {
+	t, err := time.Parse(time.RFC3339Nano, r.Timestamp)
+	return t.UTC(), err == nil
+}
+
+// Kind returns "message" for an ordinary text, and for a structured one, which
+// is a JSON object, the string that is its type: "idle_notification",
+// "shutdown_request" and others, known or not.
+func (r *Row) Kind() string {
+	if rawjson.Kind([]byte(r.Text)) != '{' {
+		return "message"
+	}
+	var structured struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal([]byte(r.Text), &structured); err != nil || structured.Type == "" {
+		return "message"
+	}
+	return structured.Type
+}
+
+// Digest tells messages with one id apart: it covers sender, text, summary and
+// color, and neither the time nor what becomes of the row in the file.
+func (r *Row) Digest() [32]byte { return digest(r.From, r.Text, r.Summary, r.Color) }
+
+func digest(parts ...string) [32]byte {
+	h := sha256.New()
+	for _, p := range parts {
+		// Hashed one by one, so that no part can run over into the next.
+		sum := sha256.Sum256([]byte(p))
+		h.Write(sum[:])
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// Parse reads the rows of an inbox file. Elements that are not objects are no
+// rows and left out; they stay in the file. An array that holds nothing gives
+// nil. The error is a [*CorruptError] without a path.
+func Parse(data []byte) ([]Row, error) {
+	spans, err := elements(data)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, s := range spans {
+		if row, ok := parseRow(s.Of(data)); ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// elements is rawjson.Elements with the error of this package.
+func elements(data []byte) ([]rawjson.Span, error) {
+	spans, err := rawjson.Elements(data)
+	if syn, ok := err.(*rawjson.SyntaxError); ok {
+		return nil, &CorruptError{Offset: syn.Offset, Reason: syn.Reason}
+	}
+	return spans, err
+}
+
+// parseRow reads one element, which [elements] has found to be valid JSON.
+func parseRow(raw []byte) (row Row, ok bool) {
+	if rawjson.Kind(raw) != '{' {
+		return Row{}, false
+	}
+	fields, err := rawjson.Fields(raw)
+	if err != nil {
+		return Row{}, false
+	}
+	row.Raw = raw
+	texts := map[string]*string{
+		"from": &row.From, "text": &row.Text, "timestamp": &row.Timestamp, "summary": &row.Summary,
+		"color": &row.Color, "msg_id": &row.MsgID, "messageId": &row.MessageID, "type": &row.Type,
+	}
+	for _, f := range fields {
+		value := f.Value.Of(raw)
+		if dst := texts[f.Name]; dst != nil {
+			*dst, _ = rawjson.Text(value)
+			continue
+		}
+		switch f.Name {
+		case "read":
+			row.Read = string(value) == "true"
+		case "msgV":
+		default:
+			if row.Extra == nil {
+				row.Extra = map[string]json.RawMessage{}
+			}
+			row.Extra[f.Name] = value
+		}
+	}
+	return row, true
+}

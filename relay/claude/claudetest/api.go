@@ -1,0 +1,333 @@
+package claudetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// maxBody bounds one call. A conversation of a few thousand messages stays under a tenth of it.
+const maxBody = 256 << 20
+
+// API is a stand-in for the model API on 127.0.0.1, for any number of agents at once. It answers POST /v1/messages by
+// its Responder, POST /v1/messages/count_tokens with 10, HEAD with 200 and all else with 404, and records every call
+// of the first kind. Safe for concurrent use.
+type API struct {
+	// URL is the value for ANTHROPIC_BASE_URL.
+	URL string
+
+	respond Responder
+	closed  context.Context
+
+	mu            sync.Mutex
+	log           []*Request
+	changed       chan struct{}                // closed and replaced when the log changes
+	conversations map[string]map[string]int    // texts of the last call's history, with how often each stands there
+	systems       map[string]string            // one copy of every system text: they are long and always the same
+	names         map[string]map[string]string // session -> a teammate's first prompt -> its name
+}
+
+// StartAPI starts an API that answers by the responder, or by Script if that is nil, and closes it when the test ends.
+func StartAPI(t testing.TB, respond Responder) *API {
+	t.Helper()
+	if respond == nil {
+		respond = Script
+	}
+	closed, closeAll := context.WithCancel(context.Background())
+	a := &API{
+		respond: respond, closed: closed,
+		changed:       make(chan struct{}),
+		conversations: map[string]map[string]int{},
+		systems:       map[string]string{},
+		names:         map[string]map[string]string{},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/messages", a.messages)
+	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // an unread body would end the kept-alive connection
+		_ = writeJSON(w, http.StatusOK, object{"input_tokens": 10})
+	})
+	mux.HandleFunc("HEAD /", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/", http.NotFound) // else every path that HEAD may ask for would answer 405
+	server := httptest.NewServer(mux)
+	a.URL = server.URL
+	t.Cleanup(func() {
+		closeAll() // ends delays and waiting responders, for which Close would wait
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return a
+}
+
+func (a *API) messages(w http.ResponseWriter, hr *http.Request) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, hr.Body, maxBody))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	parsed, history, old, err := parse(data, hr.Header)
+	if err != nil {
+		_ = writeJSON(w, http.StatusBadRequest, object{"type": "error", "error": object{"type": "invalid_request_error", "message": err.Error()}})
+		return
+	}
+	r, entry := a.record(parsed, history, old)
+
+	ctx, cancel := context.WithCancel(hr.Context())
+	defer cancel()
+	defer context.AfterFunc(a.closed, cancel)()
+	answer := a.respond(ctx, r)
+	if answer.Delay > 0 {
+		timer := time.NewTimer(answer.Delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	a.learn(r.Session, answer.Calls)
+	// What fails here is the client's connection: the call then stays unanswered in the log, which is what happened.
+	if err := write(w, r, answer, r.Seq); err == nil {
+		a.answered(entry)
+	}
+}
+
+// record puts a call into the log with what is new in its conversation. It returns a copy for the responder and the
+// log's own entry.
+func (a *API) record(r Request, history []string, old int) (Request, *Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r.Seq, r.Time = len(a.log)+1, time.Now().UTC()
+	if system, ok := a.systems[r.System]; ok {
+		r.System = system
+	} else {
+		a.systems[r.System] = r.System
+	}
+	if r.Agent == Teammate && len(history) > 0 {
+		if first := deliveries(history[0]); len(first) > 0 {
+			if name, ok := a.names[r.Session][first[0].Body]; ok {
+				r.Agent = name
+			}
+		}
+	}
+	if !r.Side {
+		key := r.Session + "\n" + r.Agent
+		if r.unnamed && len(history) > 0 {
+			key += "\n" + history[0]
+		}
+		before, known := a.conversations[key]
+		if !known {
+			// Resumed, or compacted into a conversation of its own: what stands before the last answer was counted
+			// where it was new, or in another process that this API did not serve.
+			before = tally(history[:old])
+		}
+		now := tally(history)
+		if r.added = minus(now, before); len(r.added) > 0 {
+			r.removed = minus(before, now)
+		}
+		a.conversations[key] = now
+	}
+	entry := &r
+	a.log = append(a.log, entry)
+	a.announce()
+	return *entry, entry
+}
+
+// tally counts equal texts, minus lists what one tally has more often than another, as often as it has it more.
+func tally(texts []string) map[string]int {
+	n := make(map[string]int, len(texts))
+	for _, text := range texts {
+		n[text]++
+	}
+	return n
+}
+
+func minus(a, b map[string]int) []string {
+	var more []string
+	for text, n := range a {
+		for range n - b[text] {
+			more = append(more, text)
+		}
+	}
+	return more
+}
+
+// learn keeps the names of teammates that are being spawned, by the prompt with which their conversation will begin.
+func (a *API) learn(session string, calls []Call) {
+	for _, c := range calls {
+		var input struct{ Name, Prompt string }
+		if c.Name != "Agent" || json.Unmarshal(c.Input, &input) != nil || input.Name == "" {
+			continue
+		}
+		a.mu.Lock()
+		if a.names[session] == nil {
+			a.names[session] = map[string]string{}
+		}
+		a.names[session][strings.TrimSpace(input.Prompt)] = input.Name
+		a.mu.Unlock()
+	}
+}
+
+func (a *API) answered(entry *Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	entry.Answered = time.Now().UTC()
+	a.announce()
+}
+
+func (a *API) announce() {
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+// Log returns all calls so far, side calls included, in the order they arrived.
+func (a *API) Log() []Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := make([]Request, len(a.log))
+	for i, r := range a.log {
+		all[i] = *r
+	}
+	return all
+}
+
+// Wait returns the first call, of those so far and to come, for which match is true. It asks again about calls it has
+// seen when they are answered, so match may look at Answered. Use Seq to wait for a call later than a known one. An
+// error wraps ctx's and lists the last calls.
+func (a *API) Wait(ctx context.Context, match func(Request) bool) (Request, error) {
+	for {
+		a.mu.Lock()
+		for _, r := range a.log {
+			if match(*r) {
+				found := *r
+				a.mu.Unlock()
+				return found, nil
+			}
+		}
+		changed := a.changed
+		a.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Request{}, fmt.Errorf("claudetest: the API was never called as expected: %w; %s", ctx.Err(), a)
+		}
+	}
+}
+
+// WaitCount returns as soon as Count(agent, marker) is at least n.
+func (a *API) WaitCount(ctx context.Context, agent, marker string, n int) error {
+	for {
+		a.mu.Lock()
+		changed := a.changed
+		a.mu.Unlock()
+		got := a.Count(agent, marker)
+		if got >= n {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("claudetest: %s was given %q %d times, want %d: %w; %s", agent, marker, got, n, ctx.Err(), a)
+		}
+	}
+}
+
+// Count is how often the marker was given to an agent (or Any): 0 is lost, 2 is twice.
+//
+// Every call repeats the conversation, and may be repeated itself, so calls are not what is counted. A call adds as
+// many as its history holds the marker more often than the conversation's previous one did; an interrupted turn, a
+// retry, a resumed session and a reordered history add nothing, a second delivery of the same text adds one, also after
+// a compaction. Only texts in the user's role count (Request.Texts): no tool results, no answers, no side calls. The
+// first call of a conversation that began elsewhere adds what came after its last answer.
+//
+// A marker counts in any position, so m-1 is also found in m-10: end it, or use Counts. What one agent was given may
+// reach another in that one's answer, so name the agent.
+func (a *API) Count(agent, marker string) int {
+	n := 0
+	for _, r := range a.counted(agent) {
+		if d := occurrences(r.added, marker) - occurrences(r.removed, marker); d > 0 {
+			n += d
+		}
+	}
+	return n
+}
+
+// Turns is how often the agent's model answered, whole, a call whose newest texts hold the marker. Where Count tells
+// whether a message stands in the conversation once, this tells whether the work it asks for was begun twice, as when a
+// process is killed in mid-turn and given its message again: Count stays 1, Turns becomes 2 if the first answer had
+// been written. A call that was repeated after its answer got lost on the way counts twice, too.
+func (a *API) Turns(agent, marker string) int {
+	n := 0
+	for _, r := range a.Log() {
+		if !r.Side && !r.Answered.IsZero() && (agent == Any || r.Agent == agent) && r.Has(marker) {
+			n++
+		}
+	}
+	return n
+}
+
+// Counts is Count for every string that the expression matches, such as `\bm-[0-9]+\b`. One that was never given is not
+// in the map.
+func (a *API) Counts(agent string, marker *regexp.Regexp) map[string]int {
+	counts := map[string]int{}
+	for _, r := range a.counted(agent) {
+		here := map[string]int{}
+		for _, text := range r.added {
+			for _, m := range marker.FindAllString(text, -1) {
+				here[m]++
+			}
+		}
+		for _, text := range r.removed {
+			for _, m := range marker.FindAllString(text, -1) {
+				here[m]--
+			}
+		}
+		for m, n := range here {
+			if n > 0 {
+				counts[m] += n
+			}
+		}
+	}
+	return counts
+}
+
+// counted returns the calls of an agent by which something was given to it.
+func (a *API) counted(agent string) []Request {
+	return slices.DeleteFunc(a.Log(), func(r Request) bool {
+		return len(r.added) == 0 || agent != Any && r.Agent != agent
+	})
+}
+
+func occurrences(texts []string, marker string) int {
+	n := 0
+	for _, text := range texts {
+		n += strings.Count(text, marker)
+	}
+	return n
+}
+
+// String describes the last calls, for failure messages.
+func (a *API) String() string {
+	log := a.Log()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d calls", len(log))
+	for _, r := range log[max(0, len(log)-5):] {
+		text := r.Text()
+		if text == "" && len(r.Results) > 0 {
+			text = "result: " + r.Results[0]
+		}
+		fmt.Fprintf(&b, "\n  #%d %s %s side=%t answered=%t: %.200q", r.Seq, r.Time.Format("15:04:05.000"), r.Agent, r.Side, !r.Answered.IsZero(), text)
+	}
+	return b.String()
+}

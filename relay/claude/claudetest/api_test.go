@@ -1,0 +1,503 @@
+package claudetest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/relay/claude/claudetest"
+)
+
+// A conversation is a list of these, spelled as Claude Code does.
+type object map[string]any
+
+func user(blocks ...any) object { return object{"role": "user", "content": blocks} }
+func text(s string) object      { return object{"type": "text", "text": s} }
+func result(s string) object {
+	return object{"type": "tool_result", "tool_use_id": "toolu_1", "content": []object{text(s)}}
+}
+func plain(s string) object     { return object{"role": "user", "content": s} }
+func assistant(s string) object { return object{"role": "assistant", "content": []object{text(s)}} }
+func wrapped(from, body string) string {
+	return fmt.Sprintf("<teammate-message teammate_id=%q color=\"blue\" summary=\"sum\">\n%s\n</teammate-message>", from, body)
+}
+
+// call is one call of the API; what is empty gets a plain value.
+type call struct {
+	session, agent string
+	system         string
+	noTools        bool
+	stream         bool
+	retry          bool
+	unnamed        bool // without the headers that G2 sends
+	messages       []object
+}
+
+func (c call) send(ctx context.Context, url string) (*http.Response, error) {
+	session := c.session
+	if session == "" {
+		session = "s"
+	}
+	id, err := json.Marshal(object{"session_id": session})
+	if err != nil {
+		return nil, err
+	}
+	body := object{
+		"model": "m", "stream": c.stream, "messages": c.messages, "system": []object{text("rules"), text(c.system)},
+		"metadata": object{"user_id": string(id)},
+	}
+	if !c.noTools {
+		body["tools"] = []object{{"name": "Bash"}}
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/messages?beta=true", bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	if !c.unnamed {
+		req.Header.Set("X-Claude-Code-Session-Id", session)
+		if c.agent != "" {
+			req.Header.Set("x-claude-code-agent-id", c.agent+"@team")
+		}
+	}
+	req.Header.Set("X-Stainless-Retry-Count", "0")
+	if c.retry {
+		req.Header.Set("X-Stainless-Retry-Count", "1")
+	}
+	return http.DefaultClient.Do(req)
+}
+
+// reply is a call's answer.
+func reply(t *testing.T, api *claudetest.API, c call) (status int, body string) {
+	t.Helper()
+	resp, err := c.send(t.Context(), api.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(data)
+}
+
+func TestScript(t *testing.T) {
+	t.Parallel()
+	bash := claudetest.CallLine("Bash", object{"command": "ls"})
+	tests := []struct {
+		name     string
+		messages []object
+		text     string
+		calls    []string // name and input
+		delay    time.Duration
+	}{
+		{name: "echo", messages: []object{plain("hello\n there")}, text: "ACK: hello there"},
+		{name: "only what is newest", messages: []object{plain(bash), assistant("x"), plain("a"), user(text("b"))}, text: "ACK: a b"},
+		{name: "system messages are no news", messages: []object{plain("a"), {"role": "system", "content": bash}}, text: "ACK: a"},
+		{name: "call", messages: []object{plain("do\n" + bash)}, calls: []string{`Bash {"command":"ls"}`}},
+		{name: "two calls", messages: []object{plain(bash + "\n  CALL:{\"name\":\"Read\"}")}, calls: []string{`Bash {"command":"ls"}`, `Read {}`}},
+		{name: "call in the middle of a line", messages: []object{plain("say CALL:{}")}, text: "ACK: say CALL:{}"},
+		{name: "call in a message", messages: []object{user(text(wrapped("lead", "do\n"+bash)))}, calls: []string{`Bash {"command":"ls"}`}},
+		{name: "tag behind a call", messages: []object{plain(bash + "</teammate-message>")}, calls: []string{`Bash {"command":"ls"}`}},
+		{name: "not JSON", messages: []object{plain("CALL:{x}")}, text: "BAD CALL: invalid character 'x' looking for beginning of object key string: {x}"},
+		{name: "no name", messages: []object{plain("CALL:{}")}, text: "BAD CALL: <nil>: {}"},
+		{name: "result", messages: []object{plain(bash), assistant(""), user(result("files"))}, text: "done"},
+		{name: "text beside a result", messages: []object{user(result("files"), text(bash))}, calls: []string{`Bash {"command":"ls"}`}},
+		{name: "text inside a result", messages: []object{user(result("files\n<system-reminder>\nThe user sent a new message while you were working:\n" + bash + "\n</system-reminder>"))}, calls: []string{`Bash {"command":"ls"}`}},
+		{name: "note inside a result", messages: []object{user(result("files\n<system-reminder>\n" + bash + "\n</system-reminder>"))}, text: "done"},
+		{name: "reminder", messages: []object{user(text("<system-reminder>\n"+bash+"\n</system-reminder>\n"), text("a <system-reminder>b</system-reminder>c"))}, text: "ACK: a c"},
+		{name: "message in a reminder", messages: []object{user(text("<system-reminder>" + wrapped("bob", "hi") + "</system-reminder>"))}, text: "ACK: hi"},
+		{name: "note behind a message", messages: []object{plain(wrapped("bob", "hi") + "\n\nThis came from another session.")}, text: "ACK: hi"},
+		{name: "two messages", messages: []object{plain(wrapped("bob", "one") + "\n\n" + wrapped("eve", "two"))}, text: "ACK: one two"},
+		{name: "long", messages: []object{plain(strings.Repeat("ü", 200))}, text: "ACK: " + strings.Repeat("ü", 150)},
+		{name: "sleep", messages: []object{plain("SLEEP:2.5 long")}, text: "ACK: SLEEP:2.5 long", delay: 2500 * time.Millisecond},
+		{name: "sleep and call", messages: []object{plain("SLEEP:1\n" + bash)}, calls: []string{`Bash {"command":"ls"}`}, delay: time.Second},
+		{name: "bad sleep", messages: []object{plain("SLEEP:1.2.3")}, text: `BAD SLEEP: strconv.ParseFloat: parsing "1.2.3": invalid syntax`},
+		{name: "compaction", messages: []object{plain("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n" + bash)}, text: "<summary>A summary.</summary>"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got claudetest.Answer
+			api := claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+				got = claudetest.Script(ctx, r)
+				a := got
+				a.Delay = 0
+				return a
+			})
+			if status, body := reply(t, api, call{messages: tt.messages}); status != http.StatusOK {
+				t.Fatalf("status %d: %s", status, body)
+			}
+			var calls []string
+			for _, c := range got.Calls {
+				calls = append(calls, c.Name+" "+string(c.Input))
+			}
+			if got.Text != tt.text || got.Delay != tt.delay || !cmp.Equal(calls, tt.calls) {
+				t.Errorf("got text %q, calls %q, delay %v\nwant text %q, calls %q, delay %v", got.Text, calls, got.Delay, tt.text, tt.calls, tt.delay)
+			}
+		})
+	}
+}
+
+func TestStream(t *testing.T) {
+	t.Parallel()
+	api := claudetest.StartAPI(t, func(context.Context, claudetest.Request) claudetest.Answer {
+		return claudetest.Answer{Text: "look:", Calls: []claudetest.Call{{Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}}}
+	})
+	_, got := reply(t, api, call{stream: true, messages: []object{plain("x")}})
+	want := `event: message_start
+data: {"message":{"content":[],"id":"msg_1","model":"m","role":"assistant","stop_reason":null,"stop_sequence":null,"type":"message","usage":{"input_tokens":10,"output_tokens":5}},"type":"message_start"}
+
+event: content_block_start
+data: {"content_block":{"text":"","type":"text"},"index":0,"type":"content_block_start"}
+
+event: content_block_delta
+data: {"delta":{"text":"look:","type":"text_delta"},"index":0,"type":"content_block_delta"}
+
+event: content_block_stop
+data: {"index":0,"type":"content_block_stop"}
+
+event: content_block_start
+data: {"content_block":{"id":"toolu_1_0","input":{},"name":"Bash","type":"tool_use"},"index":1,"type":"content_block_start"}
+
+event: content_block_delta
+data: {"delta":{"partial_json":"{\"command\":\"ls\"}","type":"input_json_delta"},"index":1,"type":"content_block_delta"}
+
+event: content_block_stop
+data: {"index":1,"type":"content_block_stop"}
+
+event: message_delta
+data: {"delta":{"stop_reason":"tool_use","stop_sequence":null},"type":"message_delta","usage":{"output_tokens":5}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stream (-want +got):\n%s", diff)
+	}
+	_, got = reply(t, api, call{messages: []object{plain("x")}})
+	want = `{"content":[{"text":"look:","type":"text"},{"id":"toolu_2_0","input":{"command":"ls"},"name":"Bash","type":"tool_use"}],"id":"msg_2","model":"m","role":"assistant","stop_reason":"tool_use","stop_sequence":null,"type":"message","usage":{"input_tokens":10,"output_tokens":5}}`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("whole (-want +got):\n%s", diff)
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	api := claudetest.StartAPI(t, nil)
+	tests := []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"HEAD", "/", "", 200, ""},
+		{"HEAD", "/anything", "", 200, ""},
+		{"POST", "/v1/messages/count_tokens", `{"messages":[]}`, 200, `{"input_tokens":10}`},
+		{"GET", "/v1/messages", "", 404, ""},
+		{"GET", "/api/hello", "", 404, ""},
+		{"POST", "/v1/messages", `{`, 400, "invalid_request_error"},
+		{"POST", "/v1/messages", `{"messages":[]}`, 400, "no messages"},
+		{"POST", "/v1/messages", `{"messages":[{"role":"user","content":7}]}`, 400, "neither a string nor a list"},
+	}
+	for _, tt := range tests {
+		req, err := http.NewRequestWithContext(t.Context(), tt.method, api.URL+tt.path, strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != tt.status || !strings.Contains(string(data), tt.want) {
+			t.Errorf("%s %s %s: got %d %s, want %d %s", tt.method, tt.path, tt.body, resp.StatusCode, data, tt.status, tt.want)
+		}
+	}
+	if log := api.Log(); len(log) != 0 {
+		t.Errorf("log: got %d calls, want none of these", len(log))
+	}
+}
+
+// TestCount gives one API a sequence of calls and asks how often the marker [m] was given to whom.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	m := plain("do [m]")
+	answered := []object{m, assistant("ok")}
+	tests := []struct {
+		name  string
+		calls []call
+		main  int
+		agent int // "worker"
+		turns int // main
+	}{
+		{name: "once", calls: []call{{messages: []object{m}}}, main: 1, turns: 1},
+		{name: "in the history of later calls", calls: []call{
+			{messages: []object{m}},
+			{messages: append(answered, user(result("[m]")))},
+			{messages: append(answered, plain("next"))},
+		}, main: 1, turns: 1},
+		{name: "retry", calls: []call{{messages: []object{m}}, {messages: []object{m}, retry: true}}, main: 1, turns: 2},
+		{name: "interrupted, then joined with the next", calls: []call{
+			{messages: []object{m}},
+			{messages: []object{m, plain("[Request interrupted by user]"), plain("next")}},
+			{messages: []object{plain("do [m]\nnext"), assistant("ok"), plain("more")}},
+		}, main: 1, turns: 2},
+		{name: "twice, one after the other", calls: []call{
+			{messages: []object{m}},
+			{messages: append(answered, m)},
+		}, main: 2, turns: 2},
+		{name: "twice, in one call", calls: []call{{messages: []object{user(text("[m]"), text("[m]"))}}}, main: 2, turns: 1},
+		{name: "twice, in one text", calls: []call{{messages: []object{plain("[m] [m]")}}}, main: 2, turns: 1},
+		{name: "blocks spelled in another way", calls: []call{
+			{messages: []object{user(text("<system-reminder>x</system-reminder>"), text("do [m]"))}},
+			{messages: []object{m, assistant("ok"), plain("next")}},
+		}, main: 1, turns: 1},
+		{name: "resumed from elsewhere", calls: []call{{messages: append(answered, plain("next"))}}},
+		{name: "resumed, new behind it", calls: []call{{messages: append(answered, m)}}, main: 1, turns: 1},
+		{name: "again after a compaction", calls: []call{
+			{messages: []object{m}},
+			{messages: []object{plain("a summary"), plain("next")}},
+			{messages: []object{plain("a summary"), plain("next"), assistant("ok"), m}},
+		}, main: 2, turns: 2},
+		{name: "compaction itself", calls: []call{
+			{messages: []object{m}},
+			{messages: append(answered, plain("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools. [m]"))},
+		}, main: 1, turns: 1},
+		{name: "suggestion", calls: []call{{messages: []object{plain("[SUGGESTION MODE: [m]")}}}},
+		{name: "title", calls: []call{{noTools: true, messages: []object{m}}}},
+		{name: "answers and results", calls: []call{{messages: []object{plain("x"), assistant("[m]"), user(result("[m]"))}}}},
+		{name: "mid-turn, inside a result", calls: []call{
+			{messages: []object{user(result("r\n<system-reminder>\nThe user sent a new message while you were working:\n[m]\n</system-reminder>"))}},
+		}, main: 1, turns: 1},
+		{name: "by agent", calls: []call{
+			{messages: []object{m}},
+			{agent: "worker", messages: []object{m}},
+			{agent: "worker", messages: append(answered, m)},
+		}, main: 1, agent: 2, turns: 1},
+		{name: "by session", calls: []call{
+			{session: "one", messages: []object{m}},
+			{session: "two", messages: []object{m}},
+		}, main: 2, turns: 2},
+		{name: "conversations that only their first text tells apart", calls: []call{
+			{unnamed: true, messages: []object{m}},
+			{unnamed: true, messages: []object{plain("sub"), assistant("ok"), plain("x")}},
+			{unnamed: true, messages: append(answered, plain("next"))},
+		}, main: 1, turns: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			api := claudetest.StartAPI(t, nil)
+			for _, c := range tt.calls {
+				if status, body := reply(t, api, c); status != http.StatusOK {
+					t.Fatalf("status %d: %s", status, body)
+				}
+			}
+			for agent, want := range map[string]int{claudetest.Main: tt.main, "worker": tt.agent, claudetest.Any: tt.main + tt.agent} {
+				if got := api.Count(agent, "[m]"); got != want {
+					t.Errorf("Count(%s): got %d, want %d; %s", agent, got, want, api)
+				}
+				counts := map[string]int{}
+				if want > 0 {
+					counts["[m]"] = want
+				}
+				if diff := cmp.Diff(counts, api.Counts(agent, regexp.MustCompile(`\[m\]`))); diff != "" {
+					t.Errorf("Counts(%s) (-want +got):\n%s", agent, diff)
+				}
+			}
+			if got := api.Turns(claudetest.Main, "[m]"); got != tt.turns {
+				t.Errorf("Turns: got %d, want %d; %s", got, tt.turns, api)
+			}
+		})
+	}
+}
+
+// TestTeammates tells G1's teammates by the prompts they were spawned with, as long as the conversation has them.
+func TestTeammates(t *testing.T) {
+	t.Parallel()
+	api := claudetest.StartAPI(t, nil)
+	rules := "You are running as an agent in a team. To communicate …"
+	reply(t, api, call{unnamed: true, messages: []object{plain(claudetest.CallLine("Agent", object{"name": "bob", "prompt": "You are bob"}))}})
+	reply(t, api, call{unnamed: true, system: rules, messages: []object{plain(wrapped("team-lead", "You are bob"))}})
+	reply(t, api, call{unnamed: true, system: rules, messages: []object{plain("a summary")}})
+	reply(t, api, call{unnamed: true, session: "other", system: rules, messages: []object{plain(wrapped("team-lead", "You are bob"))}})
+	var got []string
+	for _, r := range api.Log() {
+		got = append(got, r.Agent)
+	}
+	if diff := cmp.Diff([]string{claudetest.Main, "bob", claudetest.Teammate, claudetest.Teammate}, got); diff != "" {
+		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+}
+
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	api := claudetest.StartAPI(t, nil)
+	message := `<teammate-message teammate_id="eve" verified="false">` + "\nhi\nthere\n</teammate-message>"
+	reply(t, api, call{session: "S", agent: "bob", system: "more", retry: true, messages: []object{
+		plain("old"), assistant("x"),
+		user(result("r"), text("<system-reminder>n</system-reminder>"), text(wrapped("ann", "one")+"\n\n"+message)),
+	}})
+	log := api.Log()
+	if len(log) != 1 {
+		t.Fatalf("got %d calls, want 1", len(log))
+	}
+	r := log[0]
+	if r.Time.IsZero() || r.Time.After(r.Answered) || r.Time.Location() != time.UTC {
+		t.Errorf("times: got %v and %v", r.Time, r.Answered)
+	}
+	got := object{
+		"seq": r.Seq, "session": r.Session, "agent": r.Agent, "model": r.Model, "system": r.System, "tools": r.Tools,
+		"retry": r.Retry, "side": r.Side, "texts": r.Texts, "results": r.Results, "uncut": len(r.Uncut), "deliveries": r.Deliveries(),
+	}
+	want := object{
+		"seq": 1, "session": "S", "agent": "bob", "model": "m", "system": "rules\nmore", "tools": []string{"Bash"},
+		"retry": true, "side": false, "texts": []string{wrapped("ann", "one") + "\n\n" + message}, "results": []string{"r"}, "uncut": 3,
+		"deliveries": []claudetest.Delivery{
+			{From: "ann", Color: "blue", Summary: "sum", Body: "one"},
+			{From: "eve", Verified: "false", Body: "hi\nthere"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+}
+
+// TestWait waits for a call that comes later, for its answer, and for one that never comes.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	api := claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return claudetest.Script(ctx, r)
+	})
+	var group sync.WaitGroup
+	group.Go(func() {
+		resp, err := call{messages: []object{plain("hello")}}.send(t.Context(), api.URL)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = resp.Body.Close()
+	})
+	got, err := api.Wait(within(t), func(r claudetest.Request) bool { return r.Has("hello") })
+	if err != nil || !got.Answered.IsZero() {
+		t.Fatalf("call: got %+v, %v, want it unanswered", got, err)
+	}
+	if err := api.WaitCount(within(t), claudetest.Main, "hello", 1); err != nil {
+		t.Fatal(err)
+	}
+	if n := api.Turns(claudetest.Main, "hello"); n != 0 {
+		t.Errorf("Turns before the answer: got %d, want 0", n)
+	}
+	close(release)
+	group.Wait()
+	if _, err := api.Wait(within(t), func(r claudetest.Request) bool { return !r.Answered.IsZero() }); err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := api.Wait(over, func(r claudetest.Request) bool { return r.Has("bye") }); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"hello"`) {
+		t.Errorf("Wait for what never comes: got %v, want Canceled with the calls there were", err)
+	}
+	if err := api.WaitCount(over, claudetest.Main, "hello", 2); !errors.Is(err, context.Canceled) {
+		t.Errorf("WaitCount for what never comes: got %v, want Canceled", err)
+	}
+}
+
+// TestGone ends a client in the middle of a delay: no answer is recorded, and closing the API does not wait.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	api := claudetest.StartAPI(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		resp, err := call{messages: []object{plain("SLEEP:3600")}}.send(ctx, api.URL)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("client: got %v, want Canceled", err)
+		}
+	})
+	if _, err := api.Wait(within(t), func(r claudetest.Request) bool { return r.Has("SLEEP") }); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	group.Wait()
+	if log := api.Log(); !log[0].Answered.IsZero() {
+		t.Errorf("answered at %v, want never", log[0].Answered)
+	}
+	// One more, which only the end of the API ends.
+	go func() {
+		resp, err := call{messages: []object{plain("SLEEP:3600 again")}}.send(context.Background(), api.URL)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	if _, err := api.Wait(within(t), func(r claudetest.Request) bool { return r.Has("again") }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	api := claudetest.StartAPI(t, func(context.Context, claudetest.Request) claudetest.Answer {
+		return claudetest.Answer{Status: 529, Text: "overloaded"}
+	})
+	status, body := reply(t, api, call{messages: []object{plain("x")}})
+	if want := `{"error":{"message":"overloaded","type":"api_error"},"type":"error"}`; status != 529 || body != want {
+		t.Errorf("got %d %s, want 529 %s", status, body, want)
+	}
+}
+
+// TestManyAgents has agents call at once; run with -race.
+func TestManyAgents(t *testing.T) {
+	t.Parallel()
+	api := claudetest.StartAPI(t, nil)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			var history []object
+			for n := range 10 {
+				history = append(history, plain(fmt.Sprintf("m-%d", n)))
+				resp, err := call{agent: fmt.Sprintf("a%d", i), messages: history}.send(t.Context(), api.URL)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = resp.Body.Close()
+				history = append(history, assistant("ok"))
+			}
+		})
+	}
+	group.Wait()
+	for n := range 10 {
+		if got := api.Count(claudetest.Any, fmt.Sprintf("m-%d", n)); got != 8 {
+			t.Errorf("Count(m-%d): got %d, want 8", n, got)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+// Package claudetest runs the real Claude Code, of both generations, in tests: offline, without an account, in a home
+// of its own, against a stand-in for the model API that does what the test says.
+//
+// # A team
+//
+// [StartTeam] brings up a lead and a teammate `worker` in about a second, headless on G1 and in a terminal on G2. From
+// there messages travel through the real inbox files:
+//
+//	team := claudetest.StartTeam(t, claudetest.G2, nil)
+//	… append a row to team.Inbox("worker") that says "hello [m-1]" …
+//	err := team.API.WaitCount(ctx, "worker", "[m-1]", 1)
+//	… later: team.API.Count("worker", "[m-1]") is 1: neither lost nor twice
+//
+// A row makes the worker act if it holds a CALL line, see [Script] and [CallLine]:
+//
+//	claudetest.CallLine("SendMessage", map[string]string{"to": "user", "message": "hi", "summary": "s"})
+//
+// [StartHeadless] and [StartTerminal] start single sessions; [NewHome] makes the surroundings, whose [Home.Env] also
+// serves for a Claude Code that the code under test starts, as the command of [Require].
+//
+// # The model
+//
+// [API] answers by a [Responder], [Script] if none is given, and records every call. A conversation is sent anew with
+// every call, so a text that is in a call was not necessarily given to the agent then: [API.Count] and [API.Counts]
+// tell how often it was given, [API.Turns] how often it was answered. What they promise stands with [API.Count].
+//
+// Agents are told apart by the headers that G2 sends. G1 sends none, so there its teammates are known by the prompt
+// they were started with: give each a prompt of its own, as [Team.Spawn] does.
+//
+// # What has to be there
+//
+// .ci/install-claude installs both versions and proper-lockfile to .interop, or to a folder that [EnvInterop] names.
+// What is missing skips the test, naming what to run; with [EnvRequired] set to 1 it fails it. G1 and proper-lockfile
+// need node, terminals need tmux.
+//
+// # What stays behind
+//
+// Nothing. When a test ends, its processes are asked to end and killed after 3 seconds, and on Linux so is whatever
+// else they started; the tmux server is ended; the folders are removed. A test binary that dies is followed by what it
+// started, through a shell that waits for its death; only its temporary folders stay. Linux is what this is tested on.
+// Elsewhere commands of the Bash tool may outlive their agent; on Windows nothing starts in a terminal.
+//
+// # What is not promised
+//
+// The stand-in knows nothing: no tokens are counted, no limit is enforced, no model is told from another. What a real
+// model would say to a message, and whether it would act on it, cannot be tested with it.
+package claudetest

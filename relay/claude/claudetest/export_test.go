@@ -1,0 +1,18 @@
+package claudetest
+
+import (
+	"context"
+	"path/filepath"
+)
+
+// Strays shows the tests what a home left running.
+func Strays(h *Home) []int { return strays(h) }
+
+// Alive reports whether a process of that id is there.
+func Alive(pid int) bool { return exists(pid) }
+
+// SocketDir is the folder of a terminal's tmux socket.
+func SocketDir(p *Terminal) string { return filepath.Dir(p.socket) }
+
+// Poll waits for what nothing tells of.
+func Poll(ctx context.Context, ask func() (bool, error)) error { return poll(ctx, ask) }

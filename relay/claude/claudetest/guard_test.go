@@ -1,0 +1,88 @@
+package claudetest_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"teambridge/relay/claude/claudetest"
+)
+
+// orphans is what the process below started, one line of JSON on its stdout.
+type orphans struct {
+	Pids []int
+	Dirs []string // its temporary folders, which it cannot remove any more
+}
+
+const asOrphaned = "CLAUDETEST_ORPHANED"
+
+// orphaned is the process that TestDeathOfTheTest kills.
+func orphaned(t *testing.T) {
+	h := claudetest.NewHome(t, nil)
+	terminal := claudetest.StartTerminal(t, claudetest.G2, h)
+	headless := claudetest.StartHeadless(t, claudetest.G1, h)
+	if _, err := headless.Send("SLEEP:600"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.API.WaitCount(t.Context(), claudetest.Main, "SLEEP:600", 1); err != nil {
+		t.Fatal(err)
+	}
+	line, err := json.Marshal(orphans{
+		Pids: []int{terminal.Pid(), headless.Pid()},
+		Dirs: []string{h.Dir, claudetest.SocketDir(terminal)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("\n%s\n", line)
+	<-t.Context().Done()
+}
+
+// TestDeathOfTheTest kills a test process and looks for what it had started.
+func TestDeathOfTheTest(t *testing.T) {
+	if os.Getenv(asOrphaned) == "1" {
+		orphaned(t)
+		return
+	}
+	t.Parallel()
+	claudetest.Require(t, claudetest.G1)
+	claudetest.Require(t, claudetest.G2)
+	claudetest.RequireTmux(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestDeathOfTheTest$", "-test.v")
+	cmd.Env = append(os.Environ(), asOrphaned+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var left orphans
+	var printed []byte
+	for lines := bufio.NewScanner(out); len(left.Pids) == 0 && lines.Scan(); {
+		printed = append(append(printed, lines.Bytes()...), '\n')
+		_ = json.Unmarshal(lines.Bytes(), &left)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // killed, as it should be
+	for _, dir := range left.Dirs {
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	}
+	if len(left.Pids) != 2 {
+		t.Fatalf("the process did not start both programs: %s", printed)
+	}
+	for _, pid := range left.Pids {
+		if err := claudetest.Poll(within(t), func() (bool, error) { return !claudetest.Alive(pid), nil }); err != nil {
+			t.Errorf("process %d outlives the test: %v", pid, err)
+		}
+	}
+}

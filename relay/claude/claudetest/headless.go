@@ -1,0 +1,279 @@
+package claudetest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// maxFrame bounds one line of stdout; frames of 3 MB were measured to arrive whole.
+const maxFrame = 64 << 20
+
+// Frame is one line that a headless Claude Code printed.
+type Frame struct {
+	// Time is when the line was read, UTC.
+	Time time.Time
+	// Line is the whole line without its newline; the fields are what it holds, empty if it does not.
+	Line        json.RawMessage `json:"-"`
+	Type        string          `json:"type"`
+	Subtype     string          `json:"subtype"`
+	UUID        string          `json:"uuid"`
+	CommandUUID string          `json:"command_uuid"`
+	State       string          `json:"state"`
+	SessionID   string          `json:"session_id"`
+	Timestamp   string          `json:"timestamp"`
+	Result      string          `json:"result"`
+	IsReplay    bool            `json:"isReplay"`
+}
+
+// Headless is Claude Code with -p and stream-json on its pipes. Safe for concurrent use.
+type Headless struct {
+	home *Home
+	cmd  *exec.Cmd
+
+	writing sync.Mutex // one line at a time, whole
+	stdin   io.WriteCloser
+
+	mu      sync.Mutex
+	frames  []Frame
+	stderr  bytes.Buffer
+	changed chan struct{} // closed and replaced with every frame
+	done    chan struct{} // closed when the process is gone and err is set
+	err     error
+}
+
+// StartHeadless starts Claude Code of that generation in the home with
+//
+//	-p --input-format stream-json --output-format stream-json --verbose --replay-user-messages --dangerously-skip-permissions
+//
+// and args behind. It does not wait: nothing is printed before the first prompt. The process is ended when the test
+// ends. If it is not installed the test is skipped or fails, see Require.
+func StartHeadless(t testing.TB, g Generation, h *Home, args ...string) *Headless {
+	t.Helper()
+	command := append(Require(t, g),
+		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		"--replay-user-messages", "--dangerously-skip-permissions")
+	command = append(command, args...)
+	p := &Headless{home: h, cmd: exec.Command(command[0], command[1:]...), changed: make(chan struct{}), done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env = h.Work, h.Env()
+	p.cmd.Stderr = writerFunc(func(data []byte) (int, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.stderr.Write(data)
+	})
+	// A command of the Bash tool that outlives Claude would hold stderr open for good.
+	p.cmd.WaitDelay = 5 * time.Second
+	ownGroup(p.cmd)
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdin = stdin
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("claudetest: start %s: %v", command[0], err)
+	}
+	// It ends at the end of its stdin, but not before a turn is over, and a team's lead not at all.
+	group, err := startGuard([]string{"PATH=" + os.Getenv("PATH")}, `kill -s KILL -- "-$0"`, strconv.Itoa(p.Pid()))
+	if err != nil {
+		_ = kill(p.Pid())
+		t.Fatalf("claudetest: guard headless Claude Code: %v", err)
+	}
+	go func() {
+		p.read(stdout)
+		group.disarm()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		p.end(ctx)
+		if t.Failed() {
+			t.Logf("claudetest: headless %v:\n%s", g, p.Screen())
+		}
+	})
+	return p
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
+
+// read collects frames until stdout ends, then the process.
+func (p *Headless) read(stdout io.Reader) {
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, maxFrame)
+	for lines.Scan() {
+		f := Frame{}
+		// A line that is no JSON object is kept as a frame without a type.
+		_ = json.Unmarshal(lines.Bytes(), &f)
+		f.Time, f.Line = time.Now().UTC(), bytes.Clone(lines.Bytes())
+		p.mu.Lock()
+		p.frames = append(p.frames, f)
+		close(p.changed)
+		p.changed = make(chan struct{})
+		p.mu.Unlock()
+	}
+	torn := lines.Err()
+	_, _ = io.Copy(io.Discard, stdout) // a line over the limit must not leave the process blocked on a full pipe
+	err := p.cmd.Wait()
+	p.mu.Lock()
+	p.err = errors.Join(torn, err)
+	p.mu.Unlock()
+}
+
+// Pid is the process id, and that of its group.
+func (p *Headless) Pid() int { return p.cmd.Process.Pid }
+
+// Write writes one line to stdin as it is and ends it with a newline.
+func (p *Headless) Write(line []byte) error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if _, err := p.stdin.Write(append(bytes.Clone(line), '\n')); err != nil {
+		return fmt.Errorf("claudetest: write to headless Claude Code: %w; %s", err, p.Screen())
+	}
+	return nil
+}
+
+// Send writes a user's frame under a new uuid, which it returns, without waiting for anything.
+func (p *Headless) Send(text string) (string, error) {
+	id := uuid.NewString()
+	line, err := json.Marshal(object{"type": "user", "message": object{"role": "user", "content": text}, "uuid": id})
+	if err != nil {
+		return "", err
+	}
+	return id, p.Write(line)
+}
+
+// Prompt sends a user's frame and waits until its turn has ended: the lifecycle of its uuid is completed (G2), or a
+// result follows its echo (G1).
+func (p *Headless) Prompt(ctx context.Context, text string) error {
+	id, err := p.Send(text)
+	if err != nil {
+		return err
+	}
+	echoed := false
+	_, err = p.wait(ctx, "the end of the turn", func(f Frame) bool {
+		echoed = echoed || f.IsReplay && f.UUID == id
+		return f.CommandUUID == id && f.State == "completed" || echoed && f.Type == "result"
+	})
+	return err
+}
+
+// Wait returns the first frame, of those so far and to come, for which match is true. match sees every frame once, in
+// order. It ends with an error when ctx does or the process has ended.
+func (p *Headless) Wait(ctx context.Context, match func(Frame) bool) (Frame, error) {
+	return p.wait(ctx, "the frame", match)
+}
+
+func (p *Headless) wait(ctx context.Context, what string, match func(Frame) bool) (Frame, error) {
+	gone := false
+	for next := 0; ; {
+		p.mu.Lock()
+		fresh, changed := p.frames[next:], p.changed
+		p.mu.Unlock()
+		next += len(fresh)
+		for _, f := range fresh {
+			if match(f) {
+				return f, nil
+			}
+		}
+		if gone {
+			return Frame{}, fmt.Errorf("claudetest: Claude Code ended before %s came: %s", what, p.Screen())
+		}
+		select {
+		case <-changed:
+		case <-p.done:
+			gone = true // all frames stand in the slice by now: look at the rest once more
+		case <-ctx.Done():
+			return Frame{}, fmt.Errorf("claudetest: waiting for %s: %w; %s; API: %s", what, ctx.Err(), p.Screen(), p.home.API)
+		}
+	}
+}
+
+// Frames are all frames so far.
+func (p *Headless) Frames() []Frame {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Frame(nil), p.frames...)
+}
+
+// End closes stdin and waits for the process, which finishes what it does and exits with 0. A G1 lead whose team still
+// has members does not exit by itself: End then returns ctx's error and leaves it running.
+func (p *Headless) End(ctx context.Context) error {
+	p.writing.Lock()
+	err := p.stdin.Close()
+	p.writing.Unlock()
+	if err != nil {
+		return err
+	}
+	return p.Exited(ctx)
+}
+
+// Exited waits for the end of the process and returns its *exec.ExitError, nil after exit code 0.
+func (p *Headless) Exited(ctx context.Context) error {
+	select {
+	case <-p.done:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.err
+	case <-ctx.Done():
+		return fmt.Errorf("claudetest: Claude Code still runs: %w", ctx.Err())
+	}
+}
+
+// Kill ends the process and its group at once, as kill -9 does, and waits until it is gone.
+func (p *Headless) Kill() error {
+	if err := kill(p.Pid()); err != nil {
+		return err
+	}
+	sweep(p.home) // what still holds its stdout would keep it from ending for us
+	<-p.done
+	return nil
+}
+
+// end gets rid of the process whatever it does: asked first, so that it ends its own children, then killed.
+func (p *Headless) end(ctx context.Context) {
+	select {
+	case <-p.done:
+	default:
+		_ = terminate(p.Pid())
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			_ = p.Kill()
+		}
+	}
+	sweep(p.home)
+}
+
+// Screen is the last frames, cut short, and all of stderr, for failure messages.
+func (p *Headless) Screen() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d frames", len(p.frames))
+	for _, f := range p.frames[max(0, len(p.frames)-5):] {
+		fmt.Fprintf(&b, "\n  %s %.1000s", f.Time.Format("15:04:05.000"), f.Line)
+	}
+	if p.stderr.Len() > 0 {
+		fmt.Fprintf(&b, "\nstderr: %s", p.stderr.String())
+	}
+	return b.String()
+}

@@ -1,0 +1,292 @@
+package claudetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Main is the Agent of a request that the started session itself made: the lead, or a session without a team.
+const Main = "main"
+
+// Teammate is the Agent of a G1 teammate whose name could not be told: G1 sends no name, so it is known only for
+// members whose Agent call this API answered, and only until the conversation is compacted.
+const Teammate = "teammate"
+
+// Any stands for every agent in API.Count and API.Counts.
+const Any = "*"
+
+// Request is one call of POST /v1/messages, parsed. Every call carries the whole conversation again; the fields here
+// are about its newest part, what came after the last answer, unless they say otherwise.
+type Request struct {
+	// Seq numbers the calls from 1 in the order they arrived, over all agents.
+	Seq int
+	// Time is when the call arrived, UTC.
+	Time time.Time
+	// Answered is when the answer had been written whole, UTC; zero while it has not been, and for good if the client
+	// went away before.
+	Answered time.Time
+
+	// Session is the session id, Agent who asked: Main, a teammate's name, or Teammate.
+	Session, Agent string
+	// Model and System are as sent, System joined with newlines if it came in parts.
+	Model, System string
+	// Tools are the names of the tools that were offered.
+	Tools []string
+	// Streamed says that the answer was wanted as server-sent events.
+	Streamed bool
+	// Retry says that the client marked the call as a repetition of one that failed.
+	Retry bool
+	// Side says that the call is none of the conversation's turns: it offers no tools (titles, summaries of tool use),
+	// or asks for a compaction or for a suggestion of what to type next. It is answered and never counted.
+	Side bool
+
+	// Texts are the newest texts in the user's role, in order, without what Claude Code added as a <system-reminder>.
+	// Messages that were sent while the agent worked are here too: G1 hides them in a reminder inside a tool's result.
+	Texts []string
+	// Results are the newest results of tools, as text.
+	Results []string
+	// Uncut holds the newest texts and results with nothing taken out, for tests about reminders themselves.
+	Uncut []string
+
+	// unnamed says that the headers tell neither session nor agent, as G1's: then several conversations look alike and
+	// only their first text tells them apart.
+	unnamed bool
+	// added and removed are the texts by which the whole history differs from that of the conversation's previous
+	// call. See API.Count.
+	added, removed []string
+}
+
+// Text is the newest texts in one string, joined with newlines.
+func (r Request) Text() string { return strings.Join(r.Texts, "\n") }
+
+// Has reports whether the newest texts hold the marker.
+func (r Request) Has(marker string) bool {
+	for _, text := range r.Texts {
+		if strings.Contains(text, marker) {
+			return true
+		}
+	}
+	return false
+}
+
+// Delivery is one teammate's message as a model sees it:
+// <teammate-message teammate_id="NAME" color="blue" summary="…">, newline, body, newline, </teammate-message>.
+// Attributes are as they stand, nothing unescaped; an attribute that is not there is empty.
+type Delivery struct {
+	From, Color, Summary string
+	// Verified is "false" where G2 does not vouch for the sender, else empty.
+	Verified string
+	Body     string
+}
+
+// Deliveries are the teammates' messages among the newest texts, in order. A G1 teammate gets rows from `user` as plain
+// text: those are in Texts only.
+func (r Request) Deliveries() []Delivery {
+	var all []Delivery
+	for _, text := range r.Texts {
+		all = append(all, deliveries(text)...)
+	}
+	return all
+}
+
+var (
+	wrapper   = regexp.MustCompile(`(?s)<teammate-message ([^>]*)>\n?(.*?)\n?</teammate-message>`)
+	attribute = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
+	reminder  = regexp.MustCompile(`(?s)<system-reminder>(.*?)</system-reminder>\n*`)
+)
+
+func deliveries(text string) []Delivery {
+	var all []Delivery
+	for _, m := range wrapper.FindAllStringSubmatch(text, -1) {
+		d := Delivery{Body: m[2]}
+		for _, a := range attribute.FindAllStringSubmatch(m[1], -1) {
+			switch a[1] {
+			case "teammate_id":
+				d.From = a[2]
+			case "color":
+				d.Color = a[2]
+			case "summary":
+				d.Summary = a[2]
+			case "verified":
+				d.Verified = a[2]
+			}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// The marks by which Claude Code's own words are told from what a person or a teammate said. Measured, both
+// generations.
+const (
+	midTurn       = "The user sent a new message while you were working:"
+	compaction    = "Respond with TEXT ONLY. Do NOT call any tools."
+	suggestion    = "[SUGGESTION MODE:"
+	teammateRules = "You are running as an agent in a team."
+)
+
+// said returns what is left of a text in the user's role once Claude Code's reminders are cut. A reminder that carries
+// a message, as both generations do for what arrives in mid-turn, is kept without its tags.
+func said(text string) string {
+	kept := reminder.ReplaceAllStringFunc(text, func(whole string) string {
+		inner := reminder.FindStringSubmatch(whole)[1]
+		if carries(inner) {
+			return inner
+		}
+		return ""
+	})
+	return strings.TrimSpace(kept)
+}
+
+// carried returns only the messages that reminders inside a tool's result carry; the result itself is no message.
+func carried(result string) []string {
+	var texts []string
+	for _, m := range reminder.FindAllStringSubmatch(result, -1) {
+		if carries(m[1]) {
+			texts = append(texts, strings.TrimSpace(m[1]))
+		}
+	}
+	return texts
+}
+
+func carries(reminder string) bool {
+	return strings.Contains(reminder, midTurn) || strings.Contains(reminder, "<teammate-message ")
+}
+
+// The body of POST /v1/messages, as far as it is looked at.
+type (
+	body struct {
+		Model    string    `json:"model"`
+		System   content   `json:"system"`
+		Messages []message `json:"messages"`
+		Tools    []struct {
+			Name string `json:"name"`
+		} `json:"tools"`
+		Stream   bool `json:"stream"`
+		Metadata struct {
+			UserID string `json:"user_id"`
+		} `json:"metadata"`
+	}
+	message struct {
+		Role    string  `json:"role"`
+		Content content `json:"content"`
+	}
+	block struct {
+		Type    string  `json:"type"`
+		Text    string  `json:"text"`
+		Content content `json:"content"`
+	}
+	// content is a string or a list of blocks; both spellings mean the same.
+	content []block
+)
+
+func (c *content) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '[' {
+		var blocks []block
+		if err := json.Unmarshal(data, &blocks); err != nil {
+			return err
+		}
+		*c = blocks
+		return nil
+	}
+	var text *string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("content is neither a string nor a list: %w", err)
+	}
+	if text != nil {
+		*c = content{{Type: "text", Text: *text}}
+	}
+	return nil
+}
+
+func (c content) text() string {
+	var texts []string
+	for _, b := range c {
+		if b.Type == "text" {
+			texts = append(texts, b.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// parse reads a call into a Request and the texts of its whole history, of which the first `old` stand before the last
+// answer. Messages in the system's role, which G2 puts between the others, are Claude Code's own and left out.
+func parse(data []byte, header http.Header) (r Request, history []string, old int, err error) {
+	var b body
+	if err := json.Unmarshal(data, &b); err != nil {
+		return Request{}, nil, 0, err
+	}
+	if len(b.Messages) == 0 {
+		return Request{}, nil, 0, fmt.Errorf("no messages")
+	}
+	r = Request{Model: b.Model, System: b.System.text(), Streamed: b.Stream}
+	for _, tool := range b.Tools {
+		r.Tools = append(r.Tools, tool.Name)
+	}
+	count := header.Get("X-Stainless-Retry-Count")
+	r.Retry = count != "" && count != "0"
+
+	last := -1
+	for i, m := range b.Messages {
+		if m.Role == "assistant" {
+			last = i
+		}
+	}
+	for i, m := range b.Messages {
+		if i == last {
+			old = len(history)
+		}
+		if m.Role != "user" {
+			continue
+		}
+		for _, block := range m.Content {
+			var texts []string
+			switch block.Type {
+			case "text":
+				if text := said(block.Text); text != "" {
+					texts = []string{text}
+				}
+				if i > last {
+					r.Uncut = append(r.Uncut, block.Text)
+				}
+			case "tool_result":
+				result := block.Content.text()
+				texts = carried(result)
+				if i > last {
+					r.Results = append(r.Results, result)
+					r.Uncut = append(r.Uncut, result)
+				}
+			}
+			history = append(history, texts...)
+			if i > last {
+				r.Texts = append(r.Texts, texts...)
+			}
+		}
+	}
+	r.Side = len(r.Tools) == 0 || strings.Contains(r.Text(), compaction) || strings.HasPrefix(r.Text(), suggestion)
+
+	var user struct {
+		Session string `json:"session_id"`
+	}
+	// Not JSON in other programs than Claude Code; then there is no session to tell.
+	_ = json.Unmarshal([]byte(b.Metadata.UserID), &user)
+	r.Session = user.Session
+	if id := header.Get("X-Claude-Code-Session-Id"); id != "" {
+		r.Session = id
+	} else {
+		r.unnamed = true
+	}
+	switch id := header.Get("X-Claude-Code-Agent-Id"); {
+	case id != "":
+		r.Agent, _, _ = strings.Cut(id, "@")
+	case strings.Contains(r.System, teammateRules):
+		r.Agent = Teammate
+	default:
+		r.Agent = Main
+	}
+	return r, history, old, nil
+}

@@ -1,0 +1,100 @@
+package claudetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Responder decides what the model answers. It may be called by several agents at once, may wait on ctx (which ends
+// when the client goes away or the API is closed), and may fall back to Script.
+type Responder func(ctx context.Context, r Request) Answer
+
+// Answer is what a model says: a text, tool calls, or an error.
+type Answer struct {
+	// Text comes before the calls; an answer with neither is an empty text.
+	Text string
+	// Calls make the agent use tools; it asks again with their results.
+	Calls []Call
+	// Delay passes before the first byte of the answer, as while a model works on a long turn.
+	Delay time.Duration
+	// Status, if it is 400 or more, is an HTTP error with Text as its message. Claude Code tries again after 408, 409,
+	// 429 and 5xx.
+	Status int
+}
+
+// Call is the use of a tool.
+type Call struct {
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+var (
+	callLine  = regexp.MustCompile(`(?m)^[ \t]*CALL:(.*)$`)
+	sleepLine = regexp.MustCompile(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
+	tags      = regexp.MustCompile(`</?teammate-message[^>]*>`)
+)
+
+// Script is the model that does what it is told, by lines in the newest texts, also inside a <teammate-message>, so
+// that a test can make a teammate act by sending it one:
+//
+//	CALL:{"name":"SendMessage","input":{…}}   use that tool; several lines are several uses
+//	SLEEP:2.5                                 answer after 2.5 seconds
+//
+// Without a CALL it answers "done" to the result of a tool, and echoes everything else as "ACK: …" in one line of at
+// most 300 bytes. The echo holds no wrapper tags: G2 takes them, in a teammate's answer, for an attack. A line that
+// cannot be read is answered with "BAD CALL: …" or "BAD SLEEP: …". A compaction gets a fixed summary.
+func Script(_ context.Context, r Request) Answer {
+	text := r.Text()
+	if r.Side {
+		return Answer{Text: "<summary>A summary.</summary>"}
+	}
+	var a Answer
+	if m := sleepLine.FindStringSubmatch(text); m != nil {
+		seconds, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			return Answer{Text: fmt.Sprintf("BAD SLEEP: %v", err)}
+		}
+		a.Delay = time.Duration(seconds * float64(time.Second))
+	}
+	for _, m := range callLine.FindAllStringSubmatch(text, -1) {
+		var c Call
+		// A decoder, because a wrapper's closing tag may follow on the same line.
+		if err := json.NewDecoder(strings.NewReader(m[1])).Decode(&c); err != nil || c.Name == "" {
+			return Answer{Text: fmt.Sprintf("BAD CALL: %v: %.200s", err, m[1])}
+		}
+		if len(c.Input) == 0 {
+			c.Input = json.RawMessage("{}")
+		}
+		a.Calls = append(a.Calls, c)
+	}
+	switch {
+	case len(a.Calls) > 0:
+	case len(r.Results) > 0:
+		a.Text = "done"
+	default:
+		a.Text = "ACK: " + echo(r)
+	}
+	return a
+}
+
+// echo is what was said in one line, from the messages alone if there are any: G2 adds a paragraph of its own to each.
+func echo(r Request) string {
+	text := r.Text()
+	if all := r.Deliveries(); len(all) > 0 {
+		var bodies []string
+		for _, d := range all {
+			bodies = append(bodies, d.Body)
+		}
+		text = strings.Join(bodies, " ")
+	}
+	text = strings.Join(strings.Fields(tags.ReplaceAllString(text, " ")), " ")
+	if len(text) > 300 {
+		text = strings.ToValidUTF8(text[:300], "")
+	}
+	return text
+}

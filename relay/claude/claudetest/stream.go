@@ -1,0 +1,90 @@
+package claudetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// object keeps the literals below readable.
+type object map[string]any
+
+// write sends an answer: server-sent events if the client asked for a stream, one JSON message if not, an error object
+// for a status of 400 and more. n makes the ids unique within an API.
+func write(w http.ResponseWriter, r Request, a Answer, n int) error {
+	if a.Status >= 400 {
+		return writeJSON(w, a.Status, object{"type": "error", "error": object{"type": "api_error", "message": a.Text}})
+	}
+	blocks, stop := blocks(a, n)
+	whole := object{
+		"id": "msg_" + strconv.Itoa(n), "type": "message", "role": "assistant", "model": r.Model,
+		"content": blocks, "stop_reason": stop, "stop_sequence": nil,
+		"usage": object{"input_tokens": 10, "output_tokens": 5},
+	}
+	if !r.Streamed {
+		return writeJSON(w, http.StatusOK, whole)
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	for _, event := range events(whole, blocks, stop) {
+		data, err := json.Marshal(event)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event["type"], data); err != nil {
+			return err
+		}
+	}
+	return http.NewResponseController(w).Flush()
+}
+
+// blocks are the content of the answer and its stop_reason.
+func blocks(a Answer, n int) ([]object, string) {
+	var all []object
+	if a.Text != "" || len(a.Calls) == 0 {
+		all = append(all, object{"type": "text", "text": a.Text})
+	}
+	for i, c := range a.Calls {
+		all = append(all, object{"type": "tool_use", "id": fmt.Sprintf("toolu_%d_%d", n, i), "name": c.Name, "input": c.Input})
+	}
+	if len(a.Calls) > 0 {
+		return all, "tool_use"
+	}
+	return all, "end_turn"
+}
+
+// events are the stream of an answer: every block comes empty first and is then filled by one delta.
+func events(whole object, blocks []object, stop string) []object {
+	opening := object{}
+	for k, v := range whole {
+		opening[k] = v
+	}
+	opening["content"], opening["stop_reason"] = []object{}, nil
+	all := []object{{"type": "message_start", "message": opening}}
+	for i, b := range blocks {
+		empty, delta := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": b["text"]}
+		if b["type"] == "tool_use" {
+			empty = object{"type": "tool_use", "id": b["id"], "name": b["name"], "input": object{}}
+			delta = object{"type": "input_json_delta", "partial_json": string(b["input"].(json.RawMessage))}
+		}
+		all = append(all,
+			object{"type": "content_block_start", "index": i, "content_block": empty},
+			object{"type": "content_block_delta", "index": i, "delta": delta},
+			object{"type": "content_block_stop", "index": i})
+	}
+	return append(all,
+		object{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": 5}},
+		object{"type": "message_stop"})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, err = w.Write(data)
+	return err
+}

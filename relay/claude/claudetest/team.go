@@ -1,0 +1,177 @@
+package claudetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Worker is the name of the teammate that every Team has.
+const Worker = "worker"
+
+// Process is a running Claude Code, headless or in a terminal.
+type Process interface {
+	// Prompt gives the session a user's prompt. Headless waits for the end of the turn, Terminal until it is taken.
+	Prompt(ctx context.Context, text string) error
+	// Pid is the process id.
+	Pid() int
+	// Screen is what can be seen of it, for failure messages.
+	Screen() string
+	// End asks it to finish and waits for that, Exited only waits, Kill ends it at once.
+	End(ctx context.Context) error
+	Exited(ctx context.Context) error
+	Kill() error
+}
+
+var (
+	_ Process = (*Headless)(nil)
+	_ Process = (*Terminal)(nil)
+)
+
+// Team is a live team of the real program: a lead and the teammate `worker`, both waiting for messages.
+type Team struct {
+	// Generation is what runs, Root its configuration root, Name the team's name.
+	Generation Generation
+	Root, Name string
+	// Member is the teammate, Worker.
+	Member string
+	// Home, API and Lead are what it was started with: G1 headless, G2 in a terminal, as a headless G2 has no team.
+	Home *Home
+	API  *API
+	Lead Process
+}
+
+// Config is what config.json tells of a team, as far as tests ask.
+type Config struct {
+	Name          string `json:"name"`
+	CreatedAt     int64  `json:"createdAt"`
+	LeadAgentID   string `json:"leadAgentId"`
+	LeadSessionID string `json:"leadSessionId"`
+	Members       []struct {
+		AgentID string `json:"agentId"`
+		Name    string `json:"name"`
+	} `json:"members"`
+}
+
+// Has reports whether a member of that name stands in it.
+func (c Config) Has(member string) bool {
+	for _, m := range c.Members {
+		if m.Name == member {
+			return true
+		}
+	}
+	return false
+}
+
+// StartTeam starts a team in the home, a new one with Script as its model if that is nil, and returns when the worker
+// has answered its first prompt and polls its inbox. A Responder of one's own must answer the lead's CALL lines, by
+// Script. The lead may still be about to read the worker's first idle_notification.
+func StartTeam(t testing.TB, g Generation, h *Home) *Team {
+	t.Helper()
+	// Before anything is started, so that a skip costs nothing.
+	Require(t, g)
+	if h == nil {
+		h = NewHome(t, nil)
+	}
+	team := &Team{Generation: g, Root: h.Root, Member: Worker, Home: h, API: h.API}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var err error
+	switch g {
+	case G1:
+		team.Lead = StartHeadless(t, g, h)
+		team.Name = "myteam"
+		err = team.Lead.Prompt(ctx, CallLine("TeamCreate", object{"team_name": team.Name, "description": "d"}))
+	case G2:
+		team.Lead = StartTerminal(t, g, h)
+		// The one team that an interactive session makes, by itself and soon after it can be typed into.
+		var config string
+		config, err = glob(ctx, filepath.Join(h.Root, "teams", "*", "config.json"))
+		team.Name = filepath.Base(filepath.Dir(config))
+	}
+	if err == nil {
+		err = team.Spawn(ctx, Worker)
+	}
+	if err != nil {
+		t.Fatalf("claudetest: start a team of %v: %v; %s; API: %s", g, err, team.Lead.Screen(), h.API)
+	}
+	return team
+}
+
+// CallLine is a line that makes Script use a tool. The input must be something that JSON can spell; if it is not, the
+// line says so and Script answers BAD CALL.
+func CallLine(tool string, input any) string {
+	data, err := json.Marshal(object{"name": tool, "input": input})
+	if err != nil {
+		return "CALL:" + err.Error()
+	}
+	return "CALL:" + string(data)
+}
+
+// Spawn lets the lead start one more teammate and returns when that one has answered its first prompt,
+// "You are NAME. Say hi".
+func (t *Team) Spawn(ctx context.Context, name string) error {
+	input := object{"description": name, "prompt": "You are " + name + ". Say hi", "name": name}
+	if t.Generation == G1 {
+		input["team_name"], input["subagent_type"] = t.Name, "general-purpose"
+	}
+	if err := t.Lead.Prompt(ctx, CallLine("Agent", input)); err != nil {
+		return err
+	}
+	if err := t.WaitMember(ctx, name); err != nil {
+		return err
+	}
+	_, err := t.API.Wait(ctx, func(r Request) bool { return r.Agent == name && !r.Answered.IsZero() })
+	return err
+}
+
+// Dir is the team's directory.
+func (t *Team) Dir() string { return filepath.Join(t.Root, "teams", t.Name) }
+
+// Inbox is the path of a member's inbox, whether it is there or not.
+func (t *Team) Inbox(member string) string {
+	return filepath.Join(t.Dir(), "inboxes", member+".json")
+}
+
+// Config reads config.json, without its lock: an error can be a torn read.
+func (t *Team) Config() (Config, error) {
+	var c Config
+	data, err := os.ReadFile(filepath.Join(t.Dir(), "config.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	return c, err
+}
+
+// WaitMember waits until the name stands in config.json.
+func (t *Team) WaitMember(ctx context.Context, name string) error {
+	_, err := WaitFile(ctx, filepath.Join(t.Dir(), "config.json"), func(data []byte) bool {
+		var c Config
+		return json.Unmarshal(data, &c) == nil && c.Has(name)
+	})
+	if err != nil {
+		return fmt.Errorf("claudetest: %s did not join %s: %w", name, t.Name, err)
+	}
+	return nil
+}
+
+// WaitText waits until a member's inbox holds a row with the given text in its text, and returns the file. On G2 that
+// must be an inbox nobody polls: an agent removes what it takes.
+func (t *Team) WaitText(ctx context.Context, member, text string) ([]byte, error) {
+	return WaitFile(ctx, t.Inbox(member), func(data []byte) bool {
+		var rows []struct{ Text string }
+		if json.Unmarshal(data, &rows) != nil {
+			return false
+		}
+		for _, row := range rows {
+			if strings.Contains(row.Text, text) {
+				return true
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,340 @@
+package claudetest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/claude/claudetest"
+)
+
+// within bounds one wait of a test.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// generations runs a test against both, side by side.
+func generations(t *testing.T, test func(t *testing.T, g claudetest.Generation)) {
+	t.Parallel()
+	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
+		t.Run(g.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, g)
+		})
+	}
+}
+
+// put appends a row to an inbox as another program has to: holding the lock directory, in place of the whole file.
+func put(t *testing.T, inbox, from, text string) {
+	t.Helper()
+	ctx := within(t)
+	// G2 makes the folder with the first message in the team.
+	if err := os.MkdirAll(filepath.Dir(inbox), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock := inbox + ".lock"
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := os.Mkdir(lock, 0o700)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("lock %s: %v", lock, ctx.Err())
+		}
+	}
+	defer func() {
+		if err := os.Remove(lock); err != nil {
+			t.Error(err)
+		}
+	}()
+	rows := []map[string]any{}
+	data, err := os.ReadFile(inbox)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows = append(rows, map[string]any{
+		"from": from, "text": text, "read": false,
+		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+	})
+	if data, err = json.MarshalIndent(rows, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(inbox+".test", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(inbox+".test", inbox); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTeam is the package's promise in one: a team comes up, a row reaches its worker once, and the worker does what
+// the row says.
+func TestTeam(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		began := time.Now()
+		team := claudetest.StartTeam(t, g, nil)
+		t.Logf("team up after %v", time.Since(began).Round(time.Millisecond))
+		ctx := within(t)
+
+		config, err := team.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config.Name != team.Name || !config.Has("worker") || !config.Has("team-lead") {
+			t.Errorf("config.json of %q: got %+v, want team-lead and worker", team.Name, config)
+		}
+
+		put(t, team.Inbox("worker"), "team-lead", "please read [row-1]")
+		got, err := team.API.Wait(ctx, func(r claudetest.Request) bool {
+			return r.Agent == "worker" && r.Has("[row-1]") && !r.Answered.IsZero()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := got.Deliveries(); len(d) != 1 || d[0].From != "team-lead" || d[0].Body != "please read [row-1]" {
+			t.Errorf("deliveries: got %+v, want the row from team-lead", d)
+		}
+
+		// The reply is a second call with the first row in its history: what was counted must not count again.
+		name := "user"
+		if g == claudetest.G2 {
+			name = "operator"
+			join(t, team, name)
+		}
+		put(t, team.Inbox("worker"), "team-lead", "answer [row-2]\n"+claudetest.CallLine("SendMessage", map[string]string{
+			"to": name, "message": "a reply", "summary": "short",
+		}))
+		data, err := team.WaitText(ctx, name, "a reply")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(data), `"from": "worker"`) {
+			t.Errorf("inbox of %s: got %s, want a row from worker", name, data)
+		}
+		if _, err := team.API.Wait(ctx, func(r claudetest.Request) bool {
+			return r.Agent == "worker" && len(r.Results) > 0 && !r.Answered.IsZero()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, marker := range []string{"[row-1]", "[row-2]"} {
+			if n := team.API.Count("worker", marker); n != 1 {
+				t.Errorf("Count(worker, %s): got %d, want 1; %s", marker, n, team.API)
+			}
+			if n := team.API.Turns("worker", marker); n != 1 {
+				t.Errorf("Turns(worker, %s): got %d, want 1", marker, n)
+			}
+		}
+		put(t, team.Inbox("worker"), "team-lead", "again [row-1]")
+		if err := team.API.WaitCount(ctx, "worker", "[row-1]", 2); err != nil {
+			t.Errorf("a row that came twice: %v", err)
+		}
+	})
+}
+
+// join puts a person into config.json under its lock, which is what makes a name reachable on G2.
+func join(t *testing.T, team *claudetest.Team, name string) {
+	t.Helper()
+	path := filepath.Join(team.Dir(), "config.json")
+	if err := os.Mkdir(path+".lock", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := os.Remove(path + ".lock"); err != nil {
+			t.Error(err)
+		}
+	}()
+	var config map[string]any
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	config["members"] = append(config["members"].([]any), map[string]any{
+		"agentId": name + "@" + team.Name, "name": name, "joinedAt": time.Now().UnixMilli(),
+		"tmuxPaneId": "", "cwd": team.Home.Work, "subscriptions": []string{},
+	})
+	if data, err = json.MarshalIndent(config, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := team.WaitMember(within(t), name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNothingStaysBehind ends a team by the end of its test and looks for its processes, its server and its files.
+func TestNothingStaysBehind(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		claudetest.Require(t, g)
+		var team *claudetest.Team
+		t.Run("inner", func(t *testing.T) {
+			team = claudetest.StartTeam(t, g, nil)
+		})
+		if team == nil {
+			t.Skip("no team")
+		}
+		if claudetest.Alive(team.Lead.Pid()) {
+			t.Errorf("Claude Code, process %d, is still there", team.Lead.Pid())
+		}
+		if pids := claudetest.Strays(team.Home); len(pids) > 0 {
+			t.Errorf("processes of the home are still there: %v", pids)
+		}
+		if _, err := os.Stat(team.Root); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the root is still there: %v", err)
+		}
+	})
+}
+
+// TestEnd ends a G2 session in its own way, in which it removes its team.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	team := claudetest.StartTeam(t, claudetest.G2, nil)
+	ctx := within(t)
+	if err := team.Lead.End(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(team.Dir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("team directory after the end: got %v, want it gone", err)
+	}
+}
+
+// TestHeadless runs plain turns, a killed process and a resumed session.
+func TestHeadless(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		h := claudetest.NewHome(t, nil)
+		session := "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
+		p := claudetest.StartHeadless(t, g, h, "--session-id", session)
+		ctx := within(t)
+		if err := p.Prompt(ctx, "hello [first]"); err != nil {
+			t.Fatal(err)
+		}
+		result, err := p.Wait(ctx, func(f claudetest.Frame) bool { return f.Type == "result" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Result != "ACK: hello [first]" || result.SessionID != session {
+			t.Errorf("result: got %q in session %s, want the echo in %s", result.Result, result.SessionID, session)
+		}
+		// A session can be resumed once its transcript is on disk; G1 writes it some time after the turn.
+		transcript, err := h.Transcript(ctx, session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := claudetest.WaitFile(ctx, transcript, func(data []byte) bool {
+			return strings.Contains(string(data), "ACK: hello [first]")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Send("SLEEP:600 [cut]"); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.API.WaitCount(ctx, claudetest.Main, "[cut]", 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if claudetest.Alive(p.Pid()) {
+			t.Error("alive after Kill")
+		}
+
+		p = claudetest.StartHeadless(t, g, h, "--resume", session)
+		if err := p.Prompt(ctx, "hello [second]"); err != nil {
+			t.Fatal(err)
+		}
+		for marker, want := range map[string][2]int{"[first]": {1, 1}, "[cut]": {1, 0}, "[second]": {1, 1}} {
+			if n := h.API.Count(claudetest.Main, marker); n != want[0] {
+				t.Errorf("Count(main, %s): got %d, want %d; %s", marker, n, want[0], h.API)
+			}
+		}
+		if n := h.API.Turns(claudetest.Main, "[first]"); n != 1 {
+			t.Errorf("Turns(main, [first]): got %d, want 1", n)
+		}
+		if err := p.End(ctx); err != nil {
+			t.Errorf("End: %v", err)
+		}
+		if _, err := p.Wait(ctx, func(claudetest.Frame) bool { return false }); err == nil || ctx.Err() != nil {
+			t.Errorf("Wait after the end: got %v, want an error at once", err)
+		}
+	})
+}
+
+// TestTerminalG1 types into the first generation, several lines at once and in mid-turn: that text reaches the model
+// inside a tool's result.
+func TestTerminalG1(t *testing.T) {
+	t.Parallel()
+	h := claudetest.NewHome(t, nil)
+	p := claudetest.StartTerminal(t, claudetest.G1, h)
+	testMidTurn(t, h, p)
+}
+
+// TestTerminalG2 does the same with the second, which puts the text beside the result.
+func TestTerminalG2(t *testing.T) {
+	t.Parallel()
+	h := claudetest.NewHome(t, nil)
+	p := claudetest.StartTerminal(t, claudetest.G2, h)
+	testMidTurn(t, h, p)
+}
+
+func testMidTurn(t *testing.T, h *claudetest.Home, p *claudetest.Terminal) {
+	ctx := within(t)
+	proceed := filepath.Join(h.Work, "proceed")
+	if err := p.Prompt(ctx, "two lines\n"+claudetest.CallLine("Bash", map[string]string{
+		"command": fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done; echo ran", proceed), "description": "wait",
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("two lines") && !r.Answered.IsZero() }); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Prompt(ctx, "typed meanwhile [mid]"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(proceed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("[mid]") && !r.Answered.IsZero() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Results) != 1 || !strings.Contains(got.Results[0], "ran") {
+		t.Errorf("results beside the text: got %q, want that of the command", got.Results)
+	}
+	if err := p.Prompt(ctx, "after [end]"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("[end]") && !r.Answered.IsZero() }); err != nil {
+		t.Fatal(err)
+	}
+	for _, marker := range []string{"[mid]", "[end]"} {
+		if n := h.API.Count(claudetest.Main, marker); n != 1 {
+			t.Errorf("Count(main, %s): got %d, want 1; %s", marker, n, h.API)
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package claudetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// settle is how long a dialogue or a composer gets to show what was typed before it is typed again.
+const settle = 2 * time.Second
+
+// Terminal is an interactive Claude Code in a tmux server of its own, 200 columns by 50 lines.
+type Terminal struct {
+	home   *Home
+	tmux   string
+	socket string
+	pid    int
+}
+
+// StartTerminal starts Claude Code of that generation in the home with --dangerously-skip-permissions and args behind,
+// answers the dialogue about that if it is asked, and returns when a prompt can be typed. Process and tmux server are
+// ended when the test ends, also when the test binary is killed. If tmux or Claude Code is not installed the test is
+// skipped or fails, see Require.
+func StartTerminal(t testing.TB, g Generation, h *Home, args ...string) *Terminal {
+	t.Helper()
+	p := &Terminal{home: h, tmux: RequireTmux(t)}
+	command := append(append(Require(t, g), "--dangerously-skip-permissions"), args...)
+
+	// Not below the home: the path of a socket may be some hundred bytes long, the name of a test as well.
+	dir, err := os.MkdirTemp("", "claudetest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.socket = filepath.Join(dir, "tmux")
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+
+	// The server is a daemon: it ends when it is told to.
+	server, err := startGuard(p.env(), `"$0" -S "$1" kill-server 2>/dev/null; :`, p.tmux, p.socket)
+	if err != nil {
+		t.Fatalf("claudetest: guard the tmux server: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		if t.Failed() {
+			t.Logf("claudetest: terminal of %v:\n%s", g, p.Screen())
+		}
+		p.end(ctx)
+		if err := server.fire(); err != nil {
+			t.Errorf("claudetest: end the tmux server at %s: %v", p.socket, err)
+		}
+	})
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	// env -i, because a pane inherits the server's environment with TMUX in it, and inside tmux G2 puts its teammates
+	// into panes of their own.
+	start := append([]string{
+		"start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";",
+		"new-session", "-d", "-x", "200", "-y", "50", "-c", h.Work, "env", "-i",
+	}, append(h.Env(), command...)...)
+	if _, err := p.run(ctx, nil, start...); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := p.run(ctx, nil, "display-message", "-p", "#{pane_pid}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.pid, err = strconv.Atoi(strings.TrimSpace(pid)); err != nil {
+		t.Fatalf("claudetest: pid of the pane: %v", err)
+	}
+	if err := p.ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *Terminal) env() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=xterm-256color", "SHELL=/bin/sh"}
+}
+
+// run is one call of tmux on our server.
+func (p *Terminal) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, p.tmux, append([]string{"-S", p.socket, "-f", os.DevNull}, args...)...)
+	cmd.Env, cmd.Stdin = p.env(), stdin
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("claudetest: tmux %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// ready waits for the composer and answers the dialogue before it.
+func (p *Terminal) ready(ctx context.Context) error {
+	var asked time.Time
+	err := poll(ctx, func() (bool, error) {
+		screen, err := p.capture(ctx)
+		if err != nil {
+			return false, err
+		}
+		if strings.Contains(screen, "Yes, I accept") {
+			if time.Since(asked) < settle {
+				return false, nil
+			}
+			asked = time.Now()
+			_, err := p.run(ctx, nil, "send-keys", "Down", "Enter")
+			return false, err
+		}
+		_, ok := composer(screen)
+		return ok, nil
+	})
+	if err != nil {
+		return fmt.Errorf("claudetest: the terminal shows no prompt: %w; it shows:\n%s", err, p.Screen())
+	}
+	return nil
+}
+
+// composer is what stands in the box where a prompt is typed: between two rules, behind ❯.
+func composer(screen string) (string, bool) {
+	lines := strings.Split(strings.TrimRight(screen, "\n"), "\n")
+	for end := len(lines) - 1; end > 0; end-- {
+		if !strings.HasPrefix(lines[end], "────") {
+			continue
+		}
+		for start := end - 1; start > 0; start-- {
+			if strings.HasPrefix(lines[start], "❯") && strings.HasPrefix(lines[start-1], "────") {
+				return strings.Join(lines[start:end], "\n"), true
+			}
+		}
+	}
+	return "", false
+}
+
+// Pid is the process id of Claude Code.
+func (p *Terminal) Pid() int { return p.pid }
+
+// Prompt types a text, of any number of lines, and sends it off. It returns when the composer is free again: the agent
+// has the prompt or has put it into its queue. Wait for what comes of it with API.Wait.
+func (p *Terminal) Prompt(ctx context.Context, text string) error {
+	if err := p.ready(ctx); err != nil {
+		return err
+	}
+	if _, err := p.run(ctx, strings.NewReader(text), "load-buffer", "-b", "prompt", "-", ";", "paste-buffer", "-b", "prompt", "-d", "-p", "-r"); err != nil {
+		return err
+	}
+	// Enter only when the text stands there: one that is read together with a paste is taken as part of it.
+	if err := p.composed(ctx, text, true); err != nil {
+		return err
+	}
+	// And again, as even then it may be, or be lost while the screen is built anew.
+	for {
+		if err := p.Keys(ctx, "Enter"); err != nil {
+			return err
+		}
+		soon, cancel := context.WithTimeout(ctx, settle)
+		err := p.composed(soon, text, false)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// Keys presses keys, in tmux's names: "Escape", "C-c", "Down", "Enter".
+func (p *Terminal) Keys(ctx context.Context, keys ...string) error {
+	_, err := p.run(ctx, nil, append([]string{"send-keys"}, keys...)...)
+	return err
+}
+
+// composed waits until the composer holds the text, or does not, in two looks in a row: one look may fall into a
+// redraw. What else changes there, hints and guesses at the next prompt, says nothing.
+func (p *Terminal) composed(ctx context.Context, text string, want bool) error {
+	looks := 0
+	err := poll(ctx, func() (bool, error) {
+		screen, err := p.capture(ctx)
+		if err != nil {
+			return false, err
+		}
+		if now, ok := composer(screen); ok && holds(now, text) == want {
+			looks++
+		} else {
+			looks = 0
+		}
+		return looks == 2, nil
+	})
+	if err != nil {
+		return fmt.Errorf("claudetest: prompt %.40q in the composer: want %t: %w; the terminal shows:\n%s", text, want, err, p.Screen())
+	}
+	return nil
+}
+
+// holds compares the beginning only, as the rest may be wrapped, and a long paste is shown as a mark for it.
+func holds(composer, text string) bool {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(first); len(runes) > 30 {
+		first = string(runes[:30])
+	}
+	return strings.Contains(composer, first) || strings.Contains(composer, "[Pasted text")
+}
+
+// capture returns the screen, or an error if the program has ended.
+func (p *Terminal) capture(ctx context.Context) (string, error) {
+	screen, err := p.run(ctx, nil, "display-message", "-p", "#{pane_dead}", ";", "capture-pane", "-p")
+	if err != nil {
+		return "", err
+	}
+	dead, screen, _ := strings.Cut(screen, "\n")
+	if dead == "1" {
+		return "", fmt.Errorf("claudetest: Claude Code has ended; its screen:\n%s", screen)
+	}
+	return screen, nil
+}
+
+// End types /exit and waits for the process, which removes its team directory. Its exit code is not told apart.
+func (p *Terminal) End(ctx context.Context) error {
+	if err := p.Prompt(ctx, "/exit"); err != nil && exists(p.pid) {
+		return err
+	}
+	return p.Exited(ctx)
+}
+
+// Exited waits for the end of the process. tmux calls a pane dead when its terminal is closed, which a process does
+// well before it is gone, so the process itself is asked.
+func (p *Terminal) Exited(ctx context.Context) error {
+	if err := poll(ctx, func() (bool, error) { return !exists(p.pid), nil }); err != nil {
+		return fmt.Errorf("claudetest: Claude Code still runs: %w; the terminal shows:\n%s", err, p.Screen())
+	}
+	return nil
+}
+
+// Kill ends the process and its group at once, as kill -9 does, and waits until it is gone.
+func (p *Terminal) Kill() error {
+	if err := kill(p.pid); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return p.Exited(ctx)
+}
+
+// end gets rid of the process whatever it does; the server is ended by the guard.
+func (p *Terminal) end(ctx context.Context) {
+	if p.pid != 0 && exists(p.pid) {
+		_ = terminate(p.pid)
+		if p.Exited(ctx) != nil {
+			_ = p.Kill()
+		}
+	}
+	sweep(p.home)
+}
+
+// Screen is the screen without its empty lines, for failure messages.
+func (p *Terminal) Screen() string {
+	// Of its own, because it is asked for when the test's context is over.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	screen, err := p.run(ctx, nil, "capture-pane", "-p")
+	if err != nil {
+		return err.Error()
+	}
+	var lines []string
+	for line := range strings.Lines(screen) {
+		if strings.TrimSpace(line) != "" {
+			lines = append(lines, strings.TrimRight(line, " \n"))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
