@@ -139,8 +139,7 @@ func (r *Root) openTeam(name string) (*os.Root, error) {
 }
 
 // step opens the directory name in parent, and nothing else: no symbolic link,
-// and no pipe on which opening would wait. Go has no such flag for os.Root, so
-// what was opened is compared with what was looked at.
+// and no pipe on which opening would wait.
 func step(parent *os.Root, name string) (*os.Root, error) {
 	for range 3 {
 		seen, err := parent.Lstat(name)
@@ -150,21 +149,28 @@ func step(parent *os.Root, name string) (*os.Root, error) {
 		if !seen.IsDir() {
 			return nil, ErrNotDir
 		}
-		dir, err := parent.OpenRoot(name)
-		if err != nil {
-			return nil, err
-		}
-		got, err := dir.Stat(".")
-		if err == nil && os.SameFile(seen, got) {
-			return dir, nil
-		}
 		// Deleted and made again between the two looks: once more.
-		dir.Close()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		if dir, err := enter(parent, name, seen); dir != nil || err != nil {
+			return dir, err
 		}
 	}
 	return nil, ErrNotDir
+}
+
+// enter opens the directory name in parent if it is the one that was seen, and
+// returns nil if it is another. os.Root follows links within its tree and has
+// no flag against it, so what was opened is compared with what was looked at.
+func enter(parent *os.Root, name string, seen fs.FileInfo) (*os.Root, error) {
+	dir, err := parent.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	got, err := dir.Stat(".")
+	if err == nil && os.SameFile(seen, got) {
+		return dir, nil
+	}
+	dir.Close()
+	return nil, err
 }
 
 // list reads the directory name in dir, sorted by name.

@@ -96,6 +96,17 @@ func TestInboxDir(t *testing.T) {
 			t.Errorf("something was written (-before +after):\n%s", diff)
 		}
 	})
+	t.Run("taken back when the team went meanwhile", func(t *testing.T) {
+		t.Parallel()
+		p := newPlace(t)
+		p.mkdir("teams/t")
+		if dir, err := p.team("t").makeInboxes(); !errors.Is(err, ErrTeamGone) || dir != nil {
+			t.Errorf("makeInboxes: %v, %v, want ErrTeamGone", dir, err)
+		}
+		if _, err := os.Lstat(p.path("teams/t/inboxes")); err == nil {
+			t.Error("a directory was left that keeps Claude from removing the team's")
+		}
+	})
 	t.Run("links and files are refused", func(t *testing.T) {
 		t.Parallel()
 		p := newPlace(t)
@@ -120,6 +131,36 @@ func TestInboxDir(t *testing.T) {
 			t.Errorf("written outside: %v", left)
 		}
 	})
+}
+
+// A directory that is swapped for a link, or for another directory, between
+// the look and the opening is not entered.
+func TestOpeningRacesWithALink(t *testing.T) {
+	t.Parallel()
+	for name, swap := range map[string]func(p *place){
+		"link":      func(p *place) { p.symlink("target", "inboxes") },
+		"directory": func(p *place) { p.mkdir("inboxes") },
+	} {
+		p := newPlace(t)
+		p.mkdir("inboxes")
+		p.mkdir("target")
+		seen, err := p.root.dir.Lstat("inboxes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dir, err := enter(p.root.dir, "inboxes", seen); err != nil || dir == nil {
+			t.Fatalf("before: %v, %v", dir, err)
+		} else {
+			dir.Close()
+		}
+		if err := os.Rename(p.path("inboxes"), p.path("aside")); err != nil {
+			t.Fatal(err)
+		}
+		swap(p)
+		if dir, err := enter(p.root.dir, "inboxes", seen); dir != nil || err != nil {
+			t.Errorf("%s: %v, %v, want it not entered", name, dir, err)
+		}
+	}
 }
 
 // A team that is deleted while we hold it, and one that is made anew in its
@@ -164,16 +205,12 @@ func TestTeamGone(t *testing.T) {
 }
 
 func BenchmarkExists(b *testing.B) {
-	root, err := Open(".")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer root.Close()
 	dir := b.TempDir()
 	if err := os.CopyFS(dir+"/teams", os.DirFS("testdata")); err != nil {
 		b.Fatal(err)
 	}
-	if root, err = Open(dir); err != nil {
+	root, err := Open(dir)
+	if err != nil {
 		b.Fatal(err)
 	}
 	defer root.Close()
