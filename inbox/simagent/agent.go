@@ -1,0 +1,236 @@
+package simagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+)
+
+// Options says who an agent is and how it behaves.
+type Options struct {
+	Dir        string     // the team's directory, which holds config.json and inboxes
+	Name       string     // [Lead] makes it the lead
+	Generation Generation // G1 or G2
+	Color      string     // stands in the rows it sends; "" for none, as the lead's
+
+	Handle Handler // what it answers; nil: it takes rows and is silent
+	Prompt string  // handled as the first turn if there is a Handle
+
+	Poll time.Duration    // 0: the generation's own interval
+	Now  func() time.Time // nil: time.Now
+
+	// Report is told what goes wrong while the agent runs, and the agent goes
+	// on, as the real one does. nil: the first failure ends Run and is returned.
+	// It may be called from two goroutines at a time.
+	Report func(error)
+}
+
+// Agent is one simulated member. Its methods may be used from any goroutine,
+// before, during and after Run.
+type Agent struct {
+	opts   Options
+	log    *log
+	config *config
+
+	// Only Run uses these. They outlive it, so that a second Run goes on.
+	handled  int
+	prompted bool
+}
+
+// New returns an agent for a team directory. It starts nothing and touches no
+// file.
+func New(opts Options) (*Agent, error) {
+	return newAgent(opts, newConfig(opts.Dir, opts.Generation, clock(opts.Now)))
+}
+
+func newAgent(opts Options, config *config) (*Agent, error) {
+	if err := opts.Generation.check(); err != nil {
+		return nil, err
+	}
+	if err := checkName(opts.Name); err != nil {
+		return nil, fmt.Errorf("simagent: %w", err)
+	}
+	if opts.Poll < 0 {
+		return nil, fmt.Errorf("simagent: %s: poll interval %v: must not be negative", opts.Name, opts.Poll)
+	}
+	if opts.Poll == 0 {
+		opts.Poll = opts.Generation.Poll(opts.Name)
+	}
+	opts.Now = clock(opts.Now)
+	return &Agent{opts: opts, log: newLog(), config: config}, nil
+}
+
+func clock(now func() time.Time) func() time.Time {
+	if now == nil {
+		return time.Now
+	}
+	return now
+}
+
+// Name returns the agent's name in its team.
+func (a *Agent) Name() string { return a.opts.Name }
+
+// Inbox returns the path of the agent's inbox, which need not exist.
+func (a *Agent) Inbox() string { return inboxPath(a.opts.Dir, a.opts.Name) }
+
+// Run polls the inbox and runs turns until ctx ends or the agent has approved a
+// shutdown; both return nil. Without [Options.Report] the first failure ends it.
+// One Run at a time; a later one goes on where the last stopped.
+func (a *Agent) Run(ctx context.Context) error {
+	select {
+	case <-a.log.ended:
+		return nil
+	default:
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	var once sync.Once
+	var failure error
+	report := func(err error) {
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if a.opts.Report != nil {
+			a.opts.Report(err)
+			return
+		}
+		once.Do(func() { failure = err })
+		cancel()
+	}
+
+	var poller sync.WaitGroup
+	poller.Go(func() { a.poll(ctx, report) })
+	a.work(ctx, report)
+	cancel()
+	poller.Wait()
+	return failure
+}
+
+// poll is apart from work because an agent takes rows while it is in a turn.
+func (a *Agent) poll(ctx context.Context, report func(error)) {
+	ticker := time.NewTicker(a.opts.Poll)
+	defer ticker.Stop()
+	for {
+		report(a.take(ctx))
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// take looks into the inbox once. It looks without the lock first, for an agent
+// locks only what it means to change.
+func (a *Agent) take(ctx context.Context) error {
+	path := a.Inbox()
+	rows, err := readRows(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nobody has written to it yet
+	}
+	if err != nil {
+		return err
+	}
+	if _, _, changed, err := a.opts.Generation.take(rows); err != nil || !changed {
+		return err
+	}
+	return locked(ctx, path, a.opts.Now, func() error {
+		rows, err := readRows(path)
+		if err != nil {
+			return err
+		}
+		taken, kept, changed, err := a.opts.Generation.take(rows)
+		if err != nil || !changed {
+			return err
+		}
+		if err := a.opts.Generation.write(path, kept); err != nil {
+			return err
+		}
+		at := a.opts.Now().UTC()
+		for i := range taken {
+			taken[i].At = at
+		}
+		a.log.add(taken)
+		return nil
+	})
+}
+
+// work runs turns over the rows of the log, which is its queue.
+func (a *Agent) work(ctx context.Context, report func(error)) {
+	if a.opts.Prompt != "" && !a.prompted {
+		a.prompted = true
+		a.turn(ctx, Turn{Prompt: a.opts.Prompt}, report)
+	}
+	for {
+		rows, err := a.log.wait(ctx, a.handled)
+		if err != nil {
+			return
+		}
+		rows, shutdown := a.next(rows)
+		a.handled += len(rows)
+		if shutdown != nil {
+			err := a.approveShutdown(ctx, shutdown)
+			if err == nil {
+				close(a.log.ended)
+				return
+			}
+			report(err)
+			continue
+		}
+		if a.opts.Name == Lead {
+			a.dismiss(ctx, rows, report)
+		}
+		a.turn(ctx, Turn{Rows: rows}, report)
+	}
+}
+
+// next cuts from the waiting rows those of the next turn. A shutdown_request
+// stands alone, and its object is returned.
+func (a *Agent) next(rows []Taken) (turn []Taken, shutdown object) {
+	for i, r := range rows {
+		if r.Kind() == "shutdown_request" && a.opts.Name != Lead {
+			if i > 0 {
+				return rows[:i], nil
+			}
+			return rows[:1], structured(r.Text)
+		}
+		if a.opts.Generation == G1 {
+			return rows[:1], nil
+		}
+	}
+	return rows, nil
+}
+
+// dismiss removes the members whose shutdown_approved the lead has taken.
+func (a *Agent) dismiss(ctx context.Context, rows []Taken, report func(error)) {
+	for _, r := range rows {
+		if r.Kind() == "shutdown_approved" {
+			report(a.config.remove(ctx, r.From))
+		}
+	}
+}
+
+func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
+	if a.opts.Handle == nil {
+		return
+	}
+	reply := a.opts.Handle(ctx, turn)
+	if sleep(ctx, reply.Lasts) != nil {
+		return // ended in mid-turn: nothing is said
+	}
+	var sent []Message
+	for _, m := range reply.Messages {
+		if _, err := a.Send(ctx, m); err != nil {
+			report(err)
+			continue
+		}
+		sent = append(sent, m)
+	}
+	if a.opts.Name != Lead {
+		report(a.notifyIdle(ctx, sent, reply.Text))
+	}
+}

@@ -1,0 +1,207 @@
+package simagent_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"teambridge/inbox/simagent"
+)
+
+func compact(t *testing.T, data string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Compact(&out, []byte(data)); err != nil {
+		t.Fatalf("%v in %s", err, data)
+	}
+	return out.String()
+}
+
+var (
+	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+	anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
+	anyMS   = regexp.MustCompile(`shutdown-\d{12,13}@`)
+)
+
+// shape is a captured file without what differs from run to run.
+func shape(data string) string {
+	data = anyTime.ReplaceAllString(data, "TIME")
+	data = anyUUID.ReplaceAllString(data, "UUID")
+	return anyMS.ReplaceAllString(data, "shutdown-0@")
+}
+
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	return readFile(t, filepath.Join("testdata", filepath.FromSlash(name)))
+}
+
+func TestConfigIsByteEqual(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		generation      simagent.Generation
+		fixture         string
+		created, joined int64
+		opts            simagent.TeamOptions
+	}{
+		{
+			generation: simagent.G1, fixture: "g1/config.json", created: 1795196874576, joined: 1795196879050,
+			opts: simagent.TeamOptions{Name: "myteam", SessionID: "4aeedb0f-bc61-4a48-8e87-5f88953c6bc8", Description: "d"},
+		},
+		{
+			generation: simagent.G2, fixture: "g2/config.json", created: 1795196213317, joined: 1795196285852,
+			opts: simagent.TeamOptions{
+				SessionID: "2de3961d-6921-4e4d-8adb-18a75361dbe0",
+				Process:   simagent.Process{PID: 7189, Space: "vm#pid:[4026531836]", Claimed: time.UnixMilli(1795196213316), Start: "46498"},
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.generation.String(), func(t *testing.T) {
+			t.Parallel()
+			now := time.UnixMilli(test.created)
+			opts := test.opts
+			opts.Root, opts.Generation, opts.Cwd = t.TempDir(), test.generation, "/home/dev/project"
+			opts.Now = func() time.Time { return now }
+			team, err := simagent.Create(t.Context(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now = time.UnixMilli(test.joined)
+			if _, err := team.Spawn(t.Context(), simagent.Member{Name: "worker", Prompt: "You are worker. Say hi"}); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "config.json", readFile(t, filepath.Join(team.Dir(), "config.json")), fixture(t, test.fixture))
+			equal(t, "inbox", readFile(t, team.Agent("worker").Inbox()), "[]")
+		})
+	}
+}
+
+// G1 marks what it took: the captured inbox, unread, becomes the captured inbox.
+func TestG1MarksByteEqual(t *testing.T) {
+	t.Parallel()
+	dir := emptyTeam(t)
+	synctest.Test(t, func(t *testing.T) {
+		want := fixture(t, "g1/inboxes/worker.json")
+		agent := newAgent(t, simagent.Options{Dir: dir, Name: simagent.Lead, Generation: simagent.G1})
+		writeFile(t, agent.Inbox(), strings.ReplaceAll(want, `"read": true`, `"read": false`))
+		start(t, agent.Run)
+		if _, err := agent.Wait(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "inbox", readFile(t, agent.Inbox()), want)
+	})
+}
+
+// What agents write in their turns, against files captured from real ones.
+func TestRowsAreByteEqual(t *testing.T) {
+	t.Parallel()
+	says := func(to, text, summary, final string) simagent.Handler {
+		return func(_ context.Context, turn simagent.Turn) simagent.Reply {
+			reply := simagent.Reply{Text: final}
+			if turn.Prompt == "" {
+				reply.Messages = []simagent.Message{{To: to, Text: text, Summary: summary}}
+			}
+			return reply
+		}
+	}
+	tests := []struct {
+		name       string
+		generation simagent.Generation
+		worker     simagent.Member
+		joined     string // a name in config.json beside the two
+		script     func(t *testing.T, lead *simagent.Agent)
+		inbox      string
+		want       string
+	}{
+		{
+			name: "message and idle with result", generation: simagent.G2, inbox: simagent.Lead,
+			worker: simagent.Member{Handle: says(simagent.Lead, "hello lead", "to lead", "done after tool")},
+			script: ask, want: "g2/snapshots/team-lead.message-then-idle.json",
+		},
+		{
+			name: "idle with summary and result", generation: simagent.G2, inbox: simagent.Lead, joined: "user",
+			worker: simagent.Member{Handle: says("user", "hello user reply", "reply to user", "done after tool")},
+			script: ask, want: "g2/snapshots/team-lead.idle-with-summary-and-result.json",
+		},
+		{
+			name: "shutdown request", generation: simagent.G2, inbox: "worker",
+			worker: simagent.Member{Absent: true},
+			script: dismiss, want: "g2/snapshots/worker.shutdown-request.json",
+		},
+		{
+			name: "shutdown approved", generation: simagent.G2, inbox: simagent.Lead,
+			script: dismiss, want: "g2/snapshots/team-lead.shutdown-approved.json",
+		},
+		{
+			name: "reply to the user", generation: simagent.G1, inbox: "user",
+			worker: simagent.Member{Handle: says("user", "hello user reply", "reply to user", "not shown")},
+			script: ask, want: "g1/inboxes/user.json",
+		},
+		{
+			name: "the lead's inbox of G1", generation: simagent.G1, inbox: simagent.Lead,
+			worker: simagent.Member{Prompt: "You are worker. Say hi", Handle: says("user", "hello user reply", "reply to user", "not shown")},
+			script: func(t *testing.T, lead *simagent.Agent) {
+				// The captured team got a row from outside between the two turns.
+				time.Sleep(100 * time.Millisecond)
+				rows := readFile(t, lead.Inbox())
+				writeFile(t, lead.Inbox(), strings.TrimSuffix(rows, "\n]")+`,
+  {
+    "from": "user",
+    "text": "EXTERNAL to lead inbox",
+    "timestamp": "2026-11-20T17:48:06.426Z",
+    "read": false,
+    "messageId": "f5b4c04b-e8b2-4a6e-ac56-32d66c299b56"
+  }
+]`)
+				ask(t, lead)
+				time.Sleep(time.Second)
+				dismiss(t, lead)
+			},
+			want: "g1/inboxes/team-lead.json",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.generation.String()+"/"+test.name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				test.worker.Name = "worker"
+				members := []simagent.Member{test.worker}
+				if test.joined != "" {
+					members = append(members, simagent.Member{Name: test.joined, Absent: true})
+				}
+				// An absent lead leaves what comes in to be looked at.
+				team := create(t, simagent.TeamOptions{Root: root, Generation: test.generation, Lead: simagent.Member{Absent: true}, Members: members})
+				start(t, team.Run)
+				test.script(t, team.Agent(simagent.Lead))
+				time.Sleep(time.Second)
+				got := readFile(t, filepath.Join(team.Dir(), "inboxes", test.inbox+".json"))
+				want := fixture(t, test.want)
+				if test.inbox == simagent.Lead {
+					want = strings.ReplaceAll(want, `"read": true`, `"read": false`)
+				}
+				equal(t, test.inbox, shape(got), shape(want))
+			})
+		})
+	}
+}
+
+func ask(t *testing.T, lead *simagent.Agent) {
+	t.Helper()
+	if _, err := lead.Send(t.Context(), simagent.Message{To: "worker", Text: "go"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func dismiss(t *testing.T, lead *simagent.Agent) {
+	t.Helper()
+	if _, err := lead.RequestShutdown(t.Context(), "worker", "bye"); err != nil {
+		t.Fatal(err)
+	}
+}

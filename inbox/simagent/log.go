@@ -1,0 +1,107 @@
+package simagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+)
+
+// ErrEnded says that an agent has shut down, so that no more can come from it.
+var ErrEnded = errors.New("the agent has shut down")
+
+// log holds the rows an agent took, in order. grown is closed and replaced when
+// one is added, which wakes every waiter, where a condition variable could not
+// be waited for together with a context.
+type log struct {
+	mu    sync.Mutex
+	rows  []Taken
+	grown chan struct{}
+	ended chan struct{}
+}
+
+func newLog() *log { return &log{grown: make(chan struct{}), ended: make(chan struct{})} }
+
+func (l *log) add(rows []Taken) {
+	if len(rows) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rows = append(l.rows, rows...)
+	close(l.grown)
+	l.grown = make(chan struct{})
+}
+
+func (l *log) after(n int) ([]Taken, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.rows[min(n, len(l.rows)):]), l.grown
+}
+
+// wait blocks until more than n rows were taken and returns those after the
+// n-th. Rows that are there win over an end.
+func (l *log) wait(ctx context.Context, n int) ([]Taken, error) {
+	for {
+		rows, grown := l.after(n)
+		if len(rows) > 0 {
+			return rows, nil
+		}
+		select {
+		case <-grown:
+		case <-l.ended:
+			if rows, _ := l.after(n); len(rows) > 0 {
+				return rows, nil
+			}
+			return nil, ErrEnded
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Log returns every row the agent has taken so far, in the order of the file.
+// The rows are the caller's own; their Raw bytes are shared and not to be changed.
+func (a *Agent) Log() []Taken {
+	rows, _ := a.log.after(0)
+	return rows
+}
+
+// Wait blocks until the agent has taken at least n rows since it was made, and
+// returns all of them. It fails when ctx ends, and with [ErrEnded] when the
+// agent has shut down with fewer.
+func (a *Agent) Wait(ctx context.Context, n int) ([]Taken, error) {
+	for have := 0; have < n; {
+		rows, err := a.log.wait(ctx, have)
+		if err != nil {
+			return nil, fmt.Errorf("simagent: wait until %s has taken %d rows, it has %d: %w", a.opts.Name, n, have, err)
+		}
+		have += len(rows)
+	}
+	return a.Log(), nil
+}
+
+// Follow ranges over the rows that the agent takes, from the first one, as they
+// come. It ends when ctx does, or when the agent has shut down.
+func (a *Agent) Follow(ctx context.Context) iter.Seq[Taken] {
+	return func(yield func(Taken) bool) {
+		for seen := 0; ; {
+			rows, err := a.log.wait(ctx, seen)
+			if err != nil {
+				return
+			}
+			for _, row := range rows {
+				if !yield(row) {
+					return
+				}
+			}
+			seen += len(rows)
+		}
+	}
+}
+
+// Ended is closed once the agent has approved a shutdown. It stays open when
+// only the context of Run ended.
+func (a *Agent) Ended() <-chan struct{} { return a.log.ended }

@@ -1,0 +1,118 @@
+package simagent
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
+
+// Taken is a row that an agent took out of its inbox, or marked as read there.
+type Taken struct {
+	Raw       json.RawMessage // the row's bytes as they stood in the file
+	From      string
+	Text      string
+	Timestamp string // as written by the sender, unchecked
+	Summary   string // "" if missing or not a string, as the fields below
+	Color     string
+	MsgID     string
+	MessageID string
+	At        time.Time // when it was taken, by the agent's clock, in UTC
+}
+
+// Kind returns the type of a structured text ("idle_notification",
+// "shutdown_request" …), or "message" for every other text.
+func (t Taken) Kind() string {
+	if kind, ok := structured(t.Text).text("type"); ok {
+		return kind
+	}
+	return "message"
+}
+
+// structured returns the object in a text that is one, else nil.
+func structured(text string) object {
+	if !json.Valid([]byte(text)) {
+		return nil
+	}
+	o, err := parseObject([]byte(text))
+	if err != nil {
+		return nil
+	}
+	return o
+}
+
+// parseRows reads what does not hold an array as no rows, as both generations do.
+func parseRows(data []byte) []json.RawMessage {
+	var rows []json.RawMessage
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return nil
+	}
+	return rows
+}
+
+func formatRows(rows []json.RawMessage) ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteByte('[')
+	out.Write(bytes.Join(asBytes(rows), []byte(",")))
+	out.WriteByte(']')
+	return indent(out.Bytes())
+}
+
+func asBytes(rows []json.RawMessage) [][]byte {
+	out := make([][]byte, len(rows))
+	for i, row := range rows {
+		out[i] = row
+	}
+	return out
+}
+
+// delivered reports whether an agent takes the row, and its fields.
+func delivered(raw json.RawMessage) (Taken, object, bool) {
+	o, err := parseObject(raw)
+	if err != nil || string(o.value("read")) == "true" {
+		return Taken{}, nil, false
+	}
+	taken := Taken{Raw: bytes.Clone(raw)}
+	for _, f := range []struct {
+		key  string
+		into *string
+		must bool
+	}{
+		{"from", &taken.From, true},
+		{"text", &taken.Text, true},
+		{"timestamp", &taken.Timestamp, true},
+		{"summary", &taken.Summary, false},
+		{"color", &taken.Color, false},
+		{"msg_id", &taken.MsgID, false},
+		{"messageId", &taken.MessageID, false},
+	} {
+		value, ok := o.text(f.key)
+		if !ok && f.must {
+			return Taken{}, nil, false
+		}
+		*f.into = value
+	}
+	return taken, o, true
+}
+
+// take splits rows into those that the agent takes and what stays in the file.
+// changed is false if the file need not be written.
+func (g Generation) take(rows []json.RawMessage) (taken []Taken, kept []json.RawMessage, changed bool, err error) {
+	for _, raw := range rows {
+		row, o, ok := delivered(raw)
+		if ok {
+			taken = append(taken, row)
+		}
+		if g == G2 {
+			// Taken, read before or malformed: nothing stays in a G2 inbox.
+			continue
+		}
+		if ok {
+			o.set("read", json.RawMessage("true"))
+			if raw, err = o.encode(); err != nil {
+				return nil, nil, false, err
+			}
+		}
+		kept = append(kept, raw)
+	}
+	return taken, kept, len(taken) > 0 || len(kept) < len(rows), nil
+}

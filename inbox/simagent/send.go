@@ -1,0 +1,184 @@
+package simagent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErrUnreachable is the answer of a G2 agent to a message for a name that does
+// not stand in config.json, "user" included.
+var ErrUnreachable = errors.New("no agent of that name is reachable")
+
+// ErrName says that a name cannot be the name of an inbox: it is empty, a dot
+// name, or holds a separator or a control character.
+var ErrName = errors.New("not the name of a member")
+
+// Message is what an agent says to another member, as with its SendMessage tool.
+type Message struct {
+	To      string // a member's name; on G1 also "user" or any other name
+	Text    string
+	Summary string // may be empty, then the row has none
+}
+
+// row is a message in the key order of both generations. The G2 keys are left
+// out by G1.
+type row struct {
+	From      string `json:"from"`
+	Text      string `json:"text"`
+	Summary   string `json:"summary,omitempty"`
+	Timestamp string `json:"timestamp"`
+	Color     string `json:"color,omitempty"`
+	MsgV      int    `json:"msgV,omitempty"`
+	MsgID     string `json:"msg_id,omitempty"`
+	Type      string `json:"type,omitempty"`
+	Read      bool   `json:"read"`
+}
+
+type idleNotification struct {
+	Type       string `json:"type"`
+	From       string `json:"from"`
+	Timestamp  string `json:"timestamp"`
+	IdleReason string `json:"idleReason"`
+	Summary    string `json:"summary,omitempty"`
+	Result     string `json:"result,omitempty"`
+}
+
+type shutdownRequest struct {
+	Type      string `json:"type"`
+	RequestID string `json:"requestId"`
+	From      string `json:"from"`
+	Reason    string `json:"reason"`
+	Timestamp string `json:"timestamp"`
+}
+
+type shutdownApproved struct {
+	Type        string `json:"type"`
+	RequestID   string `json:"requestId"`
+	From        string `json:"from"`
+	Timestamp   string `json:"timestamp"`
+	PaneID      string `json:"paneId"`
+	BackendType string `json:"backendType"`
+}
+
+// Send writes a message into another member's inbox, as the agent's generation
+// does, and returns the bytes of the row. It needs no Run. It waits for the
+// inbox's lock as long as ctx lives. Errors: [ErrName], [ErrUnreachable] (G2),
+// [ErrBlocked], [fs.ErrNotExist] when the team is gone.
+func (a *Agent) Send(ctx context.Context, m Message) (json.RawMessage, error) {
+	if a.opts.Generation == G2 {
+		known, err := a.config.has(ctx, m.To)
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			return nil, fmt.Errorf("simagent: send from %s to %q: %w", a.opts.Name, m.To, ErrUnreachable)
+		}
+	}
+	return a.deliver(ctx, a.opts.Now(), m)
+}
+
+// RequestShutdown writes a shutdown_request to a member, as the lead does when
+// its user dismisses a teammate, and returns the bytes of the row.
+func (a *Agent) RequestShutdown(ctx context.Context, member, reason string) (json.RawMessage, error) {
+	now := a.opts.Now()
+	return a.deliverStructured(ctx, now, member, shutdownRequest{
+		Type:      "shutdown_request",
+		RequestID: fmt.Sprintf("shutdown-%d@%s", now.UnixMilli(), member),
+		From:      a.opts.Name,
+		Reason:    reason,
+		Timestamp: stamp(now),
+	})
+}
+
+func (a *Agent) approveShutdown(ctx context.Context, request object) error {
+	id, _ := request.text("requestId")
+	now := a.opts.Now()
+	_, err := a.deliverStructured(ctx, now, Lead, shutdownApproved{
+		Type:        "shutdown_approved",
+		RequestID:   id,
+		From:        a.opts.Name,
+		Timestamp:   stamp(now),
+		PaneID:      inProcess,
+		BackendType: inProcess,
+	})
+	return err
+}
+
+func (a *Agent) notifyIdle(ctx context.Context, sent []Message, result string) error {
+	now := a.opts.Now()
+	idle := idleNotification{
+		Type:       "idle_notification",
+		From:       a.opts.Name,
+		Timestamp:  stamp(now),
+		IdleReason: "available",
+	}
+	for _, m := range sent {
+		// What went to the lead is not summed up: it has the message itself.
+		if m.To != Lead {
+			idle.Summary = strings.TrimSuffix(fmt.Sprintf("[to %s] %s", m.To, m.Summary), " ")
+		}
+	}
+	if a.opts.Generation == G2 {
+		idle.Result = result
+	}
+	_, err := a.deliverStructured(ctx, now, Lead, idle)
+	return err
+}
+
+func (a *Agent) deliverStructured(ctx context.Context, now time.Time, to string, v any) (json.RawMessage, error) {
+	text, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	return a.deliver(ctx, now, Message{To: to, Text: string(text)})
+}
+
+func (a *Agent) deliver(ctx context.Context, now time.Time, m Message) (json.RawMessage, error) {
+	if err := checkName(m.To); err != nil {
+		return nil, fmt.Errorf("simagent: send from %s: %w", a.opts.Name, err)
+	}
+	out := row{
+		From:      a.opts.Name,
+		Text:      m.Text,
+		Summary:   m.Summary,
+		Timestamp: stamp(now),
+		Color:     a.opts.Color,
+	}
+	if a.opts.Generation == G2 {
+		out.MsgV, out.MsgID, out.Type = 1, uuid.NewString(), "message"
+	}
+	raw, err := encode(out)
+	if err != nil {
+		return nil, err
+	}
+	inboxes := filepath.Join(a.opts.Dir, "inboxes")
+	// Mkdir and not MkdirAll, which would bring back a team that has ended.
+	if err := os.Mkdir(inboxes, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("simagent: send from %s to %s: %w", a.opts.Name, m.To, err)
+	}
+	if err := a.opts.Generation.deliver(ctx, inboxPath(a.opts.Dir, m.To), raw, a.opts.Now); err != nil {
+		return nil, err
+	}
+	return raw, nil
+}
+
+func inboxPath(dir, member string) string { return filepath.Join(dir, "inboxes", member+".json") }
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func checkName(name string) error {
+	control := func(r rune) bool { return r < ' ' || r == 0x7f }
+	if name == "" || name[0] == '.' || strings.ContainsAny(name, `/\:`) || strings.ContainsFunc(name, control) {
+		return fmt.Errorf("%q: %w", name, ErrName)
+	}
+	return nil
+}

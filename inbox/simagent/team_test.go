@@ -1,0 +1,318 @@
+package simagent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"teambridge/inbox/simagent"
+)
+
+func hasMember(t *testing.T, team *simagent.Team, name string) bool {
+	t.Helper()
+	return strings.Contains(readFile(t, filepath.Join(team.Dir(), "config.json")), fmt.Sprintf(`"name": %q`, name))
+}
+
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	for _, generation := range generations {
+		t.Run(generation.String(), func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				var turns []string
+				team := create(t, simagent.TeamOptions{Root: root, Generation: generation, Members: []simagent.Member{{
+					Name: "worker",
+					Handle: func(_ context.Context, turn simagent.Turn) simagent.Reply {
+						turns = append(turns, texts(turn.Rows)...)
+						return simagent.Reply{Lasts: time.Second, Text: "done"}
+					},
+				}}})
+				lead, worker := team.Agent(simagent.Lead), team.Agent("worker")
+				ask(t, lead)
+				dismiss(t, lead)
+				ask(t, lead)
+				start(t, team.Run)
+				<-worker.Ended()
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+
+				// The turn before the request was finished, none was begun after it.
+				if want := []string{"go"}; !slices.Equal(turns, want) {
+					t.Errorf("turns: got %q, want %q", turns, want)
+				}
+				var kinds []string
+				for _, r := range lead.Log() {
+					kinds = append(kinds, r.Kind())
+				}
+				if want := []string{"idle_notification", "shutdown_approved"}; !slices.Equal(kinds, want) {
+					t.Errorf("the lead took %q, want %q", kinds, want)
+				}
+				if hasMember(t, team, "worker") {
+					t.Error("the worker still stands in config.json")
+				}
+				if !hasMember(t, team, simagent.Lead) {
+					t.Error("the lead no longer stands in config.json")
+				}
+				if _, err := worker.Wait(t.Context(), 99); !errors.Is(err, simagent.ErrEnded) {
+					t.Errorf("Wait on an agent that ended: got %v, want ErrEnded", err)
+				}
+				if err := worker.Run(t.Context()); err != nil {
+					t.Errorf("Run of an agent that ended: %v", err)
+				}
+				// The name may be used again, and the team runs the new agent.
+				again, err := team.Spawn(t.Context(), simagent.Member{Name: "worker"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ask(t, lead)
+				if _, err := again.Wait(t.Context(), 1); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// G1 runs a turn for each row, G2 one for what waits; both take in mid-turn.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	tests := map[simagent.Generation][]string{
+		simagent.G1: {"1 at 0s", "2 at 3s", "3 at 6s"},
+		simagent.G2: {"1 at 0s", "2,3 at 3s"},
+	}
+	for generation, want := range tests {
+		t.Run(generation.String(), func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var turns []string
+				team := create(t, simagent.TeamOptions{Root: root, Generation: generation, Members: []simagent.Member{{
+					Name: "worker",
+					Handle: func(_ context.Context, turn simagent.Turn) simagent.Reply {
+						turns = append(turns, fmt.Sprintf("%s at %v", strings.Join(texts(turn.Rows), ","), time.Since(began)))
+						return simagent.Reply{Lasts: 3 * time.Second}
+					},
+				}}})
+				lead, worker := team.Agent(simagent.Lead), team.Agent("worker")
+				send := func(text string) {
+					if _, err := lead.Send(t.Context(), simagent.Message{To: "worker", Text: text}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				send("1")
+				start(t, team.Run)
+				synctest.Wait()
+				send("2")
+				send("3")
+				rows, err := worker.Wait(t.Context(), 3)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := rows[2].At.Sub(began); got != 500*time.Millisecond {
+					t.Errorf("third row taken after %v, want 500ms, in mid-turn", got)
+				}
+				time.Sleep(20 * time.Second)
+				synctest.Wait()
+				if !slices.Equal(turns, want) {
+					t.Errorf("turns: got %q, want %q", turns, want)
+				}
+				if got := len(lead.Log()); got != len(want) {
+					t.Errorf("idle notifications: got %d, want %d", got, len(want))
+				}
+			})
+		})
+	}
+}
+
+// Without a handler an agent takes and says nothing.
+func TestSilentWithoutHandler(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		team := create(t, simagent.TeamOptions{Root: root, Generation: simagent.G2, Members: []simagent.Member{{Name: "worker", Prompt: "hi"}}})
+		start(t, team.Run)
+		ask(t, team.Agent(simagent.Lead))
+		time.Sleep(5 * time.Second)
+		if got := len(team.Agent("worker").Log()); got != 1 {
+			t.Errorf("the worker took %d rows, want 1", got)
+		}
+		if got := team.Agent(simagent.Lead).Log(); len(got) != 0 {
+			t.Errorf("the lead got %q", texts(got))
+		}
+	})
+}
+
+// An agent that is ended in mid-turn says nothing of that turn.
+func TestKillInMidTurn(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		team := create(t, simagent.TeamOptions{Root: root, Generation: simagent.G2, Members: []simagent.Member{{
+			Name: "worker",
+			Handle: func(context.Context, simagent.Turn) simagent.Reply {
+				return simagent.Reply{Lasts: 5 * time.Second, Text: "done"}
+			},
+		}}})
+		stop := start(t, team.Run)
+		lead, worker := team.Agent(simagent.Lead), team.Agent("worker")
+		ask(t, lead)
+		if _, err := worker.Wait(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := team.Kill("worker"); err != nil {
+			t.Fatal(err)
+		}
+		ask(t, lead)
+		time.Sleep(20 * time.Second)
+		if got := len(worker.Log()); got != 1 {
+			t.Errorf("the worker took %d rows, want 1", got)
+		}
+		if got := lead.Log(); len(got) != 0 {
+			t.Errorf("the lead got %q", texts(got))
+		}
+		if !hasMember(t, team, "worker") {
+			t.Error("the worker no longer stands in config.json")
+		}
+		if err := team.Remove(t.Context(), "worker"); err != nil {
+			t.Fatal(err)
+		}
+		if hasMember(t, team, "worker") {
+			t.Error("the worker still stands in config.json")
+		}
+		if err := team.Kill("nobody"); !errors.Is(err, simagent.ErrMember) {
+			t.Errorf("Kill of nobody: got %v, want ErrMember", err)
+		}
+		stop()
+	})
+}
+
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		team := create(t, simagent.TeamOptions{Root: root, Generation: simagent.G1, Members: []simagent.Member{{Name: "worker"}}})
+		start(t, team.Run)
+		lead := team.Agent(simagent.Lead)
+		go func() {
+			for i := range 3 {
+				if _, err := lead.Send(t.Context(), simagent.Message{To: "worker", Text: fmt.Sprint(i)}); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+			}
+			dismiss(t, lead)
+		}()
+		var got []string
+		for row := range team.Agent("worker").Follow(t.Context()) {
+			got = append(got, row.Kind()+" "+row.Text[:1])
+		}
+		if want := []string{"message 0", "message 1", "message 2", "shutdown_request {"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestTeamLife(t *testing.T) {
+	t.Parallel()
+	for _, generation := range generations {
+		t.Run(generation.String(), func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				team := create(t, simagent.TeamOptions{Root: root, Generation: generation})
+				if _, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: root, Name: "myteam", Generation: generation}); !errors.Is(err, fs.ErrExist) {
+					t.Errorf("Create over a team: got %v, want ErrExist", err)
+				}
+				equal(t, "dir", team.Dir(), filepath.Join(root, "teams", "myteam"))
+				stop := start(t, team.Run)
+				synctest.Wait()
+				if err := team.Run(t.Context()); !errors.Is(err, simagent.ErrRunning) {
+					t.Errorf("second Run: got %v, want ErrRunning", err)
+				}
+				if err := team.End(); !errors.Is(err, simagent.ErrRunning) {
+					t.Errorf("End of a running team: got %v, want ErrRunning", err)
+				}
+				worker, err := team.Spawn(t.Context(), simagent.Member{Name: "worker"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := team.Spawn(t.Context(), simagent.Member{Name: "worker"}); !errors.Is(err, simagent.ErrMember) {
+					t.Errorf("Spawn of a name in use: got %v, want ErrMember", err)
+				}
+				ask(t, team.Agent(simagent.Lead))
+				if _, err := worker.Wait(t.Context(), 1); err != nil {
+					t.Fatal(err)
+				}
+				stop()
+
+				// A later Run goes on with the same agents.
+				stop = start(t, team.Run)
+				ask(t, team.Agent(simagent.Lead))
+				if _, err := worker.Wait(t.Context(), 2); err != nil {
+					t.Fatal(err)
+				}
+				stop()
+				if err := team.End(); err != nil {
+					t.Fatal(err)
+				}
+				gone(t, team.Dir())
+				if _, err := os.Stat(filepath.Join(root, "teams")); err != nil {
+					t.Errorf("teams: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestCreateLeavesNothingWhenItFails(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]simagent.TeamOptions{
+		"generation":     {Name: "a"},
+		"name":           {Name: "../a", Generation: simagent.G1},
+		"no name":        {Generation: simagent.G1},
+		"member's name":  {Name: "a", Generation: simagent.G1, Members: []simagent.Member{{Name: "../x"}}},
+		"two of a name":  {Name: "a", Generation: simagent.G2, Members: []simagent.Member{{Name: "x"}, {Name: "x"}}},
+		"one like lead":  {Name: "a", Generation: simagent.G2, Members: []simagent.Member{{Name: simagent.Lead}}},
+		"negative timer": {Name: "a", Generation: simagent.G2, Poll: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts.Root = t.TempDir()
+			if _, err := simagent.Create(t.Context(), opts); err == nil {
+				t.Error("no error")
+			}
+			left, err := filepath.Glob(filepath.Join(opts.Root, "teams", "*"))
+			if err != nil || len(left) != 0 {
+				t.Errorf("left behind: %q, %v", left, err)
+			}
+		})
+	}
+}
+
+// A failure that nobody is told of ends the team's Run.
+func TestFailureEndsRun(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		team := create(t, simagent.TeamOptions{Root: root, Generation: simagent.G2, Members: []simagent.Member{{
+			Name: "worker",
+			Handle: func(context.Context, simagent.Turn) simagent.Reply {
+				return simagent.Reply{Messages: []simagent.Message{{To: "user", Text: "x"}}}
+			},
+		}}})
+		ask(t, team.Agent(simagent.Lead))
+		if err := team.Run(t.Context()); !errors.Is(err, simagent.ErrUnreachable) {
+			t.Errorf("got %v, want ErrUnreachable", err)
+		}
+	})
+}
