@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,10 @@ type line struct {
 func contend(t *testing.T, g simagent.Generation, senders, peers, each int) {
 	p := newPlace(t)
 	p.write([]byte("[]"))
+	others := make([]*exec.Cmd, peers)
+	for i := range others { // before anything runs: a test without them is skipped
+		others[i] = lockPeer(t, p.path(), fmt.Sprintf("peer%d", i), fmt.Sprint(each))
+	}
 	agent := p.agent(g, "alice", 50*time.Millisecond)
 	run, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -66,8 +71,7 @@ func contend(t *testing.T, g simagent.Generation, senders, peers, each int) {
 		})
 	}
 	rows := make([]map[string]line, peers) // of each peer, by text
-	for i := range peers {
-		cmd := lockPeer(t, p.path(), fmt.Sprintf("peer%d", i), fmt.Sprint(each))
+	for i, cmd := range others {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		wg.Go(func() {
