@@ -45,10 +45,10 @@ const memoryTimeout = lockedfile.MaxHold / 2
 //
 // The errors: [*InvalidError], [ErrIDTaken], [ErrUnknown] and [ErrNoMemory]
 // about the message; [teams.ErrTeamGone], [*CorruptError] and those of
-// [lockedfile.Locker.Transform] about the file. After any of them but
-// [lockedfile.ErrClobbered] and a [lockedfile.CompromisedError] with Replaced
-// nothing was written. Receipt.ID is set even then, so that the message can be
-// sent again under the same id.
+// [lockedfile.Locker.Transform] about the file. After any of them the message
+// is not in the inbox, unless it is [lockedfile.ErrReplaced] too: then that is
+// not known, and the memory keeps it so. Receipt.ID is set even then, so that
+// the message can be sent again under the same id.
 func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Receipt, error) {
 	if err := m.Check(); err != nil {
 		return Receipt{ID: m.ID}, err
@@ -73,13 +73,13 @@ func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Rece
 	}
 	a := appending{inbox: b, ctx: ctx, message: &m, row: row, key: key, opts: opts, explicit: explicit}
 	err = b.Edit(ctx, a.edit)
-	if err == nil && opts.Memory != nil && !a.known {
+	if err == nil && opts.Memory != nil && !a.known && a.receipt.Unrecorded == nil {
 		// After the lock is released: whoever waits for it need not wait for
 		// this, and dying in between costs certainty, never a duplicate.
 		a.receipt.Unrecorded = opts.Memory.Written(ctx, key, m.Time)
 	}
-	if err != nil && a.intended && !a.doubtful(err) {
-		err = errors.Join(err, opts.Memory.Withdraw(context.WithoutCancel(ctx), key))
+	if err != nil && a.intended && !(a.wrote && errors.Is(err, lockedfile.ErrReplaced)) {
+		err = errors.Join(err, a.withdraw())
 	}
 	a.receipt.ID = m.ID
 	return a.receipt, err
@@ -105,9 +105,10 @@ type appending struct {
 	opts     AppendOptions
 	explicit bool
 
-	wrote    bool // the row was in the content that was written before
-	intended bool // the memory was told about an intent that is new
-	known    bool // the memory knows already that it was written
+	wrote    bool  // the row was in the content that was written before
+	intended bool  // the memory was told about the intent
+	prior    *Send // the intent that stood there before, of a sender that died
+	known    bool  // the memory knows already that it was written
 	receipt  Receipt
 }
 
@@ -119,7 +120,10 @@ func (a *appending) edit(d *Draft) error {
 	case found && row.Digest() != a.message.Digest():
 		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)
 	case found:
-		a.receipt.Deduplicated = !a.wrote
+		if !a.wrote {
+			a.receipt.Deduplicated = true
+			a.receipt.Unrecorded = a.note(d)
+		}
 		return nil
 	}
 	if !a.wrote {
@@ -163,18 +167,47 @@ func (a *appending) recall(d *Draft) (sent bool, err error) {
 			return false, fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrUnknown)
 		}
 	}
-	if err := a.opts.Memory.Intend(ctx, Send{
-		SendKey: a.key, Digest: a.message.Digest(), Before: before, State: SendIntent, At: a.message.Time,
-	}); err != nil {
+	if err := a.opts.Memory.Intend(ctx, a.send(before)); err != nil {
 		return false, err
 	}
-	a.intended = !ok
+	a.intended = true
+	if ok {
+		a.prior = &known
+	}
 	return false, nil
 }
 
-// doubtful reports whether the row may be in the file although the Transform
-// failed with err.
-func (a *appending) doubtful(err error) bool {
-	c, ok := errors.AsType[*lockedfile.CompromisedError](err)
-	return a.wrote && ok && c.Replaced
+// note tells the memory about a message that stands in the file and that it
+// does not know, since it was sent without one: it would be sent again once an
+// agent has taken the row.
+func (a *appending) note(d *Draft) error {
+	if a.opts.Memory == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, memoryTimeout)
+	defer cancel()
+	known, ok, err := a.opts.Memory.Recall(ctx, a.key)
+	if err != nil || ok {
+		a.known = known.State == SendWritten
+		return err
+	}
+	before, err := d.state()
+	if err != nil {
+		return err
+	}
+	return a.opts.Memory.Intend(ctx, a.send(before))
+}
+
+// withdraw makes the memory forget that the message was about to be written,
+// and know again what it knew before.
+func (a *appending) withdraw() error {
+	ctx := context.WithoutCancel(a.ctx)
+	if a.prior != nil {
+		return a.opts.Memory.Intend(ctx, *a.prior)
+	}
+	return a.opts.Memory.Withdraw(ctx, a.key)
+}
+
+func (a *appending) send(before string) Send {
+	return Send{SendKey: a.key, Digest: a.message.Digest(), Before: before, State: SendIntent, At: a.message.Time}
 }

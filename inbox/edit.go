@@ -35,7 +35,7 @@ func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
 		return err
 	}
 	defer dir.Close()
-	file := lockedfile.File{Dir: dir, Name: b.file(), Guard: b.team.Exists}
+	file := lockedfile.File{Dir: dir, Name: b.file(), Guard: b.guard}
 	err = b.locker.Transform(ctx, file, func(old []byte) ([]byte, error) {
 		data := old
 		if len(data) == 0 {
@@ -52,10 +52,23 @@ func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
 		return d.content()
 	})
 	if errors.Is(err, lockedfile.ErrGone) {
-		err = fmt.Errorf("%w: %w", teams.ErrTeamGone, err)
+		if !errors.Is(err, teams.ErrTeamGone) {
+			err = fmt.Errorf("%w: %w", teams.ErrTeamGone, err)
+		}
+		// Our lock may have kept a deletion from finishing.
+		err = errors.Join(err, b.team.Sweep())
 	}
 	if corrupt, ok := errors.AsType[*CorruptError](err); ok {
 		corrupt.Path = b.Path()
+	}
+	return err
+}
+
+// guard is asked under the lock whether the team is still there.
+func (b *Inbox) guard() error {
+	err := b.team.Exists()
+	if errors.Is(err, teams.ErrTeamGone) {
+		return fmt.Errorf("%w: %w", err, lockedfile.ErrGone)
 	}
 	return err
 }
@@ -86,9 +99,11 @@ func (d *Draft) All() iter.Seq2[int, Row] {
 // Find returns the first row with that id, and its number.
 func (d *Draft) Find(id string) (i int, row Row, ok bool) {
 	uid := msgID(id)
+	// An id made of a row's content does not stand in it.
+	derived := strings.HasPrefix(id, derivedPrefix)
 	for i, s := range d.spans {
 		raw := s.Of(d.data)
-		if !mayHold(raw, id) && !mayHold(raw, uid) {
+		if !derived && !mayHold(raw, id) && !mayHold(raw, uid) {
 			continue
 		}
 		if row, ok := parseRow(raw); ok && (row.ID() == id || row.MsgID == uid) {

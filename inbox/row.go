@@ -40,8 +40,11 @@ func (r *Row) ID() string {
 		}
 	}
 	sum := sha256.Sum256([]byte(r.From + "\n" + r.Timestamp + "\n" + r.Text))
-	return "inbox-" + hex.EncodeToString(sum[:8])
+	return derivedPrefix + hex.EncodeToString(sum[:8])
 }
+
+// derivedPrefix begins the id of a row that has none of its own.
+const derivedPrefix = "inbox-"
 
 // Time returns when the row says it was written; ok is false where it does not
 // say so in a way that can be understood.

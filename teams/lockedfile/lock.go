@@ -84,7 +84,11 @@ func lockDir(ctx context.Context, f File, start time.Time) (*dirLock, error) {
 	for {
 		err := f.Dir.Mkdir(name, 0o777)
 		if err == nil {
-			return newDirLock(f, name)
+			lock, err := newDirLock(f, name)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // deleted by whoever deletes the whole directory
+			}
+			return lock, err
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, f.wrap("lock", err)

@@ -27,8 +27,9 @@
 //
 // The file is replaced by rename, so a reader sees the old or the new content
 // and never a part. It is read back under the same lock and compared byte for
-// byte; when another program that ignores the lock has overwritten it, the
-// change is made again on what is there now, three times at most.
+// byte; when another program that ignores the lock has overwritten it, or has
+// written it right before, the change is made again on what is there now, three
+// times at most.
 //
 // The lock is held for 2 s at most: a change that takes longer is given up
 // unwritten. Right before the rename, and again before the rmdir, the lock
@@ -38,8 +39,10 @@
 //
 // # What is not
 //
-// Between the last look at the lock and the rename stand two system calls. A
-// process stopped exactly there, for over 10 s, writes without the lock.
+// Between the last look at the lock and the rename stand a few system calls. A
+// process stopped exactly there, for over 10 s, writes without the lock; and a
+// file that is deleted exactly there, with the directory about to follow, comes
+// back and can keep the directory from going.
 // The content is flushed to disk before the rename, the directory is not: after
 // a power cut the file can have its old content. Access control lists and
 // extended attributes of the old file are not carried over; mode and owner are.
@@ -54,6 +57,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -90,8 +94,14 @@ var (
 	// given up with nothing written.
 	ErrHeldTooLong = errors.New("the change took too long to keep the lock for it")
 
-	// ErrClobbered means that another program that ignores the lock has
-	// overwritten our change three times running.
+	// ErrReplaced means that the file had been replaced when something went
+	// wrong: whether the change is in it is not known. It always comes with
+	// another error. Without it, a Transform that fails has changed nothing.
+	ErrReplaced = errors.New("the file had been replaced by then, and the change may be in it")
+
+	// ErrClobbered means that another program that ignores the lock has written
+	// the file three times running, before or after our change, and that the
+	// change was not in the file when it was last looked at.
 	ErrClobbered = errors.New("another program overwrites the file without taking its lock")
 
 	// ErrGone means that the directory of the file no longer exists.
@@ -129,8 +139,8 @@ func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 type CompromisedError struct {
 	Path string // the lock directory
 	// Replaced is true when the file had been replaced before the lock was
-	// lost, and did not read back as written: whether the change is still in
-	// it is then not known.
+	// lost, and did not read back as written. The error then is [ErrReplaced]
+	// too.
 	Replaced bool
 }
 
@@ -141,8 +151,10 @@ func (e *CompromisedError) Error() string {
 	return fmt.Sprintf("lock %s was taken over by another program while it was held; nothing was written", e.Path)
 }
 
-// Is makes the error match [ErrCompromised].
-func (e *CompromisedError) Is(target error) bool { return target == ErrCompromised }
+// Is makes the error match [ErrCompromised], and [ErrReplaced] where it is that.
+func (e *CompromisedError) Is(target error) bool {
+	return target == ErrCompromised || e.Replaced && target == ErrReplaced
+}
 
 // Step names a point of a Transform, for [Options.Before].
 type Step string
@@ -212,8 +224,10 @@ type File struct {
 
 	// Guard, if not nil, is asked under the lock before the file is read, right
 	// before the rename, and after the read-back. Its error ends the Transform
-	// with nothing written; after the rename, with a file that did not exist
-	// before removed again.
+	// with nothing written. After the rename, a file that did not exist before
+	// is removed again; and if the error is [ErrGone], so is one that did and
+	// is now alone in its directory: a deletion that had taken it away already
+	// has met it again, and failed.
 	Guard func() error
 }
 
@@ -229,14 +243,15 @@ func LockName(name string) string { return name + ".lock" }
 // change gets the present content (nil where the file does not exist, which is
 // not the same as empty) and returns the new one; nil leaves the file as it is,
 // as does content equal to the old. It runs while the lock is held, so it has
-// to be quick, and is called again, up to three times in all, when the file
-// does not read back as written. An error of change is returned as it is, and
-// nothing is written.
+// to be quick, and is called again, up to three times more, when the file does
+// not read back as written: where it then finds its change in the file, and
+// leaves it as it is, that is success. An error of change is returned as it is,
+// and nothing is written.
 //
 // A file that does not exist is created with mode 0600. The errors are the
 // sentinels above, fs.ErrPermission and what the file system says (disk full),
-// each wrapped with the path; after any of them but [ErrClobbered] and a
-// [CompromisedError] with Replaced the file is as it was.
+// each wrapped with the path; after any of them that is not [ErrClobbered] or
+// [ErrReplaced] too the file is as it was.
 func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) ([]byte, error)) (err error) {
 	if f.Name == "" || f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
 		return fmt.Errorf("lockedfile: %q is not a file name", f.Name)
@@ -260,47 +275,62 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 	if err != nil {
 		return err
 	}
+	replaced := false
 	defer func() {
 		l.opts.Before(StepUnlock)
-		if uerr := lock.release(); err == nil {
-			err = uerr
+		uerr := lock.release()
+		if uerr != nil && err == nil {
+			err = unknown(uerr, replaced)
 		}
 	}()
-	return l.transform(f, lock, change)
+	replaced, err = l.transform(f, lock, change)
+	return err
 }
 
 // errWaited is the cause of the deadline that is ours and not the caller's.
 var errWaited = errors.New("lock deadline")
 
-// transform is the part of Transform that runs under all locks.
-func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, error)) error {
+// transform is the part of Transform that runs under all locks. It also reports
+// whether it has replaced the file.
+func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, error)) (replaced bool, err error) {
 	if err := removeTemps(f); err != nil {
-		return err
+		return false, err
 	}
-	replaced := false
-	for range attempts {
+	var lost error
+	for n := 0; ; n++ {
 		l.opts.Before(StepRead)
 		if err := f.guard(); err != nil {
-			return err
+			return replaced, err
 		}
 		old, info, err := readFile(f)
 		if err != nil {
-			return err
+			return replaced, unknown(err, replaced)
 		}
 		content, err := change(old)
 		if err != nil {
-			return err
+			return replaced, err
 		}
 		if content == nil || old != nil && bytes.Equal(old, content) {
-			return nil
+			return replaced, nil
+		}
+		if n == attempts {
+			if lost != nil {
+				return replaced, lost
+			}
+			return true, fmt.Errorf("write %s: %w (%d times)", f.Path(), ErrClobbered, attempts)
 		}
 		if len(content) > MaxSize {
-			return fmt.Errorf("write %s: %w (%d bytes)", f.Path(), ErrTooLarge, len(content))
+			return replaced, fmt.Errorf("write %s: %w (%d bytes)", f.Path(), ErrTooLarge, len(content))
 		}
 		l.opts.Before(StepWrite)
 		err = replace(f, info, content, func() error {
 			l.opts.Before(StepFence)
 			if err := lock.check(replaced); err != nil {
+				// A deletion of the whole directory takes the lock first: that
+				// is the better answer.
+				if gerr := f.guard(); gerr != nil {
+					return gerr
+				}
 				return err
 			}
 			if held := time.Since(lock.since); held > MaxHold {
@@ -309,11 +339,24 @@ func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, e
 			if err := f.guard(); err != nil {
 				return err
 			}
+			if !unchanged(f, info) {
+				return errChanged
+			}
 			l.opts.Before(StepRename)
 			return nil
 		})
-		if err != nil {
-			return f.wrap("write", err)
+		if lost = nil; err != nil {
+			if errors.Is(err, errChanged) {
+				continue
+			}
+			err = f.wrap("write", err)
+			if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrGone) {
+				// The temporary file was taken away, with all the directory as
+				// a rule: the next look tells.
+				lost = err
+				continue
+			}
+			return replaced, err
 		}
 		replaced = true
 		l.opts.Before(StepReadBack)
@@ -321,19 +364,40 @@ func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, e
 		if gerr := f.guard(); gerr != nil {
 			// The directory is being deleted around us: a file that we made in
 			// it would keep it alive.
-			if info == nil {
-				return errors.Join(gerr, ignoreNotExist(f.Dir.Remove(f.Name)))
+			if info == nil || errors.Is(gerr, ErrGone) && alone(f) {
+				return true, errors.Join(gerr, ignoreNotExist(f.Dir.Remove(f.Name)))
 			}
-			return gerr
+			return true, unknown(gerr, true)
 		}
-		if err == nil && bytes.Equal(back, content) {
-			return nil
+		if err != nil {
+			return true, unknown(fmt.Errorf("read back: %w", err), true)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read back %s: %w", f.Path(), err)
+		if bytes.Equal(back, content) {
+			return true, nil
 		}
 	}
-	return fmt.Errorf("write %s: %w (%d times)", f.Path(), ErrClobbered, attempts)
+}
+
+// errChanged means that the file changed under the lock, between when it was
+// read and the rename that would have undone that.
+var errChanged = errors.New("the file was changed without its lock")
+
+// unchanged reports whether f still is what it was when it was read; nil means
+// that there was none.
+func unchanged(f File, was fs.FileInfo) bool {
+	now, err := f.Dir.Lstat(f.Name)
+	if was == nil || err != nil {
+		return was == nil && errors.Is(err, fs.ErrNotExist)
+	}
+	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
+}
+
+// unknown makes err an [ErrReplaced] too where the file has been replaced.
+func unknown(err error, replaced bool) error {
+	if !replaced {
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, ErrReplaced)
 }
 
 func (f File) guard() error {
@@ -383,6 +447,9 @@ func readFile(f File) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("read %s: %w (%d bytes)", f.Path(), ErrTooLarge, info.Size())
 	}
 	r, err := f.Dir.Open(f.Name)
+	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
+		return nil, nil, nil // deleted since it was looked at
+	}
 	if err != nil {
 		return nil, nil, f.wrap("read", err)
 	}
@@ -398,17 +465,20 @@ func readFile(f File) ([]byte, fs.FileInfo, error) {
 	return buf.Bytes(), info, nil
 }
 
+// alone reports whether nothing but f and its lock is in the directory.
+func alone(f File) bool {
+	names, err := readNames(f)
+	return err == nil && !slices.ContainsFunc(names, func(name string) bool {
+		return name != f.Name && name != LockName(f.Name)
+	})
+}
+
 // removeTemps removes the temporary files that a process of ours left behind
 // when it was killed. All locks are held, so no living one is at work.
 func removeTemps(f File) error {
-	d, err := f.Dir.Open(".")
+	names, err := readNames(f)
 	if err != nil {
-		return f.wrap("read the directory of", err)
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return f.wrap("read the directory of", err)
+		return err
 	}
 	for _, name := range names {
 		if of, ok := TempOf(name); !ok || of != f.Name {
@@ -419,6 +489,20 @@ func removeTemps(f File) error {
 		}
 	}
 	return nil
+}
+
+// readNames lists the directory of f.
+func readNames(f File) ([]string, error) {
+	d, err := f.Dir.Open(".")
+	if err != nil {
+		return nil, f.wrap("read the directory of", err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, f.wrap("read the directory of", err)
+	}
+	return names, nil
 }
 
 // TempOf returns the name of the file that name is a temporary file of ours
