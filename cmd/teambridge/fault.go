@@ -51,10 +51,10 @@ func explain(ctx context.Context, err error) fault {
 	if s, ok := errors.AsType[exitStatus](err); ok {
 		return fault{exit: int(s), quiet: true}
 	}
-	if compromised, ok := errors.AsType[*lockedfile.CompromisedError](err); ok {
-		if compromised.Replaced {
-			return fault{"unknown", exitUnknown, "look with: teambridge read; then send again with the same --id", false}
-		}
+	if is(lockedfile.ErrReplaced) && !is(lockedfile.ErrClobbered) {
+		return fault{"unknown", exitUnknown, "look with: teambridge read; then send again with the same --id", false}
+	}
+	if is(lockedfile.ErrCompromised) {
 		return fault{"compromised", exitLocked, "nothing was written: send again", false}
 	}
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok {
