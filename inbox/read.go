@@ -40,6 +40,13 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		return nil, err
 	}
 	defer dir.Close()
+	rows, _, err := b.read(ctx, dir)
+	return rows, err
+}
+
+// read is Read in a directory that is open, with what the file was like right
+// before it was read.
+func (b *Inbox) read(ctx context.Context, dir *os.Root) ([]Row, fs.FileInfo, error) {
 	start := time.Now()
 	quiet := start // since when nobody is seen to be writing
 	var last fs.FileInfo
@@ -50,16 +57,16 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if gone := b.team.Exists(); gone != nil {
-				return nil, gone
+				return nil, nil, gone
 			}
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
+			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
 		case err != nil:
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), err)
+			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), err)
 		case len(data) == 0:
 			err = fmt.Errorf("inbox %s: %w", b.Path(), ErrEmpty)
 		default:
 			if rows, err = Parse(data); err == nil {
-				return rows, nil
+				return rows, info, nil
 			}
 			if corrupt, ok := errors.AsType[*CorruptError](err); ok {
 				corrupt.Path = b.Path()
@@ -74,16 +81,16 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		last = info
 		switch {
 		case now.Sub(quiet) > settleTime:
-			return nil, err
+			return nil, nil, err
 		case now.Sub(start) > busyTime+settleTime, held && now.Sub(start) > busyTime:
-			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+			return nil, nil, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
 		timer := time.NewTimer(settleStep)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
+			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
 		}
 	}
 }
