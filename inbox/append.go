@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ type AppendOptions struct {
 	// ([ErrUnknown], [ErrNoMemory]). It can make a duplicate, and nothing else:
 	// an id that is known to be sent is never sent again.
 	Force bool
+
+	// Track makes Receipt.Tracked, which costs parsing the whole inbox.
+	Track bool
 }
 
 // Receipt says what became of a message.
@@ -33,6 +37,11 @@ type Receipt struct {
 	// written; nil where it was told, or there is none. The message is in the
 	// inbox all the same.
 	Unrecorded error
+
+	// Tracked is the message as it stands in the file, for [Inbox.Look]; nil
+	// unless asked for, and where it is not there: an agent has taken one that
+	// was sent before.
+	Tracked *Tracked
 }
 
 // memoryTimeout bounds each question to the memory while the inbox is locked:
@@ -78,6 +87,9 @@ func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Rece
 		// this, and dying in between costs certainty, never a duplicate.
 		a.receipt.Unrecorded = opts.Memory.Written(ctx, key, m.Time)
 	}
+	if err != nil {
+		a.receipt.Tracked = nil
+	}
 	if err != nil && a.intended && !(a.wrote && errors.Is(err, lockedfile.ErrReplaced)) {
 		err = errors.Join(err, a.withdraw())
 	}
@@ -115,7 +127,7 @@ type appending struct {
 // edit adds the row to the inbox, unless it was sent before. It runs under the
 // lock, and again if another program overwrote the result.
 func (a *appending) edit(d *Draft) error {
-	_, row, found := d.Find(a.message.ID)
+	i, row, found := d.Find(a.message.ID)
 	switch {
 	case found && row.Digest() != a.message.Digest():
 		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)
@@ -123,6 +135,9 @@ func (a *appending) edit(d *Draft) error {
 		if !a.wrote {
 			a.receipt.Deduplicated = true
 			a.receipt.Unrecorded = a.note(d)
+			if a.opts.Track {
+				a.receipt.Tracked = track(d, a.message.ID, bytes.Clone(row.Raw), i)
+			}
 		}
 		return nil
 	}
@@ -133,6 +148,9 @@ func (a *appending) edit(d *Draft) error {
 	}
 	a.wrote = true
 	d.append(a.row)
+	if a.opts.Track {
+		a.receipt.Tracked = track(d, a.message.ID, a.row, len(d.spans))
+	}
 	return nil
 }
 

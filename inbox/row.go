@@ -73,6 +73,14 @@ func (r *Row) Kind() string {
 // color, and neither the time nor what becomes of the row in the file.
 func (r *Row) Digest() [32]byte { return digest(r.From, r.Text, r.Summary, r.Color) }
 
+// Key tells rows of one inbox apart: it covers the id and all that a sender
+// writes, and neither whether the row is read nor what others have added to it.
+// Two rows that are equal in all of that have one key.
+func (r *Row) Key() string {
+	d := digest(r.ID(), r.From, r.Text, r.Timestamp, r.Summary, r.Color)
+	return hex.EncodeToString(d[:16])
+}
+
 func digest(parts ...string) [32]byte {
 	h := sha256.New()
 	for _, p := range parts {
