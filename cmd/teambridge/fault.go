@@ -167,7 +167,7 @@ func describeError(err error) string {
 	var kept []string
 	for _, part := range clauses(err.Error()) {
 		switch {
-		case part == "teams", part == "inbox", part == "lockedfile":
+		case part == "teams", part == "inbox", part == "lockedfile", strings.HasPrefix(part, "strconv."):
 		case len(kept) > 0 && kept[len(kept)-1] == part:
 		default:
 			kept = append(kept, part)

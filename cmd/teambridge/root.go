@@ -68,6 +68,11 @@ func run(args []string, h host) int {
 	if err == nil {
 		return exitOK
 	}
+	// Where the flags were at fault, --json may stand behind what was read.
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	a.json = a.json || slices.Contains(args, "--json")
 	return a.fail(ctx, err)
 }
 

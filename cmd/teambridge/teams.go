@@ -66,11 +66,12 @@ func (a *app) teams(ctx context.Context) error {
 	}
 	rows := [][]string{{"TEAM", "LEAD", "STATE", "MEMBERS", "CREATED", "DIRECTORY"}}
 	for _, i := range infos {
-		state := i.LeadState
 		if i.Problem != "" {
-			state = i.Problem
+			// In the last column, where its length moves nothing.
+			rows = append(rows, []string{i.Team, "-", "-", "-", "-", i.Problem})
+			continue
 		}
-		rows = append(rows, []string{i.Team, dash(i.Lead), state, strconv.Itoa(i.Members), clock(i.CreatedAt), dash(i.Cwd)})
+		rows = append(rows, []string{i.Team, dash(i.Lead), i.LeadState, strconv.Itoa(i.Members), clock(i.CreatedAt), dash(i.Cwd)})
 	}
 	return a.table(rows)
 }
