@@ -27,7 +27,7 @@ without a model. Nothing outside of the temporary directory is touched, and no
 account is needed. It takes a few seconds.
 
 Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
-		Args:              cobra.NoArgs,
+		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
 	}
