@@ -125,14 +125,22 @@ func mayHold(raw []byte, s string) bool {
 	return bytes.Contains(raw, []byte(s)) || bytes.Contains(raw, []byte(`\u`))
 }
 
-// Remove takes row i out of the inbox.
-func (d *Draft) Remove(i int) { d.change(i, nil) }
+// Remove takes row i out of the inbox. Where there is no row i, it does nothing.
+func (d *Draft) Remove(i int) {
+	if i >= 0 && i < len(d.spans) {
+		d.change(i, nil)
+	}
+}
 
 // Set gives the field key of row i the value v, which is encoded as JSON. A
 // field that is there keeps its place, and of a repeated one the last is set; a
-// new one comes last. All other bytes of the row stay.
+// new one comes last. All other bytes of the row stay. It is an error if there
+// is no row i, or it was removed.
 func (d *Draft) Set(i int, key string, v any) error {
 	raw, ok := d.changed[i]
+	if i < 0 || i >= len(d.spans) || ok && raw == nil {
+		return fmt.Errorf("inbox: set %s: there is no row %d", key, i)
+	}
 	if !ok {
 		raw = d.spans[i].Of(d.data)
 	}
