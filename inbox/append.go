@@ -127,7 +127,12 @@ type appending struct {
 // edit adds the row to the inbox, unless it was sent before. It runs under the
 // lock, and again if another program overwrote the result.
 func (a *appending) edit(d *Draft) error {
-	i, row, found := d.Find(a.message.ID)
+	var i int
+	var row Row
+	var found bool
+	if a.explicit || a.wrote { // a new UUID cannot be there
+		i, row, found = d.Find(a.message.ID)
+	}
 	switch {
 	case found && row.Digest() != a.message.Digest():
 		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)

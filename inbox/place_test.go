@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -162,6 +163,13 @@ func (p *place) wantNames(want ...string) {
 	if !slices.Equal(got, want) {
 		p.t.Errorf("inboxes holds %q, want %q", got, want)
 	}
+}
+
+// numbered is the i-th message of a sender. The text is the id too, since that
+// is what all agents log.
+func numbered(prefix string, i int) inbox.Message {
+	id := fmt.Sprintf("%s-%d", prefix, i)
+	return inbox.Message{ID: id, From: "bob", Text: id}
 }
 
 // foreign is what other programs left in an inbox, in spellings that any

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -54,7 +55,7 @@ var classes = []struct {
 	err  error
 }{
 	{"compromised", lockedfile.ErrCompromised}, {"locked", lockedfile.ErrLocked}, {"unknown", inbox.ErrUnknown},
-	{"gone", teams.ErrTeamGone}, {"clobbered", lockedfile.ErrClobbered}, {"held", lockedfile.ErrHeldTooLong},
+	{"gone", teams.ErrTeamGone}, {"permission", fs.ErrPermission}, {"clobbered", lockedfile.ErrClobbered}, {"held", lockedfile.ErrHeldTooLong},
 }
 
 func class(err error) string {
@@ -112,13 +113,6 @@ func work(spec string) error {
 		fmt.Println("sent", m.ID)
 	}
 	return nil
-}
-
-// numbered is the i-th message of a sender. The text is the id too, since that
-// is what all agents log.
-func numbered(prefix string, i int) inbox.Message {
-	id := fmt.Sprintf("%s-%d", prefix, i)
-	return inbox.Message{ID: id, From: "bob", Text: id}
 }
 
 // sender returns the process for a job in this place.

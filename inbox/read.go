@@ -118,8 +118,9 @@ func readOnce(dir *os.Root, name string) (data []byte, info fs.FileInfo, err err
 		return nil, nil, reason(err)
 	}
 	defer f.Close()
-	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+512))
-	if _, err := io.Copy(buf, io.LimitReader(f, MaxSize+1)); err != nil {
+	// bytes.MinRead more than it should have, or reading to the end grows it.
+	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err := buf.ReadFrom(io.LimitReader(f, MaxSize+1)); err != nil {
 		return nil, nil, reason(err)
 	}
 	if buf.Len() > MaxSize {

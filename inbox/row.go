@@ -127,26 +127,40 @@ func parseRow(raw []byte) (row Row, ok bool) {
 		return Row{}, false
 	}
 	row.Raw = raw
-	texts := map[string]*string{
-		"from": &row.From, "text": &row.Text, "timestamp": &row.Timestamp, "summary": &row.Summary,
-		"color": &row.Color, "msg_id": &row.MsgID, "messageId": &row.MessageID, "type": &row.Type,
-	}
 	for _, f := range fields {
 		value := f.Value.Of(raw)
-		if dst := texts[f.Name]; dst != nil {
-			*dst, _ = rawjson.Text(value)
-			continue
-		}
+		var dst *string
 		switch f.Name {
+		case "from":
+			dst = &row.From
+		case "text":
+			dst = &row.Text
+		case "timestamp":
+			dst = &row.Timestamp
+		case "summary":
+			dst = &row.Summary
+		case "color":
+			dst = &row.Color
+		case "msg_id":
+			dst = &row.MsgID
+		case "messageId":
+			dst = &row.MessageID
+		case "type":
+			dst = &row.Type
 		case "read":
 			row.Read = string(value) == "true"
+			continue
 		case "msgV":
+			continue
 		default:
 			if row.Extra == nil {
 				row.Extra = map[string]json.RawMessage{}
 			}
 			row.Extra[f.Name] = value
+			continue
 		}
+		// Another type than it should have reads as absent.
+		*dst, _ = rawjson.Text(value)
 	}
 	return row, true
 }

@@ -360,7 +360,7 @@ func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, e
 		}
 		replaced = true
 		l.opts.Before(StepReadBack)
-		back, _, err := readFile(f)
+		same, err := holds(f, content)
 		if gerr := f.guard(); gerr != nil {
 			// The directory is being deleted around us: a file that we made in
 			// it would keep it alive.
@@ -372,7 +372,7 @@ func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, e
 		if err != nil {
 			return true, unknown(fmt.Errorf("read back: %w", err), true)
 		}
-		if bytes.Equal(back, content) {
+		if same {
 			return true, nil
 		}
 	}
@@ -430,6 +430,58 @@ func gone(dir *os.Root) bool {
 // readFile returns the content of f, and what the directory says of it; nil,
 // nil where it does not exist. Content is never nil for a file that exists.
 func readFile(f File) ([]byte, fs.FileInfo, error) {
+	r, info, err := open(f)
+	if r == nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	// One byte more than it should have, so that its end is seen without
+	// growing.
+	content := make([]byte, 0, info.Size()+1)
+	for {
+		n, err := r.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+		switch {
+		case len(content) > MaxSize:
+			return nil, nil, fmt.Errorf("read %s: %w", f.Path(), ErrTooLarge)
+		case err == io.EOF:
+			return content, info, nil
+		case err != nil:
+			return nil, nil, fmt.Errorf("read %s: %w", f.Path(), err)
+		}
+		if len(content) == cap(content) {
+			content = slices.Grow(content, 64<<10)
+		}
+	}
+}
+
+// holds reports whether f has exactly this content. It reads in pieces: a
+// second copy of a large file costs more than the reading.
+func holds(f File, content []byte) (bool, error) {
+	r, _, err := open(f)
+	if r == nil {
+		return false, err
+	}
+	defer r.Close()
+	buf := make([]byte, min(256<<10, len(content)+1))
+	for {
+		n, err := r.Read(buf)
+		if !bytes.HasPrefix(content, buf[:n]) {
+			return false, nil
+		}
+		content = content[n:]
+		if err == io.EOF {
+			return len(content) == 0, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read %s: %w", f.Path(), err)
+		}
+	}
+}
+
+// open opens f for reading, and says what the directory says of it; nil, nil,
+// nil where it does not exist.
+func open(f File) (*os.File, fs.FileInfo, error) {
 	info, err := f.Dir.Lstat(f.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if gone(f.Dir) {
@@ -453,16 +505,7 @@ func readFile(f File) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, f.wrap("read", err)
 	}
-	defer r.Close()
-	content := make([]byte, 0, info.Size()+1)
-	buf := bytes.NewBuffer(content)
-	if _, err := io.Copy(buf, io.LimitReader(r, MaxSize+1)); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", f.Path(), err)
-	}
-	if buf.Len() > MaxSize {
-		return nil, nil, fmt.Errorf("read %s: %w", f.Path(), ErrTooLarge)
-	}
-	return buf.Bytes(), info, nil
+	return r, info, nil
 }
 
 // alone reports whether nothing but f and its lock is in the directory.

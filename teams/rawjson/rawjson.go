@@ -72,6 +72,13 @@ const space = " \t\r\n"
 // is. White space around the array is allowed, anything else is a
 // [*SyntaxError]: another kind of value, a cut-off one, data behind it.
 func Elements(data []byte) ([]Span, error) {
+	if spans, ok := (&scan{data: data}).elements(); ok {
+		return spans, nil
+	}
+	return decodeElements(data)
+}
+
+func decodeElements(data []byte) ([]Span, error) {
 	dec := newDecoder(data)
 	if err := open(dec, data, '['); err != nil {
 		return nil, err
@@ -93,6 +100,21 @@ func Elements(data []byte) ([]Span, error) {
 // Fields returns the members of the one JSON object that data is, in file
 // order, repeated names included. Errors are as in [Elements].
 func Fields(data []byte) ([]Field, error) {
+	fields, ok := (&scan{data: data}).fields()
+	if !ok {
+		return decodeFields(data)
+	}
+	for i := range fields {
+		name, err := Text(fields[i].Key.Of(data))
+		if err != nil {
+			return nil, err
+		}
+		fields[i].Name = name
+	}
+	return fields, nil
+}
+
+func decodeFields(data []byte) ([]Field, error) {
 	dec := newDecoder(data)
 	if err := open(dec, data, '{'); err != nil {
 		return nil, err
