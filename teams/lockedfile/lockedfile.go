@@ -12,7 +12,8 @@
 //     race detector and cost system calls;
 //  2. flock(2) on a file in our own state directory, so that of all our
 //     processes only one contends for the third; the kernel frees it when the
-//     holder dies;
+//     holder dies. The next of us then leaves the third lock free for twice as
+//     long as the last one held it: agents try only so often;
 //  3. the directory NAME.lock beside the file, made with mkdir and removed with
 //     rmdir. This is the lock of the npm package proper-lockfile, and the one
 //     Claude Code takes. Only this one keeps other programs out.
@@ -279,6 +280,7 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 	defer func() {
 		l.opts.Before(StepUnlock)
 		uerr := lock.release()
+		l.leaveFree(f, time.Since(lock.since))
 		if uerr != nil && err == nil {
 			err = unknown(uerr, replaced)
 		}

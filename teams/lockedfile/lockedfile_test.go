@@ -714,3 +714,29 @@ func TestLeftOverTemporaryFiles(t *testing.T) {
 	}
 	p.want("new", keep...)
 }
+
+// However many of us wait, the lock directory is free for two thirds of the
+// time: agents give up after a few tries.
+func TestLockIsLeftFreeForOthers(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if err := os.Mkdir(p.state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const held, times = 20 * time.Millisecond, 5
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		l := New(Options{Dir: p.state})
+		for range times {
+			if err := l.Transform(t.Context(), p.file, func([]byte) ([]byte, error) {
+				time.Sleep(held)
+				return nil, nil
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+		if took, want := time.Since(start), times*held+(times-1)*courtesy*held; took < want || took > want+want/10 {
+			t.Errorf("%d changes of %s took %s, want %s", times, held, took, want)
+		}
+	})
+}
