@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"inbox/ledger":            {"inbox", "teams"},
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
 	"relay/claude/claudetest": {},
+	"status":                  {"inbox", "teams"},
 	"cmd/teambridge":          {"*"},
 }
 
