@@ -61,10 +61,15 @@ func run(args []string, h host) int {
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
+	out := &outlet{w: h.stdout}
+	h.stdout = out
 	a := &app{host: h}
 	cmd := newRoot(a)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("write the answer: %w", out.err) // of cobra's help, which does not look
+	}
 	if err == nil {
 		return exitOK
 	}
