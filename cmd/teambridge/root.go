@@ -56,6 +56,7 @@ type app struct {
 func run(args []string, h host) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // who interrupts twice does not want to wait
 	// Caught, a closed pipe is an error of the write, which can be told; else
 	// it ends the process in silence, perhaps between a message and its answer.
 	pipe := make(chan os.Signal, 1)
