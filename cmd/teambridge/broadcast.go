@@ -77,7 +77,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 		answers = append(answers, answer)
 	}
 	if err := a.printAnswers(answers); err != nil {
-		return fmt.Errorf("%d of %s are in their inboxes, and the answer could not be given: %w", len(to)-failed, plural(len(to), "message"), err)
+		return fmt.Errorf("%d of %s sent, and the answer could not be given: %w", len(to)-failed, plural(len(to), "message"), err)
 	}
 	s.deafNote()
 	if failed > 0 {

@@ -303,7 +303,7 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 		Advice: "teambridge doctor --fix removes it"}
 	age := time.Since(info.ModTime()).Round(time.Second)
 	if !e.IsDir() {
-		f.Message = "a file stands where a lock belongs: no agent can write to this inbox, and none will say so"
+		f.Message = "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so"
 		f.remedy = func() error { return removeSame(path, info, os.Remove) }
 		x.add(f)
 		return

@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -77,6 +78,20 @@ func (a *app) print(b []byte) error {
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil
+}
+
+// outlet is stdout, with the first error that writing to it gave.
+type outlet struct {
+	w   io.Writer
+	err error
+}
+
+func (o *outlet) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 func (a *app) printf(format string, args ...any) error {

@@ -56,15 +56,21 @@ type app struct {
 func run(args []string, h host) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // who interrupts twice does not want to wait
 	// Caught, a closed pipe is an error of the write, which can be told; else
 	// it ends the process in silence, perhaps between a message and its answer.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
+	out := &outlet{w: h.stdout}
+	h.stdout = out
 	a := &app{host: h}
 	cmd := newRoot(a)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("write the answer: %w", out.err) // of cobra's help, which does not look
+	}
 	if err == nil {
 		return exitOK
 	}
