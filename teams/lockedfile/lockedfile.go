@@ -465,7 +465,7 @@ func holds(f File, content []byte) (bool, error) {
 		return false, err
 	}
 	defer r.Close()
-	buf := make([]byte, min(256<<10, len(content)+1))
+	buf := make([]byte, min(64<<10, len(content)+1))
 	for {
 		n, err := r.Read(buf)
 		if !bytes.HasPrefix(content, buf[:n]) {

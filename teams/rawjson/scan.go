@@ -198,14 +198,14 @@ func skipText(data []byte, i int) int {
 	i++
 	for {
 		// Eight bytes at a time up to the first that means something. The
-		// arithmetic marks the high bit of each byte that is below 0x20, a quote
-		// or a backslash; marks above the first one can be false, the first is
-		// right.
+		// arithmetic marks the high bit of each byte that does: x^2 makes a
+		// quote (0x22) the next one above the control characters. Marks above
+		// the first one can be false, the first is right.
 		for len(data)-i >= 8 {
 			const ones, highs = 0x0101010101010101, 0x8080808080808080
 			x := binary.LittleEndian.Uint64(data[i:])
-			quote, slash := x^(ones*'"'), x^(ones*'\\')
-			mark := ((x-ones*0x20)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs
+			slash := x ^ ones*'\\'
+			mark := (((x^ones*2)-ones*0x21)&^x | (slash-ones)&^slash) & highs
 			if mark != 0 {
 				i += bits.TrailingZeros64(mark) / 8
 				break
