@@ -31,7 +31,6 @@ func BenchmarkAppend(b *testing.B) {
 			p.write(file)
 			copied := filepath.Join(p.root, "copy")
 			var ours, bare time.Duration
-			b.SetBytes(int64(len(file)))
 			for i := range b.N {
 				m := inbox.Message{From: "bob", Text: fmt.Sprint("message ", i)}
 				var opts inbox.AppendOptions
@@ -43,31 +42,30 @@ func BenchmarkAppend(b *testing.B) {
 					b.Fatal(err)
 				}
 				ours += time.Since(start)
-				b.StopTimer()
-				if err := os.WriteFile(copied, p.content(), 0o600); err != nil {
-					b.Fatal(err)
-				}
 				start = time.Now()
-				if err := bareCopy(copied); err != nil {
+				if err := bareCopy(p.path(), copied); err != nil {
 					b.Fatal(err)
 				}
 				bare += time.Since(start)
-				p.write(file)
-				b.StartTimer()
+				if bc.rows <= 100 {
+					p.write(file) // a large one may grow by the few: writing it would keep the disk busy
+				}
 			}
+			// Not by stopping the timer: that stops the world, twice for each append.
+			b.ReportMetric(float64(ours.Nanoseconds())/float64(b.N), "ns/op")
 			b.ReportMetric(float64(ours)/float64(bare), "x-copy")
 			b.ReportMetric(float64(bare.Nanoseconds())/float64(b.N), "copy-ns/op")
 		})
 	}
 }
 
-// bareCopy replaces a file by its own content in the least that is safe.
-func bareCopy(path string) error {
-	content, err := os.ReadFile(path)
+// bareCopy copies a file in the least that is safe.
+func bareCopy(from, to string) error {
+	content, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(to+".tmp", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -80,7 +78,7 @@ func bareCopy(path string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(path+".tmp", path)
+	return os.Rename(to+".tmp", to)
 }
 
 // benchFile is an inbox of n rows in the form of Claude Code 2.1.329.

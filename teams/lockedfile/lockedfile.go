@@ -73,6 +73,7 @@ const (
 	DefaultWait = 15 * time.Second // deadline for taking all three locks
 	MaxSize     = 32 << 20         // bytes; a larger file is refused unread
 	attempts    = 3                // replacements before a file counts as contested
+	spare       = 4 << 10          // bytes that change may add to a file without a copy of it
 )
 
 var (
@@ -243,7 +244,8 @@ func LockName(name string) string { return name + ".lock" }
 //
 // change gets the present content (nil where the file does not exist, which is
 // not the same as empty) and returns the new one; nil leaves the file as it is,
-// as does content equal to the old. It runs while the lock is held, so it has
+// as does content equal to the old. It may use the memory of the old content for
+// a longer one, as append does, but not change it in place. It runs while the lock is held, so it has
 // to be quick, and is called again, up to three times more, when the file does
 // not read back as written: where it then finds its change in the file, and
 // leaves it as it is, that is success. An error of change is returned as it is,
@@ -437,9 +439,9 @@ func readFile(f File) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer r.Close()
-	// One byte more than it should have, so that its end is seen without
-	// growing.
-	content := make([]byte, 0, info.Size()+1)
+	// Room for what is most often added, which also shows the end of the file
+	// without growing.
+	content := make([]byte, 0, info.Size()+spare)
 	for {
 		n, err := r.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]
@@ -465,7 +467,7 @@ func holds(f File, content []byte) (bool, error) {
 		return false, err
 	}
 	defer r.Close()
-	buf := make([]byte, min(256<<10, len(content)+1))
+	buf := make([]byte, min(64<<10, len(content)+1))
 	for {
 		n, err := r.Read(buf)
 		if !bytes.HasPrefix(content, buf[:n]) {

@@ -13,7 +13,7 @@ import (
 // decoder takes, with the same ranges.
 func check(t *testing.T, data []byte) {
 	t.Helper()
-	spans, ok := (&scan{data: data}).elements()
+	spans, ok := scanElements(data)
 	want, err := decodeElements(data)
 	deep := strings.Count(string(data), "[")+strings.Count(string(data), "{") > maxScan
 	if ok != (err == nil) && !(deep && !ok) {
@@ -24,7 +24,7 @@ func check(t *testing.T, data []byte) {
 			t.Errorf("elements of %q (-decoder +scan):\n%s", data, diff)
 		}
 	}
-	fields, ok := (&scan{data: data}).fields()
+	fields, ok := scanFields(data)
 	wantFields, err := decodeFields(data)
 	if ok != (err == nil) && !(deep && !ok) {
 		t.Errorf("fields of %q: scan %v, decoder %v", data, ok, err)
