@@ -55,6 +55,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TEAMBRIDGE_STATE", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("TEST_LOCK_WAIT", "300ms")
 			env.Setenv("TZ", "UTC")
+			// The race detector lets each process wait for 1 s before it ends.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("E", "\x1b")
 			env.Values[remembered{}] = map[string]string{}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)
