@@ -1,0 +1,6 @@
+//go:build !darwin
+
+package ledger
+
+// Elsewhere fsync reaches the disk.
+const andDriveCache = ""

@@ -1,0 +1,31 @@
+package ledger
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// makeDir makes dir and what is missing above it, for the owner alone. A new
+// directory's name is put on the disk with it: a ledger in a directory that a
+// power cut takes back would have promised too much. Directories that are there
+// keep their mode.
+func makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := makeDir(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		// Another process can have been quicker; a file in the way cannot.
+		if info, e := os.Stat(dir); !errors.Is(err, fs.ErrExist) || e != nil || !info.IsDir() {
+			return err
+		}
+	}
+	return syncDir(parent)
+}

@@ -1,0 +1,24 @@
+//go:build unix
+
+package ledger
+
+import "os"
+
+// makePrivate takes the rights of all but the owner away. By name: closing a
+// descriptor would drop the locks of another Ledger of this process.
+func makePrivate(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return os.Chmod(path, info.Mode().Perm()&0o700)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

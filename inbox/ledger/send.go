@@ -1,0 +1,208 @@
+package ledger
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A SendKey names one message: an id, given or generated, in one inbox of one
+// team instance under one Claude root. Every part but CreatedAt must hold
+// something and at most 4 KiB.
+type SendKey struct {
+	Root      string // real path of the Claude root
+	Team      string
+	CreatedAt int64 // of the team, in milliseconds: teams of one name come and go
+	Inbox     string
+	ID        string // kept to the byte
+}
+
+func (k SendKey) String() string {
+	return fmt.Sprintf("message %q to %s@%s", k.ID, k.Inbox, k.Team)
+}
+
+// A State is how far a send is known to have come.
+type State string
+
+const (
+	// Intent: about to be written; whether it was is unknown.
+	Intent State = "intent"
+	// Written: seen in the inbox file by the sender that wrote it.
+	Written State = "written"
+)
+
+// A Send is what is known of one message.
+type Send struct {
+	SendKey
+	Digest [32]byte  // of what makes the message this one: the caller's choice
+	Before string    // the inbox file's state before the write, in the caller's words; at most 64 KiB
+	State  State     // set by Intend and Written alone
+	At     time.Time // of the last change of state; kept to the microsecond, given in UTC
+}
+
+// A ValueError is a part of a record that cannot be kept. Nothing was done.
+type ValueError struct {
+	Field  string
+	Reason string
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("ledger: %s %s; correct it and try again", e.Field, e.Reason)
+}
+
+const (
+	maxName   = 4 << 10
+	maxBefore = 64 << 10
+)
+
+type field struct{ name, value string }
+
+func names(fields ...field) error {
+	for _, f := range fields {
+		switch {
+		case strings.TrimSpace(f.value) == "":
+			return &ValueError{Field: f.name, Reason: "is blank"}
+		case len(f.value) > maxName:
+			return &ValueError{Field: f.name, Reason: fmt.Sprintf("has %d bytes, over %d", len(f.value), maxName)}
+		}
+	}
+	return nil
+}
+
+func (k SendKey) check() error {
+	return names(field{"root", k.Root}, field{"team", k.Team}, field{"inbox", k.Inbox}, field{"id", k.ID})
+}
+
+func (k SendKey) args(before ...driver.Value) []driver.Value {
+	return append(before, k.Root, k.Team, k.CreatedAt, k.Inbox, k.ID)
+}
+
+// Send tells what is known of a message, and whether anything is.
+func (l *Ledger) Send(ctx context.Context, key SendKey) (send Send, found bool, err error) {
+	if err := key.check(); err != nil {
+		return Send{}, false, err
+	}
+	err = l.do(ctx, "send", func(c *conn) (err error) {
+		send, found, err = lookup(c, key)
+		return err
+	})
+	if err != nil {
+		return Send{}, false, err
+	}
+	return send, found, nil
+}
+
+func lookup(c *conn, key SendKey) (Send, bool, error) {
+	send, found := Send{SendKey: key}, false
+	err := c.query(func(v []driver.Value) error {
+		digest, _ := v[0].([]byte)
+		before, _ := v[1].(string)
+		state, _ := v[2].(string)
+		at, _ := v[3].(int64)
+		if len(digest) != len(send.Digest) {
+			return fmt.Errorf("ledger: %v: its record has a digest of %d bytes, not %d; move the ledger away", key, len(digest), len(send.Digest))
+		}
+		copy(send.Digest[:], digest)
+		send.Before, send.State, send.At = before, State(state), time.UnixMicro(at).UTC()
+		found = true
+		return nil
+	}, `SELECT digest, before, state, at FROM sends
+		WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=?`, key.args()...)
+	return send, found, err
+}
+
+// Intend records that s is about to be written. When it returns nil the record
+// is on the disk. An earlier intent of the same key and digest is replaced.
+//
+// It fails with [ErrConflict] when the key has another digest, with
+// [ErrWritten] when the message was written before, and with *[ValueError];
+// the record then stays what it was. s.State is not looked at.
+func (l *Ledger) Intend(ctx context.Context, s Send) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if len(s.Before) > maxBefore {
+		return &ValueError{Field: "before", Reason: fmt.Sprintf("has %d bytes, over %d", len(s.Before), maxBefore)}
+	}
+	args := append(s.args(), s.Digest[:], s.Before, string(Intent), s.At.UnixMicro())
+	return l.do(ctx, "intend", func(c *conn) error {
+		if err := durable(c); err != nil {
+			return err
+		}
+		n, err := c.exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET before=excluded.before, at=excluded.at
+			WHERE digest=excluded.digest AND state=excluded.state`, args...)
+		if err != nil || n > 0 {
+			return err
+		}
+		// The row that stood in the way can be gone by now: Prune.
+		was, found, err := lookup(c, s.SendKey)
+		switch {
+		case err != nil:
+			return err
+		case found && was.Digest != s.Digest:
+			return fmt.Errorf("ledger: intend %v: %w; choose another id", s.SendKey, ErrConflict)
+		default:
+			return fmt.Errorf("ledger: intend %v: %w; there is nothing to do", s.SendKey, ErrWritten)
+		}
+	})
+}
+
+// Written records that the message intended under key was read back from the
+// inbox file at the given time. Said twice it changes nothing. It fails with
+// [ErrNoIntent] if nothing was intended.
+//
+// It does not wait for the disk: a power cut can turn the record back into an
+// intent.
+func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
+	if err := key.check(); err != nil {
+		return err
+	}
+	return l.do(ctx, "written", func(c *conn) error {
+		if err := quick(c); err != nil {
+			return err
+		}
+		n, err := c.exec(`UPDATE sends SET state='written', at=?
+			WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`,
+			key.args(at.UnixMicro())...)
+		if err != nil || n > 0 {
+			return err
+		}
+		_, found, err := lookup(c, key)
+		if err == nil && !found {
+			err = fmt.Errorf("ledger: written %v: %w; intend it first", key, ErrNoIntent)
+		}
+		return err
+	})
+}
+
+// Prune forgets the messages that were written before the given time, in all
+// teams, and tells how many. Intents are kept. A message that is forgotten
+// and sent again under its id is a new message.
+func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
+	err = l.do(ctx, "prune", func(c *conn) (err error) {
+		if err := durable(c); err != nil {
+			return err
+		}
+		n, err = c.exec("DELETE FROM sends WHERE state='written' AND at<?", before.UnixMicro())
+		return err
+	})
+	return n, err
+}
+
+// durable makes the commits that follow wait for the disk. EXTRA is FULL where
+// there is a write-ahead log; with a rollback journal FULL would let a power
+// cut bring the journal back, and undo the commit.
+func durable(c *conn) error {
+	_, err := c.exec("PRAGMA synchronous=EXTRA" + andDriveCache)
+	return err
+}
+
+// quick makes the commits that follow leave the disk to the operating system.
+func quick(c *conn) error {
+	_, err := c.exec("PRAGMA synchronous=NORMAL")
+	return err
+}
