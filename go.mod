@@ -2,7 +2,10 @@ module teambridge
 
 go 1.26.0
 
-require modernc.org/sqlite v1.60.0
+require (
+	github.com/google/go-cmp v0.7.0
+	modernc.org/sqlite v1.60.0
+)
 
 require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
