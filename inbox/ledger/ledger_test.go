@@ -1,0 +1,712 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	monday  = time.Date(2026, 11, 16, 9, 0, 0, 123456000, time.UTC)
+	tuesday = monday.Add(24 * time.Hour)
+)
+
+func aKey(id string) SendKey {
+	return SendKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1763280000000, Inbox: "bob", ID: id}
+}
+
+func aSend(id string) Send {
+	return Send{SendKey: aKey(id), Digest: [32]byte{1, 2, 31: 3}, Before: "size 12", At: monday}
+}
+
+func mustOpen(t testing.TB, path string) *Ledger {
+	t.Helper()
+	l, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func newLedger(t testing.TB) *Ledger {
+	t.Helper()
+	return mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+}
+
+// want checks what the ledger knows of a message; a State of "" means nothing.
+func want(t *testing.T, l *Ledger, send Send) {
+	t.Helper()
+	got, found, err := l.Recall(t.Context(), send.SendKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found != (send.State != "") {
+		t.Fatalf("%v: found %v, want %v", send.SendKey, found, send.State != "")
+	}
+	if diff := cmp.Diff(send, got); found && diff != "" {
+		t.Errorf("%v (-want +got):\n%s", send.SendKey, diff)
+	}
+}
+
+func wantError(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSendFromIntentToWritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := mustOpen(t, path)
+	send := aSend("1")
+	want(t, l, Send{SendKey: send.SendKey})
+
+	must(t, l.Intend(t.Context(), send))
+	send.State = Intent
+	want(t, l, send)
+
+	must(t, l.Written(t.Context(), send.SendKey, tuesday))
+	send.State, send.At = Written, tuesday
+	want(t, l, send)
+
+	// Said twice it keeps the first time.
+	must(t, l.Written(t.Context(), send.SendKey, tuesday.Add(time.Hour)))
+	want(t, l, send)
+
+	must(t, l.Close())
+	want(t, mustOpen(t, path), send)
+}
+
+func TestIntendAgain(t *testing.T) {
+	t.Parallel()
+	other := aSend("1")
+	other.Digest[31]++
+	again := aSend("1")
+	again.Before, again.At = "size 99", tuesday
+
+	for _, test := range []struct {
+		name    string
+		written bool
+		second  Send
+		want    error
+	}{
+		{"same digest replaces an intent", false, again, nil},
+		{"other digest", false, other, ErrConflict},
+		{"same digest after the write", true, again, ErrWritten},
+		{"other digest after the write", true, other, ErrConflict},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLedger(t)
+			stays := aSend("1")
+			must(t, l.Intend(t.Context(), stays))
+			stays.State = Intent
+			if test.written {
+				must(t, l.Written(t.Context(), stays.SendKey, tuesday))
+				stays.State, stays.At = Written, tuesday
+			}
+			wantError(t, l.Intend(t.Context(), test.second), test.want)
+			if test.want == nil {
+				stays.Before, stays.At = again.Before, again.At
+			}
+			want(t, l, stays)
+		})
+	}
+}
+
+func TestEachPartOfTheKeyCounts(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	for i, change := range []func(*SendKey){
+		func(*SendKey) {},
+		func(k *SendKey) { k.Root += "2" },
+		func(k *SendKey) { k.Team += "2" },
+		func(k *SendKey) { k.CreatedAt++ },
+		func(k *SendKey) { k.Inbox += "2" },
+		func(k *SendKey) { k.ID += " " },
+		func(k *SendKey) { k.ID = "É" },
+		func(k *SendKey) { k.ID = "é" },
+		func(k *SendKey) { k.ID = "e\x00" },
+		func(k *SendKey) { k.ID = "\xff" },
+		func(k *SendKey) { k.ID = "7" },
+		func(k *SendKey) { k.ID = "7.0" },
+		func(k *SendKey) { k.ID = "'; DROP TABLE sends; --" },
+	} {
+		send := aSend("1")
+		change(&send.SendKey)
+		send.Digest[0] = byte(i) // a key mistaken for another is a conflict
+		must(t, l.Intend(t.Context(), send))
+		send.State = Intent
+		want(t, l, send)
+	}
+}
+
+func TestWrittenNeedsAnIntent(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	wantError(t, l.Written(t.Context(), aKey("1"), monday), ErrNoIntent)
+	want(t, l, Send{SendKey: aKey("1")})
+}
+
+func TestValuesThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	for _, test := range []struct {
+		field  string
+		change func(*Send)
+	}{
+		{"root", func(s *Send) { s.Root = "" }},
+		{"team", func(s *Send) { s.Team = "" }},
+		{"inbox", func(s *Send) { s.Inbox = "" }},
+		{"id", func(s *Send) { s.ID = "" }},
+		{"id", func(s *Send) { s.ID = " \t\n" }},
+		{"id", func(s *Send) { s.ID = strings.Repeat("x", maxName+1) }},
+		{"before", func(s *Send) { s.Before = strings.Repeat("x", maxBefore+1) }},
+	} {
+		send := aSend("1")
+		test.change(&send)
+		var bad *ValueError
+		if err := l.Intend(t.Context(), send); !errors.As(err, &bad) || bad.Field != test.field {
+			t.Errorf("Intend: %v, want a ValueError for %s", err, test.field)
+		}
+		if test.field == "before" {
+			continue
+		}
+		bad = nil
+		if _, _, err := l.Recall(t.Context(), send.SendKey); !errors.As(err, &bad) || bad.Field != test.field {
+			t.Errorf("Send: %v, want a ValueError for %s", err, test.field)
+		}
+		bad = nil
+		if err := l.Written(t.Context(), send.SendKey, monday); !errors.As(err, &bad) || bad.Field != test.field {
+			t.Errorf("Written: %v, want a ValueError for %s", err, test.field)
+		}
+	}
+	var bad *ValueError
+	if err := l.Joined(t.Context(), Join{Root: "/r", Team: "blue"}); !errors.As(err, &bad) || bad.Field != "member" {
+		t.Errorf("Joined: %v, want a ValueError for member", err)
+	}
+
+	// The largest that can be kept.
+	send := aSend(strings.Repeat("x", maxName))
+	send.Before = strings.Repeat("y", maxBefore)
+	must(t, l.Intend(t.Context(), send))
+	send.State = Intent
+	want(t, l, send)
+	if n, err := l.conn.number("SELECT count(*) FROM sends"); err != nil || n != 1 {
+		t.Errorf("%d rows, %v; want 1", n, err)
+	}
+}
+
+func TestWithdrawForgetsAnIntentAndNothingWritten(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	intent, written := aSend("1"), aSend("2")
+	must(t, l.Withdraw(t.Context(), intent.SendKey))
+	must(t, l.Intend(t.Context(), intent))
+	must(t, l.Intend(t.Context(), written))
+	must(t, l.Written(t.Context(), written.SendKey, tuesday))
+
+	must(t, l.Withdraw(t.Context(), intent.SendKey))
+	must(t, l.Withdraw(t.Context(), written.SendKey))
+	want(t, l, Send{SendKey: intent.SendKey})
+	written.State, written.At = Written, tuesday
+	want(t, l, written)
+
+	// The id is free for another message.
+	intent.Digest[0]++
+	must(t, l.Intend(t.Context(), intent))
+}
+
+func TestPruneForgetsOnlyWhatIsWrittenAndOlder(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	old, intent, late := aSend("old"), aSend("intent"), aSend("late")
+	for _, send := range []Send{old, intent, late} {
+		must(t, l.Intend(t.Context(), send))
+	}
+	must(t, l.Written(t.Context(), old.SendKey, tuesday.Add(-time.Microsecond)))
+	must(t, l.Written(t.Context(), late.SendKey, tuesday))
+
+	n, err := l.Prune(t.Context(), tuesday)
+	if err != nil || n != 1 {
+		t.Fatalf("pruned %d, %v; want 1", n, err)
+	}
+	intent.State, late.State, late.At = Intent, Written, tuesday
+	want(t, l, Send{SendKey: old.SendKey})
+	want(t, l, intent)
+	want(t, l, late)
+}
+
+func TestJoins(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	operator := Join{Root: "/r", Team: "blue", CreatedAt: 1, Member: "operator", AgentID: "operator@blue", At: monday}
+	ann := Join{Root: "/r", Team: "blue", CreatedAt: 1, Member: "ann", AgentID: "ann@blue", At: monday}
+	others := []Join{
+		{Root: "/other", Team: "blue", CreatedAt: 1, Member: "x", At: monday},
+		{Root: "/r", Team: "red", CreatedAt: 1, Member: "x", At: monday},
+		{Root: "/r", Team: "blue", CreatedAt: 2, Member: "x", At: monday},
+	}
+	check := func(want ...Join) {
+		t.Helper()
+		got, err := l.Joins(t.Context(), "/r", "blue", 1)
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("joins (-want +got):\n%s", diff)
+		}
+	}
+	check()
+	for _, j := range append(others, operator, ann) {
+		must(t, l.Joined(t.Context(), j))
+	}
+	check(ann, operator)
+
+	ann.AgentID, ann.At = "ann-2@blue", tuesday
+	must(t, l.Joined(t.Context(), ann))
+	check(ann, operator)
+
+	must(t, l.Left(t.Context(), operator))
+	must(t, l.Left(t.Context(), operator))
+	check(ann)
+	for _, j := range others {
+		got, err := l.Joins(t.Context(), j.Root, j.Team, j.CreatedAt)
+		if err != nil || len(got) != 1 {
+			t.Errorf("%v: %v, %v; want to be still there", j, got, err)
+		}
+	}
+}
+
+func TestIntendWaitsForTheDiskAndWrittenDoesNot(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	const normal, extra = 1, 3
+	level := func(what string, want int64) {
+		t.Helper()
+		if got, err := l.conn.number("PRAGMA synchronous"); err != nil || got != want {
+			t.Errorf("%s was committed with synchronous=%d, %v; want %d", what, got, err, want)
+		}
+	}
+	written := func() {
+		t.Helper()
+		must(t, l.Written(t.Context(), aKey("1"), monday))
+		level("Written", normal)
+	}
+	join := Join{Root: "/r", Team: "blue", Member: "ann", At: monday}
+	// Each after a Written, which turns it down.
+	must(t, l.Intend(t.Context(), aSend("1")))
+	level("Intend", extra)
+	written()
+	must(t, l.Intend(t.Context(), aSend("2")))
+	level("Intend", extra)
+	written()
+	must(t, l.Joined(t.Context(), join))
+	level("Joined", extra)
+	written()
+	must(t, l.Left(t.Context(), join))
+	level("Left", extra)
+	written()
+	must(t, l.Withdraw(t.Context(), aKey("1")))
+	level("Withdraw", extra)
+	written()
+	_, err := l.Prune(t.Context(), monday)
+	must(t, err)
+	level("Prune", extra)
+
+	var mode string
+	must(t, l.conn.query(func(v []driver.Value) error {
+		mode = v[0].(string)
+		return nil
+	}, "PRAGMA journal_mode"))
+	if mode != "wal" {
+		t.Errorf("journal mode %q, want wal", mode)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	must(t, l.Close())
+	must(t, l.Close())
+	_, _, err := l.Recall(t.Context(), aKey("1"))
+	wantError(t, err, ErrClosed)
+	wantError(t, l.Intend(t.Context(), aSend("1")), ErrClosed)
+	wantError(t, l.Written(t.Context(), aKey("1"), monday), ErrClosed)
+	wantError(t, l.Withdraw(t.Context(), aKey("1")), ErrClosed)
+	_, err = l.Prune(t.Context(), monday)
+	wantError(t, err, ErrClosed)
+	_, err = l.Joins(t.Context(), "/r", "blue", 1)
+	wantError(t, err, ErrClosed)
+}
+
+func TestEndedContextDoesNothing(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantError(t, l.Intend(ctx, aSend("1")), context.Canceled)
+	want(t, l, Send{SendKey: aKey("1")})
+
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	_, err := Open(ctx, path)
+	wantError(t, err, context.Canceled)
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		t.Errorf("Open with an ended context wrote %d bytes", info.Size())
+	}
+}
+
+// Two ledgers on one file in one process contend as two processes do; the
+// bubble's clock makes the waiting take no time.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		ctx   func(context.Context) (context.Context, context.CancelFunc)
+		waits time.Duration
+		want  error
+	}{
+		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Minute)
+		}, time.Minute, context.DeadlineExceeded},
+		{"no deadline", context.WithCancel, patience, context.DeadlineExceeded},
+		{"cancelled", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		}, time.Second, context.Canceled},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			synctest.Test(t, func(t *testing.T) {
+				holder, l := mustOpen(t, path), mustOpen(t, path)
+				_, err := holder.conn.exec("BEGIN EXCLUSIVE")
+				must(t, err)
+
+				ctx, cancel := test.ctx(t.Context())
+				defer cancel()
+				start := time.Now()
+				err = l.Intend(ctx, aSend("1"))
+				wantError(t, err, ErrBusy)
+				wantError(t, err, test.want)
+				if waited := time.Since(start); waited != test.waits {
+					t.Errorf("gave up after %v, want %v", waited, test.waits)
+				}
+				if !strings.Contains(err.Error(), path) {
+					t.Errorf("%q does not name %s", err, path)
+				}
+
+				_, err = holder.conn.exec("ROLLBACK")
+				must(t, err)
+				want(t, l, Send{SendKey: aKey("1")})
+			})
+		})
+	}
+}
+
+func TestBusyThenFree(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	synctest.Test(t, func(t *testing.T) {
+		holder, l := mustOpen(t, path), mustOpen(t, path)
+		_, err := holder.conn.exec("BEGIN EXCLUSIVE")
+		must(t, err)
+		done := make(chan error)
+		go func() { done <- l.Intend(t.Context(), aSend("1")) }()
+		time.Sleep(time.Second) // of the bubble's clock
+		_, err = holder.conn.exec("COMMIT")
+		must(t, err)
+		must(t, <-done)
+		send := aSend("1")
+		send.State = Intent
+		want(t, l, send)
+	})
+}
+
+func TestWaitingForATurnEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	<-l.turn
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.Intend(ctx, aSend("1")) }()
+	cancel()
+	wantError(t, <-done, context.Canceled)
+	l.turn <- struct{}{}
+	must(t, l.Intend(t.Context(), aSend("1")))
+}
+
+func TestFileModes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state", "teambridge", "ledger.db")
+	l := mustOpen(t, path)
+	must(t, l.Intend(t.Context(), aSend("1")))
+	for name, want := range map[string]fs.FileMode{
+		filepath.Dir(filepath.Dir(path)): 0o700,
+		filepath.Dir(path):               0o700,
+		path:                             0o600,
+		path + "-wal":                    0o600,
+		path + "-shm":                    0o600,
+	} {
+		info, err := os.Stat(name)
+		must(t, err)
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s: mode %o, want %o", name, got, want)
+		}
+	}
+	// One that others can read is closed to them, a directory left as it is.
+	must(t, l.Close())
+	must(t, os.Chmod(path, 0o664))
+	must(t, os.Chmod(filepath.Dir(path), 0o755))
+	mustOpen(t, path)
+	for name, want := range map[string]fs.FileMode{filepath.Dir(path): 0o755, path: 0o600} {
+		info, err := os.Stat(name)
+		must(t, err)
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s: mode %o, want %o", name, got, want)
+		}
+	}
+}
+
+func TestPathsAreOnlyPaths(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"plain", "a b", "a?mode=memory", "?", "a%20b", "%", "%00", "a#b", "#", "a&b=c", "a;b",
+		":memory:", "file:x", "file::memory:?cache=shared", "a'b\"c", `back\slash`, "new\nline",
+		"Größe", "\xff\xfe", "a?_pragma=user_version(9)", "-", "a+b", "a?vfs=none",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), name)
+			path := filepath.Join(dir, name)
+			l := mustOpen(t, path)
+			must(t, l.Intend(t.Context(), aSend("1")))
+			must(t, l.Close())
+
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			if len(entries) != 1 || entries[0].Name() != name {
+				t.Errorf("directory holds %v, want only %q", entries, name)
+			}
+			above, err := os.ReadDir(filepath.Dir(dir))
+			must(t, err)
+			if len(above) != 1 {
+				t.Errorf("directory above holds %v, want only %q", above, name)
+			}
+			send := aSend("1")
+			send.State = Intent
+			want(t, mustOpen(t, path), send)
+		})
+	}
+}
+
+func TestWindowsPathsBecomeURIs(t *testing.T) {
+	t.Parallel()
+	// As filepath.ToSlash leaves them there.
+	for path, want := range map[string]string{
+		"C:/Users/Ann B/x.db": "file:///C:/Users/Ann%20B/x.db",
+		"//host/share/x.db":   "file:////host/share/x.db",
+		"/home/x?y.db":        "file:///home/x%3Fy.db",
+	} {
+		if got := uri(path); got != want {
+			t.Errorf("uri(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestRelativePathIsFixedAtOpen(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	l := mustOpen(t, "ledger.db")
+	t.Chdir(t.TempDir())
+	must(t, l.Intend(t.Context(), aSend("1")))
+	must(t, l.Close())
+	if _, err := os.Stat(filepath.Join(dir, "ledger.db")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPathsThatCannotBeALedger(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600))
+	must(t, os.Mkdir(filepath.Join(dir, "directory"), 0o700))
+	for _, path := range []string{
+		"",
+		"a\x00b",
+		filepath.Join(dir, "directory"),
+		filepath.Join(dir, "file", "ledger.db"),
+	} {
+		_, err := Open(t.Context(), path)
+		var bad *Error
+		if !errors.As(err, &bad) || bad.Kind != ErrAccess {
+			t.Errorf("Open(%q): %v, want ErrAccess", path, err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	if len(entries) != 2 {
+		t.Errorf("directory holds %v, want what was there", entries)
+	}
+}
+
+// What is no ledger of ours, or none any more, is refused and keeps its bytes.
+func TestRefusedFilesStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	whole := func(t *testing.T) []byte {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		l := mustOpen(t, path)
+		for _, id := range []string{"1", "2", "3"} {
+			send := aSend(id)
+			send.Before = strings.Repeat("x", 10_000)
+			must(t, l.Intend(t.Context(), send))
+		}
+		must(t, l.Close())
+		data, err := os.ReadFile(path)
+		must(t, err)
+		return data
+	}
+	made := func(t *testing.T, sql string) []byte {
+		path := filepath.Join(t.TempDir(), "x.db")
+		l := mustOpen(t, path)
+		_, err := l.conn.exec(sql)
+		must(t, err)
+		must(t, l.Close())
+		data, err := os.ReadFile(path)
+		must(t, err)
+		return data
+	}
+	for _, test := range []struct {
+		name string
+		data func(*testing.T) []byte
+		want error // nil: a NewerError
+	}{
+		{"text", func(*testing.T) []byte { return []byte("hello") }, ErrCorrupt},
+		{"JSON", func(*testing.T) []byte { return bytes.Repeat([]byte(`{"a":1}`), 5000) }, ErrCorrupt},
+		{"zeros", func(*testing.T) []byte { return make([]byte, 8192) }, ErrCorrupt},
+		{"cut in the middle", func(t *testing.T) []byte { b := whole(t); return b[:len(b)/2] }, ErrCorrupt},
+		{"cut after the first page", func(t *testing.T) []byte { return whole(t)[:4096] }, ErrCorrupt},
+		{"cut in the header", func(t *testing.T) []byte { return whole(t)[:50] }, ErrCorrupt},
+		{"pages overwritten", func(t *testing.T) []byte {
+			b := whole(t)
+			copy(b[4096:], bytes.Repeat([]byte{0xa5}, len(b)))
+			return b
+		}, ErrCorrupt},
+		{"first page overwritten after the header", func(t *testing.T) []byte {
+			b := whole(t)
+			copy(b[100:4096], bytes.Repeat([]byte{0xa5}, 4096))
+			return b
+		}, ErrCorrupt},
+		{"a table of something else", func(t *testing.T) []byte {
+			return made(t, "DROP TABLE sends; DROP TABLE joins; CREATE TABLE x(a); PRAGMA application_id=0; PRAGMA user_version=0")
+		}, ErrForeign},
+		{"another application", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=7") }, ErrForeign},
+		{"another version", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=0") }, ErrForeign},
+		{"newer", func(t *testing.T) []byte { return made(t, "PRAGMA user_version=99") }, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "ledger.db")
+			data := test.data(t)
+			must(t, os.WriteFile(path, data, 0o600))
+
+			// What Open cannot see, a use must; neither may repair it.
+			l, err := Open(t.Context(), path)
+			if err == nil {
+				_, _, err = l.Recall(t.Context(), aKey("2"))
+				wantError(t, err, test.want)
+				_, err = l.Prune(t.Context(), tuesday)
+				wantError(t, err, test.want)
+				err = l.Intend(t.Context(), aSend("2"))
+				must(t, l.Close())
+			}
+			if test.want == nil {
+				var newer *NewerError
+				if !errors.As(err, &newer) || newer.Version != 99 || newer.Known != len(schema()) || newer.Path != path {
+					t.Fatalf("got %v, want a NewerError for version 99", err)
+				}
+			} else {
+				wantError(t, err, test.want)
+			}
+			if !strings.Contains(err.Error(), path) {
+				t.Errorf("%q does not name the file", err)
+			}
+
+			now, err := os.ReadFile(path)
+			must(t, err)
+			if !bytes.Equal(now, data) {
+				t.Errorf("the file was changed")
+			}
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			if len(entries) != 1 {
+				t.Errorf("directory holds %v, want the file alone", entries)
+			}
+		})
+	}
+}
+
+func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrReadOnly, ErrAccess, ErrDisk} {
+		err := &Error{Op: "intend", Path: "/x/ledger.db", Kind: kind, Err: fs.ErrInvalid}
+		text := err.Error()
+		for _, part := range []string{"ledger: intend in /x/ledger.db: ", kind.Error(), fs.ErrInvalid.Error(), "; "} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%q does not say %q", text, part)
+			}
+		}
+		wantError(t, err, kind)
+		wantError(t, err, fs.ErrInvalid)
+	}
+	unknown := &Error{Op: "intend", Path: "/x", Err: fs.ErrInvalid}
+	if got, want := unknown.Error(), "ledger: intend in /x: invalid argument"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A limit of SQLite's own stands for the full disk where no small one can be had.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	pages, err := l.conn.number("PRAGMA page_count")
+	must(t, err)
+	_, err = l.conn.exec(fmt.Sprintf("PRAGMA max_page_count=%d", pages))
+	must(t, err)
+	send := aSend("1")
+	send.Before = strings.Repeat("x", 10_000)
+	err = l.Intend(t.Context(), send)
+	wantError(t, err, ErrFull)
+	want(t, l, Send{SendKey: send.SendKey})
+
+	_, err = l.conn.exec("PRAGMA max_page_count=1000")
+	must(t, err)
+	must(t, l.Intend(t.Context(), send))
+	send.State = Intent
+	want(t, l, send)
+}

@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"database/sql/driver"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "make the fixture of the newest version, if there is none")
+
+// nextSchema adds two versions to the real ones. Run twice, the first fails.
+func nextSchema() []string {
+	return append(schema(),
+		"CREATE TABLE ran (n INTEGER); INSERT INTO ran VALUES (1);",
+		"INSERT INTO ran VALUES (2); ALTER TABLE sends ADD COLUMN extra TEXT;")
+}
+
+func ran(t *testing.T, l *Ledger) {
+	t.Helper()
+	var got []int64
+	must(t, l.conn.query(func(v []driver.Value) error {
+		got = append(got, v[0].(int64))
+		return nil
+	}, "SELECT n FROM ran ORDER BY rowid"))
+	if diff := cmp.Diff([]int64{1, 2}, got); diff != "" {
+		t.Errorf("migrations run (-want +got):\n%s", diff)
+	}
+	version, err := l.conn.number("PRAGMA user_version")
+	if err != nil || int(version) != len(nextSchema()) {
+		t.Errorf("version %d, %v; want %d", version, err, len(nextSchema()))
+	}
+}
+
+func fixture(version int) string {
+	return filepath.Join("testdata", fmt.Sprintf("version%d.db", version))
+}
+
+// fixtureSends stand in the fixture of every version.
+func fixtureSends() (intent, written Send) {
+	intent, written = aSend("intended"), aSend("done")
+	intent.State = Intent
+	written.State, written.At = Written, tuesday
+	return intent, written
+}
+
+func TestFixtureOfTheNewestVersion(t *testing.T) {
+	path := fixture(len(schema()))
+	_, err := os.Stat(path)
+	if err == nil {
+		return
+	}
+	if !*update {
+		t.Fatalf("%v; run go test -update, and keep the file", err)
+	}
+	l := mustOpen(t, path)
+	intent, written := fixtureSends()
+	must(t, l.Intend(t.Context(), intent))
+	must(t, l.Intend(t.Context(), written))
+	must(t, l.Written(t.Context(), written.SendKey, tuesday))
+	must(t, l.Joined(t.Context(), Join{Root: "/r", Team: "blue", CreatedAt: 1, Member: "operator", AgentID: "operator@blue", At: monday}))
+	must(t, l.Close())
+	// Not 0600: Open makes it so, and the test below sees to that.
+	must(t, os.Chmod(path, 0o644))
+	must(t, os.Chmod("testdata", 0o755))
+}
+
+func TestMigrateFromEachVersion(t *testing.T) {
+	t.Parallel()
+	for version := range len(schema()) + 1 {
+		for _, to := range []struct {
+			name   string
+			schema []string
+		}{{"newest", schema()}, {"next", nextSchema()}} {
+			t.Run(fmt.Sprintf("%d to %s", version, to.name), func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), "ledger.db")
+				var data []byte
+				if version > 0 {
+					var err error
+					data, err = os.ReadFile(fixture(version))
+					must(t, err)
+				}
+				must(t, os.WriteFile(path, data, 0o644))
+
+				l, err := open(t.Context(), path, to.schema)
+				must(t, err)
+				defer l.Close()
+				if to.name == "next" {
+					ran(t, l)
+				}
+				info, err := os.Stat(path)
+				must(t, err)
+				if info.Mode().Perm() != 0o600 {
+					t.Errorf("mode %o, want 600", info.Mode().Perm())
+				}
+				if version > 0 {
+					intent, written := fixtureSends()
+					want(t, l, intent)
+					want(t, l, written)
+					joins, err := l.Joins(t.Context(), "/r", "blue", 1)
+					must(t, err)
+					if diff := cmp.Diff([]Join{{Root: "/r", Team: "blue", CreatedAt: 1, Member: "operator", AgentID: "operator@blue", At: monday}}, joins); diff != "" {
+						t.Errorf("joins (-want +got):\n%s", diff)
+					}
+				}
+				must(t, l.Intend(t.Context(), aSend("new")))
+			})
+		}
+	}
+}
+
+func TestMigratedTwiceIsMigratedOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	for range 2 {
+		l, err := open(t.Context(), path, nextSchema())
+		must(t, err)
+		ran(t, l)
+		must(t, l.Close())
+	}
+	// The program of before meets the newer file.
+	_, err := Open(t.Context(), path)
+	if want := fmt.Sprintf("version %d", len(nextSchema())); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want it to say %q", err, want)
+	}
+}
+
+func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	broken := append(schema(), "CREATE TABLE half (a); DELETE FROM sends; INSERT INTO nowhere VALUES (1);")
+	l := mustOpen(t, path)
+	must(t, l.Intend(t.Context(), aSend("1")))
+	must(t, l.Close())
+
+	_, err := open(t.Context(), path, broken)
+	if err == nil || !strings.Contains(err.Error(), "nowhere") || !strings.Contains(err.Error(), path) {
+		t.Fatalf("got %v, want what failed and where", err)
+	}
+
+	l = mustOpen(t, path)
+	send := aSend("1")
+	send.State = Intent
+	want(t, l, send)
+	if n, err := l.conn.number("SELECT count(*) FROM sqlite_schema WHERE name='half'"); err != nil || n != 0 {
+		t.Errorf("%d half-made tables, %v; want none", n, err)
+	}
+}

@@ -1,0 +1,327 @@
+package ledger
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The test binary, run again with this variable set, is one of the processes
+// that the tests below start. Its value names the function in children.
+const childVariable = "LEDGER_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(childVariable); name != "" {
+		if err := children()[name](os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0) // not return: nothing is to run after, as in a command
+	}
+	os.Exit(m.Run())
+}
+
+func children() map[string]func(args []string) error {
+	list := map[string]func([]string) error{
+		"intends": childIntends,
+		"forever": childForever,
+		"migrate": childMigrate,
+		"nothing": func([]string) error { return nil },
+		"leave":   func(args []string) error { _, err := childSend(args); return err },
+		"close":   childClose,
+	}
+	maps.Copy(list, diskChildren())
+	return list
+}
+
+func child(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), childVariable+"="+name)
+	return cmd
+}
+
+// atOnce runs n children that all begin when the last of them has started, and
+// wants each to succeed.
+func atOnce(t *testing.T, n int, command func(i int) *exec.Cmd) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer write.Close()
+	commands, texts := make([]*exec.Cmd, n), make([]bytes.Buffer, n)
+	for i := range commands {
+		cmd := command(i)
+		cmd.Stdin, cmd.Stderr = read, &texts[i]
+		must(t, cmd.Start())
+		commands[i] = cmd
+	}
+	read.Close()
+	write.Close()
+	for i, cmd := range commands {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("process %d: %v\n%s", i, err, &texts[i])
+		}
+	}
+}
+
+// started waits for the signal of atOnce.
+func started() error {
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+func childContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), time.Minute)
+}
+
+const eachIntends = 50
+
+func childIntends(args []string) error {
+	ctx, cancel := childContext()
+	defer cancel()
+	if err := started(); err != nil {
+		return err
+	}
+	l, err := Open(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	for i := range eachIntends {
+		send := aSend(fmt.Sprintf("%s-%d", args[1], i))
+		if err := l.Intend(ctx, send); err != nil {
+			return err
+		}
+		if i%2 == 1 {
+			if err := l.Written(ctx, send.SendKey, tuesday); err != nil {
+				return err
+			}
+		}
+	}
+	return l.Close()
+}
+
+func TestManyProcessesOnOneLedger(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state", "ledger.db")
+	const processes = 8
+	atOnce(t, processes, func(i int) *exec.Cmd {
+		return child(t.Context(), "intends", path, fmt.Sprint(i))
+	})
+
+	l := mustOpen(t, path)
+	for p := range processes {
+		for i := range eachIntends {
+			send := aSend(fmt.Sprintf("%d-%d", p, i))
+			send.State = Intent
+			if i%2 == 1 {
+				send.State, send.At = Written, tuesday
+			}
+			want(t, l, send)
+		}
+	}
+	if n, err := l.conn.number("SELECT count(*) FROM sends"); err != nil || n != processes*eachIntends {
+		t.Errorf("%d rows, %v; want %d", n, err, processes*eachIntends)
+	}
+}
+
+func childMigrate(args []string) error {
+	ctx, cancel := childContext()
+	defer cancel()
+	if err := started(); err != nil {
+		return err
+	}
+	l, err := open(ctx, args[0], nextSchema())
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func TestManyProcessesMigrateOnce(t *testing.T) {
+	t.Parallel()
+	for version := range len(schema()) + 1 {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		if version > 0 {
+			data, err := os.ReadFile(fixture(version))
+			must(t, err)
+			must(t, os.WriteFile(path, data, 0o600))
+		}
+		atOnce(t, 8, func(int) *exec.Cmd { return child(t.Context(), "migrate", path) })
+		l, err := open(t.Context(), path, nextSchema())
+		must(t, err)
+		ran(t, l)
+		must(t, l.Close())
+	}
+}
+
+// childForever intends and reports until it is killed.
+func childForever(args []string) error {
+	ctx, cancel := childContext()
+	defer cancel()
+	l, err := Open(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	for i := 0; ctx.Err() == nil; i++ {
+		send := aSend(fmt.Sprintf("%s-%d", args[1], i))
+		if err := l.Intend(ctx, send); err != nil {
+			return err
+		}
+		fmt.Printf("%s %s\n", Intent, send.ID)
+		if i%2 == 1 {
+			if err := l.Written(ctx, send.SendKey, tuesday); err != nil {
+				return err
+			}
+			fmt.Printf("%s %s\n", Written, send.ID)
+		}
+	}
+	return ctx.Err()
+}
+
+// killed starts two children that write and kills each after it reported lines
+// times and a random while more. It adds what they reported to acknowledged.
+func killed(t *testing.T, path, name string, lines int, acknowledged map[string]State) {
+	t.Helper()
+	var outputs [2]io.Reader
+	var commands [2]*exec.Cmd
+	var texts [2]bytes.Buffer
+	for i := range commands {
+		cmd := child(t.Context(), "forever", path, fmt.Sprintf("%s-%d", name, i))
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		cmd.Stderr = &texts[i]
+		must(t, cmd.Start())
+		commands[i], outputs[i] = cmd, out
+	}
+	for i, cmd := range commands {
+		in := bufio.NewReader(outputs[i])
+		report := func() bool {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return false // a cut line acknowledges nothing
+			}
+			state, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+			acknowledged[id] = State(state)
+			return true
+		}
+		for range lines {
+			if !report() {
+				break
+			}
+		}
+		<-time.After(rand.N(3 * time.Millisecond)) // the random instant
+		must(t, cmd.Process.Kill())
+		for report() {
+		}
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) || exit.Exited() {
+			t.Errorf("process ended by itself: %v\n%s", err, &texts[i])
+		}
+	}
+}
+
+func TestKilledAtAnyInstant(t *testing.T) {
+	t.Parallel()
+	verify := func(path string, acknowledged map[string]State) {
+		t.Helper()
+		l := mustOpen(t, path)
+		var answer string
+		must(t, l.conn.query(func(v []driver.Value) error {
+			answer, _ = v[0].(string)
+			return nil
+		}, "PRAGMA integrity_check"))
+		if answer != "ok" {
+			t.Fatalf("integrity check: %s", answer)
+		}
+		for id, state := range acknowledged {
+			got, found, err := l.Recall(t.Context(), aKey(id))
+			must(t, err)
+			// It can have come further than it could report.
+			if !found || got.State != state && state != Intent || got.Digest != aSend(id).Digest {
+				t.Errorf("%s was acknowledged as %s; the ledger has %v, %v", id, state, found, got)
+			}
+		}
+		must(t, l.Close())
+	}
+
+	dir := t.TempDir()
+	one := filepath.Join(dir, "one.db")
+	acknowledged := map[string]State{}
+	for i := range 20 {
+		killed(t, one, fmt.Sprint(i), 1+rand.N(40), acknowledged)
+		verify(one, acknowledged)
+	}
+	if len(acknowledged) < 100 {
+		t.Errorf("only %d intents were acknowledged: the test did not test", len(acknowledged))
+	}
+	// Killed while it is being made.
+	for i := range 20 {
+		path := filepath.Join(dir, fmt.Sprint("new", i, ".db"))
+		acknowledged := map[string]State{}
+		killed(t, path, "new", i%2, acknowledged)
+		verify(path, acknowledged)
+	}
+}
+
+// childSend is what a command that sends one message does with its ledger.
+func childSend(args []string) (*Ledger, error) {
+	ctx := context.Background()
+	l, err := Open(ctx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	send := aSend(args[1])
+	if len(args) > 2 {
+		send.Before = args[2]
+	}
+	if _, found, err := l.Recall(ctx, send.SendKey); err != nil || found {
+		return nil, fmt.Errorf("found %v: %v", found, err)
+	}
+	if err := l.Intend(ctx, send); err != nil {
+		return nil, err
+	}
+	return l, l.Written(ctx, send.SendKey, tuesday)
+}
+
+func childClose(args []string) error {
+	l, err := childSend(args)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// Processes that leave Close out do not make the log grow without end.
+func TestLogStaysShortWithoutClose(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	before := strings.Repeat("x", 40_000)
+	const sends = 50
+	for i := range sends {
+		if out, err := child(t.Context(), "leave", path, fmt.Sprint(i), before).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	info, err := os.Stat(path + "-wal")
+	must(t, err)
+	if limit := int64(64*4096 + 200_000); info.Size() > limit {
+		t.Errorf("the log has %d bytes, want at most %d", info.Size(), limit)
+	}
+	l := mustOpen(t, path)
+	for i := range sends {
+		send := aSend(fmt.Sprint(i))
+		send.Before, send.State, send.At = before, Written, tuesday
+		want(t, l, send)
+	}
+}
