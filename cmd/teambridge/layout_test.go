@@ -19,6 +19,7 @@ var mayImport = map[string][]string{
 	"inbox":                   {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":            {},
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
+	"inbox/journal":           {"inbox", "inbox/sqlite", "teams"},
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
 	"relay/claude/claudetest": {},
 	"cmd/teambridge":          {"*"},
