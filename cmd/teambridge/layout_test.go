@@ -17,7 +17,9 @@ var mayImport = map[string][]string{
 	"teams/rawjson":           {},
 	"teams":                   {"teams/lockedfile", "teams/rawjson"},
 	"inbox":                   {"teams", "teams/lockedfile", "teams/rawjson"},
-	"inbox/ledger":            {"inbox", "teams"},
+	"inbox/sqlite":            {},
+	"inbox/ledger":            {"inbox", "inbox/sqlite"},
+	"inbox/journal":           {"inbox", "inbox/sqlite", "teams"},
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
 	"relay/claude/claudetest": {},
 	"status":                  {"inbox", "teams"},
@@ -30,7 +32,7 @@ var onlyUser = map[string][]string{
 	"github.com/google/renameio/v2":               {"teams/lockedfile"},
 	"github.com/gofrs/flock":                      {"teams/lockedfile"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},
-	"modernc.org/sqlite":                          {"inbox/ledger"},
+	"modernc.org/sqlite":                          {"inbox/sqlite"},
 	"github.com/spf13/cobra":                      {"cmd/teambridge"},
 }
 

@@ -76,7 +76,7 @@ func BenchmarkPrune(b *testing.B) {
 		const fill = `INSERT INTO sends SELECT '/home/ann/.claude', 'blue', 1, 'bob',
 			format('%08x-0000-4000-8000-%012x', value*2654435761%4294967296, value), zeroblob(32), 'size 12', 'written', value
 			FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value+1 FROM n WHERE value<20000) SELECT value FROM n)`
-		if _, err := l.conn.exec(fill); err != nil {
+		if err := run(l, fill); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()

@@ -2,12 +2,8 @@ package ledger
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"strings"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"teambridge/inbox/sqlite"
 )
 
 // What a caller decides by.
@@ -18,124 +14,23 @@ var (
 	ErrWritten = errors.New("message already written")
 	// ErrNoIntent: a message was reported written that was never intended.
 	ErrNoIntent = errors.New("no such message intended")
-	// ErrClosed: the ledger was closed.
-	ErrClosed = errors.New("ledger closed")
-
-	// ErrBusy: other processes kept the file locked for the time allowed.
-	ErrBusy = errors.New("locked by another process")
-	// ErrFull: the disk, or the owner's share of it, is full.
-	ErrFull = errors.New("disk full")
-	// ErrCorrupt: the file is not a database, or a damaged one.
-	ErrCorrupt = errors.New("not a database, or a damaged one")
-	// ErrForeign: the file is a database, but no ledger.
-	ErrForeign = errors.New("a database of something else")
-	// ErrReadOnly: the file can be read and not written.
-	ErrReadOnly = errors.New("read-only")
-	// ErrAccess: the file cannot be opened or made.
-	ErrAccess = errors.New("cannot be opened")
-	// ErrDisk: the operating system failed to read or write.
-	ErrDisk = errors.New("input/output error")
 )
 
-// Error is a failure of the ledger file itself.
-type Error struct {
-	Op   string // what was being done: open, send, intend …
-	Path string // the ledger file
-	Kind error  // one of the sentinels from ErrBusy to ErrDisk; nil if unknown
-	Err  error  // the cause, if there is more to know
-}
+// What goes wrong with the file itself.
+var (
+	ErrClosed   = sqlite.ErrClosed
+	ErrBusy     = sqlite.ErrBusy
+	ErrFull     = sqlite.ErrFull
+	ErrCorrupt  = sqlite.ErrCorrupt
+	ErrForeign  = sqlite.ErrForeign
+	ErrReadOnly = sqlite.ErrReadOnly
+	ErrAccess   = sqlite.ErrAccess
+	ErrDisk     = sqlite.ErrDisk
+)
 
-// Error tells what was done to which file, what went wrong and what to do next.
-func (e *Error) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "ledger: %s in %s", e.Op, e.Path)
-	for _, err := range []error{e.Kind, e.Err} {
-		if err != nil {
-			fmt.Fprintf(&b, ": %v", err)
-		}
-	}
-	if next := next(e.Kind); next != "" {
-		fmt.Fprintf(&b, "; %s", next)
-	}
-	return b.String()
-}
-
-// Unwrap gives Kind and Err.
-func (e *Error) Unwrap() []error {
-	var list []error
-	for _, err := range []error{e.Kind, e.Err} {
-		if err != nil {
-			list = append(list, err)
-		}
-	}
-	return list
-}
-
-func next(kind error) string {
-	switch kind {
-	case ErrBusy:
-		return "try again, or end the process that holds it"
-	case ErrFull:
-		return "free some space and try again"
-	case ErrCorrupt:
-		return "it was left as it is: restore a copy, or move it and its -wal and -shm files away to begin a new one, which does not know what was sent before"
-	case ErrForeign:
-		return "it was left as it is: name another file"
-	case ErrReadOnly:
-		return "make the file and its directory writable"
-	case ErrAccess:
-		return "check that the path is a file in a directory you may write to"
-	case ErrDisk:
-		return "check the disk and the space left on it"
-	}
-	return ""
-}
-
-// NewerError: a later version of this package made the file. It was left as it is.
-type NewerError struct {
-	Path    string
-	Version int // of the file
-	Known   int // the newest this package can use
-}
-
-func (e *NewerError) Error() string {
-	return fmt.Sprintf("ledger: open %s: it has version %d, this program knows versions up to %d; use the newer program", e.Path, e.Version, e.Known)
-}
-
-// fail gives an error of SQLite its place and kind. Errors that have both, and
-// decisions, pass.
-func (l *Ledger) fail(op string, err error) error {
-	var raw *sqlite.Error
-	if !errors.As(err, &raw) {
-		return err
-	}
-	return &Error{Op: op, Path: l.path, Kind: kind(raw.Code()), Err: err}
-}
-
-// kind sorts SQLite's result codes, see https://sqlite.org/rescode.html.
-func kind(code int) error {
-	switch code & 0xff { // the rest says more precisely what the low byte says
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
-		return ErrBusy
-	case sqlite3.SQLITE_FULL:
-		return ErrFull
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return ErrCorrupt
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return ErrReadOnly
-	case sqlite3.SQLITE_CANTOPEN:
-		return ErrAccess
-	case sqlite3.SQLITE_IOERR:
-		return ErrDisk
-	}
-	return nil
-}
-
-func isBusy(err error) bool {
-	var raw *sqlite.Error
-	return errors.As(err, &raw) && kind(raw.Code()) == ErrBusy
-}
-
-func isEnd(err error) bool {
-	return errors.Is(err, io.EOF)
-}
+type (
+	// Error is a failure of the ledger file.
+	Error = sqlite.Error
+	// NewerError: a later version of this program made the file.
+	NewerError = sqlite.NewerError
+)

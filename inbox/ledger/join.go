@@ -2,8 +2,9 @@ package ledger
 
 import (
 	"context"
-	"database/sql/driver"
 	"time"
+
+	"teambridge/inbox/sqlite"
 )
 
 // A Join is a name under which we joined a team instance. Such members are no
@@ -26,11 +27,11 @@ func (l *Ledger) Joined(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
 	}
-	return l.do(ctx, "joined", func(c *conn) error {
+	return l.db.Do(ctx, "joined", func(c *sqlite.Conn) error {
 		if err := durable(c); err != nil {
 			return err
 		}
-		_, err := c.exec(`INSERT INTO joins (root, team, created_at, member, agent_id, at) VALUES (?, ?, ?, ?, ?, ?)
+		_, err := c.Exec(`INSERT INTO joins (root, team, created_at, member, agent_id, at) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET agent_id=excluded.agent_id, at=excluded.at`,
 			j.Root, j.Team, j.CreatedAt, j.Member, j.AgentID, j.At.UnixMicro())
 		return err
@@ -43,11 +44,11 @@ func (l *Ledger) Left(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
 	}
-	return l.do(ctx, "left", func(c *conn) error {
+	return l.db.Do(ctx, "left", func(c *sqlite.Conn) error {
 		if err := durable(c); err != nil {
 			return err
 		}
-		_, err := c.exec("DELETE FROM joins WHERE root=? AND team=? AND created_at=? AND member=?",
+		_, err := c.Exec("DELETE FROM joins WHERE root=? AND team=? AND created_at=? AND member=?",
 			j.Root, j.Team, j.CreatedAt, j.Member)
 		return err
 	})
@@ -56,9 +57,9 @@ func (l *Ledger) Left(ctx context.Context, j Join) error {
 // Joins lists the names under which we are in a team instance, in byte order.
 func (l *Ledger) Joins(ctx context.Context, root, team string, createdAt int64) ([]Join, error) {
 	var list []Join
-	err := l.do(ctx, "joins", func(c *conn) error {
+	err := l.db.Do(ctx, "joins", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
-		return c.query(func(v []driver.Value) error {
+		return c.Query(func(v []sqlite.Value) error {
 			member, _ := v[0].(string)
 			agentID, _ := v[1].(string)
 			at, _ := v[2].(int64)

@@ -3,7 +3,6 @@ package ledger
 import (
 	"bytes"
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox/sqlite"
 )
 
 var (
@@ -62,6 +63,26 @@ func want(t *testing.T, l *Ledger, send Send) {
 	if diff := cmp.Diff(send, got); found && diff != "" {
 		t.Errorf("%v (-want +got):\n%s", send.SendKey, diff)
 	}
+}
+
+// number, run and query speak to the database itself.
+func number(l *Ledger, sql string) (n int64, err error) {
+	err = l.db.Do(context.Background(), "test", func(c *sqlite.Conn) error {
+		n, err = c.Number(sql)
+		return err
+	})
+	return n, err
+}
+
+func run(l *Ledger, sql string) error {
+	return l.db.Do(context.Background(), "test", func(c *sqlite.Conn) error {
+		_, err := c.Exec(sql)
+		return err
+	})
+}
+
+func query(l *Ledger, row func([]sqlite.Value) error, sql string) error {
+	return l.db.Do(context.Background(), "test", func(c *sqlite.Conn) error { return c.Query(row, sql) })
 }
 
 func wantError(t *testing.T, err, want error) {
@@ -216,9 +237,29 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 	must(t, l.Intend(t.Context(), send))
 	send.State = Intent
 	want(t, l, send)
-	if n, err := l.conn.number("SELECT count(*) FROM sends"); err != nil || n != 1 {
+	if n, err := number(l, "SELECT count(*) FROM sends"); err != nil || n != 1 {
 		t.Errorf("%d rows, %v; want 1", n, err)
 	}
+}
+
+func TestWithdrawForgetsAnIntentAndNothingWritten(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	intent, written := aSend("1"), aSend("2")
+	must(t, l.Withdraw(t.Context(), intent.SendKey))
+	must(t, l.Intend(t.Context(), intent))
+	must(t, l.Intend(t.Context(), written))
+	must(t, l.Written(t.Context(), written.SendKey, tuesday))
+
+	must(t, l.Withdraw(t.Context(), intent.SendKey))
+	must(t, l.Withdraw(t.Context(), written.SendKey))
+	want(t, l, Send{SendKey: intent.SendKey})
+	written.State, written.At = Written, tuesday
+	want(t, l, written)
+
+	// The id is free for another message.
+	intent.Digest[0]++
+	must(t, l.Intend(t.Context(), intent))
 }
 
 func TestPruneForgetsOnlyWhatIsWrittenAndOlder(t *testing.T) {
@@ -244,8 +285,8 @@ func TestPruneForgetsOnlyWhatIsWrittenAndOlder(t *testing.T) {
 func TestJoins(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	operator := Join{Root: "/r", Team: "blue", CreatedAt: 1, Member: "operator", At: monday}
-	ann := Join{Root: "/r", Team: "blue", CreatedAt: 1, Member: "ann", At: monday}
+	operator := Join{Root: "/r", Team: "blue", CreatedAt: 1, Member: "operator", AgentID: "operator@blue", At: monday}
+	ann := Join{Root: "/r", Team: "blue", CreatedAt: 1, Member: "ann", AgentID: "ann@blue", At: monday}
 	others := []Join{
 		{Root: "/other", Team: "blue", CreatedAt: 1, Member: "x", At: monday},
 		{Root: "/r", Team: "red", CreatedAt: 1, Member: "x", At: monday},
@@ -265,7 +306,7 @@ func TestJoins(t *testing.T) {
 	}
 	check(ann, operator)
 
-	ann.At = tuesday
+	ann.AgentID, ann.At = "ann-2@blue", tuesday
 	must(t, l.Joined(t.Context(), ann))
 	check(ann, operator)
 
@@ -286,7 +327,7 @@ func TestIntendWaitsForTheDiskAndWrittenDoesNot(t *testing.T) {
 	const normal, extra = 1, 3
 	level := func(what string, want int64) {
 		t.Helper()
-		if got, err := l.conn.number("PRAGMA synchronous"); err != nil || got != want {
+		if got, err := number(l, "PRAGMA synchronous"); err != nil || got != want {
 			t.Errorf("%s was committed with synchronous=%d, %v; want %d", what, got, err, want)
 		}
 	}
@@ -309,12 +350,15 @@ func TestIntendWaitsForTheDiskAndWrittenDoesNot(t *testing.T) {
 	must(t, l.Left(t.Context(), join))
 	level("Left", extra)
 	written()
+	must(t, l.Withdraw(t.Context(), aKey("1")))
+	level("Withdraw", extra)
+	written()
 	_, err := l.Prune(t.Context(), monday)
 	must(t, err)
 	level("Prune", extra)
 
 	var mode string
-	must(t, l.conn.query(func(v []driver.Value) error {
+	must(t, query(l, func(v []sqlite.Value) error {
 		mode = v[0].(string)
 		return nil
 	}, "PRAGMA journal_mode"))
@@ -332,6 +376,7 @@ func TestClosed(t *testing.T) {
 	wantError(t, err, ErrClosed)
 	wantError(t, l.Intend(t.Context(), aSend("1")), ErrClosed)
 	wantError(t, l.Written(t.Context(), aKey("1"), monday), ErrClosed)
+	wantError(t, l.Withdraw(t.Context(), aKey("1")), ErrClosed)
 	_, err = l.Prune(t.Context(), monday)
 	wantError(t, err, ErrClosed)
 	_, err = l.Joins(t.Context(), "/r", "blue", 1)
@@ -367,7 +412,7 @@ func TestBusy(t *testing.T) {
 		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, time.Minute)
 		}, time.Minute, context.DeadlineExceeded},
-		{"no deadline", context.WithCancel, patience, context.DeadlineExceeded},
+		{"no deadline", context.WithCancel, sqlite.Patience, context.DeadlineExceeded},
 		{"cancelled", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
@@ -379,7 +424,7 @@ func TestBusy(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			synctest.Test(t, func(t *testing.T) {
 				holder, l := mustOpen(t, path), mustOpen(t, path)
-				_, err := holder.conn.exec("BEGIN EXCLUSIVE")
+				err := run(holder, "BEGIN EXCLUSIVE")
 				must(t, err)
 
 				ctx, cancel := test.ctx(t.Context())
@@ -395,7 +440,7 @@ func TestBusy(t *testing.T) {
 					t.Errorf("%q does not name %s", err, path)
 				}
 
-				_, err = holder.conn.exec("ROLLBACK")
+				err = run(holder, "ROLLBACK")
 				must(t, err)
 				want(t, l, Send{SendKey: aKey("1")})
 			})
@@ -408,31 +453,18 @@ func TestBusyThenFree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	synctest.Test(t, func(t *testing.T) {
 		holder, l := mustOpen(t, path), mustOpen(t, path)
-		_, err := holder.conn.exec("BEGIN EXCLUSIVE")
+		err := run(holder, "BEGIN EXCLUSIVE")
 		must(t, err)
 		done := make(chan error)
 		go func() { done <- l.Intend(t.Context(), aSend("1")) }()
 		time.Sleep(time.Second) // of the bubble's clock
-		_, err = holder.conn.exec("COMMIT")
+		err = run(holder, "COMMIT")
 		must(t, err)
 		must(t, <-done)
 		send := aSend("1")
 		send.State = Intent
 		want(t, l, send)
 	})
-}
-
-func TestWaitingForATurnEndsWithTheContext(t *testing.T) {
-	t.Parallel()
-	l := newLedger(t)
-	<-l.turn
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- l.Intend(ctx, aSend("1")) }()
-	cancel()
-	wantError(t, <-done, context.Canceled)
-	l.turn <- struct{}{}
-	must(t, l.Intend(t.Context(), aSend("1")))
 }
 
 func TestFileModes(t *testing.T) {
@@ -500,20 +532,6 @@ func TestPathsAreOnlyPaths(t *testing.T) {
 	}
 }
 
-func TestWindowsPathsBecomeURIs(t *testing.T) {
-	t.Parallel()
-	// As filepath.ToSlash leaves them there.
-	for path, want := range map[string]string{
-		"C:/Users/Ann B/x.db": "file:///C:/Users/Ann%20B/x.db",
-		"//host/share/x.db":   "file:////host/share/x.db",
-		"/home/x?y.db":        "file:///home/x%3Fy.db",
-	} {
-		if got := uri(path); got != want {
-			t.Errorf("uri(%q) = %q, want %q", path, got, want)
-		}
-	}
-}
-
 func TestRelativePathIsFixedAtOpen(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -569,7 +587,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	made := func(t *testing.T, sql string) []byte {
 		path := filepath.Join(t.TempDir(), "x.db")
 		l := mustOpen(t, path)
-		_, err := l.conn.exec(sql)
+		err := run(l, sql)
 		must(t, err)
 		must(t, l.Close())
 		data, err := os.ReadFile(path)
@@ -647,32 +665,13 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrReadOnly, ErrAccess, ErrDisk} {
-		err := &Error{Op: "intend", Path: "/x/ledger.db", Kind: kind, Err: fs.ErrInvalid}
-		text := err.Error()
-		for _, part := range []string{"ledger: intend in /x/ledger.db: ", kind.Error(), fs.ErrInvalid.Error(), "; "} {
-			if !strings.Contains(text, part) {
-				t.Errorf("%q does not say %q", text, part)
-			}
-		}
-		wantError(t, err, kind)
-		wantError(t, err, fs.ErrInvalid)
-	}
-	unknown := &Error{Op: "intend", Path: "/x", Err: fs.ErrInvalid}
-	if got, want := unknown.Error(), "ledger: intend in /x: invalid argument"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // A limit of SQLite's own stands for the full disk where no small one can be had.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	pages, err := l.conn.number("PRAGMA page_count")
+	pages, err := number(l, "PRAGMA page_count")
 	must(t, err)
-	_, err = l.conn.exec(fmt.Sprintf("PRAGMA max_page_count=%d", pages))
+	err = run(l, fmt.Sprintf("PRAGMA max_page_count=%d", pages))
 	must(t, err)
 	send := aSend("1")
 	send.Before = strings.Repeat("x", 10_000)
@@ -680,29 +679,9 @@ func TestFull(t *testing.T) {
 	wantError(t, err, ErrFull)
 	want(t, l, Send{SendKey: send.SendKey})
 
-	_, err = l.conn.exec("PRAGMA max_page_count=1000")
+	err = run(l, "PRAGMA max_page_count=1000")
 	must(t, err)
 	must(t, l.Intend(t.Context(), send))
 	send.State = Intent
 	want(t, l, send)
-}
-
-// An intent that came to nothing is forgotten; what was written is not.
-func TestWithdraw(t *testing.T) {
-	t.Parallel()
-	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
-	defer l.Close()
-	s := aSend("x")
-	must(t, l.Withdraw(t.Context(), s.SendKey)) // nothing there
-	must(t, l.Intend(t.Context(), s))
-	must(t, l.Withdraw(t.Context(), s.SendKey))
-	if got, found, err := l.Recall(t.Context(), s.SendKey); found || err != nil {
-		t.Errorf("after withdrawing: %+v, %v, %v", got, found, err)
-	}
-	must(t, l.Intend(t.Context(), s))
-	must(t, l.Written(t.Context(), s.SendKey, tuesday))
-	must(t, l.Withdraw(t.Context(), s.SendKey))
-	if got, found, err := l.Recall(t.Context(), s.SendKey); !found || got.State != Written || err != nil {
-		t.Errorf("written, then withdrawn: %+v, %v, %v", got, found, err)
-	}
 }

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"database/sql/driver"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox/sqlite"
 )
 
 var update = flag.Bool("update", false, "make the fixture of the newest version, if there is none")
@@ -24,14 +25,14 @@ func nextSchema() []string {
 func ran(t *testing.T, l *Ledger) {
 	t.Helper()
 	var got []int64
-	must(t, l.conn.query(func(v []driver.Value) error {
+	must(t, query(l, func(v []sqlite.Value) error {
 		got = append(got, v[0].(int64))
 		return nil
 	}, "SELECT n FROM ran ORDER BY rowid"))
 	if diff := cmp.Diff([]int64{1, 2}, got); diff != "" {
 		t.Errorf("migrations run (-want +got):\n%s", diff)
 	}
-	version, err := l.conn.number("PRAGMA user_version")
+	version, err := number(l, "PRAGMA user_version")
 	if err != nil || int(version) != len(nextSchema()) {
 		t.Errorf("version %d, %v; want %d", version, err, len(nextSchema()))
 	}
@@ -148,7 +149,7 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	send := aSend("1")
 	send.State = Intent
 	want(t, l, send)
-	if n, err := l.conn.number("SELECT count(*) FROM sqlite_schema WHERE name='half'"); err != nil || n != 0 {
+	if n, err := number(l, "SELECT count(*) FROM sqlite_schema WHERE name='half'"); err != nil || n != 0 {
 		t.Errorf("%d half-made tables, %v; want none", n, err)
 	}
 }

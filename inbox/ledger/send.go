@@ -2,12 +2,12 @@ package ledger
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"strings"
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
 )
 
 // What is remembered of a message is said in the terms of package inbox, for
@@ -61,7 +61,7 @@ func checkKey(k SendKey) error {
 	return names(field{"root", k.Root}, field{"team", k.Team}, field{"inbox", k.Inbox}, field{"id", k.ID})
 }
 
-func keyArgs(k SendKey, before ...driver.Value) []driver.Value {
+func keyArgs(k SendKey, before ...sqlite.Value) []sqlite.Value {
 	return append(before, k.Root, k.Team, k.CreatedAt, k.Inbox, k.ID)
 }
 
@@ -70,7 +70,7 @@ func (l *Ledger) Recall(ctx context.Context, key SendKey) (send Send, found bool
 	if err := checkKey(key); err != nil {
 		return Send{}, false, err
 	}
-	err = l.do(ctx, "recall", func(c *conn) (err error) {
+	err = l.db.Do(ctx, "recall", func(c *sqlite.Conn) (err error) {
 		send, found, err = lookup(c, key)
 		return err
 	})
@@ -80,9 +80,9 @@ func (l *Ledger) Recall(ctx context.Context, key SendKey) (send Send, found bool
 	return send, found, nil
 }
 
-func lookup(c *conn, key SendKey) (Send, bool, error) {
+func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
 	send, found := Send{SendKey: key}, false
-	err := c.query(func(v []driver.Value) error {
+	err := c.Query(func(v []sqlite.Value) error {
 		digest, _ := v[0].([]byte)
 		before, _ := v[1].(string)
 		state, _ := v[2].(string)
@@ -113,11 +113,11 @@ func (l *Ledger) Intend(ctx context.Context, s Send) error {
 		return &ValueError{Field: "before", Reason: fmt.Sprintf("has %d bytes, over %d", len(s.Before), maxBefore)}
 	}
 	args := append(keyArgs(s.SendKey), s.Digest[:], s.Before, string(Intent), s.At.UnixMicro())
-	return l.do(ctx, "intend", func(c *conn) error {
+	return l.db.Do(ctx, "intend", func(c *sqlite.Conn) error {
 		if err := durable(c); err != nil {
 			return err
 		}
-		n, err := c.exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
+		n, err := c.Exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET before=excluded.before, at=excluded.at
 			WHERE digest=excluded.digest AND state=excluded.state`, args...)
@@ -147,11 +147,11 @@ func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	return l.do(ctx, "written", func(c *conn) error {
+	return l.db.Do(ctx, "written", func(c *sqlite.Conn) error {
 		if err := quick(c); err != nil {
 			return err
 		}
-		n, err := c.exec(`UPDATE sends SET state='written', at=?
+		n, err := c.Exec(`UPDATE sends SET state='written', at=?
 			WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`,
 			keyArgs(key, at.UnixMicro())...)
 		if err != nil || n > 0 {
@@ -171,11 +171,11 @@ func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	return l.do(ctx, "withdraw", func(c *conn) error {
+	return l.db.Do(ctx, "withdraw", func(c *sqlite.Conn) error {
 		if err := durable(c); err != nil {
 			return err
 		}
-		_, err := c.exec(`DELETE FROM sends
+		_, err := c.Exec(`DELETE FROM sends
 			WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`, keyArgs(key)...)
 		return err
 	})
@@ -185,11 +185,11 @@ func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
 // teams, and tells how many. Intents are kept. A message that is forgotten
 // and sent again under its id is a new message.
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
-	err = l.do(ctx, "prune", func(c *conn) (err error) {
+	err = l.db.Do(ctx, "prune", func(c *sqlite.Conn) (err error) {
 		if err := durable(c); err != nil {
 			return err
 		}
-		n, err = c.exec("DELETE FROM sends WHERE state='written' AND at<?", before.UnixMicro())
+		n, err = c.Exec("DELETE FROM sends WHERE state='written' AND at<?", before.UnixMicro())
 		return err
 	})
 	return n, err
@@ -198,13 +198,13 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err erro
 // durable makes the commits that follow wait for the disk. EXTRA is FULL where
 // there is a write-ahead log; with a rollback journal FULL would let a power
 // cut bring the journal back, and undo the commit.
-func durable(c *conn) error {
-	_, err := c.exec("PRAGMA synchronous=EXTRA" + andDriveCache)
+func durable(c *sqlite.Conn) error {
+	_, err := c.Exec("PRAGMA synchronous=EXTRA" + andDriveCache)
 	return err
 }
 
 // quick makes the commits that follow leave the disk to the operating system.
-func quick(c *conn) error {
-	_, err := c.exec("PRAGMA synchronous=NORMAL")
+func quick(c *sqlite.Conn) error {
+	_, err := c.Exec("PRAGMA synchronous=NORMAL")
 	return err
 }

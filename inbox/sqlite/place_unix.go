@@ -1,11 +1,11 @@
 //go:build unix
 
-package ledger
+package sqlite
 
 import "os"
 
 // makePrivate takes the rights of all but the owner away. By name: closing a
-// descriptor would drop the locks of another Ledger of this process.
+// descriptor would drop the locks of another DB of this process.
 func makePrivate(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o077 == 0 {

@@ -1,4 +1,4 @@
-package ledger
+package sqlite
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 )
 
 // makeDir makes dir and what is missing above it, for the owner alone. A new
-// directory's name is put on the disk with it: a ledger in a directory that a
+// directory's name is put on the disk with it: a database in a directory that a
 // power cut takes back would have promised too much. Directories that are there
 // keep their mode.
 func makeDir(dir string) error {

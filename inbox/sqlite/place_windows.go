@@ -1,4 +1,4 @@
-package ledger
+package sqlite
 
 // makePrivate: a file has the rights of its directory, and the state directory
 // is in the user's profile.

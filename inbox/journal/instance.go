@@ -1,0 +1,55 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"teambridge/inbox/sqlite"
+	"teambridge/teams"
+)
+
+// An Instance is one team, as far as the journal has seen it.
+type Instance struct {
+	Root    string
+	Team    teams.Instance
+	Inboxes []string // of which the journal holds something, in byte order
+
+	// When its first row was seen, and the snapshot in which its last change was.
+	FirstSeen, LastSeen time.Time
+}
+
+// Instances lists the teams whose inboxes are in the journal, by name and then
+// by creation time: those under one Claude root, or all if root is empty.
+func (j *Journal) Instances(ctx context.Context, root string) (list []Instance, err error) {
+	q := Query{Root: root}
+	where, args := q.inboxes()
+	if where == "" {
+		where = "TRUE"
+	}
+	err = j.db.Do(ctx, "instances", func(c *sqlite.Conn) error {
+		list = nil // f runs again when the file was busy
+		return c.Query(func(v []sqlite.Value) error {
+			var i Instance
+			i.Root, _ = v[0].(string)
+			i.Team.Team, _ = v[1].(string)
+			i.Team.CreatedAt, _ = v[2].(int64)
+			name, _ := v[3].(string)
+			first, last := moment(v[4]), moment(v[5])
+			if n := len(list); n == 0 || list[n-1].Root != i.Root || list[n-1].Team != i.Team {
+				i.FirstSeen, i.LastSeen = first, last
+				list = append(list, i)
+			}
+			at := &list[len(list)-1]
+			at.Inboxes = append(at.Inboxes, name)
+			if first.Before(at.FirstSeen) {
+				at.FirstSeen = first
+			}
+			if last.After(at.LastSeen) {
+				at.LastSeen = last
+			}
+			return nil
+		}, "SELECT root, team, created_at, inbox, first_seen, began FROM inboxes WHERE "+where+
+			" ORDER BY root, team, created_at, inbox", args...)
+	})
+	return list, err
+}

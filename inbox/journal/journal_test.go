@@ -1,0 +1,147 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
+	"teambridge/teams"
+)
+
+var monday = time.Date(2026, 11, 16, 9, 0, 0, 123456000, time.UTC)
+
+const root = "/home/ann/.claude"
+
+func blue() teams.Instance { return teams.Instance{Team: "blue", CreatedAt: 1763280000000} }
+
+// at is so many seconds after monday.
+func at(seconds float64) time.Time {
+	return monday.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func mustOpen(t testing.TB, path string) *Journal {
+	t.Helper()
+	j, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+func newJournal(t testing.TB) *Journal {
+	t.Helper()
+	return mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+// file is an inbox file with these rows, as a snapshot's.
+func file(t testing.TB, rows ...string) []inbox.Row {
+	t.Helper()
+	parsed, err := inbox.Parse([]byte("[" + strings.Join(rows, ",") + "]"))
+	must(t, err)
+	return parsed
+}
+
+// line is a row with this text, and with more fields: `"read":true`.
+func row(text string, more ...string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	fields := append([]string{`"from":"ann"`, `"text":` + string(quoted), `"timestamp":"2026-11-16T09:00:00.000Z"`}, more...)
+	return "{" + strings.Join(fields, ",") + "}"
+}
+
+// look is a snapshot of bob's inbox that many seconds after monday.
+func look(t testing.TB, seconds float64, rows ...string) Snapshot {
+	t.Helper()
+	return Snapshot{Root: root, Team: blue(), Inbox: "bob", Rows: file(t, rows...), At: at(seconds)}
+}
+
+func observe(t testing.TB, j *Journal, snapshots ...Snapshot) Observation {
+	t.Helper()
+	o, err := j.Observe(t.Context(), snapshots...)
+	must(t, err)
+	return o
+}
+
+// short is changes as one text: "1 appeared a#1, 2 gone a#1".
+func short(changes []Change) string {
+	var list []string
+	for _, c := range changes {
+		if c.Kind == Receipted {
+			list = append(list, fmt.Sprintf("%d %s %s", c.Seq, c.Receipt.State, c.Receipt.ID))
+			continue
+		}
+		list = append(list, fmt.Sprintf("%d %s %s#%d", c.Seq, c.Kind, c.Message.Text, c.Message.Occurrence))
+	}
+	return strings.Join(list, ", ")
+}
+
+func wantChanges(t testing.TB, got []Change, want string) {
+	t.Helper()
+	if diff := cmp.Diff(want, short(got)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+func messages(t testing.TB, j *Journal, q Query) (list []Message) {
+	t.Helper()
+	for m, err := range j.Messages(t.Context(), q) {
+		must(t, err)
+		list = append(list, m)
+	}
+	return list
+}
+
+func texts(list []Message) string {
+	var s []string
+	for _, m := range list {
+		s = append(s, m.Text)
+	}
+	return strings.Join(s, " ")
+}
+
+// run and number speak to the database itself.
+func run(j *Journal, sql string, args ...sqlite.Value) error {
+	return j.db.Do(context.Background(), "test", func(c *sqlite.Conn) error {
+		_, err := c.Exec(sql, args...)
+		return err
+	})
+}
+
+func number(t testing.TB, j *Journal, sql string) (n int64) {
+	t.Helper()
+	must(t, j.db.Do(context.Background(), "test", func(c *sqlite.Conn) (err error) {
+		n, err = c.Number(sql)
+		return err
+	}))
+	return n
+}

@@ -1,0 +1,196 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
+	"teambridge/teams"
+)
+
+// A Message is one row of one inbox, from when it was first seen. Its Raw and
+// what it says are as they were then, but for Read, which is true once the row
+// was seen read.
+type Message struct {
+	inbox.Row
+	Seq   int64 // its number in the journal: of its appearing
+	Root  string
+	Team  teams.Instance
+	Inbox string
+
+	// Occurrence counts the rows of the inbox that are equal, from 1, with those
+	// that are gone. It begins again where all of them were pruned.
+	Occurrence int
+
+	// When it was seen so for the first time, in UTC, to the microsecond. ReadAt
+	// and GoneAt are zero if it was not.
+	FirstSeen, ReadAt, GoneAt time.Time
+}
+
+// set takes Raw and what it says, in memory of its own.
+func (m *Message) set(raw []byte) {
+	// The brackets are what Parse wants around rows.
+	data := make([]byte, 0, len(raw)+2)
+	data = append(append(append(data, '['), raw...), ']')
+	if rows, err := inbox.Parse(data); err == nil && len(rows) == 1 {
+		m.Row = rows[0]
+		return
+	}
+	// Not from an inbox file. It is shown as it is and says nothing.
+	m.Row = inbox.Row{Raw: json.RawMessage(data[1 : len(raw)+1])}
+}
+
+// columns is what scan reads.
+const columns = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw
+	FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
+
+func scan(v []sqlite.Value) (m Message) {
+	raw, _ := v[9].([]byte)
+	m.set(raw)
+	m.Seq, _ = v[0].(int64)
+	m.Root, _ = v[1].(string)
+	m.Team.Team, _ = v[2].(string)
+	m.Team.CreatedAt, _ = v[3].(int64)
+	m.Inbox, _ = v[4].(string)
+	occurrence, _ := v[5].(int64)
+	m.Occurrence = int(occurrence)
+	m.FirstSeen, m.ReadAt, m.GoneAt = moment(v[6]), moment(v[7]), moment(v[8])
+	m.Row.Read = !m.ReadAt.IsZero()
+	return m
+}
+
+// A Query says which records are meant: those that all of its fields fit. Its
+// zero value means all.
+type Query struct {
+	Root      string // real path of the Claude root
+	Team      string // name; without CreatedAt of all its instances
+	CreatedAt int64  // of the team, in milliseconds; 0 for any
+	Inbox     string // name
+	From      string // as it stands in the row
+	ID        string // [inbox.Row.ID]
+
+	After, Before int64     // numbers, both not included; 0 for none
+	Since, Until  time.Time // of FirstSeen: from Since on, before Until
+
+	Limit  int  // at most so many; 0 for all
+	Newest bool // highest number first, else lowest first
+}
+
+// where is the condition on messages m, and its arguments.
+func (q *Query) where() (string, []sqlite.Value) {
+	terms := []string{"TRUE"}
+	var args []sqlite.Value
+	and := func(term string, value sqlite.Value) {
+		terms = append(terms, term)
+		args = append(args, value)
+	}
+	if in, values := q.inboxes(); in != "" {
+		terms = append(terms, "m.inbox IN (SELECT id FROM inboxes WHERE "+in+")")
+		args = values
+	}
+	if q.From != "" {
+		and("m.sender=?", q.From)
+	}
+	if q.ID != "" {
+		and("m.id=?", q.ID)
+	}
+	if q.After != 0 {
+		and("m.seq>?", q.After)
+	}
+	if q.Before != 0 {
+		and("m.seq<?", q.Before)
+	}
+	if !q.Since.IsZero() {
+		and("m.first_seen>=?", q.Since.UnixMicro())
+	}
+	if !q.Until.IsZero() {
+		and("m.first_seen<?", q.Until.UnixMicro())
+	}
+	return strings.Join(terms, " AND "), args
+}
+
+// inboxes is the condition on columns that name an inbox.
+func (q *Query) inboxes() (string, []sqlite.Value) {
+	var terms []string
+	var args []sqlite.Value
+	for _, f := range []field{{"root=?", q.Root}, {"team=?", q.Team}, {"inbox=?", q.Inbox}} {
+		if f.value != "" {
+			terms = append(terms, f.name)
+			args = append(args, f.value)
+		}
+	}
+	if q.CreatedAt != 0 {
+		terms = append(terms, "created_at=?")
+		args = append(args, q.CreatedAt)
+	}
+	return strings.Join(terms, " AND "), args
+}
+
+func (q *Query) order() string {
+	if q.Newest {
+		return "DESC"
+	}
+	return "ASC"
+}
+
+// pageSize is how many records are read at once. Between two pages others get
+// their turn.
+const pageSize = 200
+
+// pages yields what page finds, page after page, each after the last. page
+// gives at most limit records and the number of each.
+func pages[T any](q Query, seq func(*T) int64, page func(q Query, limit int) ([]T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		q, left := q, q.Limit
+		for {
+			size := pageSize
+			if q.Limit > 0 {
+				size = min(size, left)
+			}
+			list, err := page(q, size)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, record := range list {
+				if !yield(record, nil) {
+					return
+				}
+			}
+			left -= len(list)
+			if len(list) < size || q.Limit > 0 && left <= 0 {
+				return
+			}
+			if last := seq(&list[len(list)-1]); q.Newest {
+				q.Before = last
+			} else {
+				q.After = last
+			}
+		}
+	}
+}
+
+// Messages yields what q asks for, in the order of the numbers. It ends with
+// the first error. The journal is free for others while the loop runs: what is
+// recorded meanwhile may be yielded or not.
+func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, error] {
+	return pages(q, func(m *Message) int64 { return m.Seq }, func(q Query, limit int) (list []Message, err error) {
+		where, args := q.where()
+		err = j.db.Do(ctx, "messages", func(c *sqlite.Conn) error {
+			list = list[:0] // f runs again when the file was busy
+			// The numbers first, so that nothing but numbers is sorted.
+			return c.Query(func(v []sqlite.Value) error {
+				list = append(list, scan(v))
+				return nil
+			}, "SELECT "+columns+" WHERE m.seq IN (SELECT m.seq FROM messages m WHERE "+where+
+				" ORDER BY m.seq "+q.order()+" LIMIT ?) ORDER BY m.seq "+q.order(), append(slices.Clip(args), int64(limit))...)
+		})
+		return list, err
+	})
+}

@@ -1,0 +1,427 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
+	"teambridge/teams"
+)
+
+// A Snapshot is what was in one inbox file at one time.
+type Snapshot struct {
+	Root  string         // real path of the Claude root
+	Team  teams.Instance // by name and creation time
+	Inbox string         // name; may be empty with Gone: all inboxes of the team
+	Rows  []inbox.Row    // all of the file, in its order; what [inbox.Inbox.Read] gave without error
+
+	// Gone says that the file or the team does not exist any more. Rows are not
+	// looked at.
+	Gone bool
+
+	// At is when reading began, just before the file was opened, and Done when
+	// it had ended; both by the clock of the machine. A Done of zero is At: right
+	// where nobody else observes this inbox.
+	At, Done time.Time
+}
+
+// Kind is what happened.
+type Kind string
+
+const (
+	Appeared Kind = "appeared" // a row was seen for the first time
+	Read     Kind = "read"     // a row was seen to be read
+	Gone     Kind = "gone"     // a row was seen to be gone from the file
+	// Receipted: it became known what became of a message of ours.
+	Receipted Kind = "receipt"
+)
+
+// A Change is one thing that happened, with a number of its own.
+type Change struct {
+	Seq     int64
+	Kind    Kind
+	Message Message // as it is known now; zero with Receipted
+	Receipt Receipt // with Receipted, else zero
+}
+
+// An Observation is what came of snapshots.
+type Observation struct {
+	Changes []Change // in the order of their numbers
+
+	// Again has the index of each snapshot that may be older than what another
+	// process recorded while the file was read: what is new in it is recorded,
+	// what it lacks or shows as read is not. The file is to be read and observed
+	// again, or that stays open.
+	Again []int
+}
+
+// Observe records how snapshots differ from what was known: all of them or, if
+// there is an error, nothing. One that differs in nothing costs one query and
+// no write. Snapshots of one inbox have to be in the order of their times.
+//
+// The messages of the changes share no memory with the snapshots. Besides
+// *[Error] it fails with *[ValueError].
+func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observation, error) {
+	for i := range snapshots {
+		if err := snapshots[i].check(); err != nil {
+			return Observation{}, err
+		}
+	}
+	var o Observation
+	err := j.db.Do(ctx, "observe", func(c *sqlite.Conn) error {
+		o = Observation{} // f runs again when the file was busy
+		todo, err := j.expand(c, snapshots)
+		if err != nil {
+			return err
+		}
+		// Most that is observed has not changed. Without BEGIN IMMEDIATE that
+		// holds up nobody.
+		first := len(todo)
+		for i := range todo {
+			v, err := j.view(c, todo[i].place())
+			if err != nil {
+				return err
+			}
+			if d := v.compare(j.seed, todo[i].Rows); !d.none() {
+				first = i
+				break
+			}
+			j.unchanged(v, &todo[i])
+		}
+		if todo = todo[first:]; len(todo) == 0 {
+			return nil
+		}
+		err = c.Transaction("IMMEDIATE", func() error { return j.record(c, todo, &o) })
+		if err != nil {
+			// Some of them know what was rolled back.
+			for i := range todo {
+				j.forget(todo[i].place())
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return Observation{}, err
+	}
+	return o, nil
+}
+
+func (s *Snapshot) check() error {
+	list := []field{{"root", s.Root}, {"team", s.Team.Team}, {"inbox", s.Inbox}}
+	if s.Gone && s.Inbox == "" {
+		list = list[:2]
+	}
+	if err := names(list...); err != nil {
+		return err
+	}
+	switch {
+	case s.At.IsZero():
+		return &ValueError{"time", "of a snapshot is missing"}
+	case !s.Done.IsZero() && s.Done.Before(s.At):
+		return &ValueError{"time", "of a snapshot ends before it begins"}
+	}
+	for i := range s.Rows {
+		if len(s.Rows[i].Raw) == 0 && !s.Gone {
+			return &ValueError{fmt.Sprintf("row %d", i), "has no bytes"}
+		}
+	}
+	return nil
+}
+
+// numbered is a snapshot with the index it was given at.
+type numbered struct {
+	Snapshot
+	index        int
+	began, ended int64
+}
+
+func (s *numbered) place() place {
+	return place{s.Root, s.Team.Team, s.Team.CreatedAt, s.Inbox}
+}
+
+// expand puts the inboxes of a team in the place of the whole.
+func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, error) {
+	now := j.now().UnixMicro()
+	list := make([]numbered, 0, len(snapshots))
+	for i, s := range snapshots {
+		n := numbered{Snapshot: s, index: i, began: s.At.UnixMicro(), ended: s.At.UnixMicro()}
+		if !s.Done.IsZero() {
+			n.ended = s.Done.UnixMicro()
+		}
+		// From the future, it would make all that follows old.
+		n.began, n.ended = min(n.began, now), min(n.ended, now)
+		if !s.Gone {
+			list = append(list, n)
+			continue
+		}
+		n.Rows = nil
+		if s.Inbox != "" {
+			list = append(list, n)
+			continue
+		}
+		err := c.Query(func(v []sqlite.Value) error {
+			n.Inbox, _ = v[0].(string)
+			list = append(list, n)
+			return nil
+		}, "SELECT inbox FROM inboxes WHERE root=? AND team=? AND created_at=? ORDER BY inbox", s.Root, s.Team.Team, s.Team.CreatedAt)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// order is how a snapshot lies to the newest one.
+type order int
+
+const (
+	newer order = iota
+	older
+	overlaps
+)
+
+func (j *Journal) order(v *view, s *numbered) order {
+	switch {
+	case v.id == 0, s.began >= v.ended:
+		return newer
+	case v.ended > j.now().UnixMicro():
+		return newer // the clock was set back
+	case s.ended <= v.began:
+		return older
+	}
+	return overlaps
+}
+
+// unchanged remembers, for this process, that s is the newest look at an inbox.
+func (j *Journal) unchanged(v *view, s *numbered) {
+	if j.order(v, s) == newer {
+		v.began, v.ended = s.began, s.ended
+	}
+}
+
+// record is the transaction of Observe.
+func (j *Journal) record(c *sqlite.Conn, todo []numbered, o *Observation) error {
+	n, err := count(c)
+	if err != nil {
+		return err
+	}
+	for i := range todo {
+		s := &todo[i]
+		v, err := j.view(c, s.place())
+		if err != nil {
+			return err
+		}
+		d := v.compare(j.seed, s.Rows)
+		if d.none() {
+			j.unchanged(v, s)
+			continue
+		}
+		r := recorder{conn: c, numbers: n, view: v, snapshot: s, order: j.order(v, s)}
+		if err := r.record(&d); err != nil {
+			return err
+		}
+		o.Changes = append(o.Changes, r.changes...)
+		if r.order == overlaps {
+			o.Again = append(o.Again, s.index)
+		}
+		j.remember(s.place(), v)
+	}
+	return n.keep()
+}
+
+// recorder writes down how one snapshot differs, into the database and into
+// the view.
+type recorder struct {
+	conn     *sqlite.Conn
+	numbers  *numbers
+	view     *view
+	snapshot *numbered
+	order    order
+	changes  []Change
+}
+
+func (r *recorder) record(d *difference) error {
+	v, s := r.view, r.snapshot
+	if v.id == 0 {
+		id, err := r.conn.Number(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
+			VALUES (?, ?, ?, ?, ?, ?, ?, 0) RETURNING id`, append(s.place().args(), s.ended, s.began, s.ended)...)
+		if err != nil {
+			return err
+		}
+		v.id = id
+	}
+	before := r.numbers.last
+	for _, i := range d.fresh {
+		if err := r.appear(&s.Rows[i], d.rows[i]); err != nil {
+			return err
+		}
+	}
+	if r.order == newer {
+		for _, m := range d.reads {
+			if err := r.read(m); err != nil {
+				return err
+			}
+		}
+		for _, e := range d.ends {
+			for len(e.marks) > e.n {
+				if err := r.end(e.marks[0].seq, s.ended); err != nil {
+					return err
+				}
+				e.marks = e.marks[1:]
+				v.held--
+			}
+		}
+	}
+	switch r.order {
+	case newer:
+		v.began, v.ended = s.began, s.ended
+	case overlaps:
+		// What comes next has to be newer than both.
+		v.ended = max(v.ended, s.ended)
+	}
+	if r.numbers.last > before {
+		v.seq = r.numbers.last
+	} else if r.order != overlaps {
+		return nil
+	}
+	_, err := r.conn.Exec("UPDATE inboxes SET began=?, ended=?, seq=? WHERE id=?", v.began, v.ended, v.seq, v.id)
+	return err
+}
+
+// appear records a row that there is one more of than is known to be in the
+// file.
+func (r *recorder) appear(row *inbox.Row, e *entry) error {
+	c, v, s := r.conn, r.view, r.snapshot
+	ever := 0
+	last, err := c.Statement("SELECT occurrence FROM messages WHERE inbox=? AND digest=? ORDER BY occurrence DESC LIMIT 1")
+	if err != nil {
+		return err
+	}
+	err = last.Query(func(values []sqlite.Value) error {
+		n, _ := values[0].(int64)
+		ever = int(n)
+		return nil
+	}, v.id, e.digest[:])
+	if err != nil {
+		return err
+	}
+	if r.order != newer && e.n <= ever {
+		return nil // it may be one that was seen before
+	}
+	m := Message{
+		Seq: r.numbers.next(), Root: s.Root, Team: s.Team, Inbox: s.Inbox,
+		Occurrence: ever + 1, FirstSeen: moment(s.ended),
+	}
+	m.set(row.Raw)
+	if row.Read {
+		m.Row.Read, m.ReadAt = true, m.FirstSeen
+	}
+	insert, err := c.Statement(`INSERT INTO messages (seq, inbox, digest, occurrence, first_seen, read_at, id, sender, raw)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	if err != nil {
+		return err
+	}
+	if _, err := insert.Exec(m.Seq, v.id, e.digest[:], int64(m.Occurrence), s.ended, micros(m.ReadAt),
+		row.ID(), row.From, []byte(row.Raw)); err != nil {
+		return err
+	}
+	index, err := c.Statement("INSERT INTO words (rowid, sender, summary, body) VALUES (?, ?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	if _, err := index.Exec(m.Seq, row.From, row.Summary, body(row)); err != nil {
+		return err
+	}
+	if r.order == older {
+		// Whoever saw the newest snapshot did not see it.
+		m.GoneAt = moment(v.ended)
+		r.changes = append(r.changes, Change{Seq: m.Seq, Kind: Appeared, Message: m})
+		return r.end(m.Seq, v.ended)
+	}
+	r.changes = append(r.changes, Change{Seq: m.Seq, Kind: Appeared, Message: m})
+	e.marks = append(e.marks, mark{m.Seq, row.Read})
+	v.held++
+	return nil
+}
+
+func (r *recorder) read(m *mark) error {
+	if err := r.change(Read, m.seq, "UPDATE messages SET read_at=? WHERE seq=?", r.snapshot.ended); err != nil {
+		return err
+	}
+	m.read = true
+	return nil
+}
+
+func (r *recorder) end(seq, at int64) error {
+	return r.change(Gone, seq, "UPDATE messages SET gone_at=? WHERE seq=?", at)
+}
+
+func (r *recorder) change(kind Kind, seq int64, update string, at int64) error {
+	s, err := r.conn.Statement(update)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Exec(at, seq); err != nil {
+		return err
+	}
+	change := Change{Seq: r.numbers.next(), Kind: kind}
+	if s, err = r.conn.Statement("INSERT INTO changes (seq, kind, message) VALUES (?, ?, ?)"); err != nil {
+		return err
+	}
+	if _, err := s.Exec(change.Seq, string(kind), seq); err != nil {
+		return err
+	}
+	if s, err = r.conn.Statement("SELECT " + columns + " WHERE m.seq=?"); err != nil {
+		return err
+	}
+	err = s.Query(func(v []sqlite.Value) error {
+		change.Message = scan(v)
+		return nil
+	}, seq)
+	r.changes = append(r.changes, change)
+	return err
+}
+
+// body is what is searched in a text: of a structured one its strings, without
+// their names and without the escapes that would grow together with the words.
+func body(row *inbox.Row) string {
+	if row.Kind() == "message" {
+		return row.Text
+	}
+	var words []string
+	dec := json.NewDecoder(strings.NewReader(row.Text))
+	// In an object names and values take turns; arrays have values alone.
+	type level struct{ object, value bool }
+	var levels []level
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			break // the end: that it is JSON, Kind has seen
+		}
+		var in *level
+		if len(levels) > 0 {
+			in = &levels[len(levels)-1]
+		}
+		name := in != nil && in.object && !in.value
+		if in != nil {
+			in.value = name
+		}
+		switch t := token.(type) {
+		case json.Delim:
+			if t == '}' || t == ']' {
+				levels = levels[:len(levels)-1]
+				continue
+			}
+			levels = append(levels, level{object: t == '{'})
+		case string:
+			if !name {
+				words = append(words, t)
+			}
+		}
+	}
+	return strings.Join(words, "\n")
+}

@@ -1,0 +1,202 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// Pruned is what Prune did.
+type Pruned struct {
+	Messages int64 // deleted
+	Receipts int64 // deleted
+	Bytes    int64 // size of the journal afterwards
+	Freed    int64 // by how much it became smaller
+}
+
+// pruneStep is how many messages are deleted in one transaction, so that others
+// wait for tens of milliseconds.
+const pruneStep = 500
+
+// Prune deletes the messages that were gone from their inboxes before the given
+// time, and the receipts that last changed before it. Then, if the journal is
+// larger than maxBytes and maxBytes is not 0, it deletes the messages that have
+// been gone for longest until it is not. Messages that are in an inbox are
+// kept: they would come back as new with the next look.
+//
+// It works in steps, between which others get their turn, and gives the space
+// back to the disk. With an error or an ended context what was done until then
+// stays done and is reported.
+func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (p Pruned, err error) {
+	start, _, err := j.size(ctx)
+	if err != nil {
+		return p, err
+	}
+	defer func() {
+		if now, _, e := j.size(context.WithoutCancel(ctx)); e == nil {
+			p.Bytes, p.Freed = now, start-now
+		}
+	}()
+
+	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
+		return c.Transaction("IMMEDIATE", func() error {
+			if err := watermark(c, "SELECT max(seq) FROM receipts WHERE at<?", before.UnixMicro()); err != nil {
+				return err
+			}
+			n, err := c.Exec("DELETE FROM receipts WHERE at<?", before.UnixMicro())
+			p.Receipts = n
+			return err
+		})
+	})
+	if err != nil {
+		return p, err
+	}
+	for {
+		n, err := j.drop(ctx, before.UnixMicro(), pruneStep)
+		if p.Messages += n; err != nil {
+			return p, err
+		}
+		if n < pruneStep {
+			break
+		}
+	}
+	if p.Messages > 0 || p.Receipts > 0 {
+		if err := j.shrink(ctx); err != nil {
+			return p, err
+		}
+	}
+	for maxBytes > 0 {
+		bytes, messages, err := j.size(ctx)
+		if err != nil {
+			return p, err
+		}
+		if bytes <= maxBytes || messages == 0 {
+			break
+		}
+		// As many as have the size that is too much, if all are alike; if
+		// not, at least so many that it takes few rounds.
+		many := max(messages/20+1, messages*(bytes-maxBytes)/bytes)
+		var dropped int64
+		for dropped < many {
+			n, err := j.drop(ctx, 1<<62, min(pruneStep, many-dropped))
+			p.Messages, dropped = p.Messages+n, dropped+n
+			if err != nil {
+				return p, err
+			}
+			if n == 0 {
+				break
+			}
+		}
+		if err := j.shrink(ctx); err != nil || dropped == 0 {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// size tells how large the journal is and how many messages it has.
+func (j *Journal) size(ctx context.Context) (bytes, messages int64, err error) {
+	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
+		return c.Transaction("DEFERRED", func() error {
+			size, err := c.Number("PRAGMA page_size")
+			if err != nil {
+				return err
+			}
+			pages, err := c.Number("PRAGMA page_count")
+			if err != nil {
+				return err
+			}
+			bytes = size * pages
+			messages, err = c.Number("SELECT count(*) FROM messages")
+			return err
+		})
+	})
+	return bytes, messages, err
+}
+
+// watermark remembers that what query finds is about to be deleted.
+func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
+	seq, err := c.Number(query, args...)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec("UPDATE counter SET pruned=max(pruned, ?)", seq)
+	return err
+}
+
+// drop deletes at most limit messages that were gone before a time, those first
+// that have been for longest.
+func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err error) {
+	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
+		return c.Transaction("IMMEDIATE", func() error {
+			const which = "(SELECT seq FROM messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq LIMIT ?)"
+			// The change that it is gone is the last that a message has.
+			if err := watermark(c, "SELECT max(seq) FROM changes WHERE message IN "+which, before, limit); err != nil {
+				return err
+			}
+			for _, from := range []string{"changes WHERE message", "words WHERE rowid", "messages WHERE seq"} {
+				var err error
+				if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
+					return err
+				}
+			}
+			_, err := c.Exec("DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)", before)
+			return err
+		})
+	})
+	return n, err
+}
+
+// shrink gives the space of what was deleted back to the disk.
+func (j *Journal) shrink(ctx context.Context) error {
+	step := func(f func(*sqlite.Conn) (more bool, err error)) error {
+		for more := true; more; {
+			err := j.db.Do(ctx, "prune", func(c *sqlite.Conn) (err error) {
+				more, err = f(c)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	// The index only notes what was deleted, until its parts are merged. A
+	// negative number begins to merge them all, positive ones go on with it
+	// (https://sqlite.org/fts5.html#the_merge_command).
+	const pages = 500
+	size := int64(-pages)
+	err := step(func(c *sqlite.Conn) (bool, error) {
+		before, err := c.Number("SELECT total_changes()")
+		if err != nil {
+			return false, err
+		}
+		if _, err := c.Exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", size); err != nil {
+			return false, err
+		}
+		after, err := c.Number("SELECT total_changes()")
+		size = pages
+		return after-before >= 2, err
+	})
+	if err != nil {
+		return err
+	}
+	free := int64(-1)
+	err = step(func(c *sqlite.Conn) (bool, error) {
+		if err := c.Query(func([]sqlite.Value) error { return nil }, "PRAGMA incremental_vacuum(1000)"); err != nil {
+			return false, err
+		}
+		before := free
+		free, err = c.Number("PRAGMA freelist_count")
+		return free > 0 && free != before, err
+	})
+	if err != nil {
+		return err
+	}
+	return step(func(c *sqlite.Conn) (bool, error) {
+		// So that the log does not keep what the file gave back. Someone who
+		// reads keeps it from being emptied, which then waits for another time.
+		return false, c.Query(func([]sqlite.Value) error { return nil }, "PRAGMA wal_checkpoint(TRUNCATE)")
+	})
+}

@@ -1,0 +1,217 @@
+package journal
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
+)
+
+// A State is how far a message of ours is known to have come.
+type State string
+
+const (
+	// Verified: it was read back from the inbox file.
+	Verified State = "verified"
+	// Consumed: the agent took it. Nothing comes after it.
+	Consumed State = "consumed"
+	// Lost: it vanished without having been taken, and is not put back any
+	// more. Only Consumed comes after it: proof that it was not so.
+	Lost State = "lost"
+)
+
+// A Receipt says what became of one message of ours.
+type Receipt struct {
+	inbox.SendKey
+	Seq    int64 // of its last change
+	State  State
+	Reason string // why it is lost
+
+	// When it came to be so for the first time, in UTC, to the microsecond; zero
+	// if it did not, or if it was not recorded.
+	VerifiedAt, ConsumedAt, LostAt time.Time
+
+	PutBacks  int       // how often it was put back into the file
+	PutBackAt time.Time // the last time
+}
+
+// Verified records that a message was read back from its inbox.
+//
+// Of a message that is not known, any of Verified, PutBack, Consumed and Lost
+// makes a receipt. Said again they change nothing but the count of PutBack. They
+// return the receipt as it is then, and fail with *[Error] or *[ValueError].
+func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
+	return j.settle(ctx, "verified", key, at, func(r *Receipt) bool {
+		if !r.VerifiedAt.IsZero() {
+			return false
+		}
+		r.VerifiedAt = at
+		return true
+	})
+}
+
+// PutBack records that a message that was proved to be lost was put into its
+// inbox again. What was consumed or lost for good stays so.
+func (j *Journal) PutBack(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
+	return j.settle(ctx, "put back", key, at, func(r *Receipt) bool {
+		r.PutBacks++
+		r.PutBackAt = at
+		return true
+	})
+}
+
+// Consumed records that the agent took a message.
+func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
+	return j.settle(ctx, "consumed", key, at, func(r *Receipt) bool {
+		if r.State == Consumed {
+			return false
+		}
+		r.State, r.ConsumedAt = Consumed, at
+		return true
+	})
+}
+
+// Lost records that a message is lost, and why. A message that was consumed is
+// not.
+func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
+	if len(reason) > maxName {
+		return Receipt{}, &ValueError{"reason", "is longer than 4 KiB"}
+	}
+	return j.settle(ctx, "lost", key, at, func(r *Receipt) bool {
+		if r.State != Verified {
+			return false
+		}
+		r.State, r.LostAt, r.Reason = Lost, at, reason
+		return true
+	})
+}
+
+// settle changes one receipt, unless change says that there is nothing to change.
+func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at time.Time, change func(*Receipt) bool) (Receipt, error) {
+	if err := names(field{"root", key.Root}, field{"team", key.Team}, field{"inbox", key.Inbox}, field{"id", key.ID}); err != nil {
+		return Receipt{}, err
+	}
+	if at.IsZero() {
+		return Receipt{}, &ValueError{"time", "is missing"}
+	}
+	var r Receipt
+	err := j.db.Do(ctx, op, func(c *sqlite.Conn) error {
+		return c.Transaction("IMMEDIATE", func() error {
+			was, found, err := lookup(c, key)
+			if err != nil {
+				return err
+			}
+			if r = was; !found {
+				r = Receipt{SendKey: key, State: Verified}
+			}
+			if !change(&r) {
+				return nil
+			}
+			n, err := count(c)
+			if err != nil {
+				return err
+			}
+			r.Seq = n.next()
+			if _, err := c.Exec("DELETE FROM receipts WHERE seq=?", was.Seq); err != nil {
+				return err
+			}
+			_, err = c.Exec(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
+				verified_at, consumed_at, lost_at, back_at, put_backs, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				r.Seq, key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID, string(r.State), at.UnixMicro(),
+				micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), micros(r.PutBackAt), int64(r.PutBacks), r.Reason)
+			if err != nil {
+				return err
+			}
+			if r, _, err = lookup(c, key); err != nil {
+				return err
+			}
+			return n.keep()
+		})
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return r, nil
+}
+
+const receiptColumns = `seq, root, team, created_at, inbox, id, state, reason,
+	verified_at, consumed_at, lost_at, back_at, put_backs FROM receipts`
+
+func scanReceipt(v []sqlite.Value) (r Receipt) {
+	r.Seq, _ = v[0].(int64)
+	r.Root, _ = v[1].(string)
+	r.Team, _ = v[2].(string)
+	r.CreatedAt, _ = v[3].(int64)
+	r.Inbox, _ = v[4].(string)
+	r.ID, _ = v[5].(string)
+	state, _ := v[6].(string)
+	r.State = State(state)
+	r.Reason, _ = v[7].(string)
+	r.VerifiedAt, r.ConsumedAt, r.LostAt, r.PutBackAt = moment(v[8]), moment(v[9]), moment(v[10]), moment(v[11])
+	backs, _ := v[12].(int64)
+	r.PutBacks = int(backs)
+	return r
+}
+
+func lookup(c *sqlite.Conn, key inbox.SendKey) (r Receipt, found bool, err error) {
+	err = c.Query(func(v []sqlite.Value) error {
+		r, found = scanReceipt(v), true
+		return nil
+	}, "SELECT "+receiptColumns+" WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=?",
+		key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID)
+	return r, found, err
+}
+
+// Receipt tells what is known of one message of ours, and whether anything is.
+func (j *Journal) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, found bool, err error) {
+	err = j.db.Do(ctx, "receipt", func(c *sqlite.Conn) (err error) {
+		r, found, err = lookup(c, key)
+		return err
+	})
+	return r, found, err
+}
+
+// Receipts yields the receipts that q asks for, in the order of their last
+// changes. Since and Until are about the last change, ID is the key's. A
+// receipt does not know a sender: with From it fails with *[ValueError].
+func (j *Journal) Receipts(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
+	return pages(q, func(r *Receipt) int64 { return r.Seq }, func(q Query, limit int) (list []Receipt, err error) {
+		if q.From != "" {
+			return nil, &ValueError{"sender", "is not known of receipts"}
+		}
+		where, args := q.inboxes()
+		if where == "" {
+			where = "TRUE"
+		}
+		and := func(term string, value sqlite.Value) {
+			where += " AND " + term
+			args = append(args, value)
+		}
+		if q.ID != "" {
+			and("id=?", q.ID)
+		}
+		if q.After != 0 {
+			and("seq>?", q.After)
+		}
+		if q.Before != 0 {
+			and("seq<?", q.Before)
+		}
+		if !q.Since.IsZero() {
+			and("at>=?", q.Since.UnixMicro())
+		}
+		if !q.Until.IsZero() {
+			and("at<?", q.Until.UnixMicro())
+		}
+		err = j.db.Do(ctx, "receipts", func(c *sqlite.Conn) error {
+			list = list[:0]
+			return c.Query(func(v []sqlite.Value) error {
+				list = append(list, scanReceipt(v))
+				return nil
+			}, "SELECT "+receiptColumns+" WHERE "+where+" ORDER BY seq "+q.order()+" LIMIT ?", append(slices.Clip(args), int64(limit))...)
+		})
+		return list, err
+	})
+}

@@ -1,0 +1,129 @@
+package journal
+
+import (
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// application marks a database as a journal, in the header field SQLite has for
+// that: "tbJN" in ASCII.
+const application = 0x74624a4e
+
+// schema holds one script for each version: the n-th brings a file of version n
+// to version n+1, so the newest version is their number. A script that was
+// released is never changed, and has its journal of that version in testdata.
+//
+// Every seq is from the one counter. Times are microseconds since 1970.
+func schema() []string {
+	return []string{
+		`CREATE TABLE counter (
+			only   INTEGER PRIMARY KEY CHECK (only = 1),
+			seq    INTEGER NOT NULL, -- the last one given
+			pruned INTEGER NOT NULL  -- the highest one that was deleted
+		) STRICT;
+		INSERT INTO counter VALUES (1, 0, 0);
+
+		CREATE TABLE inboxes (
+			id         INTEGER PRIMARY KEY AUTOINCREMENT,
+			root       TEXT    NOT NULL,
+			team       TEXT    NOT NULL,
+			created_at INTEGER NOT NULL,
+			inbox      TEXT    NOT NULL,
+			first_seen INTEGER NOT NULL,
+			began      INTEGER NOT NULL, -- of the newest snapshot
+			ended      INTEGER NOT NULL,
+			seq        INTEGER NOT NULL, -- of the last change
+			UNIQUE (root, team, created_at, inbox)
+		) STRICT;
+
+		CREATE TABLE messages (
+			seq        INTEGER PRIMARY KEY,
+			inbox      INTEGER NOT NULL REFERENCES inboxes,
+			digest     BLOB    NOT NULL,
+			occurrence INTEGER NOT NULL,
+			first_seen INTEGER NOT NULL,
+			read_at    INTEGER,
+			gone_at    INTEGER,
+			id         TEXT    NOT NULL,
+			sender     TEXT    NOT NULL,
+			raw        BLOB    NOT NULL -- last: nothing else is to be looked for behind it
+		) STRICT;
+		CREATE UNIQUE INDEX messages_key ON messages (inbox, digest, occurrence);
+		CREATE INDEX messages_inbox ON messages (inbox);
+		CREATE INDEX messages_id ON messages (id);
+		CREATE INDEX messages_present ON messages (inbox, digest, read_at) WHERE gone_at IS NULL;
+		CREATE INDEX messages_gone ON messages (gone_at) WHERE gone_at IS NOT NULL;
+
+		CREATE TABLE changes ( -- but for appearing, which has the seq of the message
+			seq     INTEGER PRIMARY KEY,
+			kind    TEXT    NOT NULL,
+			message INTEGER NOT NULL REFERENCES messages
+		) STRICT;
+		CREATE INDEX changes_message ON changes (message);
+
+		CREATE TABLE receipts (
+			seq         INTEGER PRIMARY KEY, -- of the last change
+			root        TEXT    NOT NULL,
+			team        TEXT    NOT NULL,
+			created_at  INTEGER NOT NULL,
+			inbox       TEXT    NOT NULL,
+			id          TEXT    NOT NULL,
+			state       TEXT    NOT NULL,
+			at          INTEGER NOT NULL, -- of the last change
+			verified_at INTEGER,
+			consumed_at INTEGER,
+			lost_at     INTEGER,
+			back_at     INTEGER,
+			put_backs   INTEGER NOT NULL,
+			reason      TEXT    NOT NULL,
+			UNIQUE (root, team, created_at, inbox, id)
+		) STRICT;
+		CREATE INDEX receipts_at ON receipts (at);
+
+		CREATE VIRTUAL TABLE words USING fts5(sender, summary, body, tokenize='unicode61 remove_diacritics 2');`,
+	}
+}
+
+// micros is a time as it stands in the database; NULL for none.
+func micros(t time.Time) sqlite.Value {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+// moment is the reverse of micros.
+func moment(v sqlite.Value) time.Time {
+	n, ok := v.(int64)
+	if !ok {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}
+
+// numbers gives the numbers of one transaction.
+type numbers struct {
+	conn        *sqlite.Conn
+	first, last int64 // given before, and now
+}
+
+// count begins to give numbers. It has to be called in a transaction that
+// nobody else can write beside, and ended with keep.
+func count(c *sqlite.Conn) (*numbers, error) {
+	last, err := c.Number("SELECT seq FROM counter")
+	return &numbers{c, last, last}, err
+}
+
+func (n *numbers) next() int64 {
+	n.last++
+	return n.last
+}
+
+func (n *numbers) keep() error {
+	if n.last == n.first {
+		return nil
+	}
+	_, err := n.conn.Exec("UPDATE counter SET seq=?", n.last)
+	return err
+}

@@ -1,0 +1,219 @@
+// Package sqlite opens the databases of this program: one connection to one
+// SQLite file that several processes use at once.
+//
+// # What is promised
+//
+// A file that is damaged, that is another program's, or that a newer version
+// of this one made is refused. It is never emptied, replaced or deleted.
+//
+// A database of an earlier version is brought up to date when it is opened.
+// Processes that do so at the same time do it once, and one that is killed
+// leaves the version before.
+//
+// A call that finds the file locked by another process tries again until its
+// context ends, or for 10 s if the context has no deadline, and fails with
+// [ErrBusy].
+//
+// # What is not
+//
+// SQLite's write-ahead log needs shared memory: all processes must run on one
+// machine, and the file should be on a local disk. Where the file system has no
+// shared memory SQLite keeps its rollback journal, which is slower and as safe.
+// A database is three files while it is in use (PATH, PATH-wal, PATH-shm);
+// a copy of PATH alone can lack the newest records. The files are private to
+// their owner on Unix systems; on Windows the directory's rights decide.
+//
+// Nothing else in a process that has a database open may open and close the
+// same file: on Unix closing any descriptor of a file drops all locks the
+// process has on it, SQLite's with them.
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// Patience is how long a call waits for other processes when its context has
+// no deadline.
+const Patience = 10 * time.Second
+
+// A Format says what is in a database.
+type Format struct {
+	Name string // what errors call it
+
+	// Application marks the file, in the header field SQLite has for that: four
+	// ASCII characters that no other program uses.
+	Application int32
+
+	// Schema holds one script for each version: the n-th brings a file of
+	// version n to version n+1, so the newest version is their number. A script
+	// that was released is never changed.
+	Schema []string
+
+	Create string // run on an empty file before its first script, outside a transaction
+	Setup  string // run on each opening, after the scripts
+}
+
+// A DB is an open database. Its methods may be called from several goroutines;
+// they take turns on one connection.
+type DB struct {
+	name, path string
+	turn       chan struct{} // holds one token; a mutex could not be given up with a context
+	conn       *Conn         // nil once closed; used by the holder of the token
+}
+
+// Open opens the database at path, and makes it if there is none: its directory
+// with mode 0700, and each missing one above it, the file with mode 0600.
+//
+// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
+// [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
+func Open(ctx context.Context, path string, format Format) (*DB, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil || path == "" || strings.ContainsRune(path, 0) {
+		if err == nil {
+			err = fs.ErrInvalid
+		}
+		return nil, &Error{Name: format.Name, Op: "open", Path: path, Kind: ErrAccess, Err: err}
+	}
+	d := &DB{name: format.Name, path: abs, turn: make(chan struct{}, 1)}
+	d.turn <- struct{}{}
+
+	if err := makeDir(filepath.Dir(abs)); err != nil {
+		return nil, d.error("open", ErrAccess, err)
+	}
+	connector, err := sqlite.NewConnector(uri(abs))
+	if err != nil {
+		return nil, d.fail("open", err)
+	}
+	c, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, d.fail("open", err)
+	}
+	d.conn = &Conn{conn: c}
+	if err := d.prepare(ctx, format); err != nil {
+		_ = d.conn.close() // the first error is the one that matters
+		return nil, err
+	}
+	return d, nil
+}
+
+// prepare makes the open file ours, current and set up.
+func (d *DB) prepare(ctx context.Context, format Format) error {
+	// SQLite makes the file with mode 0644, and its companions with the
+	// mode of the file. The file is empty until the first statement.
+	if err := makePrivate(d.path); err != nil {
+		return d.error("open", ErrAccess, err)
+	}
+	// Where a file cannot be written SQLite opens it for reading without a
+	// word. A database that cannot record is none.
+	if ro, err := d.conn.readOnly(); err != nil {
+		return d.fail("open", err)
+	} else if ro {
+		return d.error("open", ErrReadOnly, nil)
+	}
+	return d.Do(ctx, "open", func(c *Conn) error {
+		if err := migrate(c, d.path, format); err != nil || format.Setup == "" {
+			return err
+		}
+		_, err := c.Exec(format.Setup)
+		return err
+	})
+}
+
+// Path returns where the database is, as an absolute path.
+func (d *DB) Path() string { return d.path }
+
+// Close ends the use of the database, after the call that is running. Closing
+// twice is no error; every other call after Close fails with [ErrClosed].
+//
+// Close folds the log into the file, if no other process has it open: three
+// fsyncs, and one more for the next process, which has to make a new log. A
+// process about to exit may leave Close out. Nothing acknowledged is lost, and
+// the log is folded in by a later writer.
+func (d *DB) Close() error {
+	<-d.turn
+	defer func() { d.turn <- struct{}{} }()
+	if d.conn == nil {
+		return nil
+	}
+	c := d.conn
+	d.conn = nil
+	if err := c.close(); err != nil {
+		return d.fail("close", err)
+	}
+	return nil
+}
+
+// Do runs f when it is this call's turn, again and again while other processes
+// keep the file locked. f must be one transaction: it is run again from its
+// start. op is what errors say was being done. Errors of SQLite become an
+// *[Error]; those that f makes itself pass.
+//
+// SQLite's own busy timeout is not used: it sleeps inside the call, where a
+// context can end it only by a goroutine for each statement.
+func (d *DB) Do(ctx context.Context, op string, f func(*Conn) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %s in %s: nothing done: %w", d.name, op, d.path, err)
+	}
+	select {
+	case <-d.turn:
+		defer func() { d.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return d.error(op, ErrBusy, ctx.Err())
+	}
+	if d.conn == nil {
+		return fmt.Errorf("%s: %s in %s: %w", d.name, op, d.path, ErrClosed)
+	}
+
+	err := f(d.conn)
+	if !isBusy(err) {
+		return d.fail(op, err)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, Patience)
+		defer cancel()
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, 16*time.Millisecond) {
+		// Jitter: processes that collided once must not do so in step.
+		timer := time.NewTimer(wait/2 + rand.N(wait))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return d.error(op, ErrBusy, ctx.Err())
+		}
+		if err := f(d.conn); !isBusy(err) {
+			return d.fail(op, err)
+		}
+	}
+}
+
+// uri spells an absolute path as a file: URI that means this path and nothing
+// else: no byte is left that SQLite or the driver could take for a parameter,
+// a fragment or an escape.
+func uri(path string) string {
+	path = filepath.ToSlash(path)
+	var b strings.Builder
+	b.WriteString("file://")
+	if !strings.HasPrefix(path, "/") {
+		b.WriteByte('/') // C:/… on Windows
+	}
+	for i := range len(path) {
+		switch c := path[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
+			c == '/', c == '-', c == '_', c == '.', c == ':':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,231 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func aFormat() Format {
+	return Format{
+		Name:        "diary",
+		Application: 0x64694152,
+		Schema:      []string{"CREATE TABLE days (n INTEGER PRIMARY KEY, text TEXT) STRICT"},
+	}
+}
+
+func newDB(t *testing.T, path string) *DB {
+	t.Helper()
+	d, err := Open(t.Context(), path, aFormat())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func wantError(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+func days(t *testing.T, d *DB) (n int64) {
+	t.Helper()
+	err := d.Do(t.Context(), "count", func(c *Conn) (err error) {
+		n, err = c.Number("SELECT count(*) FROM days")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestTransactionIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
+	stop := errors.New("stop")
+	for _, end := range []error{stop, nil} {
+		err := d.Do(t.Context(), "write", func(c *Conn) error {
+			return c.Transaction("IMMEDIATE", func() error {
+				if _, err := c.Exec("INSERT INTO days (text) VALUES ('a'), ('b')"); err != nil {
+					return err
+				}
+				return end
+			})
+		})
+		if err != end {
+			t.Fatalf("got %v, want %v as it is", err, end)
+		}
+		want := int64(2)
+		if end != nil {
+			want = 0
+		}
+		if n := days(t, d); n != want {
+			t.Errorf("ended with %v: %d rows, want %d", end, n, want)
+		}
+	}
+}
+
+func TestStatementIsKept(t *testing.T) {
+	t.Parallel()
+	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
+	for i := range 3 {
+		err := d.Do(t.Context(), "write", func(c *Conn) error {
+			s, err := c.Statement("INSERT INTO days (n, text) VALUES (?, ?) RETURNING n")
+			if err != nil {
+				return err
+			}
+			got := int64(-1)
+			err = s.Query(func(v []Value) error {
+				got = v[0].(int64)
+				return nil
+			}, int64(i), "x")
+			if err == nil && got != int64(i) {
+				err = fmt.Errorf("got %d, want %d", got, i)
+			}
+			if len(c.kept) != 1 {
+				t.Errorf("%d statements are kept, want 1", len(c.kept))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := days(t, d); n != 3 {
+		t.Errorf("%d rows, want 3", n)
+	}
+	err := d.Do(t.Context(), "write", func(c *Conn) error {
+		s, err := c.Statement("INSERT INTO days (n) VALUES (?)")
+		if err == nil {
+			_, err = s.Exec(int64(1))
+		}
+		return err
+	})
+	var e *Error
+	if !errors.As(err, &e) || e.Op != "write" {
+		t.Errorf("got %v, want an Error: there is such a day", err)
+	}
+}
+
+// One that finds the file empty asks more than one question of it, while
+// another is making it what it should be.
+func TestMadeByManyAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		path := filepath.Join(t.TempDir(), "diary.db")
+		start := make(chan struct{})
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				<-start
+				d, err := Open(t.Context(), path, aFormat())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+	}
+}
+
+func TestCreateAndSetup(t *testing.T) {
+	t.Parallel()
+	format := aFormat()
+	format.Create, format.Setup = "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA synchronous=NORMAL"
+	path := filepath.Join(t.TempDir(), "diary.db")
+	for range 2 {
+		d, err := Open(t.Context(), path, format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pragma, want := range map[string]int64{"auto_vacuum": 2, "synchronous": 1, "user_version": 1} {
+			err := d.Do(t.Context(), "look", func(c *Conn) error {
+				got, err := c.Number("PRAGMA " + pragma)
+				if err == nil && got != want {
+					t.Errorf("%s is %d, want %d", pragma, got, want)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOneIsNotTakenForAnother(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "diary.db")
+	newDB(t, path)
+	other := aFormat()
+	other.Application++
+	_, err := Open(t.Context(), path, other)
+	wantError(t, err, ErrForeign)
+}
+
+func TestWaitingForATurnEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
+	<-d.turn
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- d.Do(ctx, "wait", func(*Conn) error { return nil }) }()
+	cancel()
+	wantError(t, <-done, context.Canceled)
+	d.turn <- struct{}{}
+	days(t, d)
+}
+
+func TestWindowsPathsBecomeURIs(t *testing.T) {
+	t.Parallel()
+	// As filepath.ToSlash leaves them there.
+	for path, want := range map[string]string{
+		"C:/Users/Ann B/x.db": "file:///C:/Users/Ann%20B/x.db",
+		"//host/share/x.db":   "file:////host/share/x.db",
+		"/home/x?y.db":        "file:///home/x%3Fy.db",
+	} {
+		if got := uri(path); got != want {
+			t.Errorf("uri(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrReadOnly, ErrAccess, ErrDisk} {
+		err := &Error{Name: "diary", Op: "write", Path: "/x/diary.db", Kind: kind, Err: fs.ErrInvalid}
+		text := err.Error()
+		for _, part := range []string{"diary: write in /x/diary.db: ", kind.Error(), fs.ErrInvalid.Error(), "; "} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%q does not say %q", text, part)
+			}
+		}
+		wantError(t, err, kind)
+		wantError(t, err, fs.ErrInvalid)
+	}
+	unknown := &Error{Name: "diary", Op: "write", Path: "/x", Err: fs.ErrInvalid}
+	if got, want := unknown.Error(), "diary: write in /x: invalid argument"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
