@@ -34,11 +34,11 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS COMMAND...")
 	}
-	status(ts, args[0], ts.Exec(args[1], args[2:]...))
+	wantStatus(ts, args[0], ts.Exec(args[1], args[2:]...))
 }
 
-// status fails the script unless err is what a command with that status gives.
-func status(ts *testscript.TestScript, want string, err error) {
+// wantStatus fails the script unless err is what a command with that status gives.
+func wantStatus(ts *testscript.TestScript, want string, err error) {
 	got := 0
 	if ee, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = ee.ExitCode()
@@ -328,7 +328,7 @@ func closed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(r.Close())
 	cmd := bridge(ts, context.Background(), args[1:])
 	cmd.Stdout, cmd.Stderr = w, ts.Stderr()
-	status(ts, args[0], cmd.Run())
+	wantStatus(ts, args[0], cmd.Run())
 }
 
 // interrupt runs teambridge, and interrupts it once a file that matches PATTERN
@@ -354,7 +354,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 		<-tick.C
 	}
 	ts.Check(cmd.Process.Signal(syscall.SIGINT))
-	status(ts, args[0], cmd.Wait())
+	wantStatus(ts, args[0], cmd.Wait())
 }
 
 // bridge is teambridge as the script's own commands start it.

@@ -114,6 +114,10 @@ func explain(ctx context.Context, err error) fault {
 		return fault{"corrupt", exitLocked, "the file was left as it is; teambridge doctor tells what can be done", false}
 	}
 	switch {
+	case errors.As(err, new(*timeoutError)):
+		return fault{"timeout", exitTimeout, "", false}
+	case is(inbox.ErrLost):
+		return fault{"lost", exitUnknown, "another tool writes this inbox without taking its lock: end it, then send again", false}
 	case is(teams.ErrBadName):
 		return fault{"invalid", exitUsage, "it has to be usable as a file name on every system, with 64 characters at most", false}
 	case is(context.Canceled) && ctx.Err() != nil:

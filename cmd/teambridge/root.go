@@ -127,6 +127,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
+		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
 	return root
@@ -143,6 +144,20 @@ func exactly(n int) cobra.PositionalArgs {
 			hint += "; a text with spaces needs quotes"
 		}
 		return usage(hint, "%s takes %s, not %d", cmd.Name(), plural(n, "argument"), len(args))
+	}
+}
+
+// between is the check of a command that takes at least low arguments and at
+// most high; any number for a negative high.
+func between(low, high int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < low:
+			return usage("usage: "+cmd.UseLine(), "%s takes at least %s, not %d", cmd.Name(), plural(low, "argument"), len(args))
+		case high >= 0 && len(args) > high:
+			return usage("usage: "+cmd.UseLine(), "%s takes at most %s, not %d", cmd.Name(), plural(high, "argument"), len(args))
+		}
+		return nil
 	}
 }
 

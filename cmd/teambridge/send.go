@@ -25,6 +25,8 @@ type sendOptions struct {
 	color   string
 	force   bool
 	dryRun  bool
+	wait    string
+	timeout time.Duration
 }
 
 func newSend(a *app) *cobra.Command {
@@ -43,12 +45,15 @@ With --id, sending twice is sending once: also when the agent has taken the
 message out of its inbox in between. The same id with another text is refused.
 
 Answer: "verified" means that the message was read back from the inbox. That an
-agent takes it is for the agent to do; a note says when nobody will.
+agent takes it is for the agent to do; a note says when nobody will. With --wait
+consumed the command waits until the agent has taken it; a message that another
+program overwrites meanwhile, provably, is put back three times.
 
-Exit status: 0 verified, or sent before under this --id; 2 the message or a name
+Exit status: 0 verified (consumed), or sent before under this --id; 2 the message or a name
 is no good; 3 no such team or member, or the team is gone; 5 the id belongs to
-another message; 6 the inbox is corrupt, or its lock could not be had; 7 it is
-not known whether the message is there.`,
+another message; 4 not taken within --timeout (it stays sent); 6 the inbox is
+corrupt, or its lock could not be had; 7 the message is lost, or it is not known
+whether it is there.`,
 		Example: `  teambridge send worker "please review task 12"
   git diff | teambridge send lead@session-2de3961d - --summary "the diff"`,
 		Args:              exactly(2),
@@ -60,6 +65,9 @@ not known whether the message is there.`,
 	sendFlags(cmd, &o)
 	cmd.Flags().StringVar(&o.id, "id", "", "an id under which sending again is sending once")
 	cmd.Flags().BoolVar(&o.force, "force", false, "write to an inbox nobody is known to have; send although it is\nnot known whether this id was sent before")
+	cmd.Flags().StringVar(&o.wait, "wait", verified, "for what to wait: verified or consumed")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed; 0: for ever")
+	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions([]string{verified, consumed}, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything and write nothing")
 	return cmd
 }
@@ -72,12 +80,18 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 	must(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(inbox.Colors(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
+// How far a message has come.
+const (
+	verified = "verified" // it was read back from the inbox
+	consumed = "consumed" // its agent took it
+)
+
 // sent is what send says about one message. The names are those of --json.
 type sent struct {
 	Team         string      `json:"team"`
 	Member       string      `json:"member"`
 	ID           string      `json:"id"`
-	State        string      `json:"state"` // verified; dry-run; of broadcast also failed
+	State        string      `json:"state"` // verified, consumed; dry-run; of broadcast also failed
 	Deduplicated bool        `json:"deduplicated"`
 	Reachable    bool        `json:"reachable"`
 	Reach        teams.Reach `json:"-"` // why not; told to a person
@@ -86,6 +100,9 @@ type sent struct {
 }
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
+	if o.wait != verified && o.wait != consumed {
+		return usage("there is "+verified+" and "+consumed, "--wait %q: no such state", o.wait)
+	}
 	body, err := a.text(text)
 	if err != nil {
 		return err
@@ -284,7 +301,7 @@ func (s *sender) send(ctx context.Context, member, text string) (sent, error) {
 		answer.State = "dry-run"
 		return answer, nil
 	}
-	opts := inbox.AppendOptions{Force: s.opts.force}
+	opts := inbox.AppendOptions{Force: s.opts.force, Track: s.opts.wait == consumed}
 	if s.ledger != nil {
 		opts.Memory = s.ledger
 	}
@@ -298,7 +315,10 @@ func (s *sender) send(ctx context.Context, member, text string) (sent, error) {
 	if receipt.Unrecorded != nil {
 		s.app.warn("the message is in the inbox, but was not recorded: %v", receipt.Unrecorded)
 	}
-	answer.State = "verified"
+	answer.State = verified
+	if s.opts.wait == consumed {
+		return s.consumed(ctx, box, answer, receipt, start)
+	}
 	if answer.Reachable && s.waiting(ctx, box) {
 		answer.Reach, answer.Reachable = teams.Unread, false
 	}
@@ -317,6 +337,21 @@ func writable(ctx context.Context, box *inbox.Inbox) error {
 		return fmt.Errorf("%w: a file stands at %s", lockedfile.ErrForeignLock, lock)
 	}
 	return nil
+}
+
+// consumed waits until a message was taken.
+func (s *sender) consumed(ctx context.Context, box *inbox.Inbox, answer sent, receipt inbox.Receipt, start time.Time) (sent, error) {
+	wait, cancel := within(ctx, s.opts.timeout, notTaken(answer.Member))
+	defer cancel()
+	var err error
+	if receipt.Tracked != nil { // else it was sent before, and taken
+		err = s.await(wait, box, receipt.Tracked)
+	}
+	answer.WaitedMs = time.Since(start).Milliseconds()
+	if err == nil {
+		answer.State = consumed
+	}
+	return answer, err
 }
 
 // quickRead is the largest inbox that is looked through for old messages, in
