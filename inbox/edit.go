@@ -35,7 +35,7 @@ func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
 		return err
 	}
 	defer dir.Close()
-	file := lockedfile.File{Dir: dir, Name: b.file(), Guard: b.guard}
+	file := lockedfile.File{Dir: dir, Name: b.file(), Guard: b.team.Exists}
 	err = b.locker.Transform(ctx, file, func(old []byte) ([]byte, error) {
 		data := old
 		if len(data) == 0 {
@@ -52,23 +52,14 @@ func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
 		return d.content()
 	})
 	if errors.Is(err, lockedfile.ErrGone) {
-		if !errors.Is(err, teams.ErrTeamGone) {
-			err = fmt.Errorf("%w: %w", teams.ErrTeamGone, err)
-		}
+		err = fmt.Errorf("%w: %w", teams.ErrTeamGone, err)
+	}
+	if errors.Is(err, teams.ErrTeamGone) {
 		// Our lock may have kept a deletion from finishing.
 		err = errors.Join(err, b.team.Sweep())
 	}
 	if corrupt, ok := errors.AsType[*CorruptError](err); ok {
 		corrupt.Path = b.Path()
-	}
-	return err
-}
-
-// guard is asked under the lock whether the team is still there.
-func (b *Inbox) guard() error {
-	err := b.team.Exists()
-	if errors.Is(err, teams.ErrTeamGone) {
-		return fmt.Errorf("%w: %w", err, lockedfile.ErrGone)
 	}
 	return err
 }

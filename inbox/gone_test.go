@@ -62,6 +62,53 @@ func TestTeamDeletedInTheMiddle(t *testing.T) {
 	}
 }
 
+// A deletion that has come as far as config.json, or that and the lock, before
+// each step of a send.
+func TestTeamHalfDeletedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for _, step := range []lockedfile.Step{
+		lockedfile.StepLock, lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFence, lockedfile.StepReadBack,
+	} {
+		for _, exists := range []bool{false, true} { // the inbox file
+			for _, lock := range []bool{false, true} { // deleted too
+				p := newPlace(t)
+				if exists {
+					p.write([]byte(foreign))
+				}
+				b := p.open(lockedfile.Options{Before: func(s lockedfile.Step) {
+					if s != step {
+						return
+					}
+					if err := os.Remove(filepath.Join(p.dir, "config.json")); err != nil {
+						t.Error(err)
+					}
+					if lock {
+						if err := os.Remove(p.lock()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+							t.Error(err)
+						}
+					}
+				}})
+				_, err := b.Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()})
+				if !errors.Is(err, teams.ErrTeamGone) {
+					t.Errorf("before %s (file %v, lock %v): got %v, want ErrTeamGone", step, exists, lock, err)
+				}
+				if !exists {
+					if left := tree(p.dir); left != "" {
+						t.Errorf("before %s (lock %v): left: %s", step, lock, left)
+					}
+					continue
+				}
+				// Rows of others are not ours to delete.
+				p.wantForeign(p.content())
+				p.wantNames("alice.json")
+				if n := p.count("m-0"); (n == 1) != (step == lockedfile.StepReadBack) {
+					t.Errorf("before %s: %d rows of the message", step, n)
+				}
+			}
+		}
+	}
+}
+
 // Deleted when all but the lock's removal is done: the message had been read
 // back, and the team is gone all the same.
 func TestTeamDeletedBeforeTheUnlock(t *testing.T) {

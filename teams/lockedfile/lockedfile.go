@@ -226,10 +226,8 @@ type File struct {
 
 	// Guard, if not nil, is asked under the lock before the file is read, right
 	// before the rename, and after the read-back. Its error ends the Transform
-	// with nothing written. After the rename, a file that did not exist before
-	// is removed again; and if the error is [ErrGone], so is one that did and
-	// is now alone in its directory: a deletion that had taken it away already
-	// has met it again, and failed.
+	// with nothing written; after the rename, with a file that did not exist
+	// before removed again, and one that did left as it is then ([ErrReplaced]).
 	Guard func() error
 }
 
@@ -368,7 +366,7 @@ func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, e
 		if gerr := f.guard(); gerr != nil {
 			// The directory is being deleted around us: a file that we made in
 			// it would keep it alive.
-			if info == nil || errors.Is(gerr, ErrGone) && alone(f) {
+			if info == nil {
 				return true, errors.Join(gerr, ignoreNotExist(f.Dir.Remove(f.Name)))
 			}
 			return true, unknown(gerr, true)
@@ -512,20 +510,17 @@ func open(f File) (*os.File, fs.FileInfo, error) {
 	return r, info, nil
 }
 
-// alone reports whether nothing but f and its lock is in the directory.
-func alone(f File) bool {
-	names, err := readNames(f)
-	return err == nil && !slices.ContainsFunc(names, func(name string) bool {
-		return name != f.Name && name != LockName(f.Name)
-	})
-}
-
 // removeTemps removes the temporary files that a process of ours left behind
 // when it was killed. All locks are held, so no living one is at work.
 func removeTemps(f File) error {
-	names, err := readNames(f)
+	d, err := f.Dir.Open(".")
 	if err != nil {
-		return err
+		return f.wrap("read the directory of", err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return f.wrap("read the directory of", err)
 	}
 	for _, name := range names {
 		if of, ok := TempOf(name); !ok || of != f.Name {
@@ -536,20 +531,6 @@ func removeTemps(f File) error {
 		}
 	}
 	return nil
-}
-
-// readNames lists the directory of f.
-func readNames(f File) ([]string, error) {
-	d, err := f.Dir.Open(".")
-	if err != nil {
-		return nil, f.wrap("read the directory of", err)
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return nil, f.wrap("read the directory of", err)
-	}
-	return names, nil
 }
 
 // TempOf returns the name of the file that name is a temporary file of ours

@@ -558,36 +558,6 @@ func keepTime(dir string, do func() error) error {
 	return errors.Join(do(), os.Chtimes(dir, info.ModTime(), info.ModTime()))
 }
 
-// A guard that says that the directory is being deleted: a file that was there
-// before the rename is not kept alive by it, unless there are others.
-func TestGuardSaysGone(t *testing.T) {
-	t.Parallel()
-	for _, other := range []bool{false, true} {
-		p := newPlace(t)
-		p.write("old")
-		if other {
-			if err := os.WriteFile(p.path("y.json"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		refuse := error(nil)
-		p.file.Guard = func() error { return refuse }
-		l := New(Options{Before: func(s Step) {
-			if s == StepReadBack {
-				refuse = fmt.Errorf("guard: %w", ErrGone)
-			}
-		}})
-		if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrGone) {
-			t.Errorf("got %v, want ErrGone", err)
-		}
-		if other {
-			p.want("new", "y.json")
-		} else {
-			p.wantNames()
-		}
-	}
-}
-
 // The directory is deleted before each step in turn, and once made again:
 // nothing comes back to life.
 func TestDirectoryDeletedInTheMiddle(t *testing.T) {
