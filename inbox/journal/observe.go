@@ -255,8 +255,8 @@ func (r *recorder) record(d *difference) error {
 		v.id = id
 	}
 	before := r.numbers.last
-	for _, i := range d.fresh {
-		if err := r.appear(&s.Rows[i], d.rows[i]); err != nil {
+	for _, f := range d.fresh {
+		if err := r.appear(&s.Rows[f.row], d.rows[f.row], f.k); err != nil {
 			return err
 		}
 	}
@@ -293,8 +293,8 @@ func (r *recorder) record(d *difference) error {
 }
 
 // appear records a row that there is one more of than is known to be in the
-// file.
-func (r *recorder) appear(row *inbox.Row, e *entry) error {
+// file, with k of its equals before it.
+func (r *recorder) appear(row *inbox.Row, e *entry, k int) error {
 	c, v, s := r.conn, r.view, r.snapshot
 	ever := 0
 	last, err := c.Statement("SELECT occurrence FROM messages WHERE inbox=? AND digest=? ORDER BY occurrence DESC LIMIT 1")
@@ -309,7 +309,7 @@ func (r *recorder) appear(row *inbox.Row, e *entry) error {
 	if err != nil {
 		return err
 	}
-	if r.order != newer && e.n <= ever {
+	if r.order != newer && k < ever {
 		return nil // it may be one that was seen before
 	}
 	m := Message{

@@ -152,6 +152,23 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+func TestEachPartMakesAnotherRow(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	rows := []string{`{"from":"a","text":"b","timestamp":"c","summary":"d","color":"e","msg_id":"f","messageId":"g"}`}
+	for _, part := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		rows = append(rows, strings.Replace(rows[0], `"`+part+`"`, `"x"`, 1))
+	}
+	rows = append(rows, `{"from":"ab","text":""}`, `{"from":"a","text":"b"}`) // no part runs over
+	for _, change := range observe(t, j, look(t, 1, rows...)).Changes {
+		if change.Message.Occurrence != 1 {
+			t.Errorf("%s is taken for another", change.Message.Raw)
+		}
+	}
+	rows[0] = strings.Replace(rows[0], "{", `{"relayedBy":"x", "read":false, "type":"message", "msgV":1, `, 1)
+	wantChanges(t, observe(t, j, look(t, 2, rows...)).Changes, "")
+}
+
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)

@@ -77,23 +77,23 @@ func (j *Journal) view(c *sqlite.Conn, p place) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	fresh := newView()
+	now := newView()
 	err = s.Query(func(v []sqlite.Value) error {
-		fresh.id, _ = v[0].(int64)
-		fresh.seq, _ = v[1].(int64)
-		fresh.began, _ = v[2].(int64)
-		fresh.ended, _ = v[3].(int64)
+		now.id, _ = v[0].(int64)
+		now.seq, _ = v[1].(int64)
+		now.began, _ = v[2].(int64)
+		now.ended, _ = v[3].(int64)
 		return nil
 	}, p.args()...)
 	if err != nil {
 		return nil, err
 	}
-	if old := j.views[p]; old != nil && old.id == fresh.id && old.seq == fresh.seq {
+	if old := j.views[p]; old != nil && old.id == now.id && old.seq == now.seq {
 		return old, nil
 	}
 	j.forget(p)
-	if fresh.id == 0 {
-		return fresh, nil
+	if now.id == 0 {
+		return now, nil
 	}
 	if s, err = c.Statement(`SELECT seq, digest, read_at IS NOT NULL FROM messages INDEXED BY messages_present
 		WHERE inbox=? AND gone_at IS NULL`); err != nil {
@@ -105,19 +105,19 @@ func (j *Journal) view(c *sqlite.Conn, p place) (*view, error) {
 		read, _ := v[2].(int64)
 		var d digest
 		copy(d[:], sum)
-		e := fresh.entry(d)
+		e := now.entry(d)
 		e.marks = append(e.marks, mark{seq, read != 0})
-		fresh.held++
+		now.held++
 		return nil
-	}, fresh.id)
+	}, now.id)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range fresh.entries {
+	for _, e := range now.entries {
 		slices.SortFunc(e.marks, func(a, b mark) int { return int(a.seq - b.seq) })
 	}
-	j.remember(p, fresh)
-	return fresh, nil
+	j.remember(p, now)
+	return now, nil
 }
 
 func (j *Journal) remember(p place, v *view) {
@@ -147,10 +147,16 @@ func (v *view) entry(d digest) *entry {
 	return e
 }
 
+// fresh is a row that was not known to be in the file.
+type fresh struct {
+	row int
+	k   int // how many of its equals stand before it
+}
+
 // difference is what a snapshot has that the view has not, and the reverse.
 type difference struct {
 	rows  []*entry // of each row of the snapshot
-	fresh []int    // rows that are one more than the marks
+	fresh []fresh  // rows that are one more than the marks
 	reads []*mark  // marks that are read now
 	ends  []*entry // with more marks than rows
 }
@@ -175,11 +181,12 @@ func (v *view) compare(seed maphash.Seed, rows []inbox.Row) difference {
 	}
 	for i, e := range d.rows {
 		// The oldest marks are those that are gone.
-		k := e.taken + max(0, len(e.marks)-e.n)
+		nth := e.taken
+		k := nth + max(0, len(e.marks)-e.n)
 		e.taken++
 		switch {
 		case k >= len(e.marks):
-			d.fresh = append(d.fresh, i)
+			d.fresh = append(d.fresh, fresh{i, nth})
 		case rows[i].Read && !e.marks[k].read:
 			d.reads = append(d.reads, &e.marks[k])
 		}

@@ -1,0 +1,281 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/sqlite"
+)
+
+// uses is every method that reads or writes the file.
+func uses(j *Journal, s Snapshot) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"Observe":  func(ctx context.Context) error { _, err := j.Observe(ctx, s); return err },
+		"Messages": func(ctx context.Context) error { return first(j.Messages(ctx, Query{})) },
+		"Search":   func(ctx context.Context) error { return first(j.Search(ctx, "word", Query{})) },
+		"Receipts": func(ctx context.Context) error { return first(j.Receipts(ctx, Query{})) },
+		"Receipt":  func(ctx context.Context) error { _, _, err := j.Receipt(ctx, aKey("1")); return err },
+		"Verified": func(ctx context.Context) error { _, err := j.Verified(ctx, aKey("2"), at(1)); return err },
+		"Changes":  func(ctx context.Context) error { _, err := j.Changes(ctx, 0, 10); return err },
+		"Last":     func(ctx context.Context) error { _, err := j.Last(ctx); return err },
+		"Instances": func(ctx context.Context) error {
+			_, err := j.Instances(ctx, root)
+			return err
+		},
+		"Export": func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
+		"Prune":  func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
+	}
+}
+
+func first[T any](seq func(func(T, error) bool)) (err error) {
+	for _, err = range seq {
+		break
+	}
+	return err
+}
+
+func TestClosedAndEnded(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	s := look(t, 1, row("word"))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, use := range uses(j, s) {
+		if err := use(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with an ended context: %v", name, err)
+		}
+	}
+	if n := number(t, j, "SELECT count(*) FROM messages"); n != 0 {
+		t.Errorf("%d messages, want none", n)
+	}
+	must(t, j.Close())
+	must(t, j.Close())
+	for name, use := range uses(j, s) {
+		if err := use(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s after Close: %v", name, err)
+		}
+	}
+}
+
+// The bubble's clock makes the waiting take no time.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	synctest.Test(t, func(t *testing.T) {
+		holder, j := mustOpen(t, path), mustOpen(t, path)
+		s := look(t, 1, row("word"))
+		must(t, run(holder, "BEGIN IMMEDIATE"))
+		for name, use := range uses(j, s) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := use(ctx)
+			cancel()
+			switch name {
+			case "Observe", "Verified", "Prune":
+				var e *Error
+				if !errors.As(err, &e) || e.Kind != ErrBusy || !strings.Contains(err.Error(), path) {
+					t.Errorf("%s: %v, want ErrBusy with the path", name, err)
+				}
+			default: // reading does not wait for a writer
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+		done := make(chan error)
+		go func() {
+			_, err := j.Observe(t.Context(), s)
+			done <- err
+		}()
+		synctest.Wait()
+		must(t, run(holder, "COMMIT"))
+		must(t, <-done)
+		if got := texts(messages(t, j, Query{})); got != "word" {
+			t.Errorf("recorded %q, want the word once", got)
+		}
+	})
+}
+
+// A limit of SQLite's own stands for the full disk.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	observe(t, j, look(t, 1, row("before")))
+	must(t, run(j, fmt.Sprintf("PRAGMA max_page_count=%d", number(t, j, "PRAGMA page_count")+2)))
+	big := look(t, 2, row("before"), row(strings.Repeat("word ", 20_000)), row("after"))
+	for range 2 {
+		_, err := j.Observe(t.Context(), big)
+		wantError(t, err, ErrFull)
+	}
+	if got := texts(messages(t, j, Query{})); got != "before" {
+		t.Errorf("recorded %.50q, want only what was there", got)
+	}
+	must(t, run(j, "PRAGMA max_page_count=100000"))
+	if o := observe(t, j, big); len(o.Changes) != 2 || o.Changes[0].Seq != 2 {
+		t.Errorf("with space again: %.100q", short(o.Changes))
+	}
+	sound(t, j)
+}
+
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := mustOpen(t, path)
+	observe(t, j, look(t, 1, row("word")))
+	must(t, run(j, "PRAGMA query_only=1"))
+	for name, use := range uses(j, look(t, 2, row("word"), row("more"))) {
+		err := use(t.Context())
+		switch name {
+		case "Observe", "Verified", "Prune":
+			wantError(t, err, ErrReadOnly)
+		default:
+			must(t, err)
+		}
+	}
+	must(t, run(j, "PRAGMA query_only=0"))
+	wantChanges(t, observe(t, j, look(t, 2, row("word"), row("more"))).Changes, "2 appeared more#1")
+
+	if os.Getuid() == 0 {
+		return // whom no mode keeps from writing
+	}
+	must(t, j.Close())
+	must(t, os.Chmod(path, 0o400))
+	_, err := Open(t.Context(), path)
+	wantError(t, err, ErrReadOnly)
+}
+
+func TestPathsAreOnlyPaths(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a b", "a?mode=memory", "a%20b", "%00", "#", ":memory:", "a'b\"c", "new\nline", "Größe", "\xff\xfe"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), name)
+			path := filepath.Join(dir, name)
+			j := mustOpen(t, path)
+			observe(t, j, look(t, 1, row("word")))
+			must(t, j.Close())
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			if len(entries) != 1 || entries[0].Name() != name {
+				t.Errorf("directory holds %v, want only %q", entries, name)
+			}
+			if got := texts(messages(t, mustOpen(t, path), Query{})); got != "word" {
+				t.Errorf("found %q again", got)
+			}
+		})
+	}
+}
+
+// What is no journal, or none any more, is refused and keeps its bytes.
+func TestRefusedFilesStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	whole := func(t *testing.T, sql string) []byte {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		j := mustOpen(t, path)
+		var rows []string
+		for i := range 50 {
+			rows = append(rows, row(fmt.Sprintf("word %d %s", i, strings.Repeat("x", 2000))))
+		}
+		observe(t, j, look(t, 1, rows...))
+		must(t, run(j, sql))
+		must(t, j.Close())
+		data, err := os.ReadFile(path)
+		must(t, err)
+		return data
+	}
+	none := "SELECT 1"
+	for _, test := range []struct {
+		name string
+		data func(*testing.T) []byte
+		want error // nil: a NewerError
+	}{
+		{"text", func(*testing.T) []byte { return []byte("hello") }, ErrCorrupt},
+		{"zeros", func(*testing.T) []byte { return make([]byte, 8192) }, ErrCorrupt},
+		{"cut in the middle", func(t *testing.T) []byte { b := whole(t, none); return b[:len(b)/2] }, ErrCorrupt},
+		{"cut in the header", func(t *testing.T) []byte { return whole(t, none)[:50] }, ErrCorrupt},
+		{"pages overwritten", func(t *testing.T) []byte {
+			b := whole(t, none)
+			copy(b[4096:], bytes.Repeat([]byte{0xa5}, len(b)))
+			return b
+		}, ErrCorrupt},
+		{"a ledger", func(t *testing.T) []byte {
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			l, err := ledger.Open(t.Context(), path)
+			must(t, err)
+			must(t, l.Close())
+			data, err := os.ReadFile(path)
+			must(t, err)
+			return data
+		}, ErrForeign},
+		{"another application", func(t *testing.T) []byte { return whole(t, "PRAGMA application_id=7") }, ErrForeign},
+		{"newer", func(t *testing.T) []byte { return whole(t, "PRAGMA user_version=99") }, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "journal.db")
+			data := test.data(t)
+			must(t, os.WriteFile(path, data, 0o600))
+
+			// What Open cannot see, a use must; none may repair it.
+			j, err := Open(t.Context(), path)
+			if err == nil {
+				for _, name := range []string{"Messages", "Search", "Observe"} {
+					err = uses(j, look(t, 2, row("word")))[name](t.Context())
+					wantError(t, err, test.want)
+				}
+				must(t, j.Close())
+			}
+			var newer *NewerError
+			if test.want != nil {
+				wantError(t, err, test.want)
+			} else if !errors.As(err, &newer) || newer.Version != 99 || newer.Known != len(schema()) {
+				t.Fatalf("got %v, want a NewerError for version 99", err)
+			}
+			if !strings.Contains(err.Error(), path) || !strings.HasPrefix(err.Error(), "journal: ") {
+				t.Errorf("%q does not name the file", err)
+			}
+			now, err := os.ReadFile(path)
+			must(t, err)
+			if !bytes.Equal(now, data) {
+				t.Errorf("the file was changed")
+			}
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			if len(entries) != 1 {
+				t.Errorf("directory holds %v, want the file alone", entries)
+			}
+		})
+	}
+}
+
+func TestFileIsSetUp(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state", "journal.db")
+	j := mustOpen(t, path)
+	for pragma, want := range map[string]sqlite.Value{"synchronous": int64(1), "journal_mode": "wal", "auto_vacuum": int64(2)} {
+		must(t, j.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {
+			return c.Query(func(v []sqlite.Value) error {
+				if v[0] != want {
+					t.Errorf("%s is %v, want %v", pragma, v[0], want)
+				}
+				return nil
+			}, "PRAGMA "+pragma)
+		}))
+	}
+	for name, want := range map[string]os.FileMode{filepath.Dir(path): 0o700, path: 0o600, path + "-wal": 0o600} {
+		info, err := os.Stat(name)
+		must(t, err)
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s: mode %o, want %o", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
+)
+
+// The test binary, run again with this variable set, is one of the processes
+// that the tests below start. Its value names the function in children.
+const childVariable = "JOURNAL_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(childVariable); name != "" {
+		if err := children()[name](os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0) // not return: nothing is to run after, as in a command
+	}
+	os.Exit(m.Run())
+}
+
+func children() map[string]func(args []string) error {
+	return map[string]func([]string) error{"watch": childWatch, "forever": childForever}
+}
+
+func child(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), childVariable+"="+name)
+	return cmd
+}
+
+const (
+	eachLooks = 60
+	readAhead = 7 // so many of the newest rows are unread
+)
+
+// history is the inbox of an older agent at its n-th look: n rows, the older
+// ones read, every tenth equal to the others of its kind.
+func history(n int) Snapshot {
+	s := Snapshot{Root: root, Team: blue(), Inbox: "bob", At: at(float64(n))}
+	for i := range n {
+		text := fmt.Sprint("row ", i)
+		if i%10 == 0 {
+			text = "ten"
+		}
+		s.Rows = append(s.Rows, inbox.Row{From: "ann", Text: text, Read: i < n-readAhead,
+			Raw: json.RawMessage(row(text, fmt.Sprintf(`"read":%v`, i < n-readAhead)))})
+	}
+	return s
+}
+
+// childWatch looks at the same inbox as the others, and at one of its own.
+func childWatch(args []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	// All begin when the last of them has started.
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	j, err := Open(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	for n := range eachLooks {
+		own := history(n)
+		own.Inbox = args[1]
+		if _, err := j.Observe(ctx, history(n), own); err != nil {
+			return err
+		}
+		key := inbox.SendKey{Root: root, Team: "blue", CreatedAt: 1, Inbox: "bob", ID: fmt.Sprint(n)}
+		if _, err := j.PutBack(ctx, key, at(float64(n))); err != nil {
+			return err
+		}
+	}
+	return j.Close()
+}
+
+func TestManyProcessesOnOneJournal(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state", "journal.db")
+	const processes = 4
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer write.Close()
+	var commands [processes]*exec.Cmd
+	var stderr [processes]bytes.Buffer
+	for i := range commands {
+		cmd := child(t.Context(), "watch", path, fmt.Sprint("own", i))
+		cmd.Stdin, cmd.Stderr = read, &stderr[i]
+		must(t, cmd.Start())
+		commands[i] = cmd
+	}
+	read.Close()
+	write.Close()
+	for i, cmd := range commands {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("process %d: %v\n%s", i, err, &stderr[i])
+		}
+	}
+
+	j := mustOpen(t, path)
+	names := []string{"bob"}
+	for i := range processes {
+		names = append(names, fmt.Sprint("own", i))
+	}
+	for _, name := range names {
+		got := messages(t, j, Query{Inbox: name})
+		if len(got) != eachLooks-1 {
+			t.Errorf("%s: %d messages, want each of %d once", name, len(got), eachLooks-1)
+		}
+		for i, m := range got {
+			read := i < eachLooks-1-readAhead
+			if want := history(eachLooks).Rows[i].Text; m.Text != want || !m.GoneAt.IsZero() || m.ReadAt.IsZero() == read {
+				t.Errorf("%s: message %d is %q, read %v, gone %v", name, i, m.Text, m.ReadAt, m.GoneAt)
+			}
+		}
+	}
+	for r, err := range j.Receipts(t.Context(), Query{}) {
+		must(t, err)
+		if r.PutBacks != processes {
+			t.Errorf("%s was put back %d times, want %d", r.ID, r.PutBacks, processes)
+		}
+	}
+	// Every number once, and none missing but those of receipts that went on.
+	var last int64
+	n := 0
+	for {
+		list, err := j.Changes(t.Context(), last, 100)
+		must(t, err)
+		if len(list) == 0 {
+			break
+		}
+		for _, c := range list {
+			if c.Seq <= last {
+				t.Fatalf("number %d after %d", c.Seq, last)
+			}
+			last = c.Seq
+		}
+		n += len(list)
+	}
+	rows, reads := eachLooks-1, eachLooks-1-readAhead
+	if want := len(names)*(rows+reads) + eachLooks; n != want {
+		t.Errorf("%d changes, want %d", n, want)
+	}
+	if end, err := j.Last(t.Context()); err != nil || end != last {
+		t.Errorf("the last number is %d, %v; want %d", end, err, last)
+	}
+}
+
+// childForever observes and reports until it is killed: rows that come, and go
+// with every fifth look.
+func childForever(args []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	j, err := Open(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	s := Snapshot{Root: root, Team: blue(), Inbox: args[1]}
+	for i := 1; ctx.Err() == nil; i++ {
+		s.At = at(float64(i))
+		text := fmt.Sprint("row ", i)
+		s.Rows = append(s.Rows, inbox.Row{From: "ann", Text: text, Raw: json.RawMessage(row(text))})
+		if i%5 == 0 {
+			s.Rows = nil
+		}
+		if _, err := j.Observe(ctx, s); err != nil {
+			return err
+		}
+		fmt.Println(i)
+	}
+	return ctx.Err()
+}
+
+func TestKilledAtAnyInstant(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	acknowledged := 0
+	for round := range 16 {
+		path := filepath.Join(dir, "one.db")
+		if round%4 == 3 {
+			path = filepath.Join(dir, fmt.Sprint("new", round, ".db")) // killed while it is being made
+		}
+		var commands [2]*exec.Cmd
+		var outputs [2]io.Reader
+		var stderr [2]bytes.Buffer
+		for i := range commands {
+			cmd := child(t.Context(), "forever", path, fmt.Sprintf("inbox-%d-%d", round, i))
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			cmd.Stderr = &stderr[i]
+			must(t, cmd.Start())
+			commands[i], outputs[i] = cmd, out
+		}
+		var last [2]int
+		for i, cmd := range commands {
+			in := bufio.NewReader(outputs[i])
+			report := func() bool {
+				text, err := in.ReadString('\n')
+				if err != nil {
+					return false // a cut line acknowledges nothing
+				}
+				last[i], err = strconv.Atoi(strings.TrimSpace(text))
+				return err == nil
+			}
+			if round%4 != 3 {
+				for range 1 + rand.N(40) {
+					if !report() {
+						break
+					}
+				}
+			}
+			<-time.After(rand.N(3 * time.Millisecond)) // the random instant
+			must(t, cmd.Process.Kill())
+			for report() {
+			}
+			var exit *exec.ExitError
+			if err := cmd.Wait(); !errors.As(err, &exit) || exit.Exited() {
+				t.Errorf("process ended by itself: %v\n%s", err, &stderr[i])
+			}
+		}
+
+		j := mustOpen(t, path)
+		sound(t, j)
+		for i, last := range last {
+			acknowledged += last
+			got := messages(t, j, Query{Inbox: fmt.Sprintf("inbox-%d-%d", round, i)})
+			// It can have come one look further than it could report. Every fifth
+			// row was never seen.
+			seen := last - last/5
+			if len(got) != seen && len(got) != seen+1 {
+				t.Errorf("%d messages after %d looks, want %d", len(got), last, seen)
+			}
+			for k, m := range got {
+				n := k + k/4 + 1
+				if m.Text != fmt.Sprint("row ", n) || m.Occurrence != 1 || m.GoneAt.IsZero() && n < last/5*5 {
+					t.Errorf("message %d is %q #%d, gone %v, after %d looks", k, m.Text, m.Occurrence, m.GoneAt, last)
+				}
+			}
+		}
+	}
+	if acknowledged < 100 {
+		t.Errorf("only %d looks were acknowledged: the test did not test", acknowledged)
+	}
+}
+
+// sound fails the test if the file is damaged, or the index is not of the
+// messages.
+func sound(t *testing.T, j *Journal) {
+	t.Helper()
+	must(t, j.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {
+		return c.Query(func(v []sqlite.Value) error {
+			if v[0] != "ok" {
+				t.Errorf("integrity check: %v", v[0])
+			}
+			return nil
+		}, "PRAGMA integrity_check")
+	}))
+	must(t, run(j, "INSERT INTO words (words) VALUES ('integrity-check')"))
+	if n := number(t, j, "SELECT count(*) FROM messages WHERE seq NOT IN (SELECT rowid FROM words)"); n != 0 {
+		t.Errorf("%d messages are not in the index", n)
+	}
+}

@@ -1,0 +1,93 @@
+package journal
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "make the fixture of the newest version, if there is none")
+
+func fixture(version int) string {
+	return filepath.Join("testdata", fmt.Sprintf("version%d.db", version))
+}
+
+// nextSchema adds a version to the real ones. Run twice, it fails.
+func nextSchema() []string {
+	return append(schema(), "ALTER TABLE messages ADD COLUMN next TEXT; UPDATE messages SET next='x';")
+}
+
+// fixtureWants is what stands in the fixture of every version.
+func fixtureWants(t *testing.T, j *Journal) {
+	t.Helper()
+	list, err := j.Changes(t.Context(), 0, 100)
+	must(t, err)
+	wantChanges(t, list, "1 appeared needle#1, 2 appeared b#1, 3 read needle#1, 4 gone b#1, 5 consumed 1")
+	raw := row("needle", `"n":1.0`)
+	want := Message{Seq: 1, Root: root, Team: blue(), Inbox: "bob", Row: file(t, raw)[0], Occurrence: 1, FirstSeen: at(1), ReadAt: at(2)}
+	want.Row.Read = true
+	if diff := cmp.Diff(want, list[0].Message); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+	if hits := search(t, j, "needle", Query{}); len(hits) != 1 || hits[0].Seq != 1 {
+		t.Errorf("found %v, want the first message", hits)
+	}
+}
+
+func TestFixtureOfTheNewestVersion(t *testing.T) {
+	path := fixture(len(schema()))
+	_, err := os.Stat(path)
+	if err == nil {
+		return
+	}
+	if !*update {
+		t.Fatalf("%v; run go test -update, and keep the file", err)
+	}
+	j := mustOpen(t, path)
+	observe(t, j, look(t, 1, row("needle", `"n":1.0`), row("b")))
+	observe(t, j, look(t, 2, row("needle", `"n":1.0`, `"read":true`)))
+	_, err = j.Consumed(t.Context(), aKey("1"), at(3))
+	must(t, err)
+	must(t, j.Close())
+	must(t, os.Chmod(path, 0o644)) // Open makes it 0600
+	must(t, os.Chmod("testdata", 0o755))
+}
+
+func TestMigrateFromEachVersion(t *testing.T) {
+	t.Parallel()
+	for version := range len(schema()) + 1 {
+		for name, schema := range map[string][]string{"newest": schema(), "next": nextSchema()} {
+			t.Run(fmt.Sprintf("%d to %s", version, name), func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), "journal.db")
+				var data []byte
+				if version > 0 {
+					var err error
+					data, err = os.ReadFile(fixture(version))
+					must(t, err)
+				}
+				must(t, os.WriteFile(path, data, 0o644))
+				for range 2 {
+					j, err := open(t.Context(), path, schema)
+					must(t, err)
+					if n := number(t, j, "PRAGMA user_version"); int(n) != len(schema) {
+						t.Errorf("version %d, want %d", n, len(schema))
+					}
+					if version > 0 {
+						fixtureWants(t, j)
+					}
+					must(t, j.Close())
+				}
+				j, err := open(t.Context(), path, schema)
+				must(t, err)
+				defer j.Close()
+				observe(t, j, look(t, 9, row("new")))
+				sound(t, j)
+			})
+		}
+	}
+}
