@@ -87,18 +87,6 @@ func ratio(run func(n int), enough float64) float64 {
 	return many / few
 }
 
-// Not parallel: it measures.
-func TestLinear(t *testing.T) {
-	const most = 5
-	for name, run := range inAndOut {
-		t.Run(name, func(t *testing.T) {
-			if r := ratio(run, most); r > most {
-				t.Errorf("each of 200,000 takes %.1f times as long as each of 20,000", r)
-			}
-		})
-	}
-}
-
 func TestFifoLetsGo(t *testing.T) {
 	t.Parallel()
 	var f fifo[*int]
