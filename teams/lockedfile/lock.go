@@ -144,7 +144,7 @@ func lockDir(ctx context.Context, f File, start time.Time) (*dirLock, error) {
 			return lock, err
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return nil, f.wrap("lock", err)
+			return nil, f.wrapDir("lock", err)
 		}
 		info, err := f.Dir.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -418,6 +418,16 @@ func (f File) wrap(op string, err error) error {
 	return fmt.Errorf("%s %s: %w", op, f.Path(), err)
 }
 
+// wrapDir is wrap for what needs nothing but the directory: there an error that
+// something does not exist means the directory, also in the instant in which
+// its name can still be looked up.
+func (f File) wrapDir(op string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s %s: %w", op, f.Path(), ErrGone)
+	}
+	return f.wrap(op, err)
+}
+
 // gone reports whether dir has been deleted, or replaced by another directory
 // of its name, since it was opened.
 func gone(dir *os.Root) bool {
@@ -515,12 +525,12 @@ func open(f File) (*os.File, fs.FileInfo, error) {
 func removeTemps(f File) error {
 	d, err := f.Dir.Open(".")
 	if err != nil {
-		return f.wrap("read the directory of", err)
+		return f.wrapDir("read the directory of", err)
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
-		return f.wrap("read the directory of", err)
+		return f.wrapDir("read the directory of", err)
 	}
 	for _, name := range names {
 		if of, ok := TempOf(name); !ok || of != f.Name {
