@@ -44,6 +44,11 @@ func TestHash(t *testing.T) {
 			}
 		})
 	}
+	// By JSON.stringify and node:crypto.
+	odd := Mode{AllowedTools: Set([]string{"b", `a"]`}), AppendSystemPrompt: Set("\"\\/<&>\b\t\n\f\r\x00\x1f\x7f\u2028\u2029é😀"), Model: Default[string]()}
+	if got, want := odd.Hash(), "ac9c2222a83d1949f43cba002e7694e2ea05ca5f6ad9998e7f32fb1d96f02762"; got != want {
+		t.Errorf("of odd characters: got %s, want %s", got, want)
+	}
 	built := Mode{Model: Set("sonnet"), PermissionMode: Set("default")}
 	if got := built.Hash(); got != both {
 		t.Errorf("of a mode built in Go: got %s, want %s", got, both)
