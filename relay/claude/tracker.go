@@ -83,7 +83,7 @@ type Tracker struct {
 	order   []string // in flight, as they were sent
 	ended   []string // the others, oldest first
 	stamped bool     // an echo had a timestamp: this program gives them
-	echoed  bool     // something of ours was acknowledged
+	echoed  bool     // this program acknowledges
 	version string   // of Claude Code, which acknowledges
 }
 
@@ -160,11 +160,11 @@ func (t *Tracker) Observe(p Payload) []Progress {
 }
 
 func (t *Tracker) lifecycle(p Lifecycle) []Progress {
+	t.echoed = true
 	f := t.frames[p.UUID]
 	if f == nil {
 		return nil
 	}
-	t.echoed = true
 	switch p.State {
 	case "queued":
 		f.lifecycle = true
@@ -192,11 +192,11 @@ func (t *Tracker) lifecycle(p Lifecycle) []Progress {
 func (t *Tracker) echo(p Echo) []Progress {
 	stamped := t.stamped || p.Stamped
 	defer func() { t.stamped = stamped }()
+	t.echoed = true
 	f := t.frames[p.UUID]
 	if f == nil {
 		return nil
 	}
-	t.echoed = true
 	if f.state != Written {
 		return nil
 	}
