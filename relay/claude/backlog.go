@@ -1,0 +1,93 @@
+package claude
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"teambridge/relay/pipe"
+)
+
+// backlog holds the events that were not read yet. It never makes the reader of stdout wait, and it does not grow
+// without bounds: first the bulky events are left out, then it fails.
+type backlog struct {
+	limit  int64
+	events pipe.Stream[kept]
+
+	mu    sync.Mutex
+	bytes int64 // held by events
+	gap   Gap   // not reported yet
+}
+
+type kept struct {
+	event Event
+	bytes int64
+}
+
+// perEvent is what an event holds besides its line, roughly.
+const perEvent = 300
+
+// add keeps an event, or an account of it. An error says that there is no room left even for that.
+func (b *backlog) add(e Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	size := int64(len(e.Line)) + perEvent
+	if b.bytes+size > b.limit {
+		switch p := e.Payload.(type) {
+		case Assistant, Other, Skipped:
+			b.gap.Events++
+			b.gap.Bytes += int64(len(e.Line))
+			return nil
+		case Result:
+			size = int64(len(p.Text)) + perEvent
+		case ControlRequest:
+			size = int64(len(p.Body)) + perEvent
+		case ControlResponse:
+			size = int64(len(p.Body)) + perEvent
+		default:
+			size = perEvent
+		}
+		e.Line = nil
+		if b.bytes+size > 2*b.limit {
+			return fmt.Errorf("claude: %d bytes of output were not read: %w", b.bytes, ErrOverrun)
+		}
+	}
+	b.report(e)
+	b.push(e, size)
+	return nil
+}
+
+// end lets the consumer come to an end behind the last event.
+func (b *backlog) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.report(Event{})
+	b.events.End()
+}
+
+// report puts a gap before the event that follows it.
+func (b *backlog) report(e Event) {
+	if b.gap.Events > 0 {
+		b.push(Event{At: e.At, Payload: b.gap}, perEvent)
+		b.gap = Gap{}
+	}
+}
+
+func (b *backlog) push(e Event, size int64) {
+	b.bytes += size
+	_ = b.events.Push(kept{e, size}) // no limit, and not ended before end
+}
+
+func (b *backlog) all(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for k, err := range b.events.All(ctx) {
+			b.mu.Lock()
+			b.bytes -= k.bytes
+			b.mu.Unlock()
+			if !yield(k.event, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package claude
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"teambridge/relay/pipe"
+)
+
+// launch is what to start, once the options have been put together.
+type launch struct {
+	argv    []string
+	env     []string
+	session string
+	resume  bool
+}
+
+// Argv is the command that [Start] runs, and the session it runs. Flags are added at the end of Options.Command if they
+// are not in it already:
+//
+//	-p --input-format stream-json --output-format stream-json --verbose --replay-user-messages
+//	--session-id UUID, or --resume UUID
+//	--permission-prompt-tool stdio                          with a Permission
+//	--agent-id NAME@TEAM --agent-name NAME --team-name TEAM with a Member
+//	--model, --permission-mode, --fallback-model, --system-prompt, --append-system-prompt, --allowedTools,
+//	--disallowedTools                                       with a Mode
+//
+// --session-id and --resume of the command name the session if Options.Session does not, and are replaced, so that the
+// same options serve for the first process and for those that resume it. A command whose flags contradict is refused
+// with [ErrInvalid]: other formats, --continue and --fork-session (the session would not be known), and
+// --no-session-persistence (nothing would remember what was taken).
+func (o Options) Argv() (argv []string, session string, err error) {
+	l, err := o.launch()
+	return l.argv, l.session, err
+}
+
+func (o Options) launch() (launch, error) {
+	invalid := func(format string, args ...any) (launch, error) {
+		return launch{}, fmt.Errorf("claude: command: %w: %w", ErrInvalid, fmt.Errorf(format, args...))
+	}
+	if len(o.Command) == 0 || o.Command[0] == "" {
+		return invalid("there is none")
+	}
+	l := launch{session: o.Session, resume: o.Resume, env: o.Env}
+	if l.env == nil {
+		l.env = os.Environ()
+	}
+	if o.Plain {
+		l.argv = slices.Clone(o.Command)
+		return l, nil
+	}
+	first := ownFlags(o.Command)
+	args := flags{slices.Clone(o.Command[first:])}
+	for _, name := range [][]string{{"-c", "--continue"}, {"--fork-session"}, {"--no-session-persistence"}} {
+		if args.has(name...) {
+			return invalid("%s is in it: the session must be known, and remembered; name it with --resume", name[len(name)-1])
+		}
+	}
+	for _, name := range []string{"--session-id", "--resume", "-r"} {
+		for {
+			value, there := args.take(name)
+			if !there {
+				break
+			}
+			switch {
+			case value == "":
+				return invalid("%s is in it without the id of a session", name)
+			case o.Session == "" && (l.session == "" || l.session == value):
+				l.session = value
+				l.resume = l.resume || name != "--session-id"
+			case l.session != value:
+				return invalid("%s %s is in it, and the session is to be %s", name, value, l.session)
+			}
+		}
+	}
+	if l.session == "" {
+		if l.resume {
+			return invalid("nothing says which session to resume")
+		}
+		l.session = uuid.NewString()
+	}
+	if _, err := uuid.Parse(l.session); err != nil {
+		return invalid("session %.60q is no UUID", l.session)
+	}
+
+	if !args.has("-p", "--print") {
+		args.add("-p")
+	}
+	for _, name := range []string{"--input-format", "--output-format"} {
+		if value, there := args.value(name); !there {
+			args.add(name, "stream-json")
+		} else if value != "stream-json" {
+			return invalid("%s %s is in it, must be stream-json", name, value)
+		}
+	}
+	for _, name := range []string{"--verbose", "--replay-user-messages"} {
+		if !args.has(name) {
+			args.add(name)
+		}
+	}
+	if l.resume {
+		args.add("--resume", l.session)
+	} else {
+		args.add("--session-id", l.session)
+	}
+	if o.Permission != nil && !args.has("--permission-prompt-tool") {
+		args.add("--permission-prompt-tool", "stdio")
+	}
+	if m := o.Member; m != (Member{}) {
+		if m.Name == "" || m.Team == "" {
+			return invalid("a member needs a name and a team, has %q and %q", m.Name, m.Team)
+		}
+		for _, f := range [][2]string{{"--agent-id", m.Name + "@" + m.Team}, {"--agent-name", m.Name}, {"--team-name", m.Team}} {
+			if !args.has(f[0]) {
+				args.add(f[0], f[1])
+			}
+		}
+		l.env = append(slices.Clone(l.env), "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
+	}
+	if err := args.mode(o.Mode); err != nil {
+		return invalid("%w", err)
+	}
+	l.argv = append(slices.Clone(o.Command[:first]), args.list...)
+	return l, nil
+}
+
+// ownFlags is where the program's own arguments begin: behind the script, if the first word is what runs it. node has a
+// -r and a -p of its own.
+func ownFlags(command []string) int {
+	switch base := strings.TrimSuffix(filepath.Base(command[0]), ".exe"); base {
+	case "node", "bun", "deno", "npx", "bunx":
+		for i, arg := range command[1:] {
+			switch previous := command[i]; {
+			case i > 0 && (previous == "-r" || previous == "--require" || previous == "--import"):
+			case filepath.Base(arg) == "claude", strings.HasSuffix(arg, "claude-code"),
+				strings.HasSuffix(arg, ".js"), strings.HasSuffix(arg, ".mjs"), strings.HasSuffix(arg, ".cjs"):
+				return i + 2
+			}
+		}
+	}
+	return 1
+}
+
+// flags are the arguments of Claude Code.
+type flags struct{ list []string }
+
+func (f *flags) add(args ...string) { f.list = append(f.list, args...) }
+
+// find is the first index of a flag, with or without "=value".
+func (f *flags) find(names ...string) int {
+	return slices.IndexFunc(f.list, func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return strings.HasPrefix(arg, "-") && slices.Contains(names, name)
+	})
+}
+
+func (f *flags) has(names ...string) bool { return f.find(names...) >= 0 }
+
+// value is that of a flag that has one, "" if it is missing.
+func (f *flags) value(name string) (value string, there bool) {
+	i := f.find(name)
+	if i < 0 {
+		return "", false
+	}
+	if _, value, inside := strings.Cut(f.list[i], "="); inside {
+		return value, true
+	}
+	if i+1 < len(f.list) && !strings.HasPrefix(f.list[i+1], "-") {
+		return f.list[i+1], true
+	}
+	return "", true
+}
+
+// take is value, and takes the flag out.
+func (f *flags) take(name string) (value string, there bool) {
+	value, there = f.value(name)
+	if i := f.find(name); there {
+		n := 1
+		if !strings.Contains(f.list[i], "=") && value != "" {
+			n = 2
+		}
+		f.list = slices.Delete(f.list, i, i+n)
+	}
+	return value, there
+}
+
+// mode adds the flags of a mode, in place of those of the command.
+func (f *flags) mode(m pipe.Mode) error {
+	for _, s := range []struct {
+		flag    string
+		setting pipe.Setting[string]
+	}{
+		{"--model", m.Model}, {"--permission-mode", m.PermissionMode}, {"--fallback-model", m.FallbackModel},
+		{"--system-prompt", m.CustomSystemPrompt}, {"--append-system-prompt", m.AppendSystemPrompt},
+	} {
+		if value, ok := s.setting.Value(); ok {
+			f.set(s.flag, value)
+		}
+	}
+	for _, s := range []struct {
+		flag    string
+		setting pipe.Setting[[]string]
+	}{{"--allowedTools", m.AllowedTools}, {"--disallowedTools", m.DisallowedTools}} {
+		list, ok := s.setting.Value()
+		if !ok || len(list) == 0 {
+			continue
+		}
+		for _, tool := range list {
+			// "Bash(git log, git diff)" is one rule: what separates them inside parentheses does not.
+			if tool == "" || strings.HasPrefix(tool, "-") {
+				return errors.New(s.flag + " would hold a rule that is empty or looks like a flag")
+			}
+		}
+		f.set(s.flag, strings.Join(list, ","))
+	}
+	return nil
+}
+
+// set gives a flag a value that may begin with anything, a dash too.
+func (f *flags) set(name, value string) {
+	for f.has(name) {
+		f.take(name)
+	}
+	f.add(name + "=" + value)
+}
+
+// NeedsRestart reports whether a running process can be brought from one mode to another only by another process. Model
+// and permission mode can be changed in it, as long as a value is named: see [Process.SetModel] and
+// [Process.SetPermissionMode].
+func NeedsRestart(from, to pipe.Mode) bool {
+	back := func(from, to pipe.Setting[string]) bool {
+		_, before := from.Value()
+		_, after := to.Value()
+		return before && !after
+	}
+	if back(from.Model, to.Model) || back(from.PermissionMode, to.PermissionMode) {
+		return true
+	}
+	to.Model, to.PermissionMode = from.Model, from.PermissionMode
+	// Absent and default are the same to a process that starts.
+	return plain(from) != plain(to)
+}
+
+func plain(m pipe.Mode) pipe.Mode {
+	for _, s := range []*pipe.Setting[string]{&m.PermissionMode, &m.Model, &m.FallbackModel, &m.CustomSystemPrompt, &m.AppendSystemPrompt} {
+		if s.IsDefault() {
+			*s = pipe.Setting[string]{}
+		}
+	}
+	for _, s := range []*pipe.Setting[[]string]{&m.AllowedTools, &m.DisallowedTools} {
+		if s.IsDefault() {
+			*s = pipe.Setting[[]string]{}
+		}
+	}
+	return m
+}

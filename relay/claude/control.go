@@ -1,0 +1,210 @@
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Interrupt stops the turn of a frame, and does nothing if it has none any more: [ErrNotInFlight]. Nil says that the
+// process has taken the request; the frame becomes Cancelled a moment later, unless it was done before. It is not
+// pressed on another frame: the process works on its input in order, and the next frame is written behind this.
+//
+// Errors besides: as of [Process.Send], [ErrNoAnswer] after Options.AnswerTimeout, and [*ControlError].
+func (p *Process) Interrupt(ctx context.Context, uuid string) error {
+	_, err := p.control(ctx, request{Subtype: "interrupt"}, func() error {
+		if !p.tracker.State(uuid).InFlight() {
+			return fmt.Errorf("claude: interrupt %s: %w", uuid, ErrNotInFlight)
+		}
+		p.tracker.Interrupted(uuid)
+		return nil
+	})
+	return err
+}
+
+// SetModel changes the model from the next turn on, and returns the name the process knows it by, which a G1 does not
+// tell. Frames that are sent meanwhile wait for the answer.
+func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
+	if model == "" {
+		return "", fmt.Errorf("claude: set model: %w: empty", ErrInvalid)
+	}
+	body, err := p.set(ctx, request{Subtype: "set_model", Model: model})
+	var answer struct {
+		Model string `json:"model"`
+	}
+	if err == nil && len(body) > 0 {
+		// What comes with a success is extra.
+		_ = json.Unmarshal(body, &answer)
+	}
+	return answer.Model, err
+}
+
+// SetPermissionMode changes the permission mode from the next turn on. Frames that are sent meanwhile wait for the
+// answer. A G1 says yes to a mode it does not know, and keeps its own: the next [Init] tells.
+func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
+	if mode == "" {
+		return fmt.Errorf("claude: set permission mode: %w: empty", ErrInvalid)
+	}
+	_, err := p.set(ctx, request{Subtype: "set_permission_mode", Mode: mode})
+	return err
+}
+
+// set is control for what must be settled before the next frame.
+func (p *Process) set(ctx context.Context, r request) (json.RawMessage, error) {
+	select {
+	case p.settings <- struct{}{}:
+		defer func() { <-p.settings }()
+	case <-p.gone:
+		return nil, fmt.Errorf("claude: %s: %w", r.Subtype, ErrEnded)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("claude: %s: nothing was written: %w", r.Subtype, context.Cause(ctx))
+	}
+	return p.control(ctx, r, nil)
+}
+
+type request struct {
+	Subtype string `json:"subtype"`
+	Model   string `json:"model,omitempty"`
+	Mode    string `json:"mode,omitempty"`
+}
+
+// control writes a request and waits for the answer. check is called right before the first byte is written, with the
+// lock held.
+func (p *Process) control(ctx context.Context, r request, check func() error) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.options.AnswerTimeout, ErrNoAnswer)
+	defer cancel()
+	answer := make(chan ControlResponse, 1)
+	p.mu.Lock()
+	p.number++
+	id := "teambridge-" + strconv.Itoa(p.number)
+	p.pending[id] = answer
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.pending, id)
+	}()
+	data, err := encode(struct {
+		Type      string  `json:"type"`
+		RequestID string  `json:"request_id"`
+		Request   request `json:"request"`
+	}{"control_request", id, r})
+	if err != nil {
+		return nil, fmt.Errorf("claude: %s: %w", r.Subtype, err)
+	}
+	err = p.in.send(ctx, &line{data: data, before: func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if check != nil {
+			return check()
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-answer:
+		if a.Error != "" {
+			return nil, &ControlError{Subtype: r.Subtype, Message: a.Error}
+		}
+		return a.Body, nil
+	case <-p.done:
+		// Its last words may hold the answer.
+		select {
+		case a := <-answer:
+			if a.Error == "" {
+				return a.Body, nil
+			}
+		default:
+		}
+		return nil, fmt.Errorf("claude: %s: %w", r.Subtype, ErrEnded)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("claude: %s: %w", r.Subtype, context.Cause(ctx))
+	}
+}
+
+// answer answers a request of the process. It does not wait: what takes time goes on beside.
+func (p *Process) answer(r ControlRequest) {
+	if r.Subtype != "can_use_tool" {
+		data, err := encodeAnswer(answerBody{
+			Subtype: "error", RequestID: r.ID, Error: fmt.Sprintf("%.80q is not supported here", r.Subtype),
+		})
+		p.reply(data, err)
+		return
+	}
+	var use struct {
+		Tool  string          `json:"tool_name"`
+		ID    string          `json:"tool_use_id"`
+		Input json.RawMessage `json:"input"`
+	}
+	u := Use{Body: r.Body}
+	if err := json.Unmarshal(r.Body, &use); err == nil {
+		u.Tool, u.ID, u.Input = use.Tool, use.ID, use.Input
+	}
+	policy := p.options.Permission
+	decision, decided := policy.decide(u)
+	if u.Tool == "" {
+		decision, decided = Decision{Reason: "The question did not name a tool."}, true
+	}
+	if !decided {
+		ctx, cancel := context.WithCancel(p.life)
+		p.mu.Lock()
+		_, twice := p.asked[r.ID]
+		room := len(p.asked) < asking && !twice
+		if room {
+			p.asked[r.ID] = cancel
+			p.asking.Add(1)
+		}
+		p.mu.Unlock()
+		if room {
+			go p.ask(ctx, cancel, r.ID, u)
+			return
+		}
+		cancel()
+		decision = Decision{Reason: "Too many questions are open already."}
+	}
+	p.reply(policy.answer(r.ID, u, decision))
+}
+
+func (p *Process) ask(ctx context.Context, cancel context.CancelFunc, id string, u Use) {
+	defer p.asking.Done()
+	defer cancel()
+	decision := p.options.Permission.Ask(ctx, u)
+	p.mu.Lock()
+	delete(p.asked, id)
+	p.mu.Unlock()
+	if ctx.Err() == nil {
+		p.reply(p.options.Permission.answer(id, u, decision))
+	}
+}
+
+// withdraw ends a question that the process no longer asks.
+func (p *Process) withdraw(line json.RawMessage) {
+	var l struct {
+		RequestID string `json:"request_id"`
+	}
+	if json.Unmarshal(line, &l) != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cancel := p.asked[l.RequestID]; cancel != nil {
+		cancel()
+	}
+}
+
+// reply writes an answer that nobody waits for. A process that asks and does not read the answers is killed, since the
+// reader of its stdout must not wait for it.
+func (p *Process) reply(data []byte, err error) {
+	if err == nil {
+		err = p.in.post(data)
+	}
+	switch {
+	case err == nil, errors.Is(err, ErrEnded), errors.Is(err, ErrUnusable):
+	default:
+		p.fail(fmt.Errorf("claude: answer a control request: %w: %w", ErrOverrun, err))
+	}
+}

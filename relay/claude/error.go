@@ -1,0 +1,143 @@
+package claude
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What the methods of [Process] answer, for [errors.Is].
+var (
+	// ErrEnded says that the process has ended, or that its stdin was closed. Nothing was written. Start another.
+	ErrEnded = errors.New("process has ended")
+
+	// ErrUnusable says that an earlier line reached the process only in part. What is written behind it would become
+	// part of that line. Nothing was written. End the process, start another and send the frames anew.
+	ErrUnusable = errors.New("stdin holds a line that was cut off")
+
+	// ErrNotInFlight says that the frame to interrupt is not being worked on, so that an interrupt could only hit
+	// another one. Nothing was written.
+	ErrNotInFlight = errors.New("frame is not in flight")
+
+	// ErrNoAnswer says that a control request was written and not answered in time. Whether it took effect is unknown;
+	// the next [Init] tells.
+	ErrNoAnswer = errors.New("control request was not answered")
+
+	// ErrInvalid says that a frame, or an option, is none that could be used. Trying again does not help.
+	ErrInvalid = errors.New("invalid")
+
+	// ErrOverrun says that the process was killed, because it went on printing, or asking, far beyond what is kept for
+	// a consumer that does not read, or for a stdin that it does not read itself.
+	ErrOverrun = errors.New("more output than is kept")
+
+	// ErrSessionTaken says that there is a session of the id already: resume it.
+	ErrSessionTaken = errors.New("session id is already in use")
+
+	// ErrSessionUnknown says that there is no session of the id to resume: start it.
+	ErrSessionUnknown = errors.New("no session of that id")
+
+	// ErrUnverified says that a process of that id exists and that this system does not tell whether it is the one
+	// meant. It was left alone.
+	ErrUnverified = errors.New("process cannot be told from another with its id")
+)
+
+// WriteError says that a line did not go into the stdin of the process whole.
+type WriteError struct {
+	UUID    string // of the frame; empty for a control request
+	Written int    // bytes that went in
+	Size    int    // bytes the line has, with its newline
+	Err     error  // why: [os.ErrDeadlineExceeded] if the process does not read, or what the pipe said
+}
+
+func (e *WriteError) Error() string {
+	what := "a control request"
+	if e.UUID != "" {
+		what = "frame " + e.UUID
+	}
+	next := "it may be sent again"
+	if e.Torn() {
+		next = "the process must be replaced"
+	}
+	return fmt.Sprintf("claude: write %s: %d of %d bytes went in, %s: %v", what, e.Written, e.Size, next, e.Err)
+}
+
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// Torn reports whether a part of the line went in. Then the process is of no more use, see [ErrUnusable], and the frame
+// may still be taken by it: all but the newline can be in the pipe, and the end of stdin ends a line too. Send the same
+// uuid to its successor, which runs it or knows it.
+func (e *WriteError) Torn() bool { return e.Written > 0 }
+
+// SizeError says that a frame is larger than [Options.FrameLimit]. Nothing was written.
+type SizeError struct {
+	UUID        string
+	Size, Limit int // bytes of the line, without its newline
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("claude: frame %s has %d bytes, over the limit of %d; older versions cut long lines off", e.UUID, e.Size, e.Limit)
+}
+
+// ControlError is the refusal of a control request by the process.
+type ControlError struct {
+	Subtype string // of the request, such as "set_model"
+	Message string // what the process said
+}
+
+func (e *ControlError) Error() string {
+	return fmt.Sprintf("claude: %s was refused: %s", e.Subtype, e.Message)
+}
+
+// ExitError says how a process ended that did not end with exit code 0. It is no proof of a failure: Claude Code ends
+// with 1 after stdin was closed if its last turn had an error.
+type ExitError struct {
+	Code   int      // exit code, -1 if it was ended by a signal or that is not known
+	Signal string   // such as "killed"; empty if it exited by itself
+	Stderr string   // the last of stderr, at most 64 KiB
+	Errors []string // what its last result gave as errors
+	Err    error    // why, if that is known: [ErrSessionTaken], [ErrSessionUnknown], [ErrOverrun], or that of a context
+}
+
+func (e *ExitError) Error() string {
+	var b strings.Builder
+	b.WriteString("claude: process ")
+	if e.Signal != "" {
+		fmt.Fprintf(&b, "was ended by signal %q", e.Signal)
+	} else {
+		fmt.Fprintf(&b, "exited with code %d", e.Code)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	for _, text := range append(e.Errors, lastLines(e.Stderr, 5)) {
+		if text != "" {
+			fmt.Fprintf(&b, ": %s", text)
+		}
+	}
+	return b.String()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// lastLines is the end of a text, short enough for an error message.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	text = strings.Join(lines[max(0, len(lines)-n):], " | ")
+	if len(text) > 1000 {
+		text = strings.ToValidUTF8(text[len(text)-1000:], "")
+	}
+	return text
+}
+
+// because looks for the reasons of an exit that a caller decides by. The texts are those of 2.1.80 and 2.1.329.
+func because(texts ...string) error {
+	for _, text := range texts {
+		switch {
+		case strings.Contains(text, "already in use"):
+			return ErrSessionTaken
+		case strings.Contains(text, "No conversation found"):
+			return ErrSessionUnknown
+		}
+	}
+	return nil
+}

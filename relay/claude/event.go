@@ -1,0 +1,218 @@
+package claude
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Event is one thing that a process printed, in the order it printed them.
+type Event struct {
+	// At is when the line was read, UTC.
+	At time.Time
+	// Line is the whole line without its newline. It is nil where there is none ([Skipped], [Gap]), and where the
+	// consumer is so far behind that only Payload was kept.
+	Line json.RawMessage
+	// Payload is what the line says: one of the types below.
+	Payload Payload
+	// Progress is what the line changed for frames that were sent to this process; nil for most lines.
+	Progress []Progress
+}
+
+// Payload is one of [Init], [Echo], [Lifecycle], [Assistant], [Result], [ControlRequest], [ControlResponse], [Other],
+// [Skipped] and [Gap].
+type Payload interface{ payload() }
+
+// Init is printed at the start of every turn, and not before the first frame.
+type Init struct {
+	Session        string // of the conversation from here on: /clear changes it
+	Model          string
+	PermissionMode string
+	Version        string // of Claude Code; empty for other programs
+}
+
+// Echo is a user's frame that the process prints back. Whether that means that its turn began is for [Tracker] to say.
+type Echo struct {
+	UUID    string
+	Session string
+	// Stamped says that it has a timestamp, as the echo of a turn that runs has. One without is of a uuid that was
+	// taken before, or, on G2, of a frame that was joined with the next.
+	Stamped bool
+}
+
+// Lifecycle is G2's word on a frame: State is queued, started, completed or cancelled. A turn that ended with an error
+// of the model API is cancelled too, see [Result].
+type Lifecycle struct {
+	UUID  string
+	State string
+}
+
+// Assistant is a part of what the agent says or does; the line has its content blocks in full.
+type Assistant struct {
+	Text    string // its text blocks, joined; empty if it holds tool calls alone
+	Session string
+	Parent  string // the tool call in whose agent it was said; empty for the agent itself
+}
+
+// Result ends a turn.
+type Result struct {
+	Subtype string // success, error_during_execution, error_max_turns, …
+	IsError bool   // also with success: the model API failed. G1 leaves it false for an interrupt
+	Text    string // the last the agent said
+	Session string
+	Reason  string   // why the turn ended, on G2: completed, aborted_streaming (an interrupt), api_error, …
+	UUIDs   []string // the frames of the turn, on G2
+	Errors  []string // what went wrong, in words
+}
+
+// ControlRequest is a question of the process. It has been answered when the event is read, or is with
+// [Permission.Ask].
+type ControlRequest struct {
+	ID      string
+	Subtype string
+	Body    json.RawMessage // the request, with its subtype
+}
+
+// ControlResponse is the answer to a control request of ours.
+type ControlResponse struct {
+	ID    string
+	Error string          // why it was refused; empty if it was not
+	Body  json.RawMessage // what came with it; nil if nothing did
+}
+
+// Other is a line of a type that this package does not look into, such as the results of tools.
+type Other struct {
+	Type, Subtype string
+}
+
+// Skipped is a line that could not be used. Nothing follows from it.
+type Skipped struct {
+	Size   int64  // bytes, without the newline
+	Head   string // its beginning, at most 200 bytes
+	Reason string
+}
+
+// Gap stands where lines were left out because the consumer was behind by more than [Options.Buffer].
+type Gap struct {
+	Events int
+	Bytes  int64
+}
+
+func (Init) payload()            {}
+func (Echo) payload()            {}
+func (Lifecycle) payload()       {}
+func (Assistant) payload()       {}
+func (Result) payload()          {}
+func (ControlRequest) payload()  {}
+func (ControlResponse) payload() {}
+func (Other) payload()           {}
+func (Skipped) payload()         {}
+func (Gap) payload()             {}
+
+// Parse tells what a line of output says. A line that is no JSON object, or whose known fields are of another type, is
+// an error; a type that is not known is [Other].
+func Parse(line []byte) (Payload, error) {
+	var l struct {
+		Type           string   `json:"type"`
+		Subtype        string   `json:"subtype"`
+		UUID           string   `json:"uuid"`
+		Session        string   `json:"session_id"`
+		Timestamp      string   `json:"timestamp"`
+		IsReplay       bool     `json:"isReplay"`
+		Parent         string   `json:"parent_tool_use_id"`
+		Model          string   `json:"model"`
+		PermissionMode string   `json:"permissionMode"`
+		Version        string   `json:"claude_code_version"`
+		CommandUUID    string   `json:"command_uuid"`
+		State          string   `json:"state"`
+		IsError        bool     `json:"is_error"`
+		Result         string   `json:"result"`
+		Reason         string   `json:"terminal_reason"`
+		UUIDs          []string `json:"user_message_uuids"`
+		Errors         []string `json:"errors"`
+		RequestID      string   `json:"request_id"`
+		Message        struct {
+			Content json.RawMessage `json:"content"`
+		} `json:"message"`
+		Request  json.RawMessage `json:"request"`
+		Response struct {
+			Subtype   string          `json:"subtype"`
+			RequestID string          `json:"request_id"`
+			Error     string          `json:"error"`
+			Response  json.RawMessage `json:"response"`
+		} `json:"response"`
+	}
+	// The type alone first: a field of a type that is not ours may be anything.
+	var kind struct {
+		Type    string `json:"type"`
+		Subtype string `json:"subtype"`
+	}
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return nil, fmt.Errorf("claude: a line of output: %w", err)
+	}
+	switch kind.Type {
+	case "system", "user", "command_lifecycle", "assistant", "result", "control_request", "control_response":
+	default:
+		return Other{kind.Type, kind.Subtype}, nil
+	}
+	if kind.Type == "system" && kind.Subtype != "init" {
+		return Other{kind.Type, kind.Subtype}, nil
+	}
+	if err := json.Unmarshal(line, &l); err != nil {
+		return nil, fmt.Errorf("claude: a line of type %s: %w", kind.Type, err)
+	}
+	switch l.Type {
+	case "system":
+		return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version}, nil
+	case "user":
+		if !l.IsReplay || l.UUID == "" {
+			return Other{l.Type, l.Subtype}, nil
+		}
+		return Echo{UUID: l.UUID, Session: l.Session, Stamped: l.Timestamp != ""}, nil
+	case "command_lifecycle":
+		return Lifecycle{UUID: l.CommandUUID, State: l.State}, nil
+	case "assistant":
+		return Assistant{Text: blocks(l.Message.Content), Session: l.Session, Parent: l.Parent}, nil
+	case "result":
+		return Result{
+			Subtype: l.Subtype, IsError: l.IsError, Text: l.Result, Session: l.Session,
+			Reason: l.Reason, UUIDs: l.UUIDs, Errors: l.Errors,
+		}, nil
+	case "control_request":
+		var request struct {
+			Subtype string `json:"subtype"`
+		}
+		if err := json.Unmarshal(l.Request, &request); err != nil {
+			return nil, fmt.Errorf("claude: a control request: %w", err)
+		}
+		return ControlRequest{ID: l.RequestID, Subtype: request.Subtype, Body: l.Request}, nil
+	default: // control_response
+		c := ControlResponse{ID: l.Response.RequestID, Body: l.Response.Response}
+		if l.Response.Subtype != "success" {
+			c.Error = l.Response.Error
+			if c.Error == "" {
+				c.Error = fmt.Sprintf("answered with %.40q", l.Response.Subtype)
+			}
+		}
+		return c, nil
+	}
+}
+
+// blocks is the text of a message's content: a string, or the text blocks of a list.
+func blocks(content json.RawMessage) string {
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(content, &parts) != nil {
+		return text(content)
+	}
+	var texts []string
+	for _, p := range parts {
+		if p.Type == "text" && p.Text != "" {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}

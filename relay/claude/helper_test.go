@@ -1,0 +1,170 @@
+package claude_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+)
+
+func TestMain(m *testing.M) {
+	simchild.Main()
+	os.Exit(m.Run())
+}
+
+// within bounds one wait of a test.
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// simulated runs a test against both simulated generations.
+func simulated(t *testing.T, test func(t *testing.T, generation int)) {
+	t.Parallel()
+	for _, g := range []int{1, 2} {
+		t.Run([]string{1: "G1", 2: "G2"}[g], func(t *testing.T) {
+			t.Parallel()
+			test(t, g)
+		})
+	}
+}
+
+// sim are options that start a simulated child. Its State, which is also the root of its transcripts, is in a folder of
+// its own, its Dir in another.
+func sim(t testing.TB, s simchild.Script) (claude.Options, string) {
+	t.Helper()
+	if s.State == "" {
+		s.State = t.TempDir()
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claude.Options{
+		Command: []string{program}, Dir: t.TempDir(), Env: append(os.Environ(), s.Env()),
+		Plain: s.Mute,
+	}, s.State
+}
+
+// start starts a process that is killed with the test.
+func start(t testing.TB, o claude.Options) *claude.Process {
+	t.Helper()
+	p, err := claude.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Kill()
+		if t.Failed() {
+			t.Logf("stderr of %s: %s", strings.Join(o.Command, " "), p.Stderr())
+		}
+	})
+	return p
+}
+
+func frame(t testing.TB, text string) claude.Frame {
+	t.Helper()
+	f, err := claude.NewFrame(claude.Message{Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func send(t testing.TB, p *claude.Process, f claude.Frame) {
+	t.Helper()
+	if err := p.Send(within(t), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until reads events until one satisfies match, and returns it with those before it.
+func until(t testing.TB, p *claude.Process, what string, match func(claude.Event) bool) []claude.Event {
+	t.Helper()
+	var all []claude.Event
+	for e, err := range p.Events(within(t)) {
+		if err != nil {
+			t.Fatalf("waiting for %s: %v; got %s", what, err, lines(all))
+		}
+		all = append(all, e)
+		if match(e) {
+			return all
+		}
+	}
+	t.Fatalf("the process ended before %s: %v; got %s", what, p.Wait(within(t)), lines(all))
+	return nil
+}
+
+func lines(all []claude.Event) string {
+	text := ""
+	for _, e := range all {
+		if len(e.Line) > 300 {
+			e.Line = e.Line[:300]
+		}
+		text += "\n\t" + string(e.Line)
+	}
+	return text
+}
+
+// reaches waits until the frame has come to the state that is wanted, and fails if it comes to its end in another.
+func reaches(t testing.TB, p *claude.Process, f claude.Frame, want claude.State) claude.Progress {
+	t.Helper()
+	var last claude.Progress
+	all := until(t, p, "frame to be "+want.String(), func(e claude.Event) bool {
+		for _, progress := range e.Progress {
+			if progress.UUID == f.UUID() {
+				last = progress
+				return progress.State == want || !progress.State.InFlight()
+			}
+		}
+		return false
+	})
+	if last.State != want {
+		t.Fatalf("frame %s: got state %v, want %v; events: %s", f.UUID(), last.State, want, lines(all))
+	}
+	return last
+}
+
+// rest reads events to the end.
+func rest(t testing.TB, p *claude.Process) []claude.Event {
+	t.Helper()
+	var all []claude.Event
+	for e, err := range p.Events(within(t)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// payloads are those of one type.
+func payloads[T claude.Payload](all []claude.Event) []T {
+	var found []T
+	for _, e := range all {
+		if p, ok := e.Payload.(T); ok {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// worked checks how often the simulated child has worked on each text.
+func worked(t testing.TB, state string, want map[string]int) {
+	t.Helper()
+	got, err := simchild.Works(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, n := range want {
+		if got[text] != n {
+			t.Errorf("worked on %q: got %d times, want %d; all: %v", text, got[text], n, got)
+		}
+	}
+}

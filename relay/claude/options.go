@@ -1,0 +1,95 @@
+package claude
+
+import (
+	"io"
+	"time"
+
+	"teambridge/relay/pipe"
+)
+
+// Options say what to start and how to treat it. Command is all that is needed.
+type Options struct {
+	// Command is the program and its arguments: claude, node and cli.js, a wrapper that hands its arguments on, or any
+	// program that speaks the lines. The flags that are missing are added at its end, see [Options.Argv].
+	Command []string
+	// Plain adds no flags: for other programs than Claude Code, and wrappers that add them.
+	Plain bool
+	// Dir is the working directory; empty is ours.
+	Dir string
+	// Env is the whole environment, as "NAME=value"; nil is ours.
+	Env []string
+
+	// Session is the id of the conversation, a UUID. Empty: what Command names, or a new one.
+	Session string
+	// Resume goes on with that conversation instead of starting it. The transcript must exist, see
+	// [Transcript.Exists]; and no other process may have the conversation, see [Predecessor].
+	Resume bool
+	// Mode is what the process starts with. What is absent or default gets no flag.
+	Mode pipe.Mode
+	// Member makes the process a member of a team (G2 only: a G1 has no such flags for a headless process).
+	Member Member
+
+	// Permission answers the process when it asks whether a tool may be used. Nil: it is not told that there is
+	// somebody to ask, and denies by itself.
+	Permission *Permission
+
+	// Stderr gets what the process prints there, as it comes; nil passes nothing on. A Write that blocks holds up the
+	// process's own writes to stderr, and nothing else. The last 64 KiB are kept in any case.
+	Stderr io.Writer
+
+	// FrameLimit is the largest frame in bytes, its newline not counted; 0 is DefaultFrameLimit.
+	FrameLimit int
+	// LineLimit is the longest line of output that is read, in bytes; longer ones are [Skipped]. 0 is 16 MiB.
+	LineLimit int
+	// Buffer is how many bytes of events are kept for a consumer that is behind; 0 is 64 MiB. Beyond it the bulky
+	// events ([Assistant], [Other], [Skipped]) are left out and a [Gap] takes their place; those that decide what
+	// became of a frame are kept, without their lines. At twice as much the process is killed with [ErrOverrun].
+	Buffer int64
+
+	// WriteTimeout is how long a line may take to get into the pipe, which a process that does not read fills; 0 is
+	// 10 s.
+	WriteTimeout time.Duration
+	// AnswerTimeout is how long the answer to a control request may take; 0 is 10 s.
+	AnswerTimeout time.Duration
+}
+
+// Member is a place in a team.
+type Member struct {
+	Name, Team string
+}
+
+// Defaults of Options, and what is not configurable.
+const (
+	defaultLineLimit     = 16 << 20
+	defaultBuffer        = 64 << 20
+	defaultWriteTimeout  = 10 * time.Second
+	defaultAnswerTimeout = 10 * time.Second
+
+	// keptStderr is the end of stderr that goes into an ExitError.
+	keptStderr = 64 << 10
+	// drain is how long output is read that others than the process, which is gone, hold open.
+	drain = 2 * time.Second
+	// waiting bounds the lines that wait for stdin.
+	waiting = 256
+	// asking bounds the questions that wait for Permission.Ask.
+	asking = 64
+)
+
+func (o Options) withDefaults() Options {
+	if o.FrameLimit == 0 {
+		o.FrameLimit = DefaultFrameLimit
+	}
+	if o.LineLimit == 0 {
+		o.LineLimit = defaultLineLimit
+	}
+	if o.Buffer == 0 {
+		o.Buffer = defaultBuffer
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = defaultWriteTimeout
+	}
+	if o.AnswerTimeout == 0 {
+		o.AnswerTimeout = defaultAnswerTimeout
+	}
+	return o
+}

@@ -1,0 +1,84 @@
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Predecessor names a process that may outlive who started it. A Claude Code whose bridge was killed goes on and finishes
+// its turn: a second one that resumes its conversation meanwhile would run the message twice, or take a turn for cut
+// that is still running. So wait for the first, or end it.
+type Predecessor struct {
+	PID   int    `json:"pid"`
+	Group int    `json:"group"` // its process group; 0 where there are none
+	Start string `json:"start"` // when it started, in a form of the system's own; empty where that is not known
+}
+
+// Alive reports whether the process runs. One that has ended and waits for its parent to ask does not; neither does
+// another that got its id. Where this system does not tell when a process started, one of that id is [ErrUnverified].
+func (d Predecessor) Alive() (bool, error) {
+	if d.PID <= 0 {
+		return false, nil
+	}
+	now, there := started(d.PID)
+	switch {
+	case !there:
+		return false, nil
+	case d.Start == "" || now == "":
+		return true, fmt.Errorf("claude: process %d: %w", d.PID, ErrUnverified)
+	}
+	return now == d.Start, nil
+}
+
+// Wait waits until the process has ended, looking every 20 ms, or until ctx ends, whose error it then returns.
+func (d Predecessor) Wait(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// Not being sure is a reason to wait on.
+		if alive, err := d.Alive(); !alive {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("claude: process %d still runs: %w", d.PID, context.Cause(ctx))
+		}
+	}
+}
+
+// End ends the group of the process, if the process runs: SIGTERM, after grace SIGKILL, and waits until it is gone. A
+// process whose start is another's, or not known ([ErrUnverified]), is left alone. It returns ctx's error when ctx ends
+// first.
+func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
+	for _, step := range []struct {
+		do   func(int) error
+		wait time.Duration
+	}{{termGroup, grace}, {killGroup, 0}} {
+		alive, err := d.Alive()
+		if !alive || err != nil {
+			return err
+		}
+		group := d.Group
+		if group <= 0 {
+			group = d.PID
+		}
+		if err := step.do(group); err != nil {
+			return fmt.Errorf("claude: end process %d: %w", d.PID, err)
+		}
+		if step.wait == 0 {
+			return d.Wait(ctx)
+		}
+		patience, cancel := context.WithTimeoutCause(ctx, step.wait, errGrace)
+		err = d.Wait(patience)
+		cancel()
+		if !errors.Is(err, errGrace) {
+			return err
+		}
+	}
+	return nil
+}
+
+var errGrace = errors.New("it did not end in time")

@@ -1,0 +1,380 @@
+package claude
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Process is a running child. Make it with [Start]; it must be brought to an end with [Process.End] or [Process.Kill],
+// or by the context of Start. Safe for concurrent use.
+type Process struct {
+	options Options
+	launch  launch
+	cmd     *exec.Cmd
+	self    Predecessor
+	in      *stdin
+	stderr  tail
+	log     backlog
+
+	// settings is held while model or permission mode change: a frame must not be written before that is answered.
+	settings chan struct{}
+
+	mu      sync.Mutex
+	tracker Tracker
+	pending map[string]chan ControlResponse
+	asked   map[string]context.CancelFunc // questions that wait for Permission.Ask
+	number  int                           // of our control requests
+	errors  []string                      // of the last result
+	cause   error                         // why we killed it
+
+	asking sync.WaitGroup
+	life   context.Context // ends with the process
+	over   context.CancelFunc
+	gone   chan struct{} // closed when the process has exited
+	done   chan struct{} // closed when everything is over, and err set
+	err    error
+}
+
+// Start starts a process. It runs until End or Kill, until it ends by itself, or until ctx ends, which kills its group
+// at once. Start returns as soon as it runs; nothing is printed before the first frame.
+func Start(ctx context.Context, options Options) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("claude: start: %w", err)
+	}
+	l, err := options.launch()
+	if err != nil {
+		return nil, err
+	}
+	options = options.withDefaults()
+	p := &Process{
+		options: options, launch: l,
+		stderr: tail{limit: keptStderr}, log: backlog{limit: options.Buffer},
+		settings: make(chan struct{}, 1),
+		pending:  map[string]chan ControlResponse{}, asked: map[string]context.CancelFunc{},
+		gone: make(chan struct{}), done: make(chan struct{}),
+	}
+	p.cmd = exec.Command(l.argv[0], l.argv[1:]...)
+	p.cmd.Dir, p.cmd.Env = options.Dir, l.env
+	ownGroup(p.cmd)
+
+	// Pipes of our own instead of those of exec, whose Wait would wait for whoever else holds them.
+	var ours, theirs []*os.File
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(ours, theirs)
+			return nil, fmt.Errorf("claude: start %s: %w", l.argv[0], err)
+		}
+		if len(ours) == 0 {
+			ours, theirs = append(ours, w), append(theirs, r)
+		} else {
+			ours, theirs = append(ours, r), append(theirs, w)
+		}
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	err = p.cmd.Start()
+	closeAll(theirs)
+	if err != nil {
+		closeAll(ours)
+		return nil, fmt.Errorf("claude: start %s: %w", l.argv[0], err)
+	}
+	p.life, p.over = context.WithCancel(context.Background())
+	p.self = identify(p.cmd.Process.Pid)
+	p.in = newStdin(ours[0], options.WriteTimeout, func() { p.fail(os.ErrDeadlineExceeded) })
+	go p.run(ctx, ours[1], ours[2])
+	return p, nil
+}
+
+func closeAll(lists ...[]*os.File) {
+	for _, list := range lists {
+		for _, f := range list {
+			_ = f.Close()
+		}
+	}
+}
+
+// run does everything that goes on beside the caller, and ends when all of it has.
+func (p *Process) run(ctx context.Context, stdout, stderr *os.File) {
+	var all sync.WaitGroup
+	all.Go(p.in.run)
+	all.Go(func() { p.read(stdout) })
+	all.Go(func() { p.readStderr(stderr) })
+	stop := context.AfterFunc(ctx, func() { p.fail(context.Cause(ctx)) })
+
+	waitExit(p.cmd)
+	// What it started in its group ends with it, before its id can be given to another.
+	_ = killGroup(p.self.Group)
+	err := p.cmd.Wait()
+	close(p.gone)
+	stop()
+	p.over()
+	p.in.abandon()
+	// Others may hold the pipes open; what stands in them is read before.
+	late := time.Now().Add(drain)
+	cut := time.AfterFunc(drain, func() { closeAll([]*os.File{stdout, stderr}) })
+	_, _ = stdout.SetReadDeadline(late), stderr.SetReadDeadline(late)
+	all.Wait()
+	cut.Stop()
+	closeAll([]*os.File{stdout, stderr})
+	p.asking.Wait()
+
+	p.mu.Lock()
+	p.err = p.exit(err)
+	p.mu.Unlock()
+	p.log.end()
+	close(p.done)
+}
+
+// exit makes of what Wait returned what our Wait returns.
+func (p *Process) exit(err error) error {
+	var exited *exec.ExitError
+	if err == nil && p.cause == nil {
+		return nil
+	}
+	e := &ExitError{Err: p.cause, Errors: p.errors, Stderr: p.stderr.String()}
+	if errors.As(err, &exited) {
+		e.Code, e.Signal = exited.ExitCode(), signalName(exited.ProcessState)
+	} else if err != nil {
+		e.Code, e.Err = -1, errors.Join(p.cause, err)
+	}
+	if e.Err == nil {
+		e.Err = because(append(p.errors, e.Stderr)...)
+	}
+	return e
+}
+
+// fail kills the process for a reason, which Wait then tells.
+func (p *Process) fail(cause error) {
+	p.mu.Lock()
+	if p.cause == nil {
+		p.cause = cause
+	}
+	p.mu.Unlock()
+	p.signal(killGroup)
+}
+
+// signal does something to the group as long as the process is there.
+func (p *Process) signal(do func(group int) error) {
+	select {
+	case <-p.gone:
+	default:
+		_ = do(p.self.Group)
+	}
+}
+
+// Session is the id of the conversation the process was started with, empty for a Plain one without. /clear changes it,
+// which the next [Init] tells.
+func (p *Process) Session() string { return p.launch.session }
+
+// Predecessor is what to write down so that a later process of ours can tell whether this one still runs. Write it down
+// before the first frame is sent.
+func (p *Process) Predecessor() Predecessor { return p.self }
+
+// Send writes a frame. It returns nil when the whole line is in the pipe, which says nothing about its being taken: see
+// [Event.Progress]. Errors: [*SizeError]; [ErrEnded] and [ErrUnusable], nothing was written; [*WriteError], which tells
+// how much was; ctx's, nothing was written. It waits for lines before it, and for answers to [Process.SetModel] and
+// [Process.SetPermissionMode].
+//
+// For exactly once, send the next frame when the last has ended: of several that wait, a G2 remembers one.
+func (p *Process) Send(ctx context.Context, f Frame) error {
+	if f.uuid == "" {
+		return fmt.Errorf("claude: send: %w: the frame was not made by NewFrame", ErrInvalid)
+	}
+	if limit := p.options.FrameLimit; len(f.line) > limit {
+		return &SizeError{UUID: f.uuid, Size: len(f.line), Limit: limit}
+	}
+	select {
+	case p.settings <- struct{}{}:
+		defer func() { <-p.settings }()
+	case <-p.gone:
+		return fmt.Errorf("claude: send: %w", ErrEnded)
+	case <-ctx.Done():
+		return fmt.Errorf("claude: send: nothing was written: %w", context.Cause(ctx))
+	}
+	return p.in.send(ctx, &line{
+		uuid: f.uuid, data: f.line,
+		before: func() error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.tracker.Sent(f)
+			return nil
+		},
+		unwritten: func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.tracker.Unsent(f.uuid)
+		},
+	})
+}
+
+// State is how far a frame that was sent to this process has come. It may be ahead of the events that were read.
+func (p *Process) State(uuid string) State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tracker.State(uuid)
+}
+
+// InFlight are the uuids of the frames that were sent and have not ended, in order.
+func (p *Process) InFlight() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tracker.InFlight()
+}
+
+// Events gives what the process prints, in order, from where the last loop over it stopped, and ends when the process
+// has ended and everything was given; [Process.Wait] then tells how. It ends with ctx's error when ctx does. There can
+// be one loop at a time. Whether and when it is read changes nothing for the process: see [Options.Buffer].
+func (p *Process) Events(ctx context.Context) iter.Seq2[Event, error] { return p.log.all(ctx) }
+
+// read takes lines off stdout until its end.
+func (p *Process) read(stdout io.Reader) {
+	all := newLines(stdout, p.options.LineLimit)
+	for {
+		line, size, err := all.next()
+		if len(bytes.TrimSpace(line)) > 0 {
+			p.take(line, size, err != nil)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *Process) take(line []byte, size int64, last bool) {
+	e := Event{At: time.Now().UTC()}
+	skip := func(reason string) {
+		head := bytes.ToValidUTF8(line[:min(len(line), headOfSkipped)], []byte("\uFFFD"))
+		e.Payload = Skipped{Size: size, Head: string(head), Reason: reason}
+	}
+	if size > int64(len(line)) {
+		skip(fmt.Sprintf("longer than the limit of %d bytes", p.options.LineLimit))
+	} else if payload, err := Parse(line); err != nil {
+		reason := err.Error()
+		if last {
+			reason = "cut off by the end of the process: " + reason
+		}
+		skip(reason)
+	} else {
+		e.Line, e.Payload = bytes.Clone(line), payload
+		e.Progress = p.observe(payload, e.Line)
+	}
+	if err := p.log.add(e); err != nil {
+		p.fail(err)
+	}
+}
+
+func (p *Process) observe(payload Payload, line json.RawMessage) []Progress {
+	p.mu.Lock()
+	progress := p.tracker.Observe(payload)
+	switch m := payload.(type) {
+	case Result:
+		p.errors = m.Errors
+	case ControlResponse:
+		if answer := p.pending[m.ID]; answer != nil {
+			delete(p.pending, m.ID)
+			answer <- m // has room for it
+		}
+	}
+	p.mu.Unlock()
+	switch m := payload.(type) {
+	case ControlRequest:
+		p.answer(m)
+	case Other:
+		if m.Type == "control_cancel_request" {
+			p.withdraw(line)
+		}
+	}
+	return progress
+}
+
+func (p *Process) readStderr(stderr io.Reader) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := stderr.Read(buf)
+		if n > 0 {
+			_, _ = p.stderr.Write(buf[:n])
+			if w := p.options.Stderr; w != nil {
+				// What cannot be passed on is kept all the same, and is none of the process's troubles.
+				_, _ = w.Write(buf[:n])
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Stderr is the last of what the process printed there, at most 64 KiB.
+func (p *Process) Stderr() string { return p.stderr.String() }
+
+// Done is closed when the process has ended, its output was read, and nothing of it is left but events to read.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait waits for that and returns nil after exit code 0, an [*ExitError] after any other end. It ends nothing: when ctx
+// ends first, it returns ctx's error.
+func (p *Process) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return fmt.Errorf("claude: process %d still runs: %w", p.self.PID, context.Cause(ctx))
+	}
+}
+
+// CloseInput closes stdin behind what waits to be written. Claude Code then finishes what it has and exits, with code 0,
+// or 1 if its last turn had an error. A G1 lead whose team has members does not exit.
+func (p *Process) CloseInput() { p.in.close() }
+
+// Grace is how long [Process.End] waits for each step to work. Zero values skip the waiting.
+type Grace struct {
+	EOF  time.Duration // after stdin was closed, before SIGTERM: a turn that runs ends within it
+	Term time.Duration // after SIGTERM, before SIGKILL
+}
+
+// End brings the process to an end: it closes stdin, after a while sends SIGTERM to the group, after another SIGKILL, and
+// returns what [Process.Wait] does. The end of ctx skips the waiting. On Windows there is no SIGTERM, so its step kills.
+func (p *Process) End(ctx context.Context, g Grace) error {
+	p.in.close()
+	if !p.within(ctx, g.EOF) {
+		p.signal(termGroup)
+		if !p.within(ctx, g.Term) {
+			p.signal(killGroup)
+		}
+	}
+	<-p.done
+	return p.err
+}
+
+// Kill ends the group at once, as kill -9 does, and returns what [Process.Wait] does.
+func (p *Process) Kill() error {
+	p.signal(killGroup)
+	<-p.done
+	return p.err
+}
+
+// within reports whether the process has exited in that time.
+func (p *Process) within(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.gone:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}

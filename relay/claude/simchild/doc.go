@@ -1,0 +1,35 @@
+// Package simchild is a simulated Claude Code with -p and stream-json, of both generations, for tests and demonstrations:
+// it speaks the lines of 2.1.80 (G1) and 2.1.329 (G2) as they were measured, remembers uuids as they do, and does at the
+// worst moment what a [Script] tells it. There is no model in it: a turn does what its text says.
+//
+// It is the program that it is linked into, run again with an environment variable:
+//
+//	func TestMain(m *testing.M) {
+//		simchild.Main() // does not return in the child
+//		os.Exit(m.Run())
+//	}
+//
+//	script := simchild.Script{Generation: 2, State: t.TempDir()}
+//	cmd := exec.Command(os.Args[0], "--session-id", id)
+//	cmd.Env = append(os.Environ(), script.Env())
+//
+// Of the flags it obeys --session-id, --resume, --model and --permission-mode, and passes over all others.
+//
+// # What a text does
+//
+//	SLEEP:2.5      the answer comes after 2.5 seconds; an interrupt ends that
+//	ASK:Bash       asks (can_use_tool) whether the tool may be used, and answers "allowed" or "denied: " and the reason
+//	FAIL           the model API fails
+//	/compact       compacts the conversation; /clear begins another (G2). Other commands are unknown
+//
+// Everything else is answered with "ACK: " and the text.
+//
+// # What it keeps
+//
+// Below Script.State: the transcripts, in the folder and form of Claude Code, which are also its memory after --resume;
+// and a log of what processes did, for counting, see [Log]. A G2 stores a frame right before it echoes it, a G1 at the
+// start of its turn; of frames that waited together a G2 stores and remembers only the last.
+//
+// The real ones differ in more than this package knows. A test that passes with it should have a smaller sibling that
+// runs with them.
+package simchild

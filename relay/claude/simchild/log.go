@@ -1,0 +1,74 @@
+package simchild
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Entry is something a child did.
+type Entry struct {
+	// Kind is "start" and "exit" of a process (a killed one has no exit), "begin" of a turn, and "work": what a turn
+	// was for has been done. A message that was worked on twice has two of these.
+	Kind    string    `json:"kind"`
+	At      time.Time `json:"at"` // UTC
+	PID     int       `json:"pid"`
+	Session string    `json:"session,omitempty"`
+	UUIDs   []string  `json:"uuids,omitempty"` // of the frames of the turn
+	Text    string    `json:"text,omitempty"`  // of the turn
+}
+
+// Log is what the children of a State did, in order. None yet is no error.
+func Log(state string) ([]Entry, error) {
+	data, err := os.ReadFile(filepath.Join(state, logName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("simchild: log: %w", err)
+	}
+	var all []Entry
+	for line := range bytes.Lines(data) {
+		var e Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("simchild: log: %w", err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// Works counts, for every text of a turn, how often it was worked on.
+func Works(state string) (map[string]int, error) {
+	all, err := Log(state)
+	works := map[string]int{}
+	for _, e := range all {
+		if e.Kind == "work" {
+			works[e.Text]++
+		}
+	}
+	return works, err
+}
+
+const logName = "simchild.log"
+
+// appendLine adds a line to a file in one write, which processes that do the same do not tear.
+func appendLine(path string, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(line, '\n'))
+	return errors.Join(err, file.Close())
+}

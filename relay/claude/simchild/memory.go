@@ -1,0 +1,79 @@
+package simchild
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// memory is the transcript of a session, and the uuids that are known from it.
+type memory struct {
+	path    string
+	session string
+	known   map[string]bool
+	last    string // uuid of the last record, the parent of the next
+}
+
+var notPlain = regexp.MustCompile(`[^a-zA-Z0-9]`)
+
+// transcriptPath is where the real ones have it, as long as the directory's name has under 200 plain characters.
+func transcriptPath(state, session string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = state
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return filepath.Join(state, "projects", notPlain.ReplaceAllString(dir, "-"), session+".jsonl")
+}
+
+// remember opens the memory of a session. found is false if there is none.
+func remember(state, session string) (m *memory, found bool, err error) {
+	m = &memory{path: transcriptPath(state, session), session: session, known: map[string]bool{}}
+	data, err := os.ReadFile(m.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, false, nil
+	} else if err != nil {
+		return nil, false, err
+	}
+	for line := range bytes.Lines(data) {
+		var r struct {
+			Type string `json:"type"`
+			UUID string `json:"uuid"`
+		}
+		if json.Unmarshal(line, &r) != nil || r.UUID == "" {
+			continue // torn by a kill
+		}
+		m.last = r.UUID
+		if r.Type == "user" {
+			m.known[r.UUID] = true
+		}
+	}
+	return m, true, nil
+}
+
+// store writes a record behind the last.
+func (m *memory) store(kind, uuid string, fields object) error {
+	r := object{
+		"parentUuid": m.last, "isSidechain": false, "type": kind, "uuid": uuid, "sessionId": m.session,
+		"timestamp": time.Now().UTC().Format(stamp),
+	}
+	if m.last == "" {
+		r["parentUuid"] = nil
+	}
+	for k, v := range fields {
+		r[k] = v
+	}
+	m.last = uuid
+	return appendLine(m.path, r)
+}
+
+const stamp = "2006-01-02T15:04:05.000Z"
+
+type object = map[string]any

@@ -1,0 +1,115 @@
+package simchild
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Variable is the environment variable that makes [Main] the simulated child. It holds a [Script] as JSON.
+const Variable = "TEAMBRIDGE_SIMCHILD"
+
+// Script is what the child is.
+type Script struct {
+	// Generation is 1 or 2; 0 is 2.
+	Generation int `json:"generation,omitempty"`
+	// State is the folder for transcripts and the log. Empty is $CLAUDE_CONFIG_DIR.
+	State string `json:"state,omitempty"`
+	// Mute makes it a program that acknowledges nothing: no init, no echo, no lifecycle, no memory, only results.
+	Mute bool `json:"mute,omitempty"`
+	// IgnoreTerm makes it survive SIGTERM.
+	IgnoreTerm bool `json:"ignoreTerm,omitempty"`
+	// Faults are what goes wrong, each at its point.
+	Faults []Fault `json:"faults,omitempty"`
+}
+
+// Env is the entry for the environment of the child.
+func (s Script) Env() string {
+	data, err := json.Marshal(s)
+	if err != nil {
+		// Strings, numbers and booleans always have a form.
+		data = []byte("{}")
+	}
+	return Variable + "=" + string(data)
+}
+
+// Point is a moment in the life of the child.
+type Point string
+
+// The points, in the order they are passed.
+const (
+	Start    Point = "start"    // before anything is read
+	Read     Point = "read"     // a frame was read, nothing printed
+	Began    Point = "began"    // init was printed; the delay of SLEEP is over; a G1 has stored the frame
+	Stored   Point = "stored"   // the frame is in the transcript, and was not echoed
+	Echoed   Point = "echoed"   // the frame was echoed, the work is not done
+	Worked   Point = "worked"   // the work is done and logged, the answer not in the transcript
+	Finished Point = "finished" // the answer is in the transcript, and was not printed
+	Answered Point = "answered" // assistant and result were printed; a G2 has not said completed
+	Ended    Point = "ended"    // the turn is over
+)
+
+// Fault is something that goes wrong.
+type Fault struct {
+	At Point  `json:"at"`
+	Do Action `json:"do"`
+	// Match limits it to turns whose text holds it.
+	Match string `json:"match,omitempty"`
+	// Times limits it to so many in this State, over all processes; 0 is always.
+	Times int `json:"times,omitempty"`
+	// Size is for Flood: how many bytes.
+	Size int `json:"size,omitempty"`
+}
+
+// Action is what happens.
+type Action string
+
+// The actions.
+const (
+	Die   Action = "die"   // killed, as by kill -9
+	Exit  Action = "exit"  // exit code 1, with a line on stderr
+	Hang  Action = "hang"  // does nothing more, and reads nothing more
+	Deaf  Action = "deaf"  // reads nothing more, and goes on
+	Flood Action = "flood" // prints Size bytes in lines of a type nobody knows
+	Noise Action = "noise" // prints what is no JSON, and a line of Size bytes
+	Torn  Action = "torn"  // prints half a line and is killed
+)
+
+// strike reports whether a fault strikes, and counts it. A file per fault and time, made O_EXCL, counts over processes.
+func (s Script) strike(i int) bool {
+	f := s.Faults[i]
+	if f.Times == 0 {
+		return true
+	}
+	for n := range f.Times {
+		name := filepath.Join(s.State, "fault-"+strconv.Itoa(i)+"-"+strconv.Itoa(n))
+		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err == nil {
+			_ = file.Close()
+			return true
+		}
+	}
+	return false
+}
+
+func parseScript(data string) (Script, error) {
+	s := Script{}
+	dec := json.NewDecoder(strings.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&s); err != nil {
+		return s, fmt.Errorf("simchild: %s: %w", Variable, err)
+	}
+	if s.Generation == 0 {
+		s.Generation = 2
+	}
+	if s.State == "" {
+		s.State = os.Getenv("CLAUDE_CONFIG_DIR")
+	}
+	if s.State == "" {
+		return s, fmt.Errorf("simchild: %s: no state, and no CLAUDE_CONFIG_DIR", Variable)
+	}
+	return s, os.MkdirAll(s.State, 0o700)
+}

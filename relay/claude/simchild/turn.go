@@ -1,0 +1,321 @@
+package simchild
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var (
+	sleepLine = regexp.MustCompile(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
+	askLine   = regexp.MustCompile(`(?m)^[ \t]*ASK:(\w+)`)
+	failLine  = regexp.MustCompile(`(?m)^[ \t]*FAIL\b`)
+)
+
+// turn runs what is next: one frame, or on G2 all that wait up to a command.
+func (c *child) turn() {
+	frames := c.queue[:1]
+	if c.script.Generation == 2 && !c.script.Mute && !slash(frames[0]) {
+		for len(frames) < len(c.queue) && !slash(c.queue[len(frames)]) {
+			frames = c.queue[:len(frames)+1]
+		}
+	}
+	c.queue = c.queue[len(frames):]
+	last := frames[len(frames)-1]
+	var texts, uuids []string
+	for _, f := range frames {
+		texts, uuids = append(texts, f.text), append(uuids, f.uuid)
+	}
+	whole := frame{uuid: last.uuid, text: strings.Join(texts, "\n")}
+	c.current = whole.text
+	c.log(Entry{Kind: "begin", UUIDs: uuids, Text: whole.text})
+	if slash(whole) {
+		c.command(whole)
+		return
+	}
+
+	if c.script.Generation == 2 {
+		for _, f := range frames[:len(frames)-1] {
+			c.echo(f, false)
+		}
+		for _, f := range frames {
+			c.lifecycle(f, "started")
+		}
+	}
+	c.begin(uuids)
+	if c.script.Generation == 1 {
+		c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
+	}
+	if c.sleep(whole.text) {
+		c.interrupted(whole, frames, uuids)
+		return
+	}
+	c.fault(Began)
+	if c.script.Generation == 2 {
+		c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
+	}
+	c.fault(Stored)
+	c.echo(whole, true)
+	c.fault(Echoed)
+	answer, stop := "ACK: "+whole.text, "end_turn"
+	if m := askLine.FindStringSubmatch(whole.text); m != nil {
+		answer = c.ask(m[1])
+	}
+	c.failed = failLine.MatchString(whole.text)
+	if c.failed {
+		answer, stop = "API Error: 400 simulated", "stop_sequence"
+	}
+	c.log(Entry{Kind: "work", UUIDs: uuids, Text: whole.text})
+	c.fault(Worked)
+	fields := object{"message": object{"role": "assistant", "stop_reason": stop, "content": []object{{"type": "text", "text": answer}}}}
+	if c.failed {
+		fields["isApiErrorMessage"] = true
+	}
+	id := uuid.NewString()
+	c.store("assistant", id, fields)
+	c.fault(Finished)
+	if !c.script.Mute {
+		c.print(object{"type": "assistant", "uuid": id, "session_id": c.memory.session, "parent_tool_use_id": nil,
+			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{"type": "text", "text": answer}}}})
+	}
+	reason := "completed"
+	if c.failed {
+		reason = "api_error"
+	}
+	c.result(uuids, object{"subtype": "success", "is_error": c.failed, "result": answer, "stop_reason": stop}, reason)
+	c.fault(Answered)
+	if c.script.Generation == 2 {
+		for _, f := range frames {
+			if c.failed {
+				c.lifecycle(f, "cancelled")
+			} else {
+				c.lifecycle(f, "completed")
+			}
+		}
+	}
+	c.fault(Ended)
+}
+
+func slash(f frame) bool { return strings.HasPrefix(strings.TrimSpace(f.text), "/") }
+
+// command is a turn of a text that begins with "/": on G1 without an echo and without a place in the conversation.
+func (c *child) command(f frame) {
+	if c.script.Generation == 2 {
+		c.lifecycle(f, "started")
+	}
+	name, _, _ := strings.Cut(strings.TrimSpace(f.text), " ")
+	answer := ""
+	switch {
+	case name == "/compact":
+		c.compact()
+	case name == "/clear" && c.script.Generation == 2:
+		m, _, err := remember(c.script.State, uuid.NewString())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "simchild:", err)
+			panic(stopped(2))
+		}
+		c.memory = m
+	default:
+		answer = "Unknown skill: " + strings.TrimPrefix(name, "/")
+	}
+	c.begin([]string{f.uuid})
+	c.fault(Began)
+	if c.script.Generation == 2 {
+		c.store("user", f.uuid, object{"message": object{"role": "user", "content": "<command-name>" + name + "</command-name>"}})
+		c.echo(f, true)
+	}
+	c.log(Entry{Kind: "work", UUIDs: []string{f.uuid}, Text: f.text})
+	c.failed = false
+	c.result([]string{f.uuid}, object{"subtype": "success", "is_error": false, "result": answer, "stop_reason": nil}, "")
+	if c.script.Generation == 2 {
+		c.lifecycle(f, "completed")
+	}
+	c.fault(Ended)
+}
+
+// compact puts a boundary and a summary into the transcript. What was known stays known.
+func (c *child) compact() {
+	before := c.memory.last
+	c.store("system", uuid.NewString(), object{"subtype": "compact_boundary", "parentUuid": nil, "logicalParentUuid": before})
+	c.store("user", uuid.NewString(), object{"isCompactSummary": true,
+		"message": object{"role": "user", "content": "This session is being continued from a previous conversation."}})
+}
+
+func (c *child) begin(uuids []string) {
+	if c.script.Mute {
+		return
+	}
+	line := object{"type": "system", "subtype": "init", "session_id": c.memory.session, "model": c.model,
+		"permissionMode": c.mode, "claude_code_version": "2.1.80", "uuid": uuid.NewString()}
+	if c.script.Generation == 2 {
+		line["claude_code_version"], line["user_message_uuids"] = "2.1.329", uuids
+	}
+	c.print(line)
+}
+
+// sleep waits as the text says, taking input meanwhile. It reports whether the turn was interrupted.
+func (c *child) sleep(text string) bool {
+	m := sleepLine.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	seconds, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		return false
+	}
+	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
+	defer timer.Stop()
+	for {
+		if timeout, interrupted := c.wait(timer.C, c.interrupt); timeout || interrupted {
+			return interrupted
+		}
+	}
+}
+
+// interrupt answers a line that is one.
+func (c *child) interrupt(line []byte) bool {
+	var l struct {
+		Type      string `json:"type"`
+		RequestID string `json:"request_id"`
+		Request   struct {
+			Subtype string `json:"subtype"`
+		} `json:"request"`
+	}
+	if json.Unmarshal(line, &l) != nil || l.Type != "control_request" || l.Request.Subtype != "interrupt" {
+		return false
+	}
+	body := object{}
+	if c.script.Generation == 2 {
+		waiting := []string{}
+		for _, f := range c.queue {
+			waiting = append(waiting, f.uuid)
+		}
+		body["still_queued"] = waiting
+	}
+	c.respond(l.RequestID, body)
+	return true
+}
+
+// interrupted ends a turn that was stopped before the model said anything.
+func (c *child) interrupted(whole frame, frames []frame, uuids []string) {
+	if c.script.Generation == 2 {
+		c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
+	}
+	c.echo(whole, true)
+	note := []object{{"type": "text", "text": "[Request interrupted by user]"}}
+	id := uuid.NewString()
+	c.store("user", id, object{"message": object{"role": "user", "content": note}})
+	if !c.script.Mute {
+		c.print(object{"type": "user", "uuid": id, "session_id": c.memory.session, "timestamp": time.Now().UTC().Format(stamp),
+			"message": object{"role": "user", "content": note}})
+	}
+	c.failed = false
+	c.result(uuids, object{"subtype": "error_during_execution", "is_error": c.script.Generation == 2, "stop_reason": nil}, "aborted_streaming")
+	if c.script.Generation == 2 {
+		for _, f := range frames {
+			c.lifecycle(f, "cancelled")
+		}
+	}
+	c.fault(Ended)
+}
+
+// ask asks whether a tool may be used and waits for the answer.
+func (c *child) ask(tool string) string {
+	c.asks++
+	id := "ask-" + strconv.Itoa(c.asks)
+	c.print(object{"type": "control_request", "request_id": id, "request": object{
+		"subtype": "can_use_tool", "tool_name": tool, "tool_use_id": "toolu_" + id, "input": object{"command": "echo hi"}}})
+	answer := "denied: stdin was closed"
+	for !c.inOver {
+		if _, answered := c.wait(nil, func(line []byte) bool {
+			var l struct {
+				Response struct {
+					RequestID string `json:"request_id"`
+					Response  struct {
+						Behavior string `json:"behavior"`
+						Message  string `json:"message"`
+					} `json:"response"`
+				} `json:"response"`
+			}
+			if json.Unmarshal(line, &l) != nil || l.Response.RequestID != id {
+				return false
+			}
+			answer = "denied: " + l.Response.Response.Message
+			if l.Response.Response.Behavior == "allow" {
+				answer = "allowed"
+			}
+			return true
+		}); answered {
+			break
+		}
+	}
+	return answer
+}
+
+func (c *child) echo(f frame, stamped bool) {
+	if c.script.Mute {
+		return
+	}
+	line := object{"type": "user", "isReplay": true, "uuid": f.uuid, "session_id": c.memory.session, "parent_tool_use_id": nil,
+		"message": object{"role": "user", "content": f.text}}
+	if stamped {
+		line["timestamp"] = time.Now().UTC().Format(stamp)
+	}
+	c.print(line)
+}
+
+func (c *child) lifecycle(f frame, state string) {
+	if c.script.Mute {
+		return
+	}
+	c.print(object{"type": "command_lifecycle", "command_uuid": f.uuid, "state": state, "uuid": uuid.NewString(), "session_id": c.memory.session})
+}
+
+func (c *child) result(uuids []string, fields object, reason string) {
+	line := object{"type": "result", "session_id": c.memory.session, "uuid": uuid.NewString(), "num_turns": 1}
+	for k, v := range fields {
+		line[k] = v
+	}
+	if c.script.Generation == 2 && !c.script.Mute {
+		line["user_message_uuids"] = uuids
+		if reason != "" {
+			line["terminal_reason"] = reason
+		}
+	}
+	c.print(line)
+}
+
+func (c *child) store(kind, id string, fields object) {
+	if c.script.Mute {
+		return
+	}
+	if err := c.memory.store(kind, id, fields); err != nil {
+		fmt.Fprintln(os.Stderr, "simchild: transcript:", err)
+		panic(stopped(2))
+	}
+}
+
+// textOf is a content's text: a string, or the texts of a list of blocks.
+func textOf(content json.RawMessage) string {
+	var s string
+	if json.Unmarshal(content, &s) == nil {
+		return s
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(content, &parts) != nil {
+		return ""
+	}
+	var texts []string
+	for _, p := range parts {
+		texts = append(texts, p.Text)
+	}
+	return strings.Join(texts, "\n")
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package claude
+
+import (
+	"os"
+	"os/exec"
+)
+
+// started cannot tell when a process started here, only, and not everywhere, that it has ended.
+func started(pid int) (start string, there bool) {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return "", false
+	}
+	defer p.Release()
+	return "", exists(p)
+}
+
+func identify(pid int) Predecessor { return Predecessor{PID: pid, Group: pid} }
+
+// waitExit does nothing: cmd.Wait waits, and reaps. Between that and the end of the group another could get its id.
+func waitExit(*exec.Cmd) {}

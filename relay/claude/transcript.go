@@ -1,0 +1,253 @@
+package claude
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+)
+
+// Transcript is the file in which Claude Code keeps a conversation, one JSON record a line: what it remembers after a
+// resume, uuids included. It is read as it is, also while Claude Code writes it: a torn last line is not there yet. A
+// G1 writes records about 100 ms after it printed them, and a kill takes those with it; a G2 writes them before.
+type Transcript struct {
+	Root    string // of Claude Code: $CLAUDE_CONFIG_DIR, or ~/.claude
+	Dir     string // the working directory of the process
+	Session string // the id of the conversation
+}
+
+// Turn is what a transcript tells about a frame.
+type Turn struct {
+	// Stored says that the frame stands in it: its uuid is known. Of frames that a G2 joined only the last is stored.
+	Stored bool
+	// Finished says that its turn came to its end: the agent said something last, with stop_reason end_turn.
+	Finished bool
+	// Interrupted says that somebody stopped the turn, Failed that the model API did. Neither is Finished.
+	Interrupted, Failed bool
+	// Stop is the last stop_reason of the turn: end_turn, tool_use (cut while a tool ran), stop_sequence (Claude Code
+	// said something itself), max_tokens, … Empty if the agent said nothing.
+	Stop string
+}
+
+// Cut reports whether the frame is stored and its turn was left in the middle, by nobody's wish.
+func (t Turn) Cut() bool { return t.Stored && !t.Finished && !t.Interrupted && !t.Failed }
+
+// recordLimit bounds a line of a transcript. Records with pictures have some MB; longer ones are passed over.
+const recordLimit = 64 << 20
+
+// Slug is the name of the folder below projects in which the transcripts of processes in that directory stand: the path
+// with everything but a-z, A-Z and 0-9 as "-", one for each UTF-16 unit. Over 200 of these, the first 200, "-", and a
+// hash of the path, as JavaScript programs like to make one: h = h*31 + unit in 32 bits, its absolute value in base 36.
+// Measured on 2.1.80 and 2.1.329. The path must be absolute and without symbolic links, as the system gives it to the
+// process.
+func Slug(dir string) string {
+	units := utf16.Encode([]rune(dir))
+	name := make([]byte, len(units))
+	var hash int32
+	for i, u := range units {
+		hash = hash*31 + int32(u)
+		name[i] = '-'
+		if u < 128 && (u >= '0' && u <= '9' || u >= 'a' && u <= 'z' || u >= 'A' && u <= 'Z') {
+			name[i] = byte(u)
+		}
+	}
+	if len(name) <= 200 {
+		return string(name)
+	}
+	abs := int64(hash)
+	if abs < 0 {
+		abs = -abs
+	}
+	return string(name[:200]) + "-" + strconv.FormatInt(abs, 36)
+}
+
+// Path is where the transcript is. Without one it is an error that wraps [fs.ErrNotExist]. One that stands under
+// another directory's name is found too: a process can change its own, and ids of sessions are unique.
+func (t Transcript) Path() (string, error) {
+	if t.Session == "" || t.Session != filepath.Base(t.Session) || strings.HasPrefix(t.Session, ".") {
+		return "", fmt.Errorf("claude: transcript: %w: session %.60q is no id", ErrInvalid, t.Session)
+	}
+	projects, file := filepath.Join(t.Root, "projects"), t.Session+".jsonl"
+	dir, err := filepath.Abs(t.Dir)
+	if err != nil {
+		return "", fmt.Errorf("claude: transcript: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	path := filepath.Join(projects, Slug(dir), file)
+	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return path, wrap(err)
+	}
+	all, err := os.ReadDir(projects)
+	if err != nil {
+		return "", wrap(err)
+	}
+	for _, entry := range all {
+		path := filepath.Join(projects, entry.Name(), file)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", wrap(&fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist})
+}
+
+func wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("claude: transcript: %w", err)
+}
+
+// Exists reports whether there is a transcript, and so a conversation that can be resumed. A process writes it with its
+// first turn.
+func (t Transcript) Exists() (bool, error) {
+	_, err := t.Path()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Turn tells what became of a frame. It reads the file from its beginning, which takes about a second per GB until the
+// frame, and holds only the ids of its turn. No transcript is a zero Turn.
+//
+// The turn is what descends from the frame's record by parentUuid, up to the next thing that was said to the agent; a
+// compaction inside the turn is part of it. Records of subagents are not.
+func (t Transcript) Turn(ctx context.Context, uuid string) (Turn, error) {
+	path, err := t.Path()
+	if errors.Is(err, fs.ErrNotExist) {
+		return Turn{}, nil
+	} else if err != nil {
+		return Turn{}, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return Turn{}, wrap(err)
+	}
+	defer file.Close()
+	turn, err := readTurn(ctx, file, uuid)
+	if err != nil {
+		return Turn{}, fmt.Errorf("claude: transcript %s: %w", path, err)
+	}
+	return turn, nil
+}
+
+// record is the part of a line that tells whose it is.
+type record struct {
+	Type          string `json:"type"`
+	UUID          string `json:"uuid"`
+	Parent        string `json:"parentUuid"`
+	LogicalParent string `json:"logicalParentUuid"` // across a compaction
+	IsSidechain   bool   `json:"isSidechain"`
+	IsMeta        bool   `json:"isMeta"`
+	IsSummary     bool   `json:"isCompactSummary"`
+	IsAPIError    bool   `json:"isApiErrorMessage"`
+	Message       struct {
+		Stop    string          `json:"stop_reason"`
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+}
+
+func readTurn(ctx context.Context, r io.Reader, uuid string) (Turn, error) {
+	var turn Turn
+	if uuid == "" {
+		return turn, nil
+	}
+	members := map[string]bool{}
+	id := []byte(uuid)
+	all := newLines(r, recordLimit)
+	for n := 0; ; n++ {
+		if n%1000 == 0 && ctx.Err() != nil {
+			return Turn{}, context.Cause(ctx)
+		}
+		line, size, err := all.next()
+		// Most of a long conversation stands before the frame, and need not be looked into.
+		if size == int64(len(line)) && (turn.Stored || bytes.Contains(line, id)) {
+			for _, rec := range records(line) {
+				turn.take(rec, uuid, members)
+			}
+		}
+		if errors.Is(err, io.EOF) || turn.Finished {
+			return turn, nil
+		} else if err != nil {
+			return Turn{}, err
+		}
+	}
+}
+
+// records are those of a line: one, or, where a killed process left a torn line for its successor to write behind, the
+// last of it.
+func records(line []byte) []record {
+	var rec record
+	if json.Unmarshal(line, &rec) == nil {
+		return []record{rec}
+	}
+	for _, start := range []string{`{"parentUuid":`, `{"type":`} {
+		if i := bytes.LastIndex(line, []byte(start)); i > 0 {
+			rec = record{}
+			if json.Unmarshal(line[i:], &rec) == nil {
+				return []record{rec}
+			}
+		}
+	}
+	return nil
+}
+
+// take adds a record to the turn, if it belongs to it.
+func (t *Turn) take(rec record, uuid string, members map[string]bool) {
+	if rec.UUID == "" || rec.IsSidechain {
+		return
+	}
+	if rec.UUID == uuid {
+		t.Stored = true
+		members[uuid] = true
+		return
+	}
+	if !members[rec.Parent] && !members[rec.LogicalParent] {
+		return
+	}
+	switch rec.Type {
+	case "user":
+		said := blocks(rec.Message.Content)
+		switch {
+		case strings.HasPrefix(said, "[Request interrupted by user"):
+			t.Interrupted = true
+			return
+		case !rec.IsMeta && !rec.IsSummary && !holdsResult(rec.Message.Content):
+			return // the next thing that was said, and its own turn
+		}
+	case "assistant":
+		t.Stop = rec.Message.Stop
+		t.Finished = t.Stop == "end_turn"
+		t.Failed = rec.IsAPIError
+		if rec.IsAPIError {
+			t.Finished = false
+		}
+	}
+	members[rec.UUID] = true
+}
+
+// holdsResult reports whether a user's record is what a tool answered.
+func holdsResult(content json.RawMessage) bool {
+	var parts []struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(content, &parts) != nil {
+		return false
+	}
+	return slices.ContainsFunc(parts, func(p struct {
+		Type string `json:"type"`
+	}) bool {
+		return p.Type == "tool_result"
+	})
+}
