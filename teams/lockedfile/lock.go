@@ -252,3 +252,24 @@ func waitError(ctx context.Context, f File, locked *LockedError) error {
 	}
 	return fmt.Errorf("lock %s: %w", f.Path(), locked)
 }
+
+// Hold takes a lock that only processes of ours know, and keeps it until
+// release: a file in dir, which is made (0700) when missing, named after key. It
+// does not wait: [ErrLocked] says that another process, or another call in this
+// one, holds it. The kernel frees it when the holder dies.
+func Hold(dir, key string) (release func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	sum := sha256.Sum256([]byte(key))
+	path := filepath.Join(dir, hex.EncodeToString(sum[:16])+".lock")
+	fl := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := fl.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if !ok {
+		return nil, &LockedError{Path: path, Ours: true}
+	}
+	return fl.Close, nil
+}

@@ -710,3 +710,28 @@ func TestLockIsLeftFreeForOthers(t *testing.T) {
 		}
 	})
 }
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "locks")
+	release, err := Hold(dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Hold(dir, "a"); !errors.Is(err, ErrLocked) {
+		t.Errorf("held twice: %v, want ErrLocked", err)
+	}
+	other, err := Hold(dir, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(other(), release()); err != nil {
+		t.Fatal(err)
+	}
+	if release, err = Hold(dir, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
