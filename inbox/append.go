@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ type AppendOptions struct {
 	// ([ErrUnknown], [ErrNoMemory]). It can make a duplicate, and nothing else:
 	// an id that is known to be sent is never sent again.
 	Force bool
+
+	// Track makes Receipt.Tracked, which costs parsing the whole inbox.
+	Track bool
 }
 
 // Receipt says what became of a message.
@@ -33,6 +37,11 @@ type Receipt struct {
 	// written; nil where it was told, or there is none. The message is in the
 	// inbox all the same.
 	Unrecorded error
+
+	// Tracked is the message as it stands in the file, for [Inbox.Look]; nil
+	// unless asked for, and where it is not there: an agent has taken one that
+	// was sent before.
+	Tracked *Tracked
 }
 
 // memoryTimeout bounds each question to the memory while the inbox is locked:
@@ -45,10 +54,10 @@ const memoryTimeout = lockedfile.MaxHold / 2
 //
 // The errors: [*InvalidError], [ErrIDTaken], [ErrUnknown] and [ErrNoMemory]
 // about the message; [teams.ErrTeamGone], [*CorruptError] and those of
-// [lockedfile.Locker.Transform] about the file. After any of them but
-// [lockedfile.ErrClobbered] and a [lockedfile.CompromisedError] with Replaced
-// nothing was written. Receipt.ID is set even then, so that the message can be
-// sent again under the same id.
+// [lockedfile.Locker.Transform] about the file. After any of them the message
+// is not in the inbox, unless it is [lockedfile.ErrReplaced] too: then that is
+// not known, and the memory keeps it so. Receipt.ID is set even then, so that
+// the message can be sent again under the same id.
 func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Receipt, error) {
 	if err := m.Check(); err != nil {
 		return Receipt{ID: m.ID}, err
@@ -73,13 +82,16 @@ func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Rece
 	}
 	a := appending{inbox: b, ctx: ctx, message: &m, row: row, key: key, opts: opts, explicit: explicit}
 	err = b.Edit(ctx, a.edit)
-	if err == nil && opts.Memory != nil && !a.known {
+	if err == nil && opts.Memory != nil && !a.known && a.receipt.Unrecorded == nil {
 		// After the lock is released: whoever waits for it need not wait for
 		// this, and dying in between costs certainty, never a duplicate.
 		a.receipt.Unrecorded = opts.Memory.Written(ctx, key, m.Time)
 	}
-	if err != nil && a.intended && !a.doubtful(err) {
-		err = errors.Join(err, opts.Memory.Withdraw(context.WithoutCancel(ctx), key))
+	if err != nil {
+		a.receipt.Tracked = nil
+	}
+	if err != nil && a.intended && !(a.wrote && errors.Is(err, lockedfile.ErrReplaced)) {
+		err = errors.Join(err, a.withdraw())
 	}
 	a.receipt.ID = m.ID
 	return a.receipt, err
@@ -105,21 +117,33 @@ type appending struct {
 	opts     AppendOptions
 	explicit bool
 
-	wrote    bool // the row was in the content that was written before
-	intended bool // the memory was told about an intent that is new
-	known    bool // the memory knows already that it was written
+	wrote    bool  // the row was in the content that was written before
+	intended bool  // the memory was told about the intent
+	prior    *Send // the intent that stood there before, of a sender that died
+	known    bool  // the memory knows already that it was written
 	receipt  Receipt
 }
 
 // edit adds the row to the inbox, unless it was sent before. It runs under the
 // lock, and again if another program overwrote the result.
 func (a *appending) edit(d *Draft) error {
-	_, row, found := d.Find(a.message.ID)
+	var i int
+	var row Row
+	var found bool
+	if a.explicit || a.wrote { // a new UUID cannot be there
+		i, row, found = d.Find(a.message.ID)
+	}
 	switch {
 	case found && row.Digest() != a.message.Digest():
 		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)
 	case found:
-		a.receipt.Deduplicated = !a.wrote
+		if !a.wrote {
+			a.receipt.Deduplicated = true
+			a.receipt.Unrecorded = a.note(d)
+			if a.opts.Track {
+				a.receipt.Tracked = track(d, a.message.ID, bytes.Clone(row.Raw), i)
+			}
+		}
 		return nil
 	}
 	if !a.wrote {
@@ -129,6 +153,9 @@ func (a *appending) edit(d *Draft) error {
 	}
 	a.wrote = true
 	d.append(a.row)
+	if a.opts.Track {
+		a.receipt.Tracked = track(d, a.message.ID, a.row, len(d.spans))
+	}
 	return nil
 }
 
@@ -163,18 +190,47 @@ func (a *appending) recall(d *Draft) (sent bool, err error) {
 			return false, fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrUnknown)
 		}
 	}
-	if err := a.opts.Memory.Intend(ctx, Send{
-		SendKey: a.key, Digest: a.message.Digest(), Before: before, State: SendIntent, At: a.message.Time,
-	}); err != nil {
+	if err := a.opts.Memory.Intend(ctx, a.send(before)); err != nil {
 		return false, err
 	}
-	a.intended = !ok
+	a.intended = true
+	if ok {
+		a.prior = &known
+	}
 	return false, nil
 }
 
-// doubtful reports whether the row may be in the file although the Transform
-// failed with err.
-func (a *appending) doubtful(err error) bool {
-	c, ok := errors.AsType[*lockedfile.CompromisedError](err)
-	return a.wrote && ok && c.Replaced
+// note tells the memory about a message that stands in the file and that it
+// does not know, since it was sent without one: it would be sent again once an
+// agent has taken the row.
+func (a *appending) note(d *Draft) error {
+	if a.opts.Memory == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, memoryTimeout)
+	defer cancel()
+	known, ok, err := a.opts.Memory.Recall(ctx, a.key)
+	if err != nil || ok {
+		a.known = known.State == SendWritten
+		return err
+	}
+	before, err := d.state()
+	if err != nil {
+		return err
+	}
+	return a.opts.Memory.Intend(ctx, a.send(before))
+}
+
+// withdraw makes the memory forget that the message was about to be written,
+// and know again what it knew before.
+func (a *appending) withdraw() error {
+	ctx := context.WithoutCancel(a.ctx)
+	if a.prior != nil {
+		return a.opts.Memory.Intend(ctx, *a.prior)
+	}
+	return a.opts.Memory.Withdraw(ctx, a.key)
+}
+
+func (a *appending) send(before string) Send {
+	return Send{SendKey: a.key, Digest: a.message.Digest(), Before: before, State: SendIntent, At: a.message.Time}
 }

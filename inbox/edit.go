@@ -54,6 +54,10 @@ func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
 	if errors.Is(err, lockedfile.ErrGone) {
 		err = fmt.Errorf("%w: %w", teams.ErrTeamGone, err)
 	}
+	if errors.Is(err, teams.ErrTeamGone) {
+		// Our lock may have kept a deletion from finishing.
+		err = errors.Join(err, b.team.Sweep())
+	}
 	if corrupt, ok := errors.AsType[*CorruptError](err); ok {
 		corrupt.Path = b.Path()
 	}
@@ -86,9 +90,13 @@ func (d *Draft) All() iter.Seq2[int, Row] {
 // Find returns the first row with that id, and its number.
 func (d *Draft) Find(id string) (i int, row Row, ok bool) {
 	uid := msgID(id)
+	may := mayHold(id, uid)
+	if !may(d.data) { // once over all of it is faster than row by row
+		return 0, Row{}, false
+	}
 	for i, s := range d.spans {
 		raw := s.Of(d.data)
-		if !mayHold(raw, id) && !mayHold(raw, uid) {
+		if !may(raw) {
 			continue
 		}
 		if row, ok := parseRow(raw); ok && (row.ID() == id || row.MsgID == uid) {
@@ -98,26 +106,37 @@ func (d *Draft) Find(id string) (i int, row Row, ok bool) {
 	return 0, Row{}, false
 }
 
-// mayHold reports whether the string s may stand in the JSON text raw. Parsing
-// 10,000 rows for each message is what made appending slow; an id of letters,
-// digits and - can only be spelled in one way, or with \u escapes.
-func mayHold(raw []byte, s string) bool {
-	if strings.ContainsFunc(s, func(r rune) bool {
+// mayHold tells of a JSON text whether a row in it may have this id, or this
+// msg_id. Parsing 10,000 rows for each message is what made appending slow; an
+// id of letters, digits and - can only be spelled in one way, or with \u
+// escapes. An id that is made of a row's content does not stand in it.
+func mayHold(id, uid string) func(raw []byte) bool {
+	if strings.HasPrefix(id, derivedPrefix) || strings.ContainsFunc(id, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-')
 	}) {
-		return true
+		return func([]byte) bool { return true }
 	}
-	return bytes.Contains(raw, []byte(s)) || bytes.Contains(raw, []byte(`\u`))
+	return func(raw []byte) bool {
+		return bytes.Contains(raw, []byte(id)) || id != uid && bytes.Contains(raw, []byte(uid)) || bytes.Contains(raw, []byte(`\u`))
+	}
 }
 
-// Remove takes row i out of the inbox.
-func (d *Draft) Remove(i int) { d.change(i, nil) }
+// Remove takes row i out of the inbox. Where there is no row i, it does nothing.
+func (d *Draft) Remove(i int) {
+	if i >= 0 && i < len(d.spans) {
+		d.change(i, nil)
+	}
+}
 
 // Set gives the field key of row i the value v, which is encoded as JSON. A
 // field that is there keeps its place, and of a repeated one the last is set; a
-// new one comes last. All other bytes of the row stay.
+// new one comes last. All other bytes of the row stay. It is an error if there
+// is no row i, or it was removed.
 func (d *Draft) Set(i int, key string, v any) error {
 	raw, ok := d.changed[i]
+	if i < 0 || i >= len(d.spans) || ok && raw == nil {
+		return fmt.Errorf("inbox: set %s: there is no row %d", key, i)
+	}
 	if !ok {
 		raw = d.spans[i].Of(d.data)
 	}

@@ -17,7 +17,8 @@ import (
 // How long [Inbox.Read] waits for a file that is not a whole one. An older
 // Claude Code empties an inbox and then writes it, within a millisecond; with a
 // fresh lock beside it, somebody is at work who may take until the lock is
-// stale.
+// stale. settleTime counts from when the file was last seen to be locked or to
+// change: a writer that is always at it can be met in the middle every time.
 const (
 	settleTime = 250 * time.Millisecond
 	settleStep = 3 * time.Millisecond
@@ -25,9 +26,9 @@ const (
 )
 
 // Read returns the rows of the inbox as the file has them now, without taking
-// the lock. A file that is empty or no array is read again for 250 ms, and for
-// longer while somebody holds its lock, since older agents write in place: it
-// is never taken for an empty inbox.
+// the lock. A file that is empty or no array is read again until nobody has held
+// its lock or changed it for 250 ms, since older agents write in place: it is
+// never taken for an empty inbox.
 //
 // An inbox that holds nothing gives nil and no error. Otherwise it is one of
 // [ErrMissing], [ErrEmpty], [ErrBusy], [*CorruptError],
@@ -39,71 +40,93 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		return nil, err
 	}
 	defer dir.Close()
+	rows, _, err := b.read(ctx, dir)
+	return rows, err
+}
+
+// read is Read in a directory that is open, with what the file was like right
+// before it was read.
+func (b *Inbox) read(ctx context.Context, dir *os.Root) ([]Row, fs.FileInfo, error) {
 	start := time.Now()
+	quiet := start // since when nobody is seen to be writing
+	var last fs.FileInfo
 	for {
-		data, err := readOnce(dir, b.file())
+		held := lockHeld(dir, b.file())
+		data, info, err := readOnce(dir, b.file())
 		var rows []Row
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if gone := b.team.Exists(); gone != nil {
-				return nil, gone
+				return nil, nil, gone
 			}
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
+			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
 		case err != nil:
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), err)
+			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), err)
 		case len(data) == 0:
 			err = fmt.Errorf("inbox %s: %w", b.Path(), ErrEmpty)
 		default:
 			if rows, err = Parse(data); err == nil {
-				return rows, nil
+				return rows, info, nil
 			}
 			if corrupt, ok := errors.AsType[*CorruptError](err); ok {
 				corrupt.Path = b.Path()
 			}
 		}
-		held := lockHeld(dir, b.file())
-		switch waited := time.Since(start); {
-		case held && waited > busyTime:
-			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
-		case !held && waited > settleTime:
-			return nil, err
+		now := time.Now()
+		// The lock may have been let go of between the two looks.
+		held = held || lockHeld(dir, b.file())
+		if held || last != nil && !sameFile(last, info) {
+			quiet = now
+		}
+		last = info
+		switch {
+		case now.Sub(quiet) > settleTime:
+			return nil, nil, err
+		case now.Sub(start) > busyTime+settleTime, held && now.Sub(start) > busyTime:
+			return nil, nil, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
 		timer := time.NewTimer(settleStep)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
+			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
 		}
 	}
 }
 
-// readOnce reads the file as it is in this moment.
-func readOnce(dir *os.Root, name string) ([]byte, error) {
+// sameFile reports whether a file has not been written between two looks at it.
+func sameFile(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// readOnce reads the file as it is in this moment. info is what it was before.
+func readOnce(dir *os.Root, name string) (data []byte, info fs.FileInfo, err error) {
 	// Looked at before it is opened: opening a named pipe would wait.
-	info, err := dir.Lstat(name)
+	info, err = dir.Lstat(name)
 	if err != nil {
-		return nil, reason(err)
+		return nil, nil, reason(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w (%s)", lockedfile.ErrNotRegular, info.Mode().Type())
+		return nil, nil, fmt.Errorf("%w (%s)", lockedfile.ErrNotRegular, info.Mode().Type())
 	}
 	if info.Size() > MaxSize {
-		return nil, fmt.Errorf("%w (%d bytes)", lockedfile.ErrTooLarge, info.Size())
+		return nil, nil, fmt.Errorf("%w (%d bytes)", lockedfile.ErrTooLarge, info.Size())
 	}
 	f, err := dir.Open(name)
 	if err != nil {
-		return nil, reason(err)
+		return nil, nil, reason(err)
 	}
 	defer f.Close()
-	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+512))
-	if _, err := io.Copy(buf, io.LimitReader(f, MaxSize+1)); err != nil {
-		return nil, reason(err)
+	// bytes.MinRead more than it should have, or reading to the end grows it.
+	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err := buf.ReadFrom(io.LimitReader(f, MaxSize+1)); err != nil {
+		return nil, nil, reason(err)
 	}
 	if buf.Len() > MaxSize {
-		return nil, lockedfile.ErrTooLarge
+		return nil, nil, lockedfile.ErrTooLarge
 	}
-	return buf.Bytes(), nil
+	return buf.Bytes(), info, nil
 }
 
 // reason leaves the path out of err: the caller names it, in full.

@@ -40,8 +40,11 @@ func (r *Row) ID() string {
 		}
 	}
 	sum := sha256.Sum256([]byte(r.From + "\n" + r.Timestamp + "\n" + r.Text))
-	return "inbox-" + hex.EncodeToString(sum[:8])
+	return derivedPrefix + hex.EncodeToString(sum[:8])
 }
+
+// derivedPrefix begins the id of a row that has none of its own.
+const derivedPrefix = "inbox-"
 
 // Time returns when the row says it was written; ok is false where it does not
 // say so in a way that can be understood.
@@ -69,6 +72,14 @@ func (r *Row) Kind() string {
 // Digest tells messages with one id apart: it covers sender, text, summary and
 // color, and neither the time nor what becomes of the row in the file.
 func (r *Row) Digest() [32]byte { return digest(r.From, r.Text, r.Summary, r.Color) }
+
+// Key tells rows of one inbox apart: it covers the id and all that a sender
+// writes, and neither whether the row is read nor what others have added to it.
+// Two rows that are equal in all of that have one key.
+func (r *Row) Key() string {
+	d := digest(r.ID(), r.From, r.Text, r.Timestamp, r.Summary, r.Color)
+	return hex.EncodeToString(d[:16])
+}
 
 func digest(parts ...string) [32]byte {
 	h := sha256.New()
@@ -116,26 +127,40 @@ func parseRow(raw []byte) (row Row, ok bool) {
 		return Row{}, false
 	}
 	row.Raw = raw
-	texts := map[string]*string{
-		"from": &row.From, "text": &row.Text, "timestamp": &row.Timestamp, "summary": &row.Summary,
-		"color": &row.Color, "msg_id": &row.MsgID, "messageId": &row.MessageID, "type": &row.Type,
-	}
 	for _, f := range fields {
 		value := f.Value.Of(raw)
-		if dst := texts[f.Name]; dst != nil {
-			*dst, _ = rawjson.Text(value)
-			continue
-		}
+		var dst *string
 		switch f.Name {
+		case "from":
+			dst = &row.From
+		case "text":
+			dst = &row.Text
+		case "timestamp":
+			dst = &row.Timestamp
+		case "summary":
+			dst = &row.Summary
+		case "color":
+			dst = &row.Color
+		case "msg_id":
+			dst = &row.MsgID
+		case "messageId":
+			dst = &row.MessageID
+		case "type":
+			dst = &row.Type
 		case "read":
 			row.Read = string(value) == "true"
+			continue
 		case "msgV":
+			continue
 		default:
 			if row.Extra == nil {
 				row.Extra = map[string]json.RawMessage{}
 			}
 			row.Extra[f.Name] = value
+			continue
 		}
+		// Another type than it should have reads as absent.
+		*dst, _ = rawjson.Text(value)
 	}
 	return row, true
 }

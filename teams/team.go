@@ -213,6 +213,50 @@ func (t *Team) InboxDir(create bool) (*os.Root, error) {
 	return dir, nil
 }
 
+// Sweep removes the inboxes directory and the team's own if there is no
+// config.json and nothing in them: what is left of a team when a lock of ours
+// stood in the way of its deletion. A directory that another team of this name
+// has got since is not touched, nor is one that holds anything.
+func (t *Team) Sweep() error {
+	if err := t.Exists(); !errors.Is(err, ErrTeamGone) {
+		return err
+	}
+	if err := removeEmpty(t.dir, inboxesDir, nil); err != nil {
+		return fmt.Errorf("teams: tidy %s: %w", t.path, err)
+	}
+	held, err := t.dir.Stat(".")
+	if err == nil {
+		err = removeEmpty(t.root.dir, "teams/"+t.name, held)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("teams: tidy %s: %w", t.path, err)
+	}
+	return nil
+}
+
+// removeEmpty removes the directory name in parent if it is empty, and is the
+// one that is looks like where that is not nil.
+func removeEmpty(parent *os.Root, name string, is fs.FileInfo) error {
+	info, err := parent.Lstat(name)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	if !info.IsDir() || is != nil && !os.SameFile(info, is) {
+		return nil
+	}
+	entries, err := list(parent, name)
+	if err != nil || len(entries) > 0 {
+		return ignoreMissing(err)
+	}
+	// Something may have come into it since: then it stays.
+	if err := parent.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if entries, lerr := list(parent, name); lerr != nil || len(entries) == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
 func (t *Team) makeInboxes() (*os.Root, error) {
 	switch err := t.dir.Mkdir(inboxesDir, 0o700); {
 	case err == nil:

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-
-	"teambridge/teams"
 )
 
 // broadcastOptions are the flags of broadcast.
@@ -25,9 +23,12 @@ func newBroadcast(a *app) *cobra.Command {
 		Long: `Send one message to every agent of a team but its lead: one row in each inbox,
 each with an id of its own. People who joined the team get none.
 
+A member whose inbox cannot be written to does not keep the others from getting
+theirs: the answer says which was sent, and what was wrong with the rest.
+
 Exit status: the worst of what "teambridge send" gives for each member; 3 when
 there is nobody to send to.`,
-		Args:              cobra.ExactArgs(1),
+		Args:              exactly(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.broadcast(cmd.Context(), args[0], o)
@@ -36,7 +37,7 @@ there is nobody to send to.`,
 	sendFlags(cmd, &o.sendOptions)
 	cmd.Flags().StringSliceVar(&o.except, "except", nil, "members to leave out, separated by commas")
 	cmd.Flags().BoolVar(&o.includeLead, "include-lead", false, "the lead as well")
-	must(cmd.RegisterFlagCompletionFunc("except", a.completeMembers(1)))
+	must(cmd.RegisterFlagCompletionFunc("except", a.completeMembers(-1)))
 	return cmd
 }
 
@@ -54,44 +55,55 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	if err := s.message(body).Check(); err != nil {
+		return err
+	}
 	to, err := s.audience(o)
 	if err != nil {
 		return err
 	}
 	answers := make([]sent, 0, len(to))
-	worst := exitOK
+	var worst fault
+	failed := 0
 	for _, member := range to {
 		answer, err := s.send(ctx, member, body)
 		if err != nil {
 			f := explain(ctx, err)
-			worst = max(worst, f.exit)
-			answer.Error = &sentError{f.code, err.Error(), f.hint}
+			if failed++; f.exit > worst.exit {
+				worst = f
+			}
+			answer.Error = &errorJSON{f.code, describeError(err), f.hint}
 		}
 		answers = append(answers, answer)
 	}
+	if err := a.printAnswers(answers); err != nil {
+		return fmt.Errorf("%d of %s sent, and the answer could not be given: %w", len(to)-failed, plural(len(to), "message"), err)
+	}
+	s.deafNote()
+	if failed > 0 {
+		return &verdict{fmt.Errorf("%d of %s could not be sent", failed, plural(len(to), "message")),
+			fault{code: worst.code, exit: worst.exit, hint: "the answer says which, and why"}}
+	}
+	return nil
+}
+
+// printAnswers says what became of each message.
+func (a *app) printAnswers(answers []sent) error {
 	if a.json {
-		if err := a.printJSON(answers); err != nil {
-			return err
-		}
+		return a.printJSON(answers)
 	}
 	for _, answer := range answers {
-		switch {
-		case a.json:
-		case answer.Error != nil:
-			a.warn("%s@%s: %s", answer.Member, answer.Team, answer.Error.Message)
-			if answer.Error.Hint != "" {
-				fmt.Fprintf(a.stderr, "hint: %s\n", answer.Error.Hint)
+		if e := answer.Error; e != nil {
+			a.warn("%s@%s: %s", answer.Member, answer.Team, e.Message)
+			if e.Hint != "" {
+				a.say("hint", e.Hint)
 			}
-		default:
-			if err := a.printf("%s\n", a.sentLine(answer)); err != nil {
-				return err
-			}
-			a.reachNote(answer)
+			continue
 		}
-	}
-	if worst != exitOK {
-		return exitStatus(worst)
+		if err := a.printf("%s\n", a.sentLine(answer)); err != nil {
+			return err
+		}
+		a.reachNote(answer)
 	}
 	return nil
 }
@@ -116,7 +128,8 @@ func (s *sender) audience(o broadcastOptions) ([]string, error) {
 		}
 	}
 	if len(to) == 0 {
-		return nil, &teams.NotFoundError{Kind: "member", Query: "anybody to send to", Team: s.team.Name()}
+		return nil, notFound("see who is there with: teambridge members; --include-lead sends to the lead too",
+			"there is nobody to send to in %s", s.team.Name())
 	}
 	return to, nil
 }

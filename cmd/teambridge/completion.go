@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -9,8 +10,59 @@ import (
 	"teambridge/teams"
 )
 
-// The completion command itself is cobra's. What is completed from the files
-// stays silent when it cannot be read: a shell has no place for an error.
+// What is completed from the files stays silent when it cannot be read: a shell
+// has no place for an error.
+
+func newCompletion(a *app) *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish|powershell",
+		Short: "Print a script that completes command lines in a shell",
+		Long: `Print a script that completes command lines in a shell: commands, flags, and the
+names of teams and members as they are in the files at that moment.
+
+Exit status: 0; 2 no such shell.`,
+		Example: `  source <(teambridge completion bash)                  # also in ~/.bashrc
+  source <(teambridge completion zsh)                   # also in ~/.zshrc
+  teambridge completion fish > ~/.config/fish/completions/teambridge.fish`,
+		Args:              exactly(1),
+		ValidArgsFunction: oneOf(shells),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.completion(cmd.Root(), args[0], shells)
+		},
+	}
+}
+
+func (a *app) completion(root *cobra.Command, shell string, shells []string) error {
+	var script bytes.Buffer
+	var err error
+	switch shell {
+	case "bash":
+		err = root.GenBashCompletionV2(&script, true)
+	case "zsh":
+		err = root.GenZshCompletion(&script)
+	case "fish":
+		err = root.GenFishCompletion(&script, true)
+	case "powershell":
+		err = root.GenPowerShellCompletionWithDesc(&script)
+	default:
+		return usage("", "no completion for the shell %q; there is one for %s", shell, strings.Join(shells, ", "))
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(script.Bytes())
+}
+
+// oneOf completes the first argument from a list.
+func oneOf(list []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp
+	}
+}
 
 // completeTeams completes the names of teams.
 func (a *app) completeTeams(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +26,7 @@ without a model. Nothing outside of the temporary directory is touched, and no
 account is needed. It takes a few seconds.
 
 Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
-		Args:              cobra.NoArgs,
+		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
 	}
@@ -72,7 +71,12 @@ func (a *app) demo(ctx context.Context) (err error) {
 	go func() { ended <- d.sim.Run(running) }()
 	err = d.run(ctx)
 	stop()
-	return errors.Join(err, <-ended)
+	// Looked at when they have ended: agents at work have locks and temporary
+	// files.
+	if err = errors.Join(err, <-ended); err != nil {
+		return err
+	}
+	return d.end()
 }
 
 // answer is the mind of a simulated agent: it tells whoever wrote what it did.
@@ -113,10 +117,7 @@ func (d *demonstration) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.twice(ctx); err != nil {
-		return err
-	}
-	return d.end(ctx)
+	return d.twice(ctx)
 }
 
 func (d *demonstration) join(ctx context.Context) error {
@@ -224,20 +225,24 @@ func (d *demonstration) reply(ctx context.Context, text string) (inbox.Row, erro
 }
 
 // end counts, and shows that nothing is left over.
-func (d *demonstration) end(ctx context.Context) error {
+func (d *demonstration) end() error {
 	taken := len(d.sim.Agent("worker").Log()) + len(d.sim.Agent("reviewer").Log())
 	if taken != 4 {
 		return fmt.Errorf("the agents took %d messages, and 4 were sent", taken)
 	}
 	var left []string
 	err := filepath.WalkDir(d.team.Path(), func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && !strings.HasSuffix(path, ".json") {
+		expected := path == d.team.Path() || e != nil && e.IsDir() && e.Name() == "inboxes" || filepath.Ext(path) == ".json"
+		if !expected {
 			left = append(left, path)
 		}
 		return err
 	})
-	if err != nil || len(left) > 0 {
-		return errors.Join(err, fmt.Errorf("left in the team: %q", left))
+	if err != nil {
+		return fmt.Errorf("look for what is left in the team: %w", err)
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("left behind in the team: %q", left)
 	}
 	return d.say("4 messages sent, 4 taken, each once, 4 answers; nothing left behind")
 }

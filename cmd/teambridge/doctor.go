@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,11 +29,12 @@ teambridge's own files. Nothing is changed without --fix.
 
 --fix removes what certainly belongs to nobody: what stands in the place of a lock
 and is none (a file, or a directory with something in it), and temporary files of
-teambridges that were killed. It never touches an inbox.
+teambridges that were killed; and it closes teambridge's own directory to others.
+It never touches an inbox. With --team only that team is looked at.
 
 Exit status: 0 nothing is wrong, or all of it was fixed; 1 something is wrong;
-3 there is no Claude directory.`,
-		Args:              cobra.NoArgs,
+3 there is no Claude directory, or no such team.`,
+		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
 	}
@@ -77,6 +79,14 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
+	if a.teamName != "" {
+		t, err := root.Team(a.teamName)
+		if err != nil {
+			return err
+		}
+		t.Close()
+		all = slices.DeleteFunc(all, func(l teams.Listing) bool { return l.Name != a.teamName })
+	}
 	for _, l := range all {
 		if err := x.team(ctx, root, l); err != nil {
 			return err
@@ -88,7 +98,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 		f := &x.findings[i]
 		if fix && f.remedy != nil {
 			if err := f.remedy(); err != nil {
-				f.Advice = fmt.Sprintf("it could not be removed: %v", err)
+				f.Advice = fmt.Sprintf("it could not be put right: %v", err)
 			} else {
 				f.Fixed = true
 			}
@@ -139,7 +149,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 	path := filepath.Join(root.Path(), "teams", l.Name)
 	switch {
 	case l.Err != nil:
-		x.add(finding{Level: problem, Code: "unreadable_team", Team: l.Name, Path: path, Message: l.Err.Error(),
+		x.add(finding{Level: problem, Code: "unreadable_team", Team: l.Name, Path: path, Message: describeError(l.Err),
 			Advice: "teambridge leaves it alone"})
 		return nil
 	case l.Orphan:
@@ -164,7 +174,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 			return nil // ended while we looked
 		case err != nil:
 			x.add(finding{Level: problem, Code: "corrupt_config", Team: l.Name, Path: filepath.Join(path, "config.json"),
-				Message: err.Error(), Advice: "messages cannot be sent to this team; its session, if it runs, may repair it"})
+				Message: describeError(err), Advice: "messages cannot be sent to this team; its session, if it runs, may repair it"})
 		default:
 			c = got
 			x.config(path, c)
@@ -174,7 +184,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 	names, err := t.Inboxes()
 	if err != nil {
 		x.add(finding{Level: problem, Code: "unreadable_inboxes", Team: l.Name, Path: filepath.Join(path, "inboxes"),
-			Message: err.Error(), Advice: "look at its permissions"})
+			Message: describeError(err), Advice: "look at its permissions"})
 		return nil
 	}
 	for _, name := range names {
@@ -195,7 +205,7 @@ func (x *examination) config(path string, c *teams.Config) {
 			Advice:  "nobody reads messages to it; remove the directory, or resume its session " + c.LeadSessionID})
 	}
 	for _, fault := range c.Faults {
-		x.add(finding{Level: notice, Code: "odd_config", Team: c.Team, Path: file, Message: fault.Error(),
+		x.add(finding{Level: notice, Code: "odd_config", Team: c.Team, Path: file, Message: describeError(fault),
 			Advice: "it is passed over"})
 	}
 }
@@ -219,12 +229,22 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 		x.add(f)
 		return nil
 	case errors.Is(err, lockedfile.ErrTooLarge):
-		f.Code, f.Message = "oversized_inbox", err.Error()
+		f.Code, f.Message = "oversized_inbox", describeError(err)
 		f.Advice = "move the file away while no agent of this team runs"
 		x.add(f)
 		return nil
+	case errors.Is(err, inbox.ErrBusy):
+		f.Level, f.Code, f.Message = notice, "busy_inbox", describeError(err)
+		f.Advice = "look again later"
+		x.add(f)
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		f.Code, f.Message = "unreadable_inbox", describeError(err)
+		f.Advice = "run as the user who runs Claude Code, or look at its permissions"
+		x.add(f)
+		return nil
 	case err != nil:
-		f.Code, f.Message = "corrupt_inbox", err.Error()
+		f.Code, f.Message = "corrupt_inbox", describeError(err)
 		f.Advice = "save a copy: the next agent that writes here replaces the file, and what is in it is gone"
 		x.add(f)
 		return nil
@@ -283,7 +303,7 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 		Advice: "teambridge doctor --fix removes it"}
 	age := time.Since(info.ModTime()).Round(time.Second)
 	if !e.IsDir() {
-		f.Message = "a file stands where a lock belongs: no agent can write to this inbox, and none will say so"
+		f.Message = "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so"
 		f.remedy = func() error { return removeSame(path, info, os.Remove) }
 		x.add(f)
 		return
@@ -338,7 +358,7 @@ func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
 func (x *examination) state(ctx context.Context) {
 	dir, err := x.app.state()
 	if err != nil {
-		x.add(finding{Level: problem, Code: "no_state", Message: err.Error(), Advice: "set $TEAMBRIDGE_STATE"})
+		x.add(finding{Level: problem, Code: "no_state", Message: describeError(err), Advice: "set $TEAMBRIDGE_STATE"})
 		return
 	}
 	info, err := os.Stat(dir)
@@ -348,7 +368,8 @@ func (x *examination) state(ctx context.Context) {
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		x.add(finding{Level: problem, Code: "open_state", Path: dir,
 			Message: fmt.Sprintf("others can look into teambridge's files (mode %o)", info.Mode().Perm()),
-			Advice:  "chmod 700 " + dir})
+			Advice:  "chmod 700 " + dir + ", as teambridge doctor --fix does",
+			remedy:  func() error { return os.Chmod(dir, info.Mode().Perm()&0o700) }})
 	}
 	path := filepath.Join(dir, "ledger.db")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -356,11 +377,11 @@ func (x *examination) state(ctx context.Context) {
 	}
 	l, err := x.app.ledger(ctx)
 	if err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: err.Error(),
+		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: describeError(err),
 			Advice: "messages can be sent, but not under an --id, and nothing remembers them"})
 		return
 	}
 	if err := l.Close(); err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: err.Error()})
+		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: describeError(err)})
 	}
 }

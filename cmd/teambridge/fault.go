@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
@@ -26,12 +27,31 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is a mistake in the command line.
-type usageError struct{ error }
+// verdict is an error whose meaning was decided where it was found, which is
+// where the best hint is known.
+type verdict struct {
+	error
+	fault fault
+}
 
-func (e *usageError) Unwrap() error { return e.error }
+func (v *verdict) Unwrap() error { return v.error }
 
-// exitError ends the command with a status after everything was said.
+// usage is a mistake in the command line.
+func usage(hint, format string, args ...any) error {
+	return &verdict{fmt.Errorf(format, args...), fault{code: "usage", exit: exitUsage, hint: hint}}
+}
+
+// refuse is something that could be done and will not be.
+func refuse(hint, format string, args ...any) error {
+	return &verdict{fmt.Errorf(format, args...), fault{code: "refused", exit: exitRefused, hint: hint}}
+}
+
+// notFound is something that was asked for and is not there.
+func notFound(hint, format string, args ...any) error {
+	return &verdict{fmt.Errorf(format, args...), fault{code: "not_found", exit: exitNotFound, hint: hint}}
+}
+
+// exitStatus ends the command with a status after everything was said.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -51,19 +71,22 @@ func explain(ctx context.Context, err error) fault {
 	if s, ok := errors.AsType[exitStatus](err); ok {
 		return fault{exit: int(s), quiet: true}
 	}
-	if compromised, ok := errors.AsType[*lockedfile.CompromisedError](err); ok {
-		if compromised.Replaced {
-			return fault{"unknown", exitUnknown, "look with: teambridge read; then send again with the same --id", false}
-		}
+	if v, ok := errors.AsType[*verdict](err); ok {
+		return v.fault
+	}
+	if is(lockedfile.ErrReplaced) && !is(lockedfile.ErrClobbered) {
+		return fault{"unknown", exitUnknown, "look with: teambridge read; then send again with the same --id", false}
+	}
+	if is(lockedfile.ErrCompromised) {
 		return fault{"compromised", exitLocked, "nothing was written: send again", false}
 	}
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok {
 		hint := "see who is there with: teambridge members"
 		switch {
+		case nf.Kind == "team" && nf.Query == "" && len(nf.Nearest) > 0:
+			hint = "what an ended team left behind can be read all the same, with --team " + nf.Nearest[0]
 		case nf.Kind == "team":
 			hint = "see what is there with: teambridge teams"
-		case len(nf.Nearest) > 0:
-			hint = fmt.Sprintf("did you mean %s? --force writes to an inbox that nobody is known to read", nf.Nearest[0])
 		}
 		return fault{"not_found", exitNotFound, hint, false}
 	}
@@ -77,14 +100,12 @@ func explain(ctx context.Context, err error) fault {
 	if _, ok := errors.AsType[*teams.NoRootError](err); ok {
 		return fault{"not_found", exitNotFound, "say where it is with --claude-dir or $CLAUDE_CONFIG_DIR", false}
 	}
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return fault{"usage", exitUsage, "teambridge COMMAND --help explains", false}
-	}
-	if strings.HasPrefix(err.Error(), "unknown command") {
-		return fault{"usage", exitUsage, "teambridge --help lists the commands", false}
-	}
-	if _, ok := errors.AsType[*inbox.InvalidError](err); ok {
-		return fault{"invalid", exitUsage, "", false}
+	if invalid, ok := errors.AsType[*inbox.InvalidError](err); ok {
+		hint := "nothing was sent; teambridge send --help explains"
+		if invalid.Field == "text" {
+			hint = "nothing was sent; put a long text, or one that is no text, into a file and send its path"
+		}
+		return fault{"invalid", exitUsage, hint, false}
 	}
 	if _, ok := errors.AsType[*inbox.CorruptError](err); ok {
 		return fault{"corrupt", exitLocked, "the file was left as it is; teambridge doctor tells what can be done", false}
@@ -92,18 +113,17 @@ func explain(ctx context.Context, err error) fault {
 	if _, ok := errors.AsType[*teams.CorruptError](err); ok {
 		return fault{"corrupt", exitLocked, "the file was left as it is; teambridge doctor tells what can be done", false}
 	}
-	if r, ok := errors.AsType[*refusedError](err); ok {
-		return fault{"refused", exitRefused, r.hint, false}
-	}
 	switch {
+	case errors.As(err, new(*timeoutError)):
+		return fault{"timeout", exitTimeout, "", false}
+	case is(inbox.ErrLost):
+		return fault{"lost", exitUnknown, "another tool writes this inbox without taking its lock: end it, then send again", false}
 	case is(teams.ErrBadName):
-		return fault{"invalid", exitUsage, "", false}
+		return fault{"invalid", exitUsage, "it has to be usable as a file name on every system, with 64 characters at most", false}
 	case is(context.Canceled) && ctx.Err() != nil:
 		return fault{"interrupted", exitInterrupted, "", false}
 	case is(teams.ErrTeamGone):
 		return fault{"gone", exitNotFound, "the team ended, and its files with it; see what is there with: teambridge teams", false}
-	case is(errNoMessage):
-		return fault{"not_found", exitNotFound, "see the ids with: teambridge read --json", false}
 	case is(inbox.ErrMissing):
 		return fault{"not_found", exitNotFound, "an inbox is made when the first message is sent to it", false}
 	case is(inbox.ErrIDTaken):
@@ -115,7 +135,7 @@ func explain(ctx context.Context, err error) fault {
 	case is(teams.ErrNameTaken), is(teams.ErrNotOurs):
 		return fault{"refused", exitRefused, "choose another name with --as", false}
 	case is(teams.ErrJoinNotNeeded):
-		return fault{"join_not_needed", exitRefused, "agents of this team can write to \"user\" as it is: teambridge read user", false}
+		return fault{"join_not_needed", exitRefused, "nothing was changed; see what they say with: teambridge read user", false}
 	case is(lockedfile.ErrForeignLock):
 		return fault{"foreign_lock", exitLocked, "it also keeps every agent from writing there; teambridge doctor --fix removes it", false}
 	case is(lockedfile.ErrLocked):
@@ -130,12 +150,51 @@ func explain(ctx context.Context, err error) fault {
 		return fault{"busy", exitLocked, "try again", false}
 	case is(lockedfile.ErrNotRegular), is(teams.ErrNotDir):
 		return fault{"refused", exitRefused, "nothing was written: links are not followed out of a team", false}
+	case is(ledger.ErrBusy):
+		return fault{"locked", exitLocked, "another teambridge is at work: try again", false}
 	case is(ledger.ErrConflict):
 		return fault{"id_taken", exitRefused, "send it under another --id, or without one", false}
+	case is(syscall.EPIPE):
+		return fault{"output", exitError, "whoever read the answer went away before its end", false}
 	case is(fs.ErrPermission):
 		return fault{"permission", exitError, "run as the user who runs Claude Code", false}
 	case is(context.DeadlineExceeded):
 		return fault{"timeout", exitTimeout, "", false}
 	}
 	return fault{"error", exitError, "", false}
+}
+
+// describeError is the text of an error for a person. The errors of the packages
+// name their package, and each layer names the file or what was tried: from a
+// command line neither has to be read twice.
+func describeError(err error) string {
+	var kept []string
+	for _, part := range clauses(err.Error()) {
+		switch {
+		case part == "teams", part == "inbox", part == "lockedfile", strings.HasPrefix(part, "strconv."):
+		case len(kept) > 0 && kept[len(kept)-1] == part:
+		default:
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, ": ")
+}
+
+// clauses splits an error's text at each ": " that is not quoted.
+func clauses(s string) []string {
+	var parts []string
+	start, quoted := 0, false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case quoted && s[i] == '\\':
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case !quoted && strings.HasPrefix(s[i:], ": "):
+			parts = append(parts, s[start:i])
+			start = i + 2
+			i++
+		}
+	}
+	return append(parts, s[start:])
 }

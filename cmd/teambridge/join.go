@@ -29,7 +29,7 @@ changed. Joining twice is joining once.
 
 Exit status: 0; 3 no such team; 5 the name belongs to somebody else, or there is
 no need to join; 6 config.json is corrupt, or its lock could not be had.`,
-		Args:              cobra.NoArgs,
+		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.join(cmd.Context(), as) },
 	}
@@ -105,7 +105,7 @@ config.json is removed, and nothing else. The inbox stays, with what is in it.
 
 Exit status: 0; 3 no such team, or it was not joined; 5 the entry is not the one
 that was joined.`,
-		Args:              cobra.NoArgs,
+		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.leave(cmd.Context(), as) },
 	}
@@ -150,11 +150,10 @@ func (a *app) leave(ctx context.Context, as string) error {
 		left = append(left, place{t.Name(), m.Name})
 	}
 	if len(left) == 0 {
-		who := as
-		if who == "" {
-			who = defaultGuest
+		if as != "" {
+			return notFound("without --as, every name that was joined under is left", "%s was not joined as %q", t.Name(), as)
 		}
-		return &teams.NotFoundError{Kind: "member", Query: who + " (joined by teambridge)", Team: t.Name()}
+		return notFound("join it with: teambridge join", "%s was not joined", t.Name())
 	}
 	if a.json {
 		return a.printJSON(left)

@@ -19,9 +19,12 @@ var mayImport = map[string][]string{
 	"inbox":                   {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":            {},
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
-	"inbox/journal":           {"inbox", "inbox/sqlite", "teams"},
+	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
+	"teams/watch":             {},
+	"relay/pipe":              {},
 	"relay/claude/claudetest": {},
+	"status":                  {"inbox", "teams"},
 	"cmd/teambridge":          {"*"},
 }
 
@@ -31,6 +34,7 @@ var onlyUser = map[string][]string{
 	"github.com/google/renameio/v2":               {"teams/lockedfile"},
 	"github.com/gofrs/flock":                      {"teams/lockedfile"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},
+	"github.com/fsnotify/fsnotify":                {"teams/watch"},
 	"modernc.org/sqlite":                          {"inbox/sqlite"},
 	"github.com/spf13/cobra":                      {"cmd/teambridge"},
 }

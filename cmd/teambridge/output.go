@@ -11,7 +11,12 @@ package main
 // and without a full stop, then "hint: " and what to do; "warning: " for what
 // went wrong without stopping the command; "note: " for what a person should
 // know; with -v what is being done. With --json the error is one JSON object
-// {"error": {"code", "message", "hint"}}, and notes are left out.
+// {"error": {"code", "message", "hint"}}, a warning is {"warning": {"message"}},
+// each on a line of its own, and notes are left out.
+//
+// Names, texts and paths come from files that others write. For a person they
+// are escaped, so that they cannot steer the terminal or reorder the line; in
+// JSON they are whole, with the same characters written as \u escapes.
 
 import (
 	"bytes"
@@ -25,20 +30,47 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"teambridge/teams"
 )
 
-// printJSON prints v as one line, with <, > and & as they are.
+// printJSON prints v as one line.
 func (a *app) printJSON(v any) error {
+	line, err := jsonLine(v)
+	if err != nil {
+		return err
+	}
+	return a.print(line)
+}
+
+// jsonLine encodes v as one line, with <, > and & as they are. What could steer
+// a terminal is a \u escape, also above U+007E, where JSON does not ask for it.
+func jsonLine(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return err
+		return nil, err
 	}
-	return a.print(buf.Bytes())
+	line := buf.Bytes()
+	if !bytes.ContainsFunc(line, func(r rune) bool { return unsafe(r, true) }) {
+		return line, nil
+	}
+	var out []byte
+	for _, r := range string(line) {
+		switch {
+		case !unsafe(r, true):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out, nil
 }
 
 func (a *app) print(b []byte) error {
@@ -48,16 +80,37 @@ func (a *app) print(b []byte) error {
 	return nil
 }
 
+// outlet is stdout, with the first error that writing to it gave.
+type outlet struct {
+	w   io.Writer
+	err error
+}
+
+func (o *outlet) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
 func (a *app) printf(format string, args ...any) error {
 	return a.print(fmt.Appendf(nil, format, args...))
 }
 
 // table prints rows of cells in aligned columns, the first row as a heading.
+// Cells are escaped.
 func (a *app) table(rows [][]string) error {
 	var buf bytes.Buffer
 	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(r, "\t"), "\t"))
+		for i, cell := range r {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, escape(cell, false))
+		}
+		fmt.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -74,18 +127,36 @@ func (a *app) table(rows [][]string) error {
 // reported anywhere.
 func (a *app) note(format string, args ...any) {
 	if !a.json {
-		fmt.Fprintf(a.stderr, "note: "+format+"\n", args...)
+		a.say("note", fmt.Sprintf(format, args...))
 	}
 }
 
 func (a *app) warn(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "warning: "+format+"\n", args...)
+	text := fmt.Sprintf(format, args...)
+	if a.json {
+		if line, err := jsonLine(map[string]any{"warning": map[string]string{"message": text}}); err == nil {
+			a.stderr.Write(line)
+			return
+		}
+	}
+	a.say("warning", text)
 }
 
 func (a *app) debug(format string, args ...any) {
 	if a.verbose {
-		fmt.Fprintf(a.stderr, "teambridge: "+format+"\n", args...)
+		a.say("teambridge", fmt.Sprintf(format, args...))
 	}
+}
+
+func (a *app) say(what, text string) {
+	fmt.Fprintf(a.stderr, "%s: %s\n", what, escape(text, true))
+}
+
+// errorJSON is how an error is told with --json.
+type errorJSON struct {
+	Code    string `json:"code"` // for programs; stays what it is
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
 }
 
 // fail reports err and returns the exit status for it.
@@ -94,20 +165,17 @@ func (a *app) fail(ctx context.Context, err error) int {
 	if f.quiet {
 		return f.exit
 	}
+	text := describeError(err)
 	if a.json {
-		var buf bytes.Buffer
-		enc := json.NewEncoder(&buf)
-		enc.SetEscapeHTML(false)
-		if eerr := enc.Encode(map[string]any{"error": map[string]string{
-			"code": f.code, "message": err.Error(), "hint": f.hint,
-		}}); eerr == nil {
-			io.Copy(a.stderr, &buf)
+		line, err := jsonLine(map[string]errorJSON{"error": {f.code, text, f.hint}})
+		if err == nil {
+			a.stderr.Write(line)
 			return f.exit
 		}
 	}
-	fmt.Fprintf(a.stderr, "teambridge: %s\n", escape(err.Error(), true))
+	a.say("teambridge", text)
 	if f.hint != "" {
-		fmt.Fprintf(a.stderr, "hint: %s\n", f.hint)
+		a.say("hint", f.hint)
 	}
 	return f.exit
 }
@@ -137,6 +205,8 @@ func escape(s string, lines bool) string {
 			b.WriteString(`\e`)
 		case r < 0x100:
 			fmt.Fprintf(&b, `\x%02x`, r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}

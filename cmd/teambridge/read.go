@@ -28,7 +28,7 @@ type readOptions struct {
 func newRead(a *app) *cobra.Command {
 	var o readOptions
 	cmd := &cobra.Command{
-		Use:   "read [INBOX...]",
+		Use:   "read [INBOX[@TEAM]...]",
 		Short: "Show what is in the inboxes of a team",
 		Long: `Show what is in the inboxes of a team as one feed, oldest first: of all of them,
 or of those that are named. Nothing is changed, unless --mark-read is given, which
@@ -80,9 +80,13 @@ func asMessage(team string, e inbox.Entry) message {
 
 func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if o.limit < 0 {
-		return &usageError{fmt.Errorf("--limit %d: a number of messages is wanted", o.limit)}
+		return usage("", "--limit %d: a number of messages is wanted", o.limit)
 	}
-	t, err := a.team(ctx, "")
+	teamName, err := sharedTeam(names)
+	if err != nil {
+		return err
+	}
+	t, err := a.team(ctx, teamName)
 	if err != nil {
 		return err
 	}
@@ -99,7 +103,10 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 			return err
 		}
 		switch rows[name], err = box.Read(ctx); {
-		case err == nil, errors.Is(err, inbox.ErrEmpty), errors.Is(err, inbox.ErrMissing):
+		case err == nil, errors.Is(err, inbox.ErrMissing):
+		case errors.Is(err, inbox.ErrEmpty):
+			// Not the same as one without messages: something went wrong here.
+			a.warn("%s", describeError(err))
 		case ctx.Err() != nil, errors.Is(err, teams.ErrTeamGone):
 			return err
 		default:
@@ -113,13 +120,31 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if err := a.printFeed(t.Name(), shown); err != nil {
 		return err
 	}
-	if hidden > 0 {
-		a.note("%s not shown: see --protocol", plural(hidden, "confirmation"))
+	switch {
+	case hidden == 1:
+		a.note("1 confirmation is not shown: see --protocol")
+	case hidden > 1:
+		a.note("%d confirmations are not shown: see --protocol", hidden)
+	case len(shown) == 0 && len(faults) == 0:
+		a.note("there is nothing to show")
 	}
 	if o.markRead {
 		faults = append(faults, a.markRead(ctx, t, shown))
 	}
 	return errors.Join(faults...)
+}
+
+// sharedTeam returns the team that names like INBOX@TEAM speak of, if any does.
+func sharedTeam(names []string) (string, error) {
+	shared := ""
+	for _, name := range names {
+		_, team := teams.Split(name)
+		if team != "" && shared != "" && team != shared {
+			return "", usage("read them one after the other", "inboxes of two teams: %s and %s", shared, team)
+		}
+		shared = max(shared, team)
+	}
+	return shared, nil
 }
 
 // readable returns the inboxes that are meant.
@@ -150,19 +175,11 @@ func (a *app) readable(ctx context.Context, t *teams.Team, names []string, mark 
 	}
 	for _, name := range wanted {
 		if !slices.Contains(ours, name) {
-			return nil, &refusedError{
-				fmt.Errorf("mark messages to %s as read: they would never reach it", name),
-				"--mark-read is for \"user\" and for the name you joined under",
-			}
+			return nil, refuse("--mark-read is for \"user\" and for the name you joined under",
+				"messages to %s are not marked as read: they would never reach it", name)
 		}
 	}
 	return wanted, nil
-}
-
-// refusedError is something that could be done and will not be.
-type refusedError struct {
-	error
-	hint string
 }
 
 // ours returns the inboxes of the person at the command line.
@@ -221,7 +238,8 @@ func (o readOptions) after(feed []inbox.Entry) (func(int, inbox.Entry) bool, err
 	} else {
 		i := slices.IndexFunc(feed, func(e inbox.Entry) bool { return e.ID() == o.since })
 		if i < 0 {
-			return nil, fmt.Errorf("--since %s: no duration, no time, and no message with this id: %w", o.since, errNoMessage)
+			return nil, notFound("see the ids with: teambridge read --protocol --json",
+				"--since %s: neither a duration, nor a time, nor the id of a message that is there", o.since)
 		}
 		return func(j int, _ inbox.Entry) bool { return j > i }, nil
 	}
@@ -230,9 +248,6 @@ func (o readOptions) after(feed []inbox.Entry) (func(int, inbox.Entry) bool, err
 		return !ok || at.After(limit) // a time that is not understood may be any
 	}, nil
 }
-
-// errNoMessage means that there is no message with an id.
-var errNoMessage = errors.New("not found")
 
 func (a *app) printFeed(team string, feed []inbox.Entry) error {
 	if a.json {

@@ -8,7 +8,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +28,8 @@ type host struct {
 	stdout, stderr io.Writer
 	lookup         func(string) (string, bool) // environment
 	cwd            func() (string, error)
-	terminal       bool // stdout is one, and colour is wanted on it
+	terminal       bool          // stdout is one, and colour is wanted on it
+	wait           time.Duration // how long to wait for a lock; 0: as long as is usual
 }
 
 // process is the real one.
@@ -52,13 +56,29 @@ type app struct {
 func run(args []string, h host) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // who interrupts twice does not want to wait
+	// Caught, a closed pipe is an error of the write, which can be told; else
+	// it ends the process in silence, perhaps between a message and its answer.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+	out := &outlet{w: h.stdout}
+	h.stdout = out
 	a := &app{host: h}
 	cmd := newRoot(a)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("write the answer: %w", out.err) // of cobra's help, which does not look
+	}
 	if err == nil {
 		return exitOK
 	}
+	// Where the flags were at fault, --json may stand behind what was read.
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	a.json = a.json || slices.Contains(args, "--json")
 	return a.fail(ctx, err)
 }
 
@@ -74,19 +94,30 @@ Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout;
 to have arrived; 130 interrupted.`
 
 func newRoot(a *app) *cobra.Command {
+	version := false
 	root := &cobra.Command{
 		Use:           "teambridge",
 		Short:         "Messages into and out of Claude Code agent teams",
 		Long:          rootLong,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return a.version()
+			}
+			return cmd.Help()
+		},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelp(a))
+	root.Flags().BoolVar(&version, "version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.claudeDir, "claude-dir", "", "Claude Code's directory (default $CLAUDE_CONFIG_DIR, else ~/.claude)")
 	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see above)")
@@ -96,25 +127,101 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
-		newDoctor(a), newDemo(a), newVersion(a),
+		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a),
+		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
-	for _, c := range root.Commands() {
-		wrapArgs(c)
-	}
 	return root
 }
 
-// wrapArgs makes a wrong number of arguments a usage error, as a wrong flag is.
-func wrapArgs(c *cobra.Command) {
-	check := c.Args
-	if check == nil {
-		return
+// exactly is the check of a command that takes n arguments.
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		hint := "usage: " + cmd.UseLine()
+		if len(args) > n && wantsText(cmd) {
+			hint += "; a text with spaces needs quotes"
+		}
+		return usage(hint, "%s takes %s, not %d", cmd.Name(), plural(n, "argument"), len(args))
 	}
-	c.Args = func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return &usageError{fmt.Errorf("%w; usage: %s", err, cmd.UseLine())}
+}
+
+// between is the check of a command that takes at least low arguments and at
+// most high; any number for a negative high.
+func between(low, high int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < low:
+			return usage("usage: "+cmd.UseLine(), "%s takes at least %s, not %d", cmd.Name(), plural(low, "argument"), len(args))
+		case high >= 0 && len(args) > high:
+			return usage("usage: "+cmd.UseLine(), "%s takes at most %s, not %d", cmd.Name(), plural(high, "argument"), len(args))
 		}
 		return nil
+	}
+}
+
+// none is the check of a command that takes no arguments.
+func none(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage("usage: "+cmd.UseLine(), "%s takes no arguments; there is %q", cmd.Name(), args[0])
+}
+
+// wantsText reports whether a command takes a text to send.
+func wantsText(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, "TEXT") }
+
+// unknownCommand is the answer to what should have been a command.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "teambridge --help lists the commands"
+	if like := root.SuggestionsFor(args[0]); len(like) > 0 {
+		hint = "did you mean " + strings.Join(like, " or ") + "? " + hint
+	}
+	return usage(hint, "unknown command %q", args[0])
+}
+
+// flagError is the answer to a flag that does not exist or has a bad value.
+func flagError(cmd *cobra.Command, err error) error {
+	// Before the flags of a command that does not exist, the command is wrong.
+	if args := cmd.Flags().Args(); !cmd.HasParent() && len(args) > 0 {
+		return unknownCommand(cmd, args)
+	}
+	hint := cmd.CommandPath() + " --help explains"
+	if wantsText(cmd) {
+		hint += `; in front of a text that begins with "-" there has to be "--"`
+	}
+	return usage(hint, "%w", err)
+}
+
+// newHelp is cobra's help command, but for a topic that does not exist, which
+// is an error here.
+func newHelp(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Explain a command",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, c := range cmd.Root().Commands() {
+				if len(args) == 0 && c.IsAvailableCommand() && strings.HasPrefix(c.Name(), prefix) {
+					names = append(names, c.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || found == cmd.Root() {
+				if err := unknownCommand(cmd.Root(), rest); err != nil {
+					return err
+				}
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
 	}
 }
 
@@ -143,7 +250,7 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 		asked, _ = a.lookup("TEAMBRIDGE_TEAM")
 	}
 	if name != "" && asked != "" && name != asked {
-		return nil, &usageError{fmt.Errorf("--team says %q and the member's name says %q", asked, name)}
+		return nil, usage("leave one of them out", "--team says %q and the name says %q", asked, name)
 	}
 	if name == "" {
 		name = asked
@@ -202,7 +309,7 @@ func (a *app) locks() (*lockedfile.Locker, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(dir, "locks")})
+		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(dir, "locks"), Wait: a.wait})
 	}
 	return a.locker, nil
 }
@@ -227,6 +334,9 @@ func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
 
 // guest returns the name under which we joined t, or "".
 func (a *app) guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) (string, error) {
+	if !slices.ContainsFunc(c.Members, teams.Member.Guest) {
+		return "", nil
+	}
 	ours, err := memberships(ctx, l, t, c)
 	if err != nil {
 		return "", err

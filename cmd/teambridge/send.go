@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // sendOptions are the flags of send.
@@ -23,6 +25,8 @@ type sendOptions struct {
 	color   string
 	force   bool
 	dryRun  bool
+	wait    string
+	timeout time.Duration
 }
 
 func newSend(a *app) *cobra.Command {
@@ -41,15 +45,18 @@ With --id, sending twice is sending once: also when the agent has taken the
 message out of its inbox in between. The same id with another text is refused.
 
 Answer: "verified" means that the message was read back from the inbox. That an
-agent takes it is for the agent to do; a note says when nobody will.
+agent takes it is for the agent to do; a note says when nobody will. With --wait
+consumed the command waits until the agent has taken it; a message that another
+program overwrites meanwhile, provably, is put back three times.
 
-Exit status: 0 verified, or sent before under this --id; 2 the message or a name
+Exit status: 0 verified (consumed), or sent before under this --id; 2 the message or a name
 is no good; 3 no such team or member, or the team is gone; 5 the id belongs to
-another message; 6 the inbox is corrupt, or its lock could not be had; 7 it is
-not known whether the message is there.`,
+another message; 4 not taken within --timeout (it stays sent); 6 the inbox is
+corrupt, or its lock could not be had; 7 the message is lost, or it is not known
+whether it is there.`,
 		Example: `  teambridge send worker "please review task 12"
   git diff | teambridge send lead@session-2de3961d - --summary "the diff"`,
-		Args:              cobra.ExactArgs(2),
+		Args:              exactly(2),
 		ValidArgsFunction: a.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.send(cmd.Context(), args[0], args[1], o)
@@ -58,6 +65,9 @@ not known whether the message is there.`,
 	sendFlags(cmd, &o)
 	cmd.Flags().StringVar(&o.id, "id", "", "an id under which sending again is sending once")
 	cmd.Flags().BoolVar(&o.force, "force", false, "write to an inbox nobody is known to have; send although it is\nnot known whether this id was sent before")
+	cmd.Flags().StringVar(&o.wait, "wait", verified, "for what to wait: verified or consumed")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed; 0: for ever")
+	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions([]string{verified, consumed}, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything and write nothing")
 	return cmd
 }
@@ -70,26 +80,29 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 	must(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(inbox.Colors(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
+// How far a message has come.
+const (
+	verified = "verified" // it was read back from the inbox
+	consumed = "consumed" // its agent took it
+)
+
 // sent is what send says about one message. The names are those of --json.
 type sent struct {
 	Team         string      `json:"team"`
 	Member       string      `json:"member"`
 	ID           string      `json:"id"`
-	State        string      `json:"state"` // verified, dry-run, failed
+	State        string      `json:"state"` // verified, consumed; dry-run; of broadcast also failed
 	Deduplicated bool        `json:"deduplicated"`
 	Reachable    bool        `json:"reachable"`
-	Reach        teams.Reach `json:"reach"` // why not, or "reachable"
+	Reach        teams.Reach `json:"-"` // why not; told to a person
 	WaitedMs     int64       `json:"waitedMs"`
-	Error        *sentError  `json:"error,omitempty"` // of broadcast, for this member
-}
-
-type sentError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Hint    string `json:"hint"`
+	Error        *errorJSON  `json:"error,omitempty"` // of broadcast, for this member
 }
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
+	if o.wait != verified && o.wait != consumed {
+		return usage("there is "+verified+" and "+consumed, "--wait %q: no such state", o.wait)
+	}
 	body, err := a.text(text)
 	if err != nil {
 		return err
@@ -100,15 +113,16 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 		return err
 	}
 	defer closeAll(t)
+	// Not closed: the process ends with this command, and closing the ledger
+	// would make it wait for the disk three times more. See [ledger.Ledger.Close].
 	s, err := a.sender(ctx, t, o)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	member, err := t.Resolve(ctx, name)
-	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" && o.force {
-		member, err = name, teams.CheckName("member", name)
+	if err := s.message(body).Check(); err != nil {
+		return err
 	}
+	member, err := s.resolve(name)
 	if err != nil {
 		return err
 	}
@@ -120,13 +134,42 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 		return err
 	}
 	if a.json {
-		return a.printJSON(answer)
+		err = a.printJSON(answer)
+	} else {
+		err = a.printf("%s\n", a.sentLine(answer))
+		a.reachNote(answer)
+		s.deafNote()
 	}
-	if err := a.printf("%s\n", a.sentLine(answer)); err != nil {
-		return err
+	if err != nil && !o.dryRun {
+		return fmt.Errorf("the message %s is in the inbox of %s, and the answer could not be given: %w", answer.ID, answer.Member, err)
 	}
-	a.reachNote(answer)
-	return nil
+	return err
+}
+
+// resolve says whose inbox is meant by name.
+func (s *sender) resolve(name string) (string, error) {
+	names, err := s.team.Inboxes()
+	if err != nil {
+		return "", err
+	}
+	member, err := s.config.Resolve(name, names)
+	if nf, ok := errors.AsType[*teams.NotFoundError](err); !ok || nf.Kind != "member" {
+		return member, err
+	}
+	// Agents of the first generation can write to "user" at any time, and so
+	// can anybody else.
+	if s.opts.force || name == "user" && s.config.Generation() == teams.G1 {
+		return name, teams.CheckName("member", name)
+	}
+	return "", &verdict{err, fault{
+		code: "not_found", exit: exitNotFound,
+		hint: "see who is there with: teambridge members; --force makes an inbox that nobody is known to read",
+	}}
+}
+
+// message is what is sent with text.
+func (s *sender) message(text string) *inbox.Message {
+	return &inbox.Message{ID: s.opts.id, From: s.from, Text: text, Summary: s.opts.summary, Color: s.opts.color}
 }
 
 // sentLine is an answer for a person.
@@ -135,7 +178,7 @@ func (a *app) sentLine(s sent) string {
 	if s.Deduplicated {
 		state += ", was sent before"
 	}
-	return fmt.Sprintf("%s  %s@%s  %s  %s", state, s.Member, s.Team, a.paint(dim, s.ID), a.paint(dim, fmt.Sprintf("%d ms", s.WaitedMs)))
+	return fmt.Sprintf("%s  %s@%s  %s  %s", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.WaitedMs)))
 }
 
 // reachNote says when nobody will read a message.
@@ -157,19 +200,21 @@ func (a *app) text(arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
 	}
-	b, err := io.ReadAll(io.LimitReader(a.stdin, inbox.MaxText+2))
+	const lineEnd = len("\r\n")
+	b, err := io.ReadAll(io.LimitReader(a.stdin, inbox.MaxText+int64(lineEnd)+1))
 	if err != nil {
 		return "", fmt.Errorf("read the message from standard input: %w", err)
 	}
-	return trimNewline(string(b)), nil
-}
-
-// trimNewline removes the one line end that a shell's echo or an editor adds.
-func trimNewline(s string) string {
-	if n := len(s); n > 0 && s[n-1] == '\n' {
-		s = s[:n-1]
+	// The one line end that a shell's echo or an editor adds is not meant.
+	s, ended := strings.CutSuffix(string(b), "\n")
+	if ended {
+		s = strings.TrimSuffix(s, "\r")
 	}
-	return s
+	if len(s) > inbox.MaxText {
+		// Cut off, it may also end within a character; that is not the fault.
+		return "", &inbox.InvalidError{Field: "text", Reason: fmt.Sprintf("on standard input has more than the %d bytes that are allowed", inbox.MaxText)}
+	}
+	return s, nil
 }
 
 // sender sends to the members of one team.
@@ -179,7 +224,15 @@ type sender struct {
 	config *teams.Config
 	ledger *ledger.Ledger // nil where it could not be opened
 	from   string
+	deaf   bool // agents cannot answer to from
 	opts   sendOptions
+}
+
+// deafNote says that nobody will answer, and what to do about it.
+func (s *sender) deafNote() {
+	if s.deaf {
+		s.app.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
+	}
 }
 
 func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender, error) {
@@ -188,6 +241,14 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 		return nil, err
 	}
 	s := &sender{app: a, team: t, config: config, from: o.from, opts: o}
+	if o.dryRun {
+		// Opening the ledger could write. Which name we joined under is not
+		// known without it, and changes nothing in what is checked.
+		if s.from == "" {
+			s.from = "user"
+		}
+		return s, nil
+	}
 	if s.ledger, err = a.ledger(ctx); err != nil {
 		if o.id != "" && !o.force {
 			return nil, fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
@@ -207,8 +268,8 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	}
 	if guest != "" {
 		s.from = guest
-	} else if config.Generation() == teams.G2 {
-		a.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
+	} else {
+		s.deaf = config.Generation() == teams.G2
 	}
 	return s, nil
 }
@@ -229,21 +290,23 @@ func (s *sender) send(ctx context.Context, member, text string) (sent, error) {
 	answer := sent{Team: s.team.Name(), Member: member, ID: s.opts.id, State: "failed"}
 	answer.Reach = s.config.Reach(member, teams.Facts{})
 	answer.Reachable = answer.Reach == teams.Reachable
-	m := inbox.Message{ID: s.opts.id, From: s.from, Text: text, Summary: s.opts.summary, Color: s.opts.color}
 	box, err := s.app.inbox(s.team, member)
 	if err != nil {
 		return answer, err
 	}
 	if s.opts.dryRun {
+		if err := writable(ctx, box); err != nil {
+			return answer, err
+		}
 		answer.State = "dry-run"
-		return answer, m.Check()
+		return answer, nil
 	}
-	opts := inbox.AppendOptions{Force: s.opts.force}
+	opts := inbox.AppendOptions{Force: s.opts.force, Track: s.opts.wait == consumed}
 	if s.ledger != nil {
 		opts.Memory = s.ledger
 	}
 	start := time.Now()
-	receipt, err := box.Append(ctx, m, opts)
+	receipt, err := box.Append(ctx, *s.message(text), opts)
 	answer.WaitedMs = time.Since(start).Milliseconds()
 	answer.ID, answer.Deduplicated = receipt.ID, receipt.Deduplicated
 	if err != nil {
@@ -252,11 +315,43 @@ func (s *sender) send(ctx context.Context, member, text string) (sent, error) {
 	if receipt.Unrecorded != nil {
 		s.app.warn("the message is in the inbox, but was not recorded: %v", receipt.Unrecorded)
 	}
-	answer.State = "verified"
+	answer.State = verified
+	if s.opts.wait == consumed {
+		return s.consumed(ctx, box, answer, receipt, start)
+	}
 	if answer.Reachable && s.waiting(ctx, box) {
 		answer.Reach, answer.Reachable = teams.Unread, false
 	}
 	return answer, nil
+}
+
+// writable reports what would keep a message out of an inbox, as far as that
+// shows without writing.
+func writable(ctx context.Context, box *inbox.Inbox) error {
+	_, err := box.Read(ctx)
+	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
+		return err
+	}
+	lock := lockedfile.LockName(box.Path())
+	if info, err := os.Lstat(lock); err == nil && !info.IsDir() {
+		return fmt.Errorf("%w: a file stands at %s", lockedfile.ErrForeignLock, lock)
+	}
+	return nil
+}
+
+// consumed waits until a message was taken.
+func (s *sender) consumed(ctx context.Context, box *inbox.Inbox, answer sent, receipt inbox.Receipt, start time.Time) (sent, error) {
+	wait, cancel := within(ctx, s.opts.timeout, notTaken(answer.Member))
+	defer cancel()
+	var err error
+	if receipt.Tracked != nil { // else it was sent before, and taken
+		err = s.await(wait, box, receipt.Tracked)
+	}
+	answer.WaitedMs = time.Since(start).Milliseconds()
+	if err == nil {
+		answer.State = consumed
+	}
+	return answer, err
 }
 
 // quickRead is the largest inbox that is looked through for old messages, in

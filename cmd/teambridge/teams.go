@@ -21,7 +21,7 @@ process that leads them is alive. "unknown" is said of teams of older versions,
 which do not write it down, and of processes that cannot be looked at from here.
 
 Exit status: 0, also when there are none; 3 there is no Claude directory.`,
-		Args:              cobra.NoArgs,
+		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.teams(cmd.Context()) },
 	}
@@ -66,11 +66,12 @@ func (a *app) teams(ctx context.Context) error {
 	}
 	rows := [][]string{{"TEAM", "LEAD", "STATE", "MEMBERS", "CREATED", "DIRECTORY"}}
 	for _, i := range infos {
-		state := i.LeadState
 		if i.Problem != "" {
-			state = i.Problem
+			// In the last column, where its length moves nothing.
+			rows = append(rows, []string{i.Team, "-", "-", "-", "-", i.Problem})
+			continue
 		}
-		rows = append(rows, []string{i.Team, dash(escape(i.Lead, false)), escape(state, false), strconv.Itoa(i.Members), clock(i.CreatedAt), dash(escape(i.Cwd, false))})
+		rows = append(rows, []string{i.Team, dash(i.Lead), i.LeadState, strconv.Itoa(i.Members), clock(i.CreatedAt), dash(i.Cwd)})
 	}
 	return a.table(rows)
 }
@@ -83,7 +84,7 @@ func describe(ctx context.Context, root *teams.Root, l teams.Listing) (teamInfo,
 		info.Problem = "no config.json"
 		return info, nil
 	case l.Err != nil:
-		info.Problem = l.Err.Error()
+		info.Problem = describeError(l.Err)
 		return info, nil
 	}
 	t, err := root.Team(l.Name)
@@ -102,7 +103,7 @@ func describe(ctx context.Context, root *teams.Root, l teams.Listing) (teamInfo,
 	if ctx.Err() != nil {
 		return info, err
 	}
-	info.Problem = err.Error()
+	info.Problem = describeError(err)
 	return info, nil
 }
 
@@ -115,7 +116,7 @@ unread messages in each inbox. Inboxes without a member are listed too. What a
 member was started with (its prompt) is not shown: it can hold secrets.
 
 Exit status: 0; 3 no such team; 6 config.json is corrupt.`,
-		Args:              cobra.NoArgs,
+		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.members(cmd.Context()) },
 	}
@@ -156,7 +157,7 @@ func (a *app) members(ctx context.Context) error {
 		unread := "-"
 		switch {
 		case i.Problem != "":
-			unread = escape(i.Problem, false)
+			unread = i.Problem
 		case i.Inbox:
 			unread = strconv.Itoa(i.Unread)
 		}
@@ -164,7 +165,7 @@ func (a *app) members(ctx context.Context) error {
 		if i.JoinedAt != nil {
 			joined = clock(*i.JoinedAt)
 		}
-		rows = append(rows, []string{i.Member, i.Role, dash(escape(i.Type, false)), dash(escape(i.Model, false)), dash(escape(i.Color, false)), joined, unread})
+		rows = append(rows, []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread})
 	}
 	return a.table(rows)
 }
@@ -223,7 +224,7 @@ func (a *app) count(ctx context.Context, t *teams.Team, info *memberInfo) error 
 		return nil
 	case errors.Is(err, inbox.ErrEmpty):
 	case err != nil:
-		info.Problem = err.Error()
+		info.Problem = describeError(err)
 	}
 	info.Inbox = true
 	for _, r := range rows {

@@ -11,7 +11,7 @@ func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "version",
 		Short:             "Print the version",
-		Args:              cobra.NoArgs,
+		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(*cobra.Command, []string) error { return a.version() },
 	}

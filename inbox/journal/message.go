@@ -114,6 +114,21 @@ func (q *Query) where() (string, []sqlite.Value) {
 	return strings.Join(terms, " AND "), args
 }
 
+// Authors lists the senders of the messages that q asks for, as they stand in
+// the rows, in byte order. Limit and Newest are not looked at.
+func (j *Journal) Authors(ctx context.Context, q Query) (list []string, err error) {
+	where, args := q.where()
+	err = j.db.Do(ctx, "authors", func(c *sqlite.Conn) error {
+		list = nil // f runs again when the file was busy
+		return c.Query(func(v []sqlite.Value) error {
+			name, _ := v[0].(string)
+			list = append(list, name)
+			return nil
+		}, "SELECT DISTINCT m.sender FROM messages m WHERE "+where+" ORDER BY 1", args...)
+	})
+	return list, err
+}
+
 // inboxes is the condition on columns that name an inbox.
 func (q *Query) inboxes() (string, []sqlite.Value) {
 	var terms []string

@@ -35,6 +35,8 @@ type Agent struct {
 	log    *log
 	config *config
 
+	turning sync.Mutex // held while a turn runs
+
 	// Only Run uses these. They outlive it, so that a second Run goes on.
 	handled  int
 	prompted bool
@@ -110,12 +112,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	return failure
 }
 
-// poll is apart from work because an agent takes rows while it is in a turn.
+// poll is apart from work, which waits for what it takes. An agent that is in a
+// turn takes nothing.
 func (a *Agent) poll(ctx context.Context, report func(error)) {
 	ticker := time.NewTicker(a.opts.Poll)
 	defer ticker.Stop()
 	for {
-		report(a.take(ctx))
+		if a.turning.TryLock() {
+			report(a.take(ctx))
+			a.turning.Unlock()
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -218,6 +224,8 @@ func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 	if a.opts.Handle == nil {
 		return
 	}
+	a.turning.Lock()
+	defer a.turning.Unlock()
 	reply := a.opts.Handle(ctx, turn)
 	if sleep(ctx, reply.Lasts) != nil {
 		return // ended in mid-turn: nothing is said
@@ -233,4 +241,5 @@ func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 	if a.opts.Name != Lead {
 		report(a.notifyIdle(ctx, sent, reply.Text))
 	}
+	report(a.take(ctx)) // at once, and not at the next poll
 }

@@ -27,8 +27,10 @@
 //     and renames.
 //
 // A row is taken if from, text and timestamp are strings and read is not true;
-// read may be missing. Polling goes on while a turn runs, so a taken row is one
-// that was queued for the agent, not one that was answered.
+// read may be missing. An agent that is in a turn takes nothing, also not between
+// two calls of tools; it looks as soon as the turn has ended, right after it has
+// said that it is idle (measured on both: a row that came in the first second of
+// a turn was taken 30 to 60 ms after its end).
 //
 // # Turns
 //

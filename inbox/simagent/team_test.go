@@ -82,7 +82,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// G1 runs a turn for each row, G2 one for what waits; both take in mid-turn.
+// G1 runs a turn for each row, G2 one for what waits; neither takes in mid-turn.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	tests := map[simagent.Generation][]string{
@@ -118,8 +118,8 @@ func TestTurns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := rows[2].At.Sub(began); got != 500*time.Millisecond {
-					t.Errorf("third row taken after %v, want 500ms, in mid-turn", got)
+				if got := rows[2].At.Sub(began); got != 3*time.Second {
+					t.Errorf("third row taken after %v, want 3s, with the end of the first turn", got)
 				}
 				time.Sleep(20 * time.Second)
 				synctest.Wait()

@@ -51,8 +51,7 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 	if err := os.MkdirAll(l.opts.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: state directory: %w", f.Path(), err)
 	}
-	sum := sha256.Sum256([]byte(f.Path()))
-	path := filepath.Join(l.opts.Dir, hex.EncodeToString(sum[:16])+".lock")
+	path := l.flockPath(f)
 	// The file stays when the lock is released: removing it would let two
 	// processes lock two files of one name.
 	fl := flock.New(path, flock.SetPermissions(0o600))
@@ -64,7 +63,61 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	// Closing the descriptor is what frees the lock; it cannot be left held.
-	return func() { _ = fl.Close() }, nil
+	unlock = func() { _ = fl.Close() }
+	if err := giveWay(ctx, path); err != nil {
+		unlock()
+		return nil, waitError(ctx, f, &LockedError{Path: path, Ours: true, Waited: time.Since(start)})
+	}
+	return unlock, nil
+}
+
+// An agent that finds its inbox locked tries again ten times, 5 ms later at
+// first and then in up to 100 ms, and gives up without a word. One of the first
+// generation then takes the row it could not mark a second time: measured with
+// 100 messages a second and the lock held for 60 % of the time, 3 of 1000 came
+// twice. So between two of our own locks of one file the lock stays free for
+// twice as long as it was held. With a third of the time at most, the eleven
+// tries fail together in one of 100,000 cases.
+const (
+	courtesy    = 2
+	maxCourtesy = 100 * time.Millisecond
+)
+
+// leaveFree notes, as the time of the flock file, until when the lock directory
+// is to be left to others. That it cannot be noted takes nothing from anybody.
+func (l *Locker) leaveFree(f File, held time.Duration) {
+	if l.opts.Dir == "" {
+		return
+	}
+	until := time.Now().Add(min(courtesy*held, maxCourtesy))
+	_ = os.Chtimes(l.flockPath(f), until, until)
+}
+
+// giveWay waits until the time that leaveFree noted. It is called with the flock
+// held, so that the others of us wait, too.
+func giveWay(ctx context.Context, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil // as if nothing had been noted
+	}
+	rest := time.Until(info.ModTime())
+	if rest <= 0 || rest > maxCourtesy {
+		return nil // past, or a clock that was set back
+	}
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// flockPath returns where the flock file of f is.
+func (l *Locker) flockPath(f File) string {
+	sum := sha256.Sum256([]byte(f.Path()))
+	return filepath.Join(l.opts.Dir, hex.EncodeToString(sum[:16])+".lock")
 }
 
 // dirLock is a lock directory that is held.
@@ -84,7 +137,11 @@ func lockDir(ctx context.Context, f File, start time.Time) (*dirLock, error) {
 	for {
 		err := f.Dir.Mkdir(name, 0o777)
 		if err == nil {
-			return newDirLock(f, name)
+			lock, err := newDirLock(f, name)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // deleted by whoever deletes the whole directory
+			}
+			return lock, err
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, f.wrap("lock", err)

@@ -12,7 +12,8 @@
 //     race detector and cost system calls;
 //  2. flock(2) on a file in our own state directory, so that of all our
 //     processes only one contends for the third; the kernel frees it when the
-//     holder dies;
+//     holder dies. The next of us then leaves the third lock free for twice as
+//     long as the last one held it: agents try only so often;
 //  3. the directory NAME.lock beside the file, made with mkdir and removed with
 //     rmdir. This is the lock of the npm package proper-lockfile, and the one
 //     Claude Code takes. Only this one keeps other programs out.
@@ -27,8 +28,9 @@
 //
 // The file is replaced by rename, so a reader sees the old or the new content
 // and never a part. It is read back under the same lock and compared byte for
-// byte; when another program that ignores the lock has overwritten it, the
-// change is made again on what is there now, three times at most.
+// byte; when another program that ignores the lock has overwritten it, or has
+// written it right before, the change is made again on what is there now, three
+// times at most.
 //
 // The lock is held for 2 s at most: a change that takes longer is given up
 // unwritten. Right before the rename, and again before the rmdir, the lock
@@ -38,8 +40,10 @@
 //
 // # What is not
 //
-// Between the last look at the lock and the rename stand two system calls. A
-// process stopped exactly there, for over 10 s, writes without the lock.
+// Between the last look at the lock and the rename stand a few system calls. A
+// process stopped exactly there, for over 10 s, writes without the lock; and a
+// file that is deleted exactly there, with the directory about to follow, comes
+// back and can keep the directory from going.
 // The content is flushed to disk before the rename, the directory is not: after
 // a power cut the file can have its old content. Access control lists and
 // extended attributes of the old file are not carried over; mode and owner are.
@@ -54,6 +58,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -68,6 +73,7 @@ const (
 	DefaultWait = 15 * time.Second // deadline for taking all three locks
 	MaxSize     = 32 << 20         // bytes; a larger file is refused unread
 	attempts    = 3                // replacements before a file counts as contested
+	spare       = 4 << 10          // bytes that change may add to a file without a copy of it
 )
 
 var (
@@ -90,8 +96,14 @@ var (
 	// given up with nothing written.
 	ErrHeldTooLong = errors.New("the change took too long to keep the lock for it")
 
-	// ErrClobbered means that another program that ignores the lock has
-	// overwritten our change three times running.
+	// ErrReplaced means that the file had been replaced when something went
+	// wrong: whether the change is in it is not known. It always comes with
+	// another error. Without it, a Transform that fails has changed nothing.
+	ErrReplaced = errors.New("the file had been replaced by then, and the change may be in it")
+
+	// ErrClobbered means that another program that ignores the lock has written
+	// the file three times running, before or after our change, and that the
+	// change was not in the file when it was last looked at.
 	ErrClobbered = errors.New("another program overwrites the file without taking its lock")
 
 	// ErrGone means that the directory of the file no longer exists.
@@ -129,8 +141,8 @@ func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 type CompromisedError struct {
 	Path string // the lock directory
 	// Replaced is true when the file had been replaced before the lock was
-	// lost, and did not read back as written: whether the change is still in
-	// it is then not known.
+	// lost, and did not read back as written. The error then is [ErrReplaced]
+	// too.
 	Replaced bool
 }
 
@@ -141,8 +153,10 @@ func (e *CompromisedError) Error() string {
 	return fmt.Sprintf("lock %s was taken over by another program while it was held; nothing was written", e.Path)
 }
 
-// Is makes the error match [ErrCompromised].
-func (e *CompromisedError) Is(target error) bool { return target == ErrCompromised }
+// Is makes the error match [ErrCompromised], and [ErrReplaced] where it is that.
+func (e *CompromisedError) Is(target error) bool {
+	return target == ErrCompromised || e.Replaced && target == ErrReplaced
+}
 
 // Step names a point of a Transform, for [Options.Before].
 type Step string
@@ -213,7 +227,7 @@ type File struct {
 	// Guard, if not nil, is asked under the lock before the file is read, right
 	// before the rename, and after the read-back. Its error ends the Transform
 	// with nothing written; after the rename, with a file that did not exist
-	// before removed again.
+	// before removed again, and one that did left as it is then ([ErrReplaced]).
 	Guard func() error
 }
 
@@ -228,15 +242,17 @@ func LockName(name string) string { return name + ".lock" }
 //
 // change gets the present content (nil where the file does not exist, which is
 // not the same as empty) and returns the new one; nil leaves the file as it is,
-// as does content equal to the old. It runs while the lock is held, so it has
-// to be quick, and is called again, up to three times in all, when the file
-// does not read back as written. An error of change is returned as it is, and
-// nothing is written.
+// as does content equal to the old. It may use the memory of the old content for
+// a longer one, as append does, but not change it in place. It runs while the lock is held, so it has
+// to be quick, and is called again, up to three times more, when the file does
+// not read back as written: where it then finds its change in the file, and
+// leaves it as it is, that is success. An error of change is returned as it is,
+// and nothing is written.
 //
 // A file that does not exist is created with mode 0600. The errors are the
 // sentinels above, fs.ErrPermission and what the file system says (disk full),
-// each wrapped with the path; after any of them but [ErrClobbered] and a
-// [CompromisedError] with Replaced the file is as it was.
+// each wrapped with the path; after any of them that is not [ErrClobbered] or
+// [ErrReplaced] too the file is as it was.
 func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) ([]byte, error)) (err error) {
 	if f.Name == "" || f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
 		return fmt.Errorf("lockedfile: %q is not a file name", f.Name)
@@ -260,47 +276,63 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 	if err != nil {
 		return err
 	}
+	replaced := false
 	defer func() {
 		l.opts.Before(StepUnlock)
-		if uerr := lock.release(); err == nil {
-			err = uerr
+		uerr := lock.release()
+		l.leaveFree(f, time.Since(lock.since))
+		if uerr != nil && err == nil {
+			err = unknown(uerr, replaced)
 		}
 	}()
-	return l.transform(f, lock, change)
+	replaced, err = l.transform(f, lock, change)
+	return err
 }
 
 // errWaited is the cause of the deadline that is ours and not the caller's.
 var errWaited = errors.New("lock deadline")
 
-// transform is the part of Transform that runs under all locks.
-func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, error)) error {
+// transform is the part of Transform that runs under all locks. It also reports
+// whether it has replaced the file.
+func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, error)) (replaced bool, err error) {
 	if err := removeTemps(f); err != nil {
-		return err
+		return false, err
 	}
-	replaced := false
-	for range attempts {
+	var lost error
+	for n := 0; ; n++ {
 		l.opts.Before(StepRead)
 		if err := f.guard(); err != nil {
-			return err
+			return replaced, err
 		}
 		old, info, err := readFile(f)
 		if err != nil {
-			return err
+			return replaced, unknown(err, replaced)
 		}
 		content, err := change(old)
 		if err != nil {
-			return err
+			return replaced, err
 		}
 		if content == nil || old != nil && bytes.Equal(old, content) {
-			return nil
+			return replaced, nil
+		}
+		if n == attempts {
+			if lost != nil {
+				return replaced, lost
+			}
+			return true, fmt.Errorf("write %s: %w (%d times)", f.Path(), ErrClobbered, attempts)
 		}
 		if len(content) > MaxSize {
-			return fmt.Errorf("write %s: %w (%d bytes)", f.Path(), ErrTooLarge, len(content))
+			return replaced, fmt.Errorf("write %s: %w (%d bytes)", f.Path(), ErrTooLarge, len(content))
 		}
 		l.opts.Before(StepWrite)
 		err = replace(f, info, content, func() error {
 			l.opts.Before(StepFence)
 			if err := lock.check(replaced); err != nil {
+				// A deletion of the whole directory takes the lock first: that
+				// is the better answer.
+				if gerr := f.guard(); gerr != nil {
+					return gerr
+				}
 				return err
 			}
 			if held := time.Since(lock.since); held > MaxHold {
@@ -309,31 +341,65 @@ func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, e
 			if err := f.guard(); err != nil {
 				return err
 			}
+			if !unchanged(f, info) {
+				return errChanged
+			}
 			l.opts.Before(StepRename)
 			return nil
 		})
-		if err != nil {
-			return f.wrap("write", err)
+		if lost = nil; err != nil {
+			if errors.Is(err, errChanged) {
+				continue
+			}
+			err = f.wrap("write", err)
+			if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrGone) {
+				// The temporary file was taken away, with all the directory as
+				// a rule: the next look tells.
+				lost = err
+				continue
+			}
+			return replaced, err
 		}
 		replaced = true
 		l.opts.Before(StepReadBack)
-		back, _, err := readFile(f)
+		same, err := holds(f, content)
 		if gerr := f.guard(); gerr != nil {
 			// The directory is being deleted around us: a file that we made in
 			// it would keep it alive.
 			if info == nil {
-				return errors.Join(gerr, ignoreNotExist(f.Dir.Remove(f.Name)))
+				return true, errors.Join(gerr, ignoreNotExist(f.Dir.Remove(f.Name)))
 			}
-			return gerr
+			return true, unknown(gerr, true)
 		}
-		if err == nil && bytes.Equal(back, content) {
-			return nil
+		if err != nil {
+			return true, unknown(fmt.Errorf("read back: %w", err), true)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read back %s: %w", f.Path(), err)
+		if same {
+			return true, nil
 		}
 	}
-	return fmt.Errorf("write %s: %w (%d times)", f.Path(), ErrClobbered, attempts)
+}
+
+// errChanged means that the file changed under the lock, between when it was
+// read and the rename that would have undone that.
+var errChanged = errors.New("the file was changed without its lock")
+
+// unchanged reports whether f still is what it was when it was read; nil means
+// that there was none.
+func unchanged(f File, was fs.FileInfo) bool {
+	now, err := f.Dir.Lstat(f.Name)
+	if was == nil || err != nil {
+		return was == nil && errors.Is(err, fs.ErrNotExist)
+	}
+	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
+}
+
+// unknown makes err an [ErrReplaced] too where the file has been replaced.
+func unknown(err error, replaced bool) error {
+	if !replaced {
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, ErrReplaced)
 }
 
 func (f File) guard() error {
@@ -366,6 +432,58 @@ func gone(dir *os.Root) bool {
 // readFile returns the content of f, and what the directory says of it; nil,
 // nil where it does not exist. Content is never nil for a file that exists.
 func readFile(f File) ([]byte, fs.FileInfo, error) {
+	r, info, err := open(f)
+	if r == nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	// Room for what is most often added, which also shows the end of the file
+	// without growing.
+	content := make([]byte, 0, info.Size()+spare)
+	for {
+		n, err := r.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+		switch {
+		case len(content) > MaxSize:
+			return nil, nil, fmt.Errorf("read %s: %w", f.Path(), ErrTooLarge)
+		case err == io.EOF:
+			return content, info, nil
+		case err != nil:
+			return nil, nil, fmt.Errorf("read %s: %w", f.Path(), err)
+		}
+		if len(content) == cap(content) {
+			content = slices.Grow(content, 64<<10)
+		}
+	}
+}
+
+// holds reports whether f has exactly this content. It reads in pieces: a
+// second copy of a large file costs more than the reading.
+func holds(f File, content []byte) (bool, error) {
+	r, _, err := open(f)
+	if r == nil {
+		return false, err
+	}
+	defer r.Close()
+	buf := make([]byte, min(64<<10, len(content)+1))
+	for {
+		n, err := r.Read(buf)
+		if !bytes.HasPrefix(content, buf[:n]) {
+			return false, nil
+		}
+		content = content[n:]
+		if err == io.EOF {
+			return len(content) == 0, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read %s: %w", f.Path(), err)
+		}
+	}
+}
+
+// open opens f for reading, and says what the directory says of it; nil, nil,
+// nil where it does not exist.
+func open(f File) (*os.File, fs.FileInfo, error) {
 	info, err := f.Dir.Lstat(f.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if gone(f.Dir) {
@@ -383,19 +501,13 @@ func readFile(f File) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("read %s: %w (%d bytes)", f.Path(), ErrTooLarge, info.Size())
 	}
 	r, err := f.Dir.Open(f.Name)
+	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
+		return nil, nil, nil // deleted since it was looked at
+	}
 	if err != nil {
 		return nil, nil, f.wrap("read", err)
 	}
-	defer r.Close()
-	content := make([]byte, 0, info.Size()+1)
-	buf := bytes.NewBuffer(content)
-	if _, err := io.Copy(buf, io.LimitReader(r, MaxSize+1)); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", f.Path(), err)
-	}
-	if buf.Len() > MaxSize {
-		return nil, nil, fmt.Errorf("read %s: %w", f.Path(), ErrTooLarge)
-	}
-	return buf.Bytes(), info, nil
+	return r, info, nil
 }
 
 // removeTemps removes the temporary files that a process of ours left behind

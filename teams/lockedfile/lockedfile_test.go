@@ -449,6 +449,115 @@ func TestClobbered(t *testing.T) {
 	}
 }
 
+// What such a program writes between our read and the rename is not undone by
+// it, but changed in turn.
+func TestChangedBeforeTheRename(t *testing.T) {
+	t.Parallel()
+	for times, want := range map[int]error{1: nil, 2: nil, 3: ErrClobbered} {
+		p := newPlace(t)
+		p.write("a")
+		n := 0
+		l := New(Options{Before: func(s Step) {
+			if s == StepFence && n < times {
+				n++
+				p.write("b" + strconv.Itoa(n))
+			}
+		}})
+		err := l.Transform(t.Context(), p.file, func(old []byte) ([]byte, error) {
+			return append(bytes.Clone(old), '!'), nil
+		})
+		if !errors.Is(err, want) || errors.Is(err, ErrReplaced) {
+			t.Errorf("changed %d times: got %v, want %v", times, err, want)
+		}
+		if times == 3 {
+			p.want("b3")
+		} else {
+			p.want(fmt.Sprintf("b%d!", times))
+		}
+	}
+}
+
+// Overwritten twice, and then only added to by a program that ignores the lock:
+// the change is in the file, and that is success.
+func TestClobberedAndThenAddedTo(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("a")
+	n := 0
+	l := New(Options{Before: func(s Step) {
+		if s != StepReadBack {
+			return
+		}
+		if n++; n < 3 {
+			p.write("b")
+			return
+		}
+		old, err := os.ReadFile(p.path("x.json"))
+		if err != nil {
+			t.Error(err)
+		}
+		p.write(string(old) + "?")
+	}})
+	if err := l.Transform(t.Context(), p.file, func(old []byte) ([]byte, error) {
+		if bytes.Contains(old, []byte("!")) {
+			return nil, nil
+		}
+		return append(bytes.Clone(old), '!'), nil
+	}); err != nil {
+		t.Error(err)
+	}
+	p.want("b!?")
+}
+
+// What goes wrong after the rename is told apart: the change may be in the file.
+func TestErrorsAfterTheRename(t *testing.T) {
+	t.Parallel()
+	no := errors.New("no")
+	for name, tc := range map[string]struct {
+		step   Step
+		do     func(p *place) error
+		refuse error // what the guard says from then on
+		want   error
+	}{
+		"cannot be read back": {StepReadBack, func(p *place) error {
+			return errors.Join(os.Remove(p.path("x.json")), os.Mkdir(p.path("x.json"), 0o755))
+		}, nil, ErrNotRegular},
+		"lock cannot be released": {StepUnlock, func(p *place) error {
+			return keepTime(p.path("x.json.lock"), func() error {
+				return os.Mkdir(p.path("x.json.lock/sub"), 0o755)
+			})
+		}, nil, nil},
+		"guard refuses": {StepReadBack, func(*place) error { return nil }, no, no},
+	} {
+		p := newPlace(t)
+		p.write("old")
+		refuse := error(nil)
+		p.file.Guard = func() error { return refuse }
+		l := New(Options{Before: func(s Step) {
+			if s != tc.step {
+				return
+			}
+			refuse = tc.refuse
+			if err := tc.do(p); err != nil {
+				t.Error(err)
+			}
+		}})
+		err := l.Transform(t.Context(), p.file, set("new"))
+		if !errors.Is(err, ErrReplaced) || tc.want != nil && !errors.Is(err, tc.want) {
+			t.Errorf("%s: got %v, want ErrReplaced", name, err)
+		}
+	}
+}
+
+// keepTime does something to a directory and gives it back its time.
+func keepTime(dir string, do func() error) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(), os.Chtimes(dir, info.ModTime(), info.ModTime()))
+}
+
 // The directory is deleted before each step in turn, and once made again:
 // nothing comes back to life.
 func TestDirectoryDeletedInTheMiddle(t *testing.T) {
@@ -574,4 +683,30 @@ func TestLeftOverTemporaryFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.want("new", keep...)
+}
+
+// However many of us wait, the lock directory is free for two thirds of the
+// time: agents give up after a few tries.
+func TestLockIsLeftFreeForOthers(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if err := os.Mkdir(p.state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const held, times = 20 * time.Millisecond, 5
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		l := New(Options{Dir: p.state})
+		for range times {
+			if err := l.Transform(t.Context(), p.file, func([]byte) ([]byte, error) {
+				time.Sleep(held)
+				return nil, nil
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+		if took, want := time.Since(start), times*held+(times-1)*courtesy*held; took < want || took > want+want/10 {
+			t.Errorf("%d changes of %s took %s, want %s", times, held, took, want)
+		}
+	})
 }

@@ -8,72 +8,39 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-
-	"github.com/google/renameio/v2"
 )
 
-// replace puts content in the place of f by rename. old is what f was before,
-// nil where it is new: mode and owner are kept. fence is called when all but
-// the rename is done; its error leaves f as it was.
-func replace(f File, old fs.FileInfo, content []byte, fence func() error) (err error) {
-	opts := []renameio.Option{renameio.WithRoot(f.Dir), renameio.WithStaticPermissions(0o600)}
-	if old != nil {
-		opts[1] = renameio.WithStaticPermissions(old.Mode().Perm())
-	}
-	tmp, err := renameio.NewPendingFile(f.Name, opts...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		// After the rename there is nothing to clean up.
-		if cerr := ignoreNotExist(tmp.Cleanup()); cerr != nil && err == nil {
-			err = cerr
-		}
-	}()
-	if err := keepOwner(f, old, tmp.File); err != nil {
-		return err
-	}
-	if _, err := tmp.Write(content); err != nil {
-		return err
-	}
-	// Flushed before the fence, so that the second flush of
-	// CloseAtomicallyReplace has nothing to do and no time passes between the
-	// fence and the rename.
-	if err := tmp.Sync(); err != nil {
-		return err
-	}
-	if err := fence(); err != nil {
-		return err
-	}
-	return tmp.CloseAtomicallyReplace()
-}
+func rename(dir *os.Root, from, to string) error { return dir.Rename(from, to) }
 
-// keepOwner gives tmp the owner that f had, or a new f the owner of its
-// directory: root writing to a user's inbox must not take it from the agent.
-func keepOwner(f File, old fs.FileInfo, tmp *os.File) error {
-	if old == nil {
+// keepMode gives tmp the mode and the owner that f had, or a new f 0600 and the
+// owner of its directory: root writing to a user's inbox must not take it from
+// the agent.
+func keepMode(f File, old fs.FileInfo, tmp *os.File) error {
+	mode, like := fs.FileMode(0o600), old
+	if old != nil {
+		mode = old.Mode().Perm()
+	} else if os.Geteuid() == 0 { // a new file of ours in another's directory is ours
 		dir, err := f.Dir.Stat(".")
 		if err != nil {
 			return err
 		}
-		if os.Geteuid() != 0 {
-			return nil // a new file of ours in another's directory is ours
-		}
-		old = dir
-	}
-	was, ok := old.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil
+		like = dir
 	}
 	info, err := tmp.Stat()
 	if err != nil {
 		return err
 	}
-	if is, ok := info.Sys().(*syscall.Stat_t); !ok || is.Uid == was.Uid && is.Gid == was.Gid {
-		return nil
+	if like != nil {
+		was, ok := like.Sys().(*syscall.Stat_t)
+		is, ok2 := info.Sys().(*syscall.Stat_t)
+		if ok && ok2 && (is.Uid != was.Uid || is.Gid != was.Gid) {
+			if err := tmp.Chown(int(was.Uid), int(was.Gid)); err != nil {
+				return fmt.Errorf("the file belongs to user %d, group %d, and replacing it would change that: %w", was.Uid, was.Gid, err)
+			}
+		}
 	}
-	if err := tmp.Chown(int(was.Uid), int(was.Gid)); err != nil {
-		return fmt.Errorf("the file belongs to user %d, group %d, and replacing it would change that: %w", was.Uid, was.Gid, err)
+	if info.Mode().Perm() != mode {
+		return tmp.Chmod(mode)
 	}
 	return nil
 }

@@ -3,9 +3,7 @@ package lockedfile
 import (
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"os"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -16,37 +14,15 @@ const (
 	errDirNotEmpty      syscall.Errno = 145
 )
 
-// replace puts content in the place of f by rename. old is what f was before,
-// nil where it is new. fence is called when all but the rename is done; its
-// error leaves f as it was.
-func replace(f File, _ fs.FileInfo, content []byte, fence func() error) (err error) {
-	name := "." + f.Name + strconv.FormatInt(rand.Int64(), 10)
-	tmp, err := f.Dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreNotExist(f.Dir.Remove(name)))
-		}
-	}()
-	_, err = tmp.Write(content)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	if err := fence(); err != nil {
-		return err
-	}
+// keepMode does nothing: a new file has the owner and the access list that its
+// directory gives to all.
+func keepMode(File, fs.FileInfo, *os.File) error { return nil }
+
+func rename(dir *os.Root, from, to string) error {
 	// A reader or a virus scanner that has the old file open makes the rename
 	// fail for a moment.
 	for wait := time.Millisecond; ; wait *= 2 {
-		err := f.Dir.Rename(name, f.Name)
+		err := dir.Rename(from, to)
 		if err == nil || wait > 256*time.Millisecond ||
 			!errors.Is(err, errSharingViolation) && !errors.Is(err, syscall.ERROR_ACCESS_DENIED) {
 			return err

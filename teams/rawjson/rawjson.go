@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -72,6 +73,13 @@ const space = " \t\r\n"
 // is. White space around the array is allowed, anything else is a
 // [*SyntaxError]: another kind of value, a cut-off one, data behind it.
 func Elements(data []byte) ([]Span, error) {
+	if spans, ok := scanElements(data); ok {
+		return spans, nil
+	}
+	return decodeElements(data)
+}
+
+func decodeElements(data []byte) ([]Span, error) {
 	dec := newDecoder(data)
 	if err := open(dec, data, '['); err != nil {
 		return nil, err
@@ -93,6 +101,21 @@ func Elements(data []byte) ([]Span, error) {
 // Fields returns the members of the one JSON object that data is, in file
 // order, repeated names included. Errors are as in [Elements].
 func Fields(data []byte) ([]Field, error) {
+	fields, ok := scanFields(data)
+	if !ok {
+		return decodeFields(data)
+	}
+	for i := range fields {
+		name, err := Text(fields[i].Key.Of(data))
+		if err != nil {
+			return nil, err
+		}
+		fields[i].Name = name
+	}
+	return fields, nil
+}
+
+func decodeFields(data []byte) ([]Field, error) {
 	dec := newDecoder(data)
 	if err := open(dec, data, '{'); err != nil {
 		return nil, err
@@ -165,11 +188,13 @@ func Append(array, elem []byte, outer string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return AppendTo(array, spans, elem, outer)
+	return AppendTo(slices.Clip(array), spans, elem, outer)
 }
 
 // AppendTo is [Append] for a caller that has the ranges of array's elements
-// from [Elements] already; parsing a large array once is most of the cost.
+// from [Elements] already, and does not need array any more: like the built-in
+// append it writes into array's memory where that has room. Looking through a
+// large array once and copying it are most of the cost.
 func AppendTo(array []byte, spans []Span, elem []byte, outer string) ([]byte, error) {
 	if len(spans) == 0 {
 		open := bytes.IndexByte(array, '[')
@@ -181,7 +206,7 @@ func AppendTo(array []byte, spans []Span, elem []byte, outer string) ([]byte, er
 		if err != nil {
 			return nil, err
 		}
-		return concat(array[:open+1], []byte("\n"+outer+"  "), row, []byte("\n"+outer), array[shut:]), nil
+		return slices.Concat(array[:open+1], []byte("\n"+outer+"  "), row, []byte("\n"+outer), array[shut:]), nil
 	}
 	last := spans[len(spans)-1]
 	lead := leading(array, last.Start)
@@ -200,7 +225,7 @@ func AppendTo(array []byte, spans []Span, elem []byte, outer string) ([]byte, er
 		}
 		lead = []byte(eol + pad)
 	}
-	return concat(array[:last.End], []byte(","), lead, row, array[last.End:]), nil
+	return slices.Insert(array, last.End, slices.Concat([]byte(","), lead, row)...), nil
 }
 
 // Remove returns array without its i-th element and the comma that goes with
@@ -219,11 +244,11 @@ func Remove(array []byte, i int) ([]byte, error) {
 	case len(spans) == 1:
 		open := bytes.IndexByte(array, '[')
 		shut := bytes.LastIndexByte(array, ']')
-		return concat(array[:open+1], array[shut:]), nil
+		return slices.Concat(array[:open+1], array[shut:]), nil
 	case i > 0:
-		return concat(array[:spans[i-1].End], array[spans[i].End:]), nil
+		return slices.Concat(array[:spans[i-1].End], array[spans[i].End:]), nil
 	default:
-		return concat(array[:spans[0].Start], array[spans[1].Start:]), nil
+		return slices.Concat(array[:spans[0].Start], array[spans[1].Start:]), nil
 	}
 }
 
@@ -251,18 +276,6 @@ func indented(elem []byte, eol, pad string) ([]byte, error) {
 	}
 	// A JSON string holds no raw line feed, so each one is layout.
 	return bytes.ReplaceAll(buf.Bytes(), []byte("\n"), []byte(eol)), nil
-}
-
-func concat(parts ...[]byte) []byte {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	out := make([]byte, 0, n)
-	for _, p := range parts {
-		out = append(out, p...)
-	}
-	return out
 }
 
 func newDecoder(data []byte) *jsontext.Decoder {

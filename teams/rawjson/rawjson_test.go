@@ -231,3 +231,23 @@ func FuzzAppendRemove(f *testing.F) {
 		}
 	})
 }
+
+// Append never touches the memory behind what it was given; AppendTo uses it.
+func TestAppendAndMemory(t *testing.T) {
+	t.Parallel()
+	memory := []byte("[\n  1\n]behind, and more behind that")
+	array := memory[:len("[\n  1\n]")]
+	before := string(memory)
+	got, err := Append(array, []byte("2"), "")
+	if err != nil || string(got) != "[\n  1,\n  2\n]" || string(memory) != before {
+		t.Errorf("got %q, %v; memory %q", got, err, memory)
+	}
+	spans, err := Elements(array)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err = AppendTo(array, spans, []byte("2"), "")
+	if err != nil || string(got) != "[\n  1,\n  2\n]" || &got[0] != &memory[0] {
+		t.Errorf("got %q, %v; a copy: %v", got, err, &got[0] != &memory[0])
+	}
+}

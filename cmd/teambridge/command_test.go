@@ -1,0 +1,368 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/simagent"
+	"teambridge/teams"
+)
+
+// patience bounds what a script waits for; only a failure waits so long.
+const patience = 30 * time.Second
+
+// exits runs a command that has to end with a given status:
+//
+//	exits STATUS COMMAND...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND...")
+	}
+	wantStatus(ts, args[0], ts.Exec(args[1], args[2:]...))
+}
+
+// wantStatus fails the script unless err is what a command with that status gives.
+func wantStatus(ts *testscript.TestScript, want string, err error) {
+	got := 0
+	if ee, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = ee.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(got) != want {
+		ts.Fatalf("exit status %d, want %s", got, want)
+	}
+}
+
+// fixture copies the captured teams of a Claude Code version:
+//
+//	fixture claude-2.1.80 [CLAUDE-DIR]
+func fixture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: fixture VERSION [DIR]")
+	}
+	dir := ts.Getenv("CLAUDE_CONFIG_DIR")
+	if len(args) > 1 {
+		dir = ts.MkAbs(args[1])
+	}
+	from := os.DirFS(filepath.Join("..", "..", "testdata", args[0], "teams"))
+	ts.Check(os.CopyFS(filepath.Join(dir, "teams"), from))
+}
+
+// team makes a team of simulated agents, founded on 2020-01-02, who do nothing
+// before they are told to:
+//
+//	team [-g1] [-lead alive|gone|away] [-cwd DIR] [-root DIR] NAME MEMBER...
+func team(ts *testscript.TestScript, neg bool, args []string) {
+	opts := simagent.TeamOptions{
+		Root: ts.Getenv("CLAUDE_CONFIG_DIR"), Generation: simagent.G2, Cwd: "/home/dev/project",
+		SessionID: "2de3961d-6921-4e4d-8adb-18a75361dbe0",
+		Now:       func() time.Time { return time.Date(2020, 1, 2, 15, 4, 5, 0, time.UTC) },
+	}
+	var err error
+	opts.Process, err = simagent.CurrentProcess()
+	ts.Check(err)
+	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
+		value := args[1]
+		switch flag := args[0]; {
+		case flag == "-g1":
+			opts.Generation = simagent.G1
+			args = args[1:]
+			continue
+		case flag == "-lead" && value == "alive":
+		case flag == "-lead" && value == "gone":
+			opts.Process.Start = "1" // the pid belongs to another process by now
+		case flag == "-lead" && value == "away":
+			opts.Process.Space = "elsewhere#pid:[1]"
+		case flag == "-cwd":
+			opts.Cwd = ts.MkAbs(value)
+		case flag == "-root":
+			opts.Root = ts.MkAbs(value)
+		default:
+			ts.Fatalf("team: bad flag %s %s", flag, value)
+		}
+		args = args[2:]
+	}
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: team [-g1] [-lead alive|gone|away] [-cwd DIR] [-root DIR] NAME MEMBER...")
+	}
+	opts.Name = args[0]
+	for _, name := range args[1:] {
+		opts.Members = append(opts.Members, simagent.Member{Name: name, Prompt: "the token is hunter2", Model: "sonnet"})
+	}
+	_, err = simagent.Create(context.Background(), opts)
+	ts.Check(err)
+}
+
+// take runs the agent of a member until it has taken so many messages, and
+// prints them:
+//
+//	take TEAM MEMBER COUNT
+func take(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: take TEAM MEMBER COUNT")
+	}
+	count, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	agent, err := simagent.New(simagent.Options{
+		Dir:  filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]),
+		Name: args[1], Generation: simagent.G2, Poll: time.Millisecond,
+	})
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- agent.Run(running) }()
+	taken, err := agent.Wait(ctx, count)
+	stop()
+	ts.Check(errors.Join(err, <-ended))
+	for _, t := range taken {
+		fmt.Fprintf(ts.Stdout(), "%s: %s\n", t.From, t.Text)
+	}
+}
+
+// age sets the modification time of files back:
+//
+//	age DURATION PATH...
+func age(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: age DURATION PATH...")
+	}
+	d, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	for _, path := range args[1:] {
+		at := time.Now().Add(-d)
+		ts.Check(os.Chtimes(ts.MkAbs(path), at, at))
+	}
+}
+
+// grow makes a file as long as BYTES, with zeros that take no space:
+//
+//	grow BYTES PATH
+func grow(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: grow BYTES PATH")
+	}
+	n, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	f, err := os.OpenFile(ts.MkAbs(args[1]), os.O_WRONLY|os.O_CREATE, 0o600)
+	ts.Check(err)
+	ts.Check(errors.Join(f.Truncate(n), f.Close()))
+}
+
+// repeat makes a file of so many times a text, in which Go's escapes count:
+//
+//	repeat COUNT TEXT FILE
+func repeat(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: repeat COUNT TEXT FILE")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	text, err := strconv.Unquote(`"` + args[1] + `"`)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Repeat(text, n)), 0o600))
+}
+
+// intend leaves in the ledger what a sender leaves that dies between its
+// record and the rename, and whose inbox was changed by another afterwards:
+//
+//	intend TEAM MEMBER ID TEXT
+func intend(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: intend TEAM MEMBER ID TEXT")
+	}
+	ctx := context.Background()
+	root, err := teams.Open(ts.Getenv("CLAUDE_CONFIG_DIR"))
+	ts.Check(err)
+	defer root.Close()
+	t, err := root.Team(args[0])
+	ts.Check(err)
+	defer t.Close()
+	c, err := t.Config(ctx)
+	ts.Check(err)
+	l, err := ledger.Open(ctx, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
+	ts.Check(err)
+	m := inbox.Message{ID: args[2], From: "user", Text: args[3]}
+	ts.Check(errors.Join(l.Intend(ctx, inbox.Send{
+		SendKey: inbox.SendKey{Root: root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: args[1], ID: m.ID},
+		Digest:  m.Digest(), Before: "another state of the file", At: time.Now(),
+	}), l.Close()))
+}
+
+// keys demands that a file (stdout, stderr) is one line with a JSON object, or
+// an array of objects, with just these keys in this order:
+//
+//	keys FILE KEY...
+func keys(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: keys FILE KEY...")
+	}
+	text := ts.ReadFile(args[0])
+	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
+		ts.Fatalf("not one line: %q", text)
+	}
+	objects := []json.RawMessage{json.RawMessage(text)}
+	if strings.HasPrefix(text, "[") {
+		ts.Check(json.Unmarshal([]byte(text), &objects))
+	}
+	if len(objects) == 0 {
+		ts.Fatalf("an empty array")
+	}
+	for _, o := range objects {
+		if got := keysOf(ts, o); !slices.Equal(got, args[1:]) {
+			ts.Fatalf("keys %q, want %q", got, args[1:])
+		}
+	}
+}
+
+func keysOf(ts *testscript.TestScript, object json.RawMessage) (names []string) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	_, err := dec.Token()
+	ts.Check(err)
+	for dec.More() {
+		name, err := dec.Token()
+		ts.Check(err)
+		var value json.RawMessage
+		ts.Check(dec.Decode(&value))
+		names = append(names, fmt.Sprint(name))
+	}
+	return names
+}
+
+// remember notes everything about a directory tree; same demands that no file
+// in it has changed since, untouched that not even a lock was taken there:
+//
+//	remember DIR
+//	same DIR
+//	untouched DIR
+func remember(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: remember DIR")
+	}
+	notes := ts.Value(remembered{}).(map[string]string)
+	notes[args[0]] = tree(ts, args[0], false)
+	notes["untouched "+args[0]] = tree(ts, args[0], true)
+}
+
+// remembered is the key of what remember has noted, by directory.
+type remembered struct{}
+
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: same DIR")
+	}
+	unchanged(ts, ts.Value(remembered{}).(map[string]string)[args[0]], tree(ts, args[0], false))
+}
+
+func untouched(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: untouched DIR")
+	}
+	unchanged(ts, ts.Value(remembered{}).(map[string]string)["untouched "+args[0]], tree(ts, args[0], true))
+}
+
+func unchanged(ts *testscript.TestScript, was, is string) {
+	if was != is {
+		ts.Fatalf("it was\n%s\nit is\n%s", was, is)
+	}
+}
+
+// tree describes all files below dir; with dirTimes, also when something was
+// made or removed in a directory, which a lock does.
+func tree(ts *testscript.TestScript, dir string, dirTimes bool) string {
+	var b strings.Builder
+	root := ts.MkAbs(dir)
+	ts.Check(filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %s", strings.TrimPrefix(path, root), info.Mode())
+		if !e.IsDir() || dirTimes {
+			fmt.Fprintf(&b, " %d", info.ModTime().UnixNano())
+		}
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, " %q", data)
+		}
+		b.WriteString("\n")
+		return nil
+	}))
+	return b.String()
+}
+
+// closed runs teambridge with a standard output that nobody reads any more:
+//
+//	closed STATUS ARGUMENT...
+func closed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: closed STATUS ARGUMENT...")
+	}
+	r, w, err := os.Pipe()
+	ts.Check(err)
+	defer w.Close()
+	ts.Check(r.Close())
+	cmd := bridge(ts, context.Background(), args[1:])
+	cmd.Stdout, cmd.Stderr = w, ts.Stderr()
+	wantStatus(ts, args[0], cmd.Run())
+}
+
+// interrupt runs teambridge, and interrupts it once a file that matches PATTERN
+// is there:
+//
+//	interrupt STATUS PATTERN ARGUMENT...
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: interrupt STATUS PATTERN ARGUMENT...")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := bridge(ts, ctx, args[2:])
+	cmd.Env = append(cmd.Env, "TEST_LOCK_WAIT="+patience.String())
+	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
+	ts.Check(cmd.Start())
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if found, _ := filepath.Glob(ts.MkAbs(args[1])); len(found) > 0 {
+			break
+		}
+		<-tick.C
+	}
+	ts.Check(cmd.Process.Signal(syscall.SIGINT))
+	wantStatus(ts, args[0], cmd.Wait())
+}
+
+// bridge is teambridge as the script's own commands start it.
+func bridge(ts *testscript.TestScript, ctx context.Context, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "teambridge", args...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "GORACE", "PATH"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	return cmd
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox/journal"
+	"teambridge/teams"
+)
+
+// historyOptions are the flags of history and search.
+type historyOptions struct {
+	from     string
+	inbox    string
+	since    string
+	limit    int
+	protocol bool
+}
+
+func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
+	f := cmd.Flags()
+	f.StringVar(&o.from, "from", "", "only messages of this sender")
+	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
+	f.StringVar(&o.since, "since", "", "only messages seen within a duration (1h), since a time, or\nbehind the message with this id")
+	f.IntVar(&o.limit, "limit", limit, "the last N messages; 0 for all")
+	f.BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
+	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
+	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
+}
+
+// query is what the flags ask of the journal.
+func (o *historyOptions) query(ctx context.Context, a *app, j *journal.Journal) (journal.Query, error) {
+	q := journal.Query{Team: a.teamName, Inbox: o.inbox, From: o.from, Newest: true}
+	if q.Team == "" {
+		q.Team, _ = a.lookup("TEAMBRIDGE_TEAM")
+	}
+	if o.limit < 0 {
+		return q, usage("", "--limit %d: a number of messages is wanted", o.limit)
+	}
+	// The Claude directory may be gone with its teams: what was recorded of it is
+	// found all the same.
+	if dir, err := teams.Find(a.claudeDir, a.lookup); err == nil {
+		root, err := teams.Open(dir)
+		if err == nil {
+			q.Root = root.Path()
+			if err := root.Close(); err != nil {
+				return q, err
+			}
+		}
+	}
+	if o.since == "" {
+		return q, nil
+	}
+	return q, sinceQuery(ctx, j, o.since, &q)
+}
+
+// sinceQuery understands --since for the journal.
+func sinceQuery(ctx context.Context, j *journal.Journal, since string, q *journal.Query) error {
+	if d, err := time.ParseDuration(since); err == nil {
+		q.Since = time.Now().Add(-d.Abs())
+		return nil
+	}
+	if at, err := time.Parse(time.RFC3339, since); err == nil {
+		q.Since = at
+		return nil
+	}
+	byID := *q
+	byID.ID, byID.Limit, byID.Newest = since, 1, true
+	for m, err := range j.Messages(ctx, byID) {
+		if err != nil {
+			return err
+		}
+		q.After = m.Seq
+		return nil
+	}
+	return notFound("see the ids with: teambridge history --json", "--since %s: no duration, no time, and no message with this id", since)
+}
+
+func newHistory(a *app) *cobra.Command {
+	var o historyOptions
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Show what passed through the inboxes, also when it is gone",
+		Long: `Show the messages that the journal has, oldest first: of the team that is named
+with --team or $TEAMBRIDGE_TEAM, which need not exist any more, else of all. A team
+that was made again under an old name is another one.
+
+The journal has what passed while "teambridge watch" or another command that
+watches was running. With --json each message says in "gone" whether it is still
+in its inbox.
+
+Exit status: 0, also when there is nothing; 3 no message with the id of --since.`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), o) },
+	}
+	o.flags(a, cmd, 100)
+	return cmd
+}
+
+func (a *app) history(ctx context.Context, o historyOptions) error {
+	j, err := a.journal(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	q, err := o.query(ctx, a, j)
+	if err != nil {
+		return err
+	}
+	var found []journal.Message
+	for m, err := range j.Messages(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if !o.protocol && m.Noise() {
+			continue
+		}
+		if found = append(found, m); o.limit > 0 && len(found) == o.limit {
+			break
+		}
+	}
+	slices.Reverse(found)
+	return a.printHistory(found)
+}
+
+// printHistory prints messages of any team, with a line where the team changes.
+func (a *app) printHistory(found []journal.Message) error {
+	if a.json {
+		messages := make([]message, 0, len(found))
+		for _, m := range found {
+			messages = append(messages, asRecorded(m))
+		}
+		return a.printJSON(messages)
+	}
+	if len(found) == 0 {
+		a.note("the journal has nothing; \"teambridge watch\" records what passes")
+	}
+	var last teams.Instance
+	for _, m := range found {
+		if m.Team != last {
+			last = m.Team
+			made := ""
+			if last.CreatedAt != 0 {
+				made = ", made " + time.UnixMilli(last.CreatedAt).Local().Format("2006-01-02 15:04:05")
+			}
+			if err := a.printf("%s\n", a.paint(bold, "team "+escape(last.Team, false)+made)); err != nil {
+				return err
+			}
+		}
+		if err := a.printRecorded(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newSearch(a *app) *cobra.Command {
+	var o historyOptions
+	cmd := &cobra.Command{
+		Use:   "search WORDS...",
+		Short: "Find messages that passed through the inboxes",
+		Long: `Find the messages in the journal that hold all of the words in their sender,
+summary or text, the newest last. Case and accents do not matter; "words in
+quotes" stand next to each other, and word* is the beginning of a word.
+
+Exit status: 0, also when nothing is found; 2 nothing to look for.`,
+		Args:              between(1, -1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.search(cmd.Context(), args, o) },
+	}
+	o.flags(a, cmd, 20)
+	return cmd
+}
+
+func (a *app) search(ctx context.Context, words []string, o historyOptions) error {
+	j, err := a.journal(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	q, err := o.query(ctx, a, j)
+	if err != nil {
+		return err
+	}
+	var found []journal.Message
+	for hit, err := range j.Search(ctx, strings.Join(words, " "), q) {
+		if value, ok := errors.AsType[*journal.ValueError](err); ok {
+			return usage("", "what to look for %s", value.Reason)
+		}
+		if err != nil {
+			return err
+		}
+		if !o.protocol && hit.Noise() {
+			continue
+		}
+		if found = append(found, hit.Message); o.limit > 0 && len(found) == o.limit {
+			break
+		}
+	}
+	slices.Reverse(found)
+	if len(found) == 0 && !a.json {
+		a.note("nothing is found")
+		return nil
+	}
+	return a.printHistory(found)
+}
+
+func newExport(a *app) *cobra.Command {
+	var o historyOptions
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Print the journal as NDJSON",
+		Long: `Print every message that the journal has, oldest first, one JSON object a line,
+with the row as it stood in the inbox: of the team named with --team, else of all.
+
+Exit status: 0; 1 it could not be read or written whole.`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), o) },
+	}
+	o.flags(a, cmd, 0)
+	return cmd
+}
+
+func (a *app) export(ctx context.Context, o historyOptions) error {
+	j, err := a.journal(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	q, err := o.query(ctx, a, j)
+	if err != nil {
+		return err
+	}
+	q.Newest, q.Limit = false, o.limit
+	return j.Export(ctx, a.stdout, q)
+}
+
+// gcOptions are the flags of gc.
+type gcOptions struct {
+	olderThan time.Duration
+	maxMiB    int64
+}
+
+func newGC(a *app) *cobra.Command {
+	o := gcOptions{olderThan: 90 * 24 * time.Hour, maxMiB: 512}
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Forget old messages",
+		Long: `Remove from the journal what is older than --older-than or, oldest first, what
+makes it larger than --max-size, and from the ledger the ids of messages that were
+sent so long ago. A message that is forgotten and sent again under its --id is a
+new message. What is still on its way is kept.
+
+Exit status: 0.`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
+	}
+	cmd.Flags().DurationVar(&o.olderThan, "older-than", o.olderThan, "how old a message is that is forgotten")
+	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "how large the journal is at most, in MiB")
+	return cmd
+}
+
+// collected is what gc says. The names are those of --json.
+type collected struct {
+	Messages int64 `json:"messages"` // removed from the journal
+	Sends    int64 `json:"sends"`    // removed from the ledger
+	Bytes    int64 `json:"bytes"`    // size of the journal now
+}
+
+func (a *app) gc(ctx context.Context, o gcOptions) error {
+	if o.olderThan < 0 || o.maxMiB < 0 {
+		return usage("", "--older-than and --max-size cannot be negative")
+	}
+	before := time.Now().Add(-o.olderThan)
+	var done collected
+	j, err := a.journal(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	pruned, err := j.Prune(ctx, before, o.maxMiB<<20)
+	if err != nil {
+		return err
+	}
+	done.Messages, done.Bytes = pruned.Messages, pruned.Bytes
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	if done.Sends, err = l.Prune(ctx, before); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if err := l.Close(); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(done)
+	}
+	return a.printf("forgot %s and %s; the journal has %s\n", plural(int(done.Messages), "message"),
+		plural(int(done.Sends), "id"), fmt.Sprintf("%.1f MiB", float64(done.Bytes)/(1<<20)))
+}

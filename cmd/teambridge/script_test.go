@@ -1,0 +1,65 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"teambridge": func() {
+			h := process()
+			// Scripts do not wait 15 s to see that a lock is not to be had.
+			if d, err := time.ParseDuration(os.Getenv("TEST_LOCK_WAIT")); err == nil {
+				h.wait = d
+			}
+			os.Exit(run(os.Args[1:], h))
+		},
+	})
+}
+
+// TestScripts runs testdata/script. Each script has a Claude directory and a
+// state directory of its own, both empty; its further commands are those of
+// command_test.go.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                filepath.Join("..", "..", "testdata", "script"),
+		UpdateScripts:      *update,
+		RequireUniqueNames: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"fixture":   fixture,
+			"team":      team,
+			"take":      take,
+			"age":       age,
+			"grow":      grow,
+			"repeat":    repeat,
+			"intend":    intend,
+			"keys":      keys,
+			"remember":  remember,
+			"same":      same,
+			"untouched": untouched,
+			"closed":    closed,
+			"interrupt": interrupt,
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("CLAUDE_CONFIG_DIR", filepath.Join(env.WorkDir, "claude"))
+			env.Setenv("TEAMBRIDGE_STATE", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("TEST_LOCK_WAIT", "300ms")
+			env.Setenv("TZ", "UTC")
+			// The race detector lets each process wait for 1 s before it ends.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("E", "\x1b")
+			env.Values[remembered{}] = map[string]string{}
+			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)
+		},
+	})
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/status"
+	"teambridge/teams"
+)
+
+func newStatus(a *app) *cobra.Command {
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "status [MEMBER]",
+		Short: "Say who is at work, idle or gone",
+		Long: `Say of each agent of a team whether it is ACTIVE (it said something less than 5
+minutes ago), IDLE (5 minutes or more) or TERMINATED (it has shut down), since
+when, and by which message that is known. Beside it: whether it is working,
+waiting for messages, failed, or of a team whose lead has gone (stale).
+
+What agents said is known from the inboxes and from the journal. Newer agents
+remove what they have read, so much of it is only known if "teambridge watch" was
+running. With --watch a line is printed for each change, until the team ends.
+
+Exit status: 0; 3 no such team or member; 130 interrupted.`,
+		Args:              between(0, 1),
+		ValidArgsFunction: a.completeMembers(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args, watch) },
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "go on, and print what changes")
+	return cmd
+}
+
+// statusInfo is what status says of one member. The names are those of --json.
+type statusInfo struct {
+	Team     string          `json:"team"`
+	Member   string          `json:"member"`
+	State    status.State    `json:"state"`
+	Since    time.Time       `json:"since"`
+	Detail   status.Detail   `json:"detail"`
+	Evidence status.Evidence `json:"evidence"`
+	Unread   int             `json:"unread"`
+}
+
+func (a *app) status(ctx context.Context, args []string, watch bool) (err error) {
+	teamName, err := sharedTeam(args)
+	if err != nil {
+		return err
+	}
+	t, err := a.team(ctx, teamName)
+	if err != nil {
+		return err
+	}
+	defer closeAll(t)
+	tap, err := a.tap(ctx, t.Root(), t.Name())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tap.close()) }()
+	infos, err := a.statusInfos(ctx, tap, t, args)
+	if err != nil {
+		return err
+	}
+	if err := a.printStatus(infos, watch); err != nil || !watch {
+		return err
+	}
+	return a.followStatus(ctx, tap, t, args, infos)
+}
+
+// statusInfos returns the status of all members, or of one.
+func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args []string) ([]statusInfo, error) {
+	all, err := statuses(ctx, tap.journal, t, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	if len(args) > 0 {
+		name, err := a.statusName(ctx, t, args[0], all)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.DeleteFunc(all, func(s status.Status) bool { return s.Member != name })
+		if len(all) == 0 {
+			return nil, notFound("see who is there with: teambridge members", "%s is no agent of %s", name, t.Name())
+		}
+	}
+	infos := make([]statusInfo, 0, len(all))
+	for _, s := range all {
+		box := memberInfo{Team: t.Name(), Member: s.Member}
+		if err := a.count(ctx, t, &box); err != nil {
+			return nil, err
+		}
+		infos = append(infos, statusInfo{
+			Team: t.Name(), Member: s.Member, State: s.State, Since: s.Since.UTC(), Detail: s.Detail, Evidence: s.Evidence, Unread: box.Unread,
+		})
+	}
+	return infos, nil
+}
+
+// statusName finds a member also among those that have left.
+func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []status.Status) (string, error) {
+	name, _ := teams.Split(arg)
+	if slices.ContainsFunc(all, func(s status.Status) bool { return s.Member == name }) {
+		return name, nil
+	}
+	return t.Resolve(ctx, name)
+}
+
+func (a *app) printStatus(infos []statusInfo, stream bool) error {
+	if a.json && stream {
+		for _, i := range infos {
+			if err := a.printJSON(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if a.json {
+		return a.printJSON(infos)
+	}
+	var rows [][]string
+	if !stream {
+		rows = append(rows, []string{"MEMBER", "STATE", "SINCE", "DETAIL", "UNREAD", "BY"})
+	}
+	for _, i := range infos {
+		by := "joined"
+		if i.Evidence.Kind != "" {
+			by = i.Evidence.Kind + " " + i.Evidence.ID
+		}
+		rows = append(rows, []string{i.Member, string(i.State), clock(i.Since), string(i.Detail), strconv.Itoa(i.Unread), by})
+	}
+	return a.table(rows)
+}
+
+// statusStep is how often a status is looked at that changes by time alone.
+const statusStep = time.Second
+
+// followStatus prints what changes, until the team ends.
+func (a *app) followStatus(ctx context.Context, tap *tapped, t *teams.Team, args []string, before []statusInfo) error {
+	for {
+		step, cancel := context.WithTimeout(ctx, statusStep)
+		_, err := tap.changes(step)
+		cancel()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		now, err := a.statusInfos(ctx, tap, t, args)
+		if errors.Is(err, teams.ErrTeamGone) {
+			a.note("the team %s has ended", t.Name())
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		changed := slices.DeleteFunc(slices.Clone(now), func(i statusInfo) bool {
+			return slices.ContainsFunc(before, func(b statusInfo) bool {
+				b.Unread, b.Evidence, i.Evidence = i.Unread, status.Evidence{}, status.Evidence{}
+				// Being active for longer is no change.
+				if b.State == status.Active && i.State == status.Active {
+					b.Since = i.Since
+				}
+				return reflect.DeepEqual(b, i)
+			})
+		})
+		before = now
+		if err := a.printStatus(changed, true); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/status"
+	"teambridge/teams"
+)
+
+// What can be waited for.
+const (
+	forReply      = "reply"
+	forMessage    = "message"
+	forIdle       = "idle"
+	forAllIdle    = "all-idle"
+	forTerminated = "terminated"
+)
+
+var occasions = []string{forReply, forMessage, forIdle, forAllIdle, forTerminated}
+
+// waitOptions are the flags of wait.
+type waitOptions struct {
+	what    string
+	member  string
+	timeout time.Duration
+}
+
+func newWait(a *app) *cobra.Command {
+	var o waitOptions
+	cmd := &cobra.Command{
+		Use:   "wait --for OCCASION [--member M]",
+		Short: "Wait until something happens in a team",
+		Long: `Wait until something happens in a team, and print it:
+
+  reply       a message to you, from --member if one is given
+  message     a message to anybody, from --member if one is given
+  idle        --member has said that it is idle, and has no messages waiting:
+              not the moment between two tasks
+  all-idle    that holds for every agent but the lead
+  terminated  --member has shut down
+
+A message counts if it comes after the call. What an agent said before is known
+if it is in the journal ("teambridge watch" records it); of an agent of which
+nothing is known, the next word counts.
+
+Exit status: 0 it happened; 3 no such team or member, or the team ended; 4 it did
+not happen within --timeout; 130 interrupted.`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.waitFor(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.what, "for", "", "what to wait for: "+strings.Join(occasions, ", "))
+	f.StringVar(&o.member, "member", "", "of whom")
+	f.DurationVar(&o.timeout, "timeout", 0, "how long at most (30s, 5m); 0: for ever")
+	must(cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(occasions, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("member", a.completeMembers(-1)))
+	return cmd
+}
+
+func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
+	if !slices.Contains(occasions, o.what) {
+		return usage("there is "+strings.Join(occasions, ", "), "--for %q: no such occasion", o.what)
+	}
+	if o.member == "" && (o.what == forIdle || o.what == forTerminated) {
+		return usage("", "--for %s needs --member", o.what)
+	}
+	name, teamName := teams.Split(o.member)
+	t, err := a.team(ctx, teamName)
+	if err != nil {
+		return err
+	}
+	defer closeAll(t)
+	var ours []string
+	if o.what == forReply {
+		if ours, err = a.ours(ctx, t); err != nil {
+			return err
+		}
+	}
+	tap, err := a.tap(ctx, t.Root(), t.Name())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tap.close()) }()
+	if name != "" {
+		if name, err = a.waitName(ctx, tap, t, name); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := within(ctx, o.timeout, "it did not happen")
+	defer cancel()
+	switch o.what {
+	case forIdle, forAllIdle, forTerminated:
+		found, err := a.waitStatus(ctx, tap, t, o.what, name)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(found)
+		}
+		return a.printStatus(found, false)
+	}
+	m, err := a.waitMessage(ctx, tap, t, func(m journal.Message) bool {
+		return m.Kind() == "message" && (name == "" || m.From == name) && (o.what == forMessage || slices.Contains(ours, m.Inbox))
+	})
+	if err != nil {
+		return err
+	}
+	return a.printRecorded(m)
+}
+
+// waitName finds the member that is meant, also one that has left.
+func (a *app) waitName(ctx context.Context, tap *tapped, t *teams.Team, name string) (string, error) {
+	all, err := statuses(ctx, tap.journal, t, time.Now())
+	if err != nil {
+		return "", err
+	}
+	return a.statusName(ctx, t, name, all)
+}
+
+// waitMessage waits for a message that is new and wanted.
+func (a *app) waitMessage(ctx context.Context, tap *tapped, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
+	for {
+		list, err := tap.changes(ctx)
+		if err != nil {
+			return journal.Message{}, err
+		}
+		for _, c := range list {
+			if c.Kind == journal.Appeared && c.Message.Team.Team == t.Name() && wanted(c.Message) {
+				return c.Message, nil
+			}
+		}
+		if err := t.Exists(); err != nil {
+			return journal.Message{}, err
+		}
+	}
+}
+
+// settled is how long an agent has to be idle, with nothing waiting for it, to
+// count as idle: longer than an agent takes to look into its inbox (1 s).
+const settled = 1500 * time.Millisecond
+
+// waitStatus waits until a status holds, and for idle: goes on holding.
+func (a *app) waitStatus(ctx context.Context, tap *tapped, t *teams.Team, what, name string) ([]statusInfo, error) {
+	var since time.Time
+	for {
+		infos, err := a.statusInfos(ctx, tap, t, nil)
+		if err != nil {
+			return nil, err
+		}
+		found, holds := judge(infos, what, name, a.leadName(ctx, t))
+		switch {
+		case !holds:
+			since = time.Time{}
+		case what == forTerminated:
+			return found, nil
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) >= settled:
+			return found, nil
+		}
+		step, cancel := context.WithTimeout(ctx, settled/5)
+		list, err := tap.changes(step)
+		cancel()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return nil, err
+		}
+		// Whatever it said or was told meanwhile, it was not idle all the time.
+		for _, c := range list {
+			if c.Kind == journal.Appeared && what != forTerminated && c.Message.Team.Team == t.Name() &&
+				(name == "" || c.Message.Inbox == name || c.Message.From == name) {
+				since = time.Time{}
+			}
+		}
+	}
+}
+
+func (a *app) leadName(ctx context.Context, t *teams.Team) string {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return "" // the next look at the status says why
+	}
+	lead, _ := c.Lead()
+	return lead.Name
+}
+
+// judge says whether what is waited for holds now.
+func judge(infos []statusInfo, what, name, lead string) (found []statusInfo, holds bool) {
+	for _, i := range infos {
+		idle := i.State == status.Terminated || i.Unread == 0 && (i.Detail == status.Waiting || i.Detail == status.Failed)
+		switch {
+		case what == forAllIdle:
+			if i.Member == lead {
+				continue
+			}
+			if !idle {
+				return nil, false
+			}
+			found = append(found, i)
+		case i.Member != name:
+		case what == forIdle && idle, what == forTerminated && i.State == status.Terminated:
+			return []statusInfo{i}, true
+		}
+	}
+	return found, what == forAllIdle && len(found) > 0
+}
+
+// lookStep is how often a message that was sent is looked after.
+const lookStep = 10 * time.Millisecond
+
+// await waits until a message was taken by its agent. One that is proved to be
+// lost is put back.
+func (s *sender) await(ctx context.Context, box *inbox.Inbox, tracked *inbox.Tracked) error {
+	tick := time.NewTicker(lookStep)
+	defer tick.Stop()
+	for {
+		fate, err := box.Look(ctx, s.config.Generation(), tracked)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, inbox.ErrBusy), errors.As(err, new(*inbox.CorruptError)):
+			// Being written, or overwritten by a tool that will be done at some
+			// time; the timeout is the limit.
+		case err != nil:
+			return err
+		case fate == inbox.Consumed:
+			return nil
+		case fate == inbox.PutBack:
+			s.app.warn("another program overwrote the inbox; the message was put back")
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// notTaken is the end of a wait for an agent.
+func notTaken(member string) string {
+	return fmt.Sprintf("the message is in the inbox, and %s did not take it", member)
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox/journal"
+	"teambridge/teams"
+)
+
+// watchOptions are the flags of watch.
+type watchOptions struct {
+	from     string
+	since    string
+	protocol bool
+	all      bool
+}
+
+func newWatch(a *app) *cobra.Command {
+	var o watchOptions
+	cmd := &cobra.Command{
+		Use:   "watch [INBOX...]",
+		Short: "Show messages as they come, and keep them",
+		Long: `Show the messages of a team as they come, from all inboxes or from those that
+are named, and record every row in the journal: also those that an agent removes
+a moment later. "teambridge history" and "search" find them when the team is gone.
+
+Agents that say they are idle, and confirmations that nobody needs to read, are
+left out; --protocol shows them. With --json each message is a line.
+
+It ends with the team, or when it is interrupted.
+
+Exit status: 0 the team ended; 3 no such team; 130 interrupted.`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeMembers(-1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.from, "from", "", "only messages of this sender")
+	f.StringVar(&o.since, "since", "", "first those recorded within a duration (1h), since a time, or\nbehind the message with this id")
+	f.BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
+	f.BoolVar(&o.all, "all", false, "the messages of all teams")
+	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
+	return cmd
+}
+
+func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
+	if o.all {
+		if len(names) > 0 || a.teamName != "" {
+			return usage("", "--all is for all inboxes of all teams")
+		}
+		root, err := a.root()
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		return a.follow(ctx, root, nil, nil, o)
+	}
+	teamName, err := sharedTeam(names)
+	if err != nil {
+		return err
+	}
+	t, err := a.team(ctx, teamName)
+	if err != nil {
+		return err
+	}
+	defer closeAll(t)
+	if names, err = a.readable(ctx, t, names, false); err != nil {
+		return err
+	}
+	return a.follow(ctx, t.Root(), t, names, o)
+}
+
+// follow prints what comes, of one team or (t is nil) of all.
+func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names []string, o watchOptions) (err error) {
+	only := ""
+	var instance teams.Instance
+	if t != nil {
+		c, err := t.Config(ctx)
+		if err != nil {
+			return err
+		}
+		only, instance = t.Name(), c.Instance()
+	}
+	tap, err := a.tap(ctx, root, only)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tap.close()) }()
+	wanted := func(m journal.Message) bool {
+		switch {
+		case t != nil && m.Team != instance, m.Root != root.Path():
+		case len(names) > 0 && !slices.Contains(names, m.Inbox):
+		case o.from != "" && m.From != o.from:
+		case !o.protocol && m.Noise():
+		default:
+			return true
+		}
+		return false
+	}
+	if o.since != "" {
+		if err := a.replay(ctx, tap, root, only, o.since, wanted); err != nil {
+			return err
+		}
+	}
+	for {
+		list, err := tap.changes(ctx)
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			if c.Kind == journal.Appeared && wanted(c.Message) {
+				if err := a.printRecorded(c.Message); err != nil {
+					return err
+				}
+			}
+		}
+		if t != nil && errors.Is(t.Exists(), teams.ErrTeamGone) {
+			a.note("the team %s has ended", t.Name())
+			return nil
+		}
+	}
+}
+
+// replay prints what the journal has from before.
+func (a *app) replay(ctx context.Context, tap *tapped, root *teams.Root, team, since string, wanted func(journal.Message) bool) error {
+	q := journal.Query{Root: root.Path(), Team: team, Before: tap.after + 1}
+	if err := sinceQuery(ctx, tap.journal, since, &q); err != nil {
+		return err
+	}
+	for m, err := range tap.journal.Messages(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if wanted(m) {
+			if err := a.printRecorded(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// printRecorded prints one message of the journal.
+func (a *app) printRecorded(m journal.Message) error {
+	if a.json {
+		return a.printJSON(asRecorded(m))
+	}
+	e := entryOf(m)
+	e.Read = e.Read || !m.ReadAt.IsZero() || !m.GoneAt.IsZero()
+	return a.print([]byte(a.entry(e)))
+}

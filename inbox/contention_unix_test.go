@@ -1,0 +1,172 @@
+//go:build unix
+
+package inbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox/simagent"
+)
+
+// Processes of ours, two Node programs with the lock of npm's proper-lockfile
+// and an agent that takes all write to one inbox at once: the agent counts every
+// message once, and the rows of others keep every byte.
+func TestContention(t *testing.T) {
+	for _, g := range []simagent.Generation{simagent.G1, simagent.G2} {
+		t.Run(g.String(), func(t *testing.T) {
+			senders, peers, each := 8, 2, 250
+			if testing.Short() {
+				senders, each = 4, 25
+			}
+			contend(t, g, senders, peers, each)
+		})
+	}
+}
+
+// line is what testdata/peer.js prints for a message.
+type line struct {
+	Text, Row string
+	Waited    int // milliseconds
+}
+
+func contend(t *testing.T, g simagent.Generation, senders, peers, each int) {
+	p := newPlace(t)
+	p.write([]byte("[]"))
+	others := make([]*exec.Cmd, peers)
+	for i := range others { // before anything runs: a test without them is skipped
+		others[i] = lockPeer(t, p.path(), fmt.Sprintf("peer%d", i), fmt.Sprint(each))
+	}
+	agent := p.agent(g, "alice", 50*time.Millisecond)
+	run, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := agent.Run(run); err != nil {
+			t.Errorf("agent: %v", err)
+		}
+	})
+
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range senders {
+		cmd := p.sender(job{Prefix: fmt.Sprintf("ours%d", i), Count: each})
+		wg.Go(func() {
+			out, err := cmd.CombinedOutput()
+			for _, l := range lines(string(out)) {
+				if !strings.HasPrefix(l, "sent ") {
+					t.Errorf("sender %d: %s", i, l)
+				}
+			}
+			if err != nil {
+				t.Errorf("sender %d: %v", i, err)
+			}
+		})
+	}
+	rows := make([]map[string]line, peers) // of each peer, by text
+	for i, cmd := range others {
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		wg.Go(func() {
+			out, err := cmd.Output()
+			if err != nil {
+				t.Errorf("peer %d: %v: %s", i, err, &stderr)
+			}
+			rows[i] = map[string]line{}
+			for _, l := range lines(string(out)) {
+				var row line
+				if err := json.Unmarshal([]byte(l), &row); err != nil {
+					t.Errorf("peer %d: %q: %v", i, l, err)
+				}
+				rows[i][row.Text] = row
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+
+	want := (senders + peers) * each
+	waiting, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	taken, err := agent.Wait(waiting, want)
+	if err != nil {
+		t.Error(err)
+		taken = agent.Log()
+	}
+	stop()
+	running.Wait()
+
+	seen := map[string]int{}
+	for _, row := range taken {
+		seen[row.Text]++
+	}
+	for i := range senders {
+		for n := range each {
+			if text := numbered(fmt.Sprintf("ours%d", i), n).Text; seen[text] != 1 {
+				t.Errorf("the agent took %s %d times", text, seen[text])
+			}
+		}
+	}
+	longest, late := 0, 0
+	for i := range peers {
+		for n := range each {
+			text := numbered(fmt.Sprintf("peer%d", i), n).Text
+			if seen[text] != 1 {
+				t.Errorf("the agent took %s %d times", text, seen[text])
+			}
+			longest = max(longest, rows[i][text].Waited)
+			if rows[i][text].Waited > 1000 {
+				late++
+			}
+		}
+	}
+	if len(taken) != want {
+		t.Errorf("the agent took %d messages, want %d", len(taken), want)
+	}
+	// Rows of the peers, as the agent found them.
+	for _, row := range taken {
+		for _, written := range rows {
+			if w, ok := written[row.Text]; ok && compact(t, row.Raw) != w.Row {
+				t.Errorf("row of a peer, as taken:\n%s\nas written:\n%s", row.Raw, w.Row)
+			}
+		}
+	}
+	left := p.rows()
+	if g == simagent.G1 {
+		if len(left) != want {
+			t.Errorf("%d rows are left, want all %d", len(left), want)
+		}
+		for _, row := range left {
+			if !row.Read {
+				t.Errorf("%s is not marked as read", row.Text)
+			}
+			for _, written := range rows {
+				// What the agent itself changes is all that may have changed.
+				if w, ok := written[row.Text]; ok && compact(t, row.Raw) != strings.Replace(w.Row, `"read":false`, `"read":true`, 1) {
+					t.Errorf("row of a peer, as left:\n%s\nas written:\n%s", row.Raw, w.Row)
+				}
+			}
+		}
+	} else if len(left) != 0 {
+		t.Errorf("%d rows are left, want none", len(left))
+	}
+	p.wantNames("alice.json")
+	t.Logf("%s: %d messages in %s; longest wait of a proper-lockfile peer %d ms, %d waits over 1 s",
+		g, want, took.Round(time.Millisecond), longest, late)
+}
+
+func compact(t *testing.T, raw []byte) string {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, raw); err != nil {
+		t.Error(err)
+	}
+	return buf.String()
+}

@@ -1,0 +1,271 @@
+//go:build unix
+
+package inbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/simagent"
+	"teambridge/teams/lockedfile"
+)
+
+var steps = []lockedfile.Step{
+	lockedfile.StepLock, lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFence,
+	lockedfile.StepRename, lockedfile.StepReadBack, lockedfile.StepUnlock,
+}
+
+// A sender is killed at each point of an append. Sent again under its id, the
+// message is there once; or, where an agent took rows in between, it is known
+// to be sent, or said to be unknown, and never there twice.
+func TestKilledAtEachPoint(t *testing.T) {
+	t.Parallel()
+	type point struct {
+		job
+		written bool // whether the row is in the file by then
+		known   bool // whether the memory says so by then
+	}
+	var points []point
+	for _, s := range steps {
+		points = append(points, point{job: job{Step: s}, written: s == lockedfile.StepReadBack || s == lockedfile.StepUnlock})
+	}
+	for _, call := range []string{"recall before", "recall after", "intend before", "intend after", "written before", "written after"} {
+		points = append(points, point{job: job{Call: call}, written: strings.HasPrefix(call, "written"), known: call == "written after"})
+	}
+	for _, call := range []string{"withdraw before", "withdraw after"} {
+		points = append(points, point{job: job{Call: call, Break: true}})
+	}
+	for _, pt := range points {
+		for _, taken := range []bool{false, true} {
+			name := fmt.Sprintf("%s%s, taken %v", pt.Step, pt.Call, taken)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				p := newPlace(t)
+				p.write([]byte(foreign))
+				j := pt.job
+				j.Prefix, j.Count, j.Signal = "m", 1, syscall.SIGKILL
+				wantKilled(t, name, p.sender(j).Run())
+				p.wantForeign(p.content())
+				if got := p.count("m-0") == 1; got != pt.written {
+					t.Errorf("row in the file: %v, want %v", got, pt.written)
+				}
+				p.age()
+
+				var seen int // how often the agent got it
+				var agent *simagent.Agent
+				wantErr, dedup := error(nil), pt.written
+				if taken {
+					// Somebody writes, so that there is always something to take.
+					if _, err := p.agent(simagent.G2, "bob", 0).Send(t.Context(), simagent.Message{To: "alice", Text: "other"}); err != nil {
+						t.Fatal(err)
+					}
+					agent = p.agent(simagent.G2, "alice", time.Millisecond)
+					p.drain(agent)
+					seen = times(agent, "m-0")
+					intended := !slices.Contains([]string{"recall before", "recall after", "intend before", "withdraw after"}, j.Call) &&
+						!slices.Contains([]lockedfile.Step{lockedfile.StepLock, lockedfile.StepRead}, j.Step)
+					dedup = pt.known
+					if intended && !pt.known {
+						wantErr = inbox.ErrUnknown
+					}
+				}
+				r, err := p.open(lockedfile.Options{}).Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()})
+				if !errors.Is(err, wantErr) || r.Deduplicated != dedup {
+					t.Errorf("sent again: %+v, %v; want deduplicated %v, error %v", r, err, dedup, wantErr)
+				}
+				wantN := 1
+				if wantErr != nil && !pt.written {
+					wantN = 0 // not known is not sent
+				}
+				if n := p.count("m-0") + seen; n != wantN {
+					t.Errorf("%d times there, want %d", n, wantN)
+				}
+				p.wantNames("alice.json")
+				if !taken {
+					p.wantForeign(p.content())
+				}
+			})
+		}
+	}
+}
+
+// times returns how often an agent took a text.
+func times(a *simagent.Agent, text string) (n int) {
+	for _, row := range a.Log() {
+		if row.Text == text {
+			n++
+		}
+	}
+	return n
+}
+
+// drain lets an agent take all that is in its inbox, while nobody writes.
+func (p *place) drain(a *simagent.Agent) {
+	p.t.Helper()
+	n := len(a.Log())
+	for _, row := range p.rows() {
+		if !row.Read {
+			n++
+		}
+	}
+	ctx, cancel := context.WithCancel(p.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := a.Run(ctx); err != nil {
+			p.t.Errorf("agent: %v", err)
+		}
+	})
+	limit, stop := context.WithTimeout(ctx, 20*time.Second)
+	if _, err := a.Wait(limit, n); err != nil {
+		p.t.Error(err)
+	}
+	stop()
+	cancel()
+	running.Wait()
+}
+
+// A sender is killed at random instants of a loop of appends, over and over: no
+// message is there twice, none that it said was sent is missing, and the one it
+// was at can be sent again. With an agent that takes in between, that one may be
+// unknown instead.
+func TestKilledAtRandomInstants(t *testing.T) {
+	t.Parallel()
+	for _, agent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("agent %v", agent), func(t *testing.T) {
+			t.Parallel()
+			kills := 200
+			if testing.Short() {
+				kills = 20
+			}
+			killOften(t, kills, agent)
+		})
+	}
+}
+
+func killOften(t *testing.T, kills int, withAgent bool) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	}()
+	p := newPlace(t)
+	p.write([]byte(foreign))
+	agent := p.agent(simagent.G2, "alice", 2*time.Millisecond)
+	var ids []string
+	unknown := map[string]bool{}
+	locks, resent := 0, 0
+	for k := range kills {
+		j := job{Prefix: fmt.Sprintf("k%d", k), Count: 1 << 20}
+		said := p.killed(t, j, time.Duration(random.Int64N(int64(25*time.Millisecond))), withAgent, agent)
+		for i, l := range said {
+			// With an agent beside it a sender waits for locks, and fails no more.
+			if want := fmt.Sprintf("sent %s-%d", j.Prefix, i); l != want {
+				t.Fatalf("kill %d: sender printed %q, want %q", k, l, want)
+			}
+			ids = append(ids, strings.TrimPrefix(l, "sent "))
+		}
+		if _, err := os.Lstat(p.lock()); err == nil {
+			locks++
+		}
+		p.age()
+		if !withAgent {
+			p.wantForeign(p.content())
+		} else if random.IntN(2) == 0 {
+			p.drain(agent)
+		}
+		// What it was at, or about to begin with.
+		at := numbered(j.Prefix, len(said))
+		r, err := p.open(lockedfile.Options{}).Append(t.Context(), at, inbox.AppendOptions{Memory: p.memory()})
+		switch {
+		case withAgent && errors.Is(err, inbox.ErrUnknown):
+			unknown[at.ID] = true
+		case err != nil:
+			t.Fatalf("kill %d: %s sent again: %v", k, at.ID, err)
+		case r.Deduplicated:
+			resent++
+		}
+		ids = append(ids, at.ID)
+		if withAgent {
+			p.drain(agent)
+		}
+	}
+	p.wantNames("alice.json")
+	seen := map[string]int{}
+	for _, row := range agent.Log() {
+		seen[row.Text]++
+	}
+	for _, row := range p.rows() {
+		if !row.Read {
+			seen[row.Text]++
+		}
+	}
+	lost := 0
+	for _, id := range ids {
+		switch n := seen[id]; {
+		case unknown[id] && n == 0:
+			lost++
+		case n != 1:
+			t.Errorf("%s is there %d times", id, n)
+		}
+		delete(seen, id)
+	}
+	if len(seen) != 0 {
+		t.Errorf("there are messages that were never sent: %v", seen)
+	}
+	t.Logf("agent %v: %d kills, %d messages; %d kills left a lock, %d had written what they were at; unknown %d, of which %d not sent",
+		withAgent, kills, len(ids), locks, resent, len(unknown), lost)
+}
+
+// killed runs a sender, kills it that long after its first line, and returns
+// the lines it printed. An agent, if there is one, takes while it lives.
+func (p *place) killed(t *testing.T, j job, after time.Duration, withAgent bool, agent *simagent.Agent) []string {
+	t.Helper()
+	cmd := p.sender(j)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	if withAgent {
+		running.Go(func() {
+			if err := agent.Run(ctx); err != nil {
+				t.Errorf("agent: %v", err)
+			}
+		})
+	}
+	var said bytes.Buffer
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(out, first); err != nil {
+		t.Fatalf("sender: %v", err)
+	}
+	said.Write(first)
+	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	if _, err := said.ReadFrom(out); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	// The agent may wait for the lock that the dead sender left; it gives up.
+	stop()
+	running.Wait()
+	wantKilled(t, j.Prefix, err)
+	return lines(said.String())
+}

@@ -1,0 +1,120 @@
+package inbox_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/teams/lockedfile"
+)
+
+// resend sends the message m-0 again and fails unless that ends as wanted.
+func (p *place) resend(force, dedup bool, want error) {
+	p.t.Helper()
+	r, err := p.open(lockedfile.Options{}).Append(p.t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory(), Force: force})
+	if !errors.Is(err, want) || r.Deduplicated != dedup || r.Unrecorded != nil {
+		p.t.Errorf("sent again: %+v, %v; want deduplicated %v, error %v", r, err, dedup, want)
+	}
+}
+
+// An append that fails after the rename does not forget that the message may
+// have been written: the agent that took it does not get it twice.
+func TestFailedAfterTheRename(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []bool{false, true} {
+		p := newPlace(t)
+		p.write([]byte("[]"))
+		inside := filepath.Join(p.lock(), "inside")
+		b := p.open(lockedfile.Options{Before: func(s lockedfile.Step) {
+			if s != lockedfile.StepUnlock {
+				return
+			}
+			// Somebody's file in it keeps the lock from being removed.
+			info, err := os.Stat(p.lock())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(os.Mkdir(inside, 0o755), os.Chtimes(p.lock(), info.ModTime(), info.ModTime())); err != nil {
+				t.Fatal(err)
+			}
+		}})
+		_, err := b.Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()})
+		if !errors.Is(err, lockedfile.ErrReplaced) {
+			t.Fatalf("got %v, want ErrReplaced", err)
+		}
+		if err := errors.Join(os.Remove(inside), os.Remove(p.lock())); err != nil {
+			t.Fatal(err)
+		}
+		if taken {
+			p.write([]byte("[]"))
+			p.resend(false, false, inbox.ErrUnknown)
+		} else {
+			p.resend(false, true, nil)
+			p.resend(false, true, nil)
+		}
+	}
+}
+
+// A message that was sent without a memory, and is found in the file by a sender
+// with one, is known from then on.
+func TestMemoryLearnsWhatIsInTheFile(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if _, err := p.open(lockedfile.Options{}).Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	p.resend(false, true, nil)
+	p.write([]byte("[]")) // taken
+	p.resend(false, true, nil)
+	if n := p.count("m-0"); n != 0 {
+		t.Errorf("sent again after it was taken")
+	}
+}
+
+// A forced send that fails leaves what was known before: that it is unknown.
+func TestForcedAndFailed(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write([]byte("[]"))
+	broken := lockedfile.Options{Before: func(s lockedfile.Step) {
+		if s == lockedfile.StepFence {
+			if err := os.Remove(p.lock()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+		}
+	}}
+	// One that died between its intent and now, and the file has changed since.
+	memory := p.memory()
+	key := inbox.SendKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice", ID: "m-0"}
+	m := numbered("m", 0)
+	if err := memory.Intend(t.Context(), inbox.Send{SendKey: key, Digest: m.Digest(), Before: "other", State: inbox.SendIntent, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	p.resend(false, false, inbox.ErrUnknown)
+	if _, err := p.open(broken).Append(t.Context(), m, inbox.AppendOptions{Memory: memory, Force: true}); !errors.Is(err, lockedfile.ErrCompromised) {
+		t.Fatalf("got %v, want ErrCompromised", err)
+	}
+	p.resend(false, false, inbox.ErrUnknown)
+	p.resend(true, false, nil)
+	p.resend(false, true, nil)
+}
+
+// A row without an id is found by the one that is made of its content.
+func TestFindByDerivedID(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write([]byte(foreign))
+	row := p.rows()[1]
+	if err := p.open(lockedfile.Options{}).Edit(t.Context(), func(d *inbox.Draft) error {
+		if i, got, ok := d.Find(row.ID()); !ok || i != 2 || got.Text != "two" {
+			t.Errorf("found %d, %+v, %v", i, got, ok)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

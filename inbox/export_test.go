@@ -1,0 +1,20 @@
+package inbox
+
+import "slices"
+
+// NewDraft makes a draft of a file that is nowhere. Find, Set and Remove work
+// on it, and what they make of the file is what Edit would write.
+func NewDraft(data []byte) (*Draft, error) {
+	spans, err := elements(data)
+	if err != nil {
+		return nil, err
+	}
+	// Clipped, so that appending does not write into the memory of the test.
+	return &Draft{data: slices.Clip(data), spans: spans}, nil
+}
+
+// Append is append.
+func (d *Draft) Append(row []byte) { d.append(row) }
+
+// Content is content.
+func (d *Draft) Content() ([]byte, error) { return d.content() }

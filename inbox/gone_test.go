@@ -1,0 +1,209 @@
+package inbox_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"teambridge/inbox"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// The team is deleted before each step of a send, and once made again at once:
+// the sender is told, and nothing comes back to life.
+func TestTeamDeletedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	steps := []lockedfile.Step{
+		lockedfile.StepLock, lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFence,
+		lockedfile.StepRename, lockedfile.StepReadBack,
+	}
+	for _, step := range steps {
+		for _, exists := range []bool{false, true} { // the inbox file
+			for _, again := range []bool{false, true} {
+				p := newPlace(t)
+				if exists {
+					p.write([]byte("[]"))
+				}
+				b := p.open(lockedfile.Options{Before: func(s lockedfile.Step) {
+					if s != step {
+						return
+					}
+					if err := os.RemoveAll(p.dir); err != nil {
+						t.Error(err)
+					}
+					if again {
+						p.makeTeam()
+					}
+				}})
+				_, err := b.Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()})
+				if !errors.Is(err, teams.ErrTeamGone) {
+					t.Errorf("deleted before %s (file %v, again %v): got %v, want ErrTeamGone", step, exists, again, err)
+				}
+				if again {
+					p.wantNames()
+				} else if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("deleted before %s (file %v): the team is there again: %q", step, exists, tree(p.root))
+				}
+				// Not there, and not in doubt.
+				again := p.memory()
+				if key := (inbox.SendKey{Root: p.root, Team: "demo", CreatedAt: 1795196213317, Inbox: "alice", ID: "m-0"}); step != lockedfile.StepReadBack {
+					if s, ok, err := again.Recall(t.Context(), key); ok || err != nil {
+						t.Errorf("deleted before %s (file %v): the memory still knows %+v, %v", step, exists, s, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A deletion that has come as far as config.json, or that and the lock, before
+// each step of a send.
+func TestTeamHalfDeletedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for _, step := range []lockedfile.Step{
+		lockedfile.StepLock, lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFence, lockedfile.StepReadBack,
+	} {
+		for _, exists := range []bool{false, true} { // the inbox file
+			for _, lock := range []bool{false, true} { // deleted too
+				p := newPlace(t)
+				if exists {
+					p.write([]byte(foreign))
+				}
+				b := p.open(lockedfile.Options{Before: func(s lockedfile.Step) {
+					if s != step {
+						return
+					}
+					if err := os.Remove(filepath.Join(p.dir, "config.json")); err != nil {
+						t.Error(err)
+					}
+					if lock {
+						if err := os.Remove(p.lock()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+							t.Error(err)
+						}
+					}
+				}})
+				_, err := b.Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()})
+				if !errors.Is(err, teams.ErrTeamGone) {
+					t.Errorf("before %s (file %v, lock %v): got %v, want ErrTeamGone", step, exists, lock, err)
+				}
+				if !exists {
+					if left := tree(p.dir); left != "" {
+						t.Errorf("before %s (lock %v): left: %s", step, lock, left)
+					}
+					continue
+				}
+				// Rows of others are not ours to delete.
+				p.wantForeign(p.content())
+				p.wantNames("alice.json")
+				if n := p.count("m-0"); (n == 1) != (step == lockedfile.StepReadBack) {
+					t.Errorf("before %s: %d rows of the message", step, n)
+				}
+			}
+		}
+	}
+}
+
+// Deleted when all but the lock's removal is done: the message had been read
+// back, and the team is gone all the same.
+func TestTeamDeletedBeforeTheUnlock(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	b := p.open(lockedfile.Options{Before: func(s lockedfile.Step) {
+		if s == lockedfile.StepUnlock {
+			if err := os.RemoveAll(p.dir); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if _, err := b.Append(t.Context(), numbered("m", 0), inbox.AppendOptions{Memory: p.memory()}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the team is there again: %q", tree(p.root))
+	}
+}
+
+// Senders race with a deletion of the team, over and over. The deletion may find
+// a lock of theirs in a directory that it has just emptied, and give up; then
+// they clear away what it left. All that can stay is an inbox with messages that
+// were sent, and read back, before config.json was deleted: nobody could know.
+func TestTeamDeletedWhileSending(t *testing.T) {
+	t.Parallel()
+	rounds := 400
+	if testing.Short() {
+		rounds = 50
+	}
+	var all, compromised atomic.Int64
+	failed, late := 0, 0
+	for range rounds {
+		p := newPlace(t)
+		p.write([]byte(foreign))
+		var wg sync.WaitGroup
+		started := make(chan struct{})
+		var once sync.Once
+		b := p.open(lockedfile.Options{Before: func(lockedfile.Step) { once.Do(func() { close(started) }) }})
+		var sent sync.Map
+		for _, prefix := range []string{"a", "b"} {
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					m := numbered(prefix, i)
+					_, err := b.Append(t.Context(), m, inbox.AppendOptions{Memory: p.memory()})
+					switch {
+					case err == nil:
+						sent.Store(m.Text, true)
+						all.Add(1)
+					case errors.Is(err, teams.ErrTeamGone):
+						return
+					case errors.Is(err, lockedfile.ErrCompromised):
+						// The lock was deleted, and config.json not yet.
+						compromised.Add(1)
+					default:
+						t.Errorf("got %v, want ErrTeamGone", err)
+						return
+					}
+				}
+			})
+		}
+		<-started
+		// As Claude Code does at the end of a session: once, recursively.
+		deleted := os.RemoveAll(p.dir)
+		wg.Wait()
+		if deleted != nil {
+			failed++
+		}
+		left := tree(p.dir)
+		if left == "" {
+			continue
+		}
+		late++
+		if want := strings.Join([]string{p.dir, filepath.Dir(p.path()), p.path()}, " "); left != want {
+			t.Errorf("left: %s (the deletion said: %v)", left, deleted)
+			continue
+		}
+		for _, row := range p.rows() {
+			if _, ok := sent.Load(row.Text); !ok && row.MessageID != "" {
+				t.Errorf("left: %s, whose sender was told that it was not sent", row.Text)
+			}
+		}
+	}
+	t.Logf("%d rounds, %d messages sent, %d senders told that the lock was taken; %d deletions failed, %d of them left a message sent before",
+		rounds, all.Load(), compromised.Load(), failed, late)
+}
+
+// tree lists what is below dir.
+func tree(dir string) string {
+	var all []string
+	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			all = append(all, path)
+		}
+		return nil
+	})
+	return strings.Join(all, " ")
+}

@@ -1,0 +1,106 @@
+package inbox_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"teambridge/inbox"
+)
+
+// notebook is the simplest Memory that outlives a process: one file for each
+// message, replaced by rename. It is not flushed to disk, for only processes
+// are killed here and not the machine.
+type notebook struct {
+	dir string
+
+	// around, if not nil, is called before and after each call with its name,
+	// and can kill the process there.
+	around func(call, when string)
+	// fail, if not nil, is what the call of its name answers, undone.
+	fail map[string]error
+}
+
+func (n *notebook) at(call string) func() {
+	if n.around == nil {
+		return func() {}
+	}
+	n.around(call, "before")
+	return func() { n.around(call, "after") }
+}
+
+func (n *notebook) page(key inbox.SendKey) string {
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%q", []any{key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID})))
+	return filepath.Join(n.dir, hex.EncodeToString(sum[:])+".json")
+}
+
+func (n *notebook) Recall(_ context.Context, key inbox.SendKey) (s inbox.Send, ok bool, err error) {
+	defer n.at("recall")()
+	if err := n.fail["recall"]; err != nil {
+		return s, false, err
+	}
+	data, err := os.ReadFile(n.page(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, false, err
+	}
+	return s, true, json.Unmarshal(data, &s)
+}
+
+func (n *notebook) Intend(_ context.Context, s inbox.Send) error {
+	defer n.at("intend")()
+	if err := n.fail["intend"]; err != nil {
+		return err
+	}
+	return n.put(s)
+}
+
+func (n *notebook) Written(ctx context.Context, key inbox.SendKey, at time.Time) error {
+	defer n.at("written")()
+	if err := n.fail["written"]; err != nil {
+		return err
+	}
+	quiet := &notebook{dir: n.dir}
+	s, _, err := quiet.Recall(ctx, key)
+	if err != nil {
+		return err
+	}
+	s.SendKey, s.State, s.At = key, inbox.SendWritten, at
+	return n.put(s)
+}
+
+func (n *notebook) Withdraw(_ context.Context, key inbox.SendKey) error {
+	defer n.at("withdraw")()
+	if err := n.fail["withdraw"]; err != nil {
+		return err
+	}
+	if err := os.Remove(n.page(key)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (n *notebook) put(s inbox.Send) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(n.dir, 0o700); err != nil {
+		return err
+	}
+	page := n.page(s.SendKey)
+	tmp := fmt.Sprintf("%s.%d", page, os.Getpid()) // one process sends one id at a time
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, page)
+}

@@ -1,0 +1,128 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/teams/lockedfile"
+)
+
+// The contents that a program writes in place, and how many rows they have.
+var written = []struct {
+	content []byte
+	rows    int
+}{
+	{[]byte(foreign), 2},
+	{[]byte("[\n" + `{"from":"bob","text":"x","timestamp":"y"}` + "\n]"), 1},
+}
+
+// A program writes in place all the time, as older agents do: it takes the lock,
+// empties the file and writes it in pieces. Reading without the lock never gives
+// anything but one of the states between two writes.
+func TestReadWhileWrittenInPlace(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(written[0].content)
+	ctx, cancel := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	defer cancel()
+	writing.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			if err := inPlace(p, written[i%2].content, func() {}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	b := p.open(lockedfile.Options{})
+	reads := 2000
+	if testing.Short() {
+		reads = 200
+	}
+	for i := range reads {
+		rows, err := b.Read(t.Context())
+		if err != nil || len(rows) != 1 && len(rows) != 2 {
+			t.Fatalf("read %d: %d rows, %v", i, len(rows), err)
+		}
+	}
+}
+
+// A program that stays in the middle of it for longer than a reader waits for a
+// torn file, but holds the lock, is waited for.
+func TestReadWhileWrittenSlowly(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	b := p.open(lockedfile.Options{})
+	for _, w := range written {
+		p.write([]byte("[]"))
+		middle := make(chan struct{})
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			if err := inPlace(p, w.content, func() {
+				close(middle)
+				<-time.After(400 * time.Millisecond)
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-middle
+		if rows, err := b.Read(t.Context()); err != nil || len(rows) != w.rows {
+			t.Errorf("%d rows, %v; want %d", len(rows), err, w.rows)
+		}
+		writing.Wait()
+	}
+}
+
+// inPlace writes the inbox as an older agent does, and calls middle when half of
+// it is there.
+func inPlace(p *place, content []byte, middle func()) error {
+	if err := os.Mkdir(p.lock(), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(p.path(), os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	const pieces = 4
+	for i := range pieces {
+		if i == pieces/2 {
+			middle()
+		}
+		if _, err := f.Write(content[len(content)*i/pieces : len(content)*(i+1)/pieces]); err != nil {
+			return err
+		}
+	}
+	return errors.Join(f.Close(), os.Remove(p.lock()))
+}
+
+// A file that stays torn with nobody at it is what it is, and a reader that is
+// told to stop waiting for one does.
+func TestReadTornForGood(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write([]byte(foreign[:40]))
+	b := p.open(lockedfile.Options{})
+	start := time.Now()
+	_, err := b.Read(t.Context())
+	if _, ok := errors.AsType[*inbox.CorruptError](err); !ok {
+		t.Errorf("got %v, want a CorruptError", err)
+	}
+	if took := time.Since(start); took < 200*time.Millisecond {
+		t.Errorf("answered after %s, without giving a writer time", took)
+	}
+	if err := os.Mkdir(p.lock(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stop := errors.New("stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(20*time.Millisecond, func() { cancel(stop) })
+	if _, err := b.Read(ctx); !errors.Is(err, stop) {
+		t.Errorf("got %v, want the cause of the cancellation", err)
+	}
+}

@@ -1,0 +1,65 @@
+// Package pipe carries values from those who have something to say to an agent
+// to the one loop that says it: a [Queue] that groups what waits by the mode it
+// is to be run in, and a [Stream] that hands values on one by one.
+//
+// # Modes
+//
+// A [Mode] is the set of an agent's settings that a message may ask for. Each
+// [Setting] has three states: absent (leave it as it is), default (null in
+// JSON: what the agent does by itself), or a value. A Mode is comparable: two
+// are the same exactly if == says so, which is exactly if [Mode.Hash] does.
+//
+// A Queue compares modes as they are given. So what is pushed should be the
+// resolved mode, not the change a message asks for:
+//
+//	current = current.Merge(change)
+//	err := q.Push(message, current)
+//
+// Otherwise "model: sonnet" followed by "no change" are two batches, although
+// both run with the same settings.
+//
+// # Queue
+//
+// Values come out in the order they went in, always. [Queue.Next] gives the
+// longest run of one mode from the front, within the limits of [Options], as
+// one [Batch]; a value of that mode behind one of another waits. An isolated
+// value is a batch of its own, which is what a slash command needs.
+//
+// Guarantees:
+//
+//   - A value that was accepted comes out once: of Next, or as what
+//     [Queue.PushIsolateAndClear] or [Queue.Reset] cleared. Nothing is dropped
+//     to make room: a full queue refuses with [ErrFull].
+//   - Boundaries are kept: a batch is a list of values, not a joined text.
+//   - Several may wait in Next at once; they are served in the order they came.
+//   - Next tells why it has nothing: [ErrClosed], [ErrReset] or the context's
+//     error. It prefers a value to each of these but ErrReset: what was queued
+//     before Close is still given out, and so is what is there when the context
+//     is done already. A Next that returns an error has taken nothing.
+//   - Pushing n values and taking them out takes time in proportion to n.
+//
+// Not promised: once Next has returned, the batch is the caller's, and it does
+// not go back. A caller that may die with a batch in its hands needs a record
+// of its own that outlives it, written before it pushes or before it acts; the
+// queue is memory. One that must prepare for a batch before it takes it, such
+// as start another process for another mode, uses [Queue.Peek]: until Next the
+// batch is in the queue, can still grow, and can still be cleared.
+//
+// # Stream
+//
+// A [Stream] has any number of producers and one consumer at a time. What was
+// pushed before [Stream.End] or [Stream.Fail] is given out first; then the end,
+// or that error, every time. A consumer that stops early leaves the rest to the
+// next one. With a limit, [Stream.Push] refuses with [ErrFull] and [Stream.Send]
+// waits for room, in the order of arrival.
+//
+// A context that is done stops a Stream's methods at once, even while values
+// are there: the loop over it is what a cancellation is meant to end, and what
+// was not read stays to be read.
+//
+// # Use
+//
+// All methods of Queue and Stream may be called at the same time. Neither
+// starts a goroutine, and neither has to be closed to be freed. The package has
+// no state of its own and depends on no other of this module.
+package pipe

@@ -1,0 +1,208 @@
+package pipe
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Mode is how an agent is to run, as far as a message may ask for it. The zero
+// value asks for nothing. Modes are comparable with ==, and may be keys of maps.
+type Mode struct {
+	PermissionMode     Setting[string]
+	Model              Setting[string]
+	FallbackModel      Setting[string]
+	CustomSystemPrompt Setting[string]
+	AppendSystemPrompt Setting[string]
+	AllowedTools       Setting[[]string]
+	DisallowedTools    Setting[[]string]
+}
+
+// field is a setting of a mode by its key in JSON.
+type field struct {
+	key  string
+	json *string
+	list bool
+}
+
+// fields returns the settings sorted by key.
+func (m *Mode) fields() [7]field {
+	return [7]field{
+		{"allowedTools", &m.AllowedTools.json, true},
+		{"appendSystemPrompt", &m.AppendSystemPrompt.json, false},
+		{"customSystemPrompt", &m.CustomSystemPrompt.json, false},
+		{"disallowedTools", &m.DisallowedTools.json, true},
+		{"fallbackModel", &m.FallbackModel.json, false},
+		{"model", &m.Model.json, false},
+		{"permissionMode", &m.PermissionMode.json, false},
+	}
+}
+
+// ParseMode reads a mode from a JSON object with the keys permissionMode, model,
+// fallbackModel, customSystemPrompt and appendSystemPrompt (texts), allowedTools
+// and disallowedTools (lists of texts); each may be missing, or null.
+//
+// It is strict, because a setting that is misspelt and passed over lets an agent
+// run with more permissions than were asked for: an unknown key (they are
+// case-sensitive), a repeated one, a value of another type, bytes that are not
+// UTF-8, and anything behind the object are errors, of type *[ModeError]. Half
+// a surrogate pair counts as U+FFFD. What the texts say is not looked at: which
+// models and permission modes there are is for the agent to know.
+func ParseMode(data []byte) (Mode, error) {
+	var m Mode
+	var whole json.RawMessage
+	switch err := json.Unmarshal(data, &whole); {
+	case err != nil:
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			err = fmt.Errorf("not one JSON object, at byte %d: %w", syntax.Offset, err)
+		}
+		return Mode{}, &ModeError{Err: err}
+	case !utf8.Valid(data):
+		return Mode{}, &ModeError{Err: errors.New("not UTF-8")}
+	}
+	dec := json.NewDecoder(bytes.NewReader(whole))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return Mode{}, &ModeError{Err: fmt.Errorf("is %s, must be an object", noun(whole))}
+	}
+	fields := m.fields()
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return Mode{}, &ModeError{Err: err}
+		}
+		key, _ := token.(string)
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return Mode{}, &ModeError{Key: key, Err: err}
+		}
+		if err := set(fields[:], key, value); err != nil {
+			return Mode{}, &ModeError{Key: key, Err: err}
+		}
+	}
+	return m, nil
+}
+
+// set puts the value of a key of valid JSON into the field it belongs to.
+func set(fields []field, key string, value json.RawMessage) error {
+	i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+	if i < 0 {
+		var known []string
+		for _, f := range fields {
+			known = append(known, f.key)
+		}
+		return fmt.Errorf("is no setting of a mode, must be one of %s", strings.Join(known, ", "))
+	}
+	if *fields[i].json != "" {
+		return errors.New("is there twice")
+	}
+	b, err := canonical(value, fields[i].list)
+	*fields[i].json = string(b)
+	return err
+}
+
+// canonical returns a value of valid JSON in the form of [Setting], or what is
+// wrong with its type. encoding/json would take null for an empty text here.
+func canonical(value json.RawMessage, list bool) ([]byte, error) {
+	switch kind := noun(value); {
+	case kind == "null":
+		return value, nil
+	case !list && kind == "a text":
+		var text string
+		err := json.Unmarshal(value, &text)
+		return appendText(nil, text), err
+	case !list:
+		return nil, fmt.Errorf("is %s, must be a text or null", kind)
+	case kind != "a list":
+		return nil, fmt.Errorf("is %s, must be a list of texts or null", kind)
+	}
+	var entries []json.RawMessage
+	if err := json.Unmarshal(value, &entries); err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(entries))
+	for i, entry := range entries {
+		if kind := noun(entry); kind != "a text" {
+			return nil, fmt.Errorf("entry %d is %s, must be a text", i+1, kind)
+		}
+		if err := json.Unmarshal(entry, &texts[i]); err != nil {
+			return nil, err
+		}
+	}
+	return appendList(nil, texts), nil
+}
+
+// noun names the type of valid JSON.
+func noun(value json.RawMessage) string {
+	switch value[0] {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a text"
+	case '[':
+		return "a list"
+	case '{':
+		return "an object"
+	}
+	return "a number"
+}
+
+// Merge returns the mode that m becomes by a change to it: what is absent in
+// change stays as it is in m, everything else is as change says.
+func (m Mode) Merge(change Mode) Mode {
+	to, from := m.fields(), change.fields()
+	for i := range from {
+		if *from[i].json != "" {
+			*to[i].json = *from[i].json
+		}
+	}
+	return m
+}
+
+// Hash returns the SHA-256, in hexadecimal, of the mode as JSON with its keys
+// sorted (RFC 8785): absent settings are left out, default ones are null. It is
+// the same in every process and version, so it may be stored.
+func (m Mode) Hash() string {
+	sum := sha256.Sum256(m.appendJSON(nil))
+	return hex.EncodeToString(sum[:])
+}
+
+// String returns the mode as JSON, for people to read. It holds whole prompts.
+func (m Mode) String() string { return string(m.appendJSON(nil)) }
+
+// MarshalJSON returns what [Mode.Hash] is the hash of.
+func (m Mode) MarshalJSON() ([]byte, error) { return m.appendJSON(nil), nil }
+
+// UnmarshalJSON is [ParseMode]: it replaces all of m, and leaves it as it is on
+// an error. Unlike most types, a Mode takes null for a mistake.
+func (m *Mode) UnmarshalJSON(data []byte) error {
+	parsed, err := ParseMode(data)
+	if err != nil {
+		return err
+	}
+	*m = parsed
+	return nil
+}
+
+func (m Mode) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	for _, f := range m.fields() {
+		if *f.json == "" {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(appendText(b, f.key), ':')
+		b = append(b, *f.json...)
+	}
+	return append(b, '}')
+}

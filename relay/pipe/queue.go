@@ -1,0 +1,249 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Options are the limits of a [Queue]. The zero value sets none.
+type Options[T any] struct {
+	// MaxItems is how many values the queue holds; a Push beyond it is refused
+	// with [ErrFull]. 0: as many as memory holds.
+	MaxItems int
+
+	// MaxBatch is how many values one batch holds. 0: no limit.
+	MaxBatch int
+
+	// MaxBytes is what the sizes of the values of one batch come to. A value
+	// that is larger by itself is a batch alone, never refused: to refuse is
+	// for whoever knows what is too large. 0: no limit.
+	MaxBytes int
+
+	// Size tells how much a value counts towards MaxBytes, which needs it. It
+	// is asked once for each value, by the goroutine that pushes it. Less than
+	// 0 counts as 0.
+	Size func(T) int
+
+	// Settle is how long a Next that had to wait gives others to push, so that
+	// a burst becomes one batch and not a batch of one and a batch of the rest.
+	// 0: it takes what is there when it wakes.
+	Settle time.Duration
+
+	// OnMessage, if not nil, is called with each value once it is queued and
+	// whoever waits has been woken, by the goroutine that pushed it and with no
+	// lock held: it may use the queue. The value may have been taken out by
+	// then, and of values pushed by different goroutines at once the calls can
+	// come in another order. Its error, or what it panics with, becomes a
+	// *[CallbackError] of that Push.
+	OnMessage func(item T, mode Mode) error
+}
+
+// Entry is one value of a [Queue], with what it was pushed with.
+type Entry[T any] struct {
+	Item     T
+	Mode     Mode
+	Isolated bool
+}
+
+// Batch is what [Queue.Next] gives out: values that were pushed one after the
+// other with the same mode, in that order, or one isolated value. It holds at
+// least one.
+type Batch[T any] struct {
+	Items    []T // the caller's own
+	Mode     Mode
+	Isolated bool
+}
+
+// Queue is a list of values, first in, first out, given out in batches of one
+// mode. The zero value is a queue without limits.
+type Queue[T any] struct {
+	opts Options[T]
+
+	mu      sync.Mutex
+	entries fifo[queued[T]]
+	waiters []*waiter // in the order they came; only the first may take
+	closed  bool
+}
+
+type queued[T any] struct {
+	Entry[T]
+	size int
+}
+
+// NewQueue returns an empty queue. The error says which of the options makes no
+// sense.
+func NewQueue[T any](o Options[T]) (*Queue[T], error) {
+	switch {
+	case o.MaxItems < 0, o.MaxBatch < 0, o.MaxBytes < 0, o.Settle < 0:
+		return nil, fmt.Errorf("pipe: new queue: MaxItems %d, MaxBatch %d, MaxBytes %d, Settle %v: none may be less than 0", o.MaxItems, o.MaxBatch, o.MaxBytes, o.Settle)
+	case o.MaxBytes > 0 && o.Size == nil:
+		return nil, errors.New("pipe: new queue: MaxBytes is set and Size is not, so nothing can be counted")
+	}
+	return &Queue[T]{opts: o}, nil
+}
+
+// Push puts a value at the end. It does not wait: it is refused with [ErrFull]
+// or [ErrClosed], or it is queued. After a *[CallbackError] it is queued too.
+func (q *Queue[T]) Push(item T, mode Mode) error {
+	_, err := q.push(Entry[T]{Item: item, Mode: mode}, false)
+	return err
+}
+
+// PushIsolated is [Queue.Push] for a value that is a batch alone, whatever is
+// before and behind it.
+func (q *Queue[T]) PushIsolated(item T, mode Mode) error {
+	_, err := q.push(Entry[T]{Item: item, Mode: mode, Isolated: true}, false)
+	return err
+}
+
+// PushIsolateAndClear is [Queue.PushIsolated] for a value that makes pointless
+// what is queued, such as the command that starts a new conversation: in one
+// step it empties the queue and puts the value in. It returns what it cleared,
+// in order, also together with a *[CallbackError]; what becomes of it is for
+// the caller to say. The queue cannot be full for it. On [ErrClosed] nothing is
+// cleared.
+func (q *Queue[T]) PushIsolateAndClear(item T, mode Mode) (cleared []Entry[T], err error) {
+	return q.push(Entry[T]{Item: item, Mode: mode, Isolated: true}, true)
+}
+
+func (q *Queue[T]) push(e Entry[T], only bool) ([]Entry[T], error) {
+	var size int
+	if q.opts.Size != nil {
+		size = max(0, q.opts.Size(e.Item))
+	}
+	cleared, err := q.add(queued[T]{e, size}, only)
+	if err != nil {
+		return nil, err
+	}
+	return cleared, q.notify(e)
+}
+
+func (q *Queue[T]) add(e queued[T], only bool) (cleared []Entry[T], err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil, fmt.Errorf("pipe: push: %w", ErrClosed)
+	}
+	if only {
+		cleared = q.clear()
+	}
+	if limit := q.opts.MaxItems; limit > 0 && q.entries.len() >= limit {
+		return nil, fmt.Errorf("pipe: push: queue holds %d values, its limit: %w", limit, ErrFull)
+	}
+	q.entries.push(e)
+	if q.entries.len()+len(cleared) == 1 {
+		// Else the first of the waiting has been woken, and is on its way.
+		q.wake()
+	}
+	return cleared, nil
+}
+
+// notify comes last, so that neither an error nor a panic of the callback keeps
+// a value from the queue or a waiter from waking. A panic is turned into an
+// error, since otherwise what PushIsolateAndClear cleared would be lost.
+func (q *Queue[T]) notify(e Entry[T]) (err error) {
+	if q.opts.OnMessage == nil {
+		return nil
+	}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case error:
+			err = &CallbackError{Err: fmt.Errorf("panic: %w", r), Stack: debug.Stack()}
+		default:
+			err = &CallbackError{Err: fmt.Errorf("panic: %v", r), Stack: debug.Stack()}
+		}
+	}()
+	if err := q.opts.OnMessage(e.Item, e.Mode); err != nil {
+		return &CallbackError{Err: err}
+	}
+	return nil
+}
+
+// Next takes the next batch out of the queue, and waits for one if there is
+// none. It ends without one, and without having taken anything, with
+// [ErrClosed] when the queue is closed and nothing is left, [ErrReset] when it
+// was emptied while Next waited, or the error of the context. If a value is
+// there for it, a context that is done does not keep Next from it: with one,
+// Next is the way to take what there is without waiting.
+func (q *Queue[T]) Next(ctx context.Context) (Batch[T], error) { return q.next(ctx, true) }
+
+// Peek is [Queue.Next], but leaves the batch where it is. The batch that Next
+// gives then may have grown, may have been replaced, or may have gone to
+// another consumer.
+func (q *Queue[T]) Peek(ctx context.Context) (Batch[T], error) { return q.next(ctx, false) }
+
+// Len returns how many values are queued.
+func (q *Queue[T]) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.entries.len()
+}
+
+// Reset empties the queue, and ends each Next that waits with [ErrReset], also
+// one that was about to be served. It returns what it cleared, in order. The
+// queue can be used on, unless it was closed: it stays so.
+func (q *Queue[T]) Reset() (cleared []Entry[T]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.waiters {
+		w.err = fmt.Errorf("pipe: next: %w", ErrReset)
+		w.signal()
+	}
+	q.waiters = nil
+	return q.clear()
+}
+
+// Close lets nothing more in. What is queued is still given out by Next, and
+// then [ErrClosed], also to those who wait. Closing again changes nothing.
+func (q *Queue[T]) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.wake()
+}
+
+// batch makes the next batch of what is queued, which must not be nothing.
+func (q *Queue[T]) batch(take bool) Batch[T] {
+	entries := q.entries.all()
+	n := q.run(entries)
+	b := Batch[T]{Items: make([]T, n), Mode: entries[0].Mode, Isolated: entries[0].Isolated}
+	for i := range b.Items {
+		b.Items[i] = entries[i].Item
+	}
+	if take {
+		q.entries.drop(n)
+	}
+	return b
+}
+
+// run tells how many entries the next batch has.
+func (q *Queue[T]) run(entries []queued[T]) int {
+	first := &entries[0]
+	if first.Isolated {
+		return 1
+	}
+	n, room := 1, q.opts.MaxBytes-first.size
+	for n < len(entries) && n != q.opts.MaxBatch {
+		e := &entries[n]
+		if e.Isolated || e.Mode != first.Mode || q.opts.MaxBytes > 0 && e.size > room {
+			break
+		}
+		room -= e.size
+		n++
+	}
+	return n
+}
+
+func (q *Queue[T]) clear() []Entry[T] {
+	var cleared []Entry[T]
+	for _, e := range q.entries.all() {
+		cleared = append(cleared, e.Entry)
+	}
+	q.entries.drop(q.entries.len())
+	return cleared
+}

@@ -1,0 +1,85 @@
+package pipe
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Setting is one setting of a [Mode], in one of three states. The zero value is
+// absent. Settings are comparable with ==.
+type Setting[T string | []string] struct {
+	// json is the setting as RFC 8785 writes it: "" absent, "null" default.
+	// Kept in this form, a list can be compared, hashed and shared without
+	// being copied.
+	json string
+}
+
+// Set returns a setting with a value: a text, or a list whose order counts. The
+// empty text and the empty list (nil or not) are values too. What is not UTF-8
+// in it is replaced by U+FFFD.
+func Set[T string | []string](value T) Setting[T] {
+	var b []byte
+	switch v := any(value).(type) {
+	case string:
+		b = appendText(b, v)
+	case []string:
+		b = appendList(b, v)
+	}
+	return Setting[T]{json: string(b)}
+}
+
+// Default returns the setting that asks for what the agent does by itself, null
+// in JSON.
+func Default[T string | []string]() Setting[T] { return Setting[T]{json: null} }
+
+// IsAbsent reports whether the setting says nothing.
+func (s Setting[T]) IsAbsent() bool { return s.json == "" }
+
+// IsDefault reports whether the setting asks for the agent's default.
+func (s Setting[T]) IsDefault() bool { return s.json == null }
+
+// Value returns the value, the caller's own; ok is false where the setting is
+// absent or default.
+func (s Setting[T]) Value() (value T, ok bool) {
+	if s.IsAbsent() || s.IsDefault() {
+		return value, false
+	}
+	err := json.Unmarshal([]byte(s.json), &value)
+	return value, err == nil
+}
+
+const null = "null"
+
+func appendList(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, text := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, text)
+	}
+	return append(b, ']')
+}
+
+// appendText quotes a text as RFC 8785, and so JavaScript, does. encoding/json
+// always escapes U+2028 and U+2029, which these do not.
+func appendText(b []byte, text string) []byte {
+	b = append(b, '"')
+	for _, r := range text { // U+FFFD for what is not UTF-8
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r >= ' ':
+			b = utf8.AppendRune(b, r)
+		default:
+			if i := strings.IndexRune("\b\t\n\f\r", r); i >= 0 {
+				b = append(b, '\\', "btnfr"[i])
+			} else {
+				b = fmt.Appendf(b, `\u%04x`, r)
+			}
+		}
+	}
+	return append(b, '"')
+}

@@ -1,0 +1,115 @@
+package pipe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// waiter is a Next that waits. It is woken and then takes for itself, rather
+// than being handed a value: so what is pushed before it runs is in the same
+// batch, and a value is never in the hands of one whose context has ended.
+type waiter struct {
+	wake chan struct{} // holds one signal: there is something to look at
+	err  error         // guarded by the queue's mu; set: the waiter is off the list
+}
+
+func (w *waiter) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // signalled already
+	}
+}
+
+// wake signals the first of the waiting if there is anything for it. It looks
+// for itself, and when it leaves it wakes the one behind it.
+func (q *Queue[T]) wake() {
+	if len(q.waiters) > 0 && (q.entries.len() > 0 || q.closed) {
+		q.waiters[0].signal()
+	}
+}
+
+// leave takes a waiter off the list, and passes on what it may have been woken
+// for.
+func (q *Queue[T]) leave(w *waiter) {
+	if i := slices.Index(q.waiters, w); i >= 0 {
+		q.waiters = slices.Delete(q.waiters, i, i+1)
+	}
+	q.wake()
+}
+
+func (q *Queue[T]) next(ctx context.Context, take bool) (Batch[T], error) {
+	q.mu.Lock()
+	if len(q.waiters) == 0 {
+		// The usual case, for which no waiter is made.
+		if q.entries.len() > 0 {
+			defer q.mu.Unlock()
+			return q.batch(take), nil
+		}
+		if q.closed {
+			defer q.mu.Unlock()
+			return Batch[T]{}, errClosed()
+		}
+	}
+	w := &waiter{wake: make(chan struct{}, 1)}
+	q.waiters = append(q.waiters, w)
+	q.mu.Unlock()
+
+	settled := q.opts.Settle == 0
+	for {
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			settled = true
+		}
+		b, done, err := q.attempt(ctx, w, take, settled)
+		if done {
+			return b, err
+		}
+		if !settled {
+			w.settle(ctx, q.opts.Settle)
+			settled = true
+		}
+	}
+}
+
+// attempt does what a waiter was woken for. Not done means: wait on, or, if it
+// is not settled, settle first.
+func (q *Queue[T]) attempt(ctx context.Context, w *waiter, take, settled bool) (b Batch[T], done bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	first := len(q.waiters) > 0 && q.waiters[0] == w
+	switch waiting := q.entries.len() > 0; {
+	case w.err != nil:
+		return b, true, w.err
+	case first && waiting && !settled && !q.closed && !q.entries.all()[0].Isolated:
+		return b, false, nil
+	case first && waiting:
+		b = q.batch(take)
+		q.leave(w)
+		return b, true, nil
+	case first && q.closed:
+		q.leave(w)
+		return b, true, errClosed()
+	case ctx.Err() != nil:
+		q.leave(w)
+		return b, true, fmt.Errorf("pipe: next: %w", ctx.Err())
+	}
+	return b, false, nil
+}
+
+// settle waits for d, or until something else than a Push happens, and leaves a
+// signal: there is something to take.
+func (w *waiter) settle(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-w.wake:
+	}
+	w.signal()
+}
+
+func errClosed() error { return fmt.Errorf("pipe: next: %w", ErrClosed) }

@@ -1,0 +1,224 @@
+// Package status says of each member of a team whether it is at work, idle or
+// gone, and by which message that is known.
+//
+// Claude Code writes no state down, so it is inferred from what members say:
+//
+//   - [Active]: the last event that a member authored is less than 5 minutes old.
+//   - [Idle]: it is 5 minutes old or older; exactly 5 minutes is idle.
+//   - [Terminated]: its last lifecycle event says that it has shut down: a
+//     shutdown_approved, a shutdown_response that approves, or a
+//     teammate_terminated that names it. Any later word of it ends that.
+//
+// Being started counts as an event: a member that never said anything is known
+// by its joinedAt, and one that was started again under its old name is not
+// terminated by what an earlier one did.
+//
+// An event happened when its row says so, but not later than it was first seen:
+// a clock that is ahead does not keep a member active. A time that cannot be
+// understood is the time it was first seen.
+package status
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/teams"
+)
+
+// IdleAfter is how old the last event of an idle member is at least.
+const IdleAfter = 5 * time.Minute
+
+// State is one of the three things that are said of a member.
+type State string
+
+// The states.
+const (
+	Active     State = "ACTIVE"
+	Idle       State = "IDLE"
+	Terminated State = "TERMINATED"
+)
+
+// Detail is what else is known, beside the state.
+type Detail string
+
+// The details. Which one applies is told by the last event, too.
+const (
+	Working  Detail = "working"   // its last word was not that it is idle
+	Waiting  Detail = "waiting"   // it said that it is idle, and waits for messages
+	Failed   Detail = "failed"    // its last turn ended with a failure
+	Stale    Detail = "stale"     // the process that led its team has ended
+	ShutDown Detail = "shut down" // it has ended
+)
+
+// Event is a row and when it was first seen. Rows that stand in a file and in
+// no journal were first seen now.
+type Event struct {
+	inbox.Entry
+	FirstSeen time.Time
+}
+
+// Evidence names the row that a status rests on. It is zero where that is the
+// member's joinedAt.
+type Evidence struct {
+	Inbox     string `json:"inbox"`
+	ID        string `json:"id"`
+	Kind      string `json:"kind"`
+	Timestamp string `json:"timestamp"`
+}
+
+// Status is what is known of one member.
+type Status struct {
+	Member   string
+	State    State
+	Since    time.Time // of the state: when the evidence happened, or when it became idle
+	Last     time.Time // when the evidence happened
+	Detail   Detail
+	Present  bool // it stands in config.json
+	Evidence Evidence
+}
+
+// Of returns the status of every agent of a team: of those that stand in
+// config, in its order, and behind them of those that stand there no longer and
+// have shut down, by name. Guests, people who joined a team, are no agents.
+// Events may come in any order, several times, and from any inbox of the team.
+func Of(now time.Time, config *teams.Config, events []Event) []Status {
+	last := map[string]*history{}
+	of := func(name string) *history {
+		if last[name] == nil {
+			last[name] = &history{}
+		}
+		return last[name]
+	}
+	var guests []string
+	for _, m := range config.Members {
+		if m.Guest() {
+			guests = append(guests, m.Name)
+			continue
+		}
+		h := of(m.Name)
+		h.present, h.joined = true, m.JoinedAt
+	}
+	for _, e := range events {
+		for _, w := range said(now, e) {
+			if !slices.Contains(guests, w.member) {
+				of(w.member).add(w)
+			}
+		}
+	}
+	stale := config.LeadProcess.Liveness() == teams.Gone
+	var all, left []Status
+	for _, m := range config.Members {
+		if h := last[m.Name]; h != nil && h.present {
+			all = append(all, h.status(now, m.Name, stale))
+			delete(last, m.Name)
+		}
+	}
+	for name, h := range last {
+		if s := h.status(now, name, stale); !h.present && s.State == Terminated {
+			left = append(left, s)
+		}
+	}
+	slices.SortFunc(left, func(a, b Status) int { return cmp.Compare(a.Member, b.Member) })
+	return append(all, left...)
+}
+
+// history is what matters of what one member did.
+type history struct {
+	present bool
+	joined  time.Time
+	last    *word // its newest event
+}
+
+// word is something a member said or that was said of its end.
+type word struct {
+	member string
+	at     time.Time
+	event  Event
+	ends   bool // it says that the member has shut down
+	reason string
+}
+
+func (h *history) add(w word) {
+	// Of two events of one time the end is the later one: an agent says last
+	// that it goes.
+	if h.last == nil || w.at.After(h.last.at) || w.at.Equal(h.last.at) && (w.ends || !h.last.ends) {
+		h.last = &w
+	}
+}
+
+func (h *history) status(now time.Time, name string, stale bool) Status {
+	s := Status{Member: name, Present: h.present}
+	w := h.last
+	if w == nil || h.present && h.joined.After(w.at) {
+		w = &word{at: h.joined}
+	} else {
+		s.Evidence = Evidence{Inbox: w.event.Inbox, ID: w.event.ID(), Kind: w.event.Kind(), Timestamp: w.event.Timestamp}
+	}
+	s.Last = w.at
+	switch {
+	case w.ends:
+		s.State, s.Since, s.Detail = Terminated, w.at, ShutDown
+		return s
+	case now.Sub(w.at) < IdleAfter:
+		s.State, s.Since = Active, w.at
+	default:
+		s.State, s.Since = Idle, w.at.Add(IdleAfter)
+	}
+	switch {
+	case stale:
+		s.Detail = Stale
+	case s.Evidence.Kind == "idle_notification" && w.reason == "failed":
+		s.Detail = Failed
+	case s.Evidence.Kind == "idle_notification":
+		s.Detail = Waiting
+	default:
+		s.Detail = Working
+	}
+	return s
+}
+
+// said returns what an event says of which member: mostly that its author is
+// there, and of a teammate_terminated that another one is not.
+func said(now time.Time, e Event) []word {
+	at := e.FirstSeen
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	if t, ok := e.Time(); ok && t.Before(at) {
+		at = t
+	}
+	w := word{member: e.From, at: at, event: e}
+	var body struct {
+		From, IdleReason, Message string
+		Approve, Approved         bool
+	}
+	kind := e.Kind()
+	if kind != "message" {
+		// A field of another type than it should have is none; the kind is
+		// known all the same.
+		_ = json.Unmarshal([]byte(e.Text), &body)
+	}
+	switch kind {
+	case "idle_notification":
+		w.reason = body.IdleReason
+	case "shutdown_approved":
+		w.ends = true
+	case "shutdown_response":
+		w.ends = body.Approve || body.Approved
+	case "teammate_terminated":
+		// The name is only in the text: "NAME has shut down."
+		name, ok := strings.CutSuffix(strings.TrimSuffix(body.Message, "."), " has shut down")
+		if !ok {
+			return nil
+		}
+		return []word{{member: name, at: at, event: e, ends: true}}
+	}
+	if w.member == "" {
+		return nil
+	}
+	return []word{w}
+}

@@ -1,0 +1,131 @@
+package status
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
+	"teambridge/teams"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func at(ago time.Duration) string { return now.Add(-ago).Format(time.RFC3339Nano) }
+
+func row(from, text string, ago time.Duration) Event {
+	return Event{Entry: inbox.Entry{Row: inbox.Row{From: from, Text: text, Timestamp: at(ago)}, Inbox: "team-lead"}, FirstSeen: now}
+}
+
+const (
+	available = `{"type":"idle_notification","idleReason":"available"}`
+	failed    = `{"type":"idle_notification","idleReason":"failed","failureReason":"boom"}`
+	approved  = `{"type":"shutdown_approved","requestId":"r"}`
+	response  = `{"type":"shutdown_response","request_id":"r","approve":true}`
+	refused   = `{"type":"shutdown_response","request_id":"r","approve":false}`
+	ended     = `{"type":"teammate_terminated","message":"worker has shut down."}`
+)
+
+func config(joined time.Duration) *teams.Config {
+	return &teams.Config{Team: "t", Members: []teams.Member{
+		{Name: "team-lead", AgentType: "team-lead", JoinedAt: now.Add(-joined)},
+		{Name: "worker", BackendType: "in-process", JoinedAt: now.Add(-joined)},
+		{Name: "operator", JoinedAt: now},
+	}}
+}
+
+// of returns "STATE detail since-ago" of the worker.
+func of(t *testing.T, c *teams.Config, events ...Event) string {
+	t.Helper()
+	for _, s := range Of(now, c, events) {
+		if s.Member == "operator" {
+			t.Error("a guest has a status")
+		}
+		if s.Member == "worker" {
+			return fmt.Sprintf("%s %s %s", s.State, s.Detail, now.Sub(s.Since))
+		}
+	}
+	return "none"
+}
+
+func TestState(t *testing.T) {
+	t.Parallel()
+	gone := config(time.Hour)
+	gone.Members = gone.Members[:1]
+	for name, tc := range map[string]struct {
+		config *teams.Config
+		events []Event
+		want   string
+	}{
+		"just under five minutes":    {config(time.Hour), []Event{row("worker", "x", 4*time.Minute+59*time.Second+999*time.Millisecond)}, "ACTIVE working 4m59.999s"},
+		"exactly five minutes":       {config(time.Hour), []Event{row("worker", "x", 5*time.Minute)}, "IDLE working 0s"},
+		"just over five minutes":     {config(time.Hour), []Event{row("worker", "x", 5*time.Minute+time.Millisecond)}, "IDLE working 1ms"},
+		"never said anything":        {config(time.Minute), nil, "ACTIVE working 1m0s"},
+		"never, and long ago":        {config(time.Hour), nil, "IDLE working 55m0s"},
+		"waits":                      {config(time.Hour), []Event{row("worker", "x", 2*time.Minute), row("worker", available, time.Minute)}, "ACTIVE waiting 1m0s"},
+		"failed":                     {config(time.Hour), []Event{row("worker", failed, time.Minute)}, "ACTIVE failed 1m0s"},
+		"others do not count":        {config(time.Hour), []Event{row("team-lead", "x", 0)}, "IDLE working 55m0s"},
+		"shutdown approved":          {config(time.Hour), []Event{row("worker", "x", 2*time.Minute), row("worker", approved, time.Minute)}, "TERMINATED shut down 1m0s"},
+		"shutdown response":          {config(time.Hour), []Event{row("worker", response, time.Minute)}, "TERMINATED shut down 1m0s"},
+		"shutdown refused":           {config(time.Hour), []Event{row("worker", refused, time.Minute)}, "ACTIVE working 1m0s"},
+		"the lead was told":          {config(time.Hour), []Event{row("worker", "x", 2*time.Minute), row("system", ended, time.Minute)}, "TERMINATED shut down 1m0s"},
+		"back again":                 {config(time.Hour), []Event{row("worker", approved, 2*time.Minute), row("worker", "x", time.Minute)}, "ACTIVE working 1m0s"},
+		"back again, long ago":       {config(time.Hour), []Event{row("worker", approved, 20*time.Minute), row("worker", "x", 10*time.Minute)}, "IDLE working 5m0s"},
+		"started again":              {config(time.Minute), []Event{row("worker", approved, 2*time.Minute)}, "ACTIVE working 1m0s"},
+		"idle and end at one time":   {config(time.Hour), []Event{row("worker", approved, time.Minute), row("worker", available, time.Minute)}, "TERMINATED shut down 1m0s"},
+		"order does not matter":      {config(time.Hour), []Event{row("worker", approved, time.Minute), row("worker", "x", 2*time.Minute)}, "TERMINATED shut down 1m0s"},
+		"left after a shutdown":      {gone, []Event{row("worker", approved, time.Hour)}, "TERMINATED shut down 1h0m0s"},
+		"left without a word of it":  {gone, []Event{row("worker", "x", time.Minute)}, "none"},
+		"a clock that is ahead":      {config(time.Hour), []Event{row("worker", "x", -time.Hour)}, "ACTIVE working 0s"},
+		"terminated, but not worker": {config(time.Hour), []Event{row("system", `{"type":"teammate_terminated","message":"worker2 has shut down."}`, 0)}, "IDLE working 55m0s"},
+	} {
+		if got := of(t, tc.config, tc.events...); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestTimeThatIsNotUnderstood(t *testing.T) {
+	t.Parallel()
+	e := row("worker", "x", 0)
+	e.Timestamp, e.FirstSeen = "yesterday", now.Add(-3*time.Minute)
+	if got := of(t, config(time.Hour), e); got != "ACTIVE working 3m0s" {
+		t.Errorf("got %s", got)
+	}
+	// Seen long ago for the first time, whatever the row says of later.
+	e = row("worker", "x", -time.Hour)
+	e.FirstSeen = now.Add(-10 * time.Minute)
+	if got := of(t, config(time.Hour), e); got != "IDLE working 5m0s" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	e := row("worker", available, time.Minute)
+	e.MsgID = "m"
+	got := Of(now, config(time.Hour), []Event{row("worker", "x", 2*time.Minute), e})
+	want := Status{Member: "worker", State: Active, Since: now.Add(-time.Minute), Last: now.Add(-time.Minute), Detail: Waiting, Present: true,
+		Evidence: Evidence{Inbox: "team-lead", ID: "m", Kind: "idle_notification", Timestamp: at(time.Minute)}}
+	if diff := cmp.Diff(want, got[1]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got[0].Evidence != (Evidence{}) {
+		t.Errorf("evidence of joinedAt: %+v", got[0].Evidence)
+	}
+}
+
+// A team whose lead's process is gone has nobody at work, whatever was said.
+func TestStaleTeam(t *testing.T) {
+	t.Parallel()
+	c := config(time.Minute)
+	c.LeadProcess = &teams.LeadProcess{PID: 1 << 30}
+	if c.LeadProcess.Liveness() != teams.Gone {
+		t.Skip("this system does not tell that the process is gone")
+	}
+	if got := of(t, c); got != "ACTIVE stale 1m0s" {
+		t.Errorf("got %s", got)
+	}
+}

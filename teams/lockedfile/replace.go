@@ -1,0 +1,47 @@
+package lockedfile
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"strconv"
+)
+
+// replace puts content in the place of f by rename. old is what f was before,
+// nil where it is new: mode and owner are kept. fence is called when all but
+// the rename is done; its error leaves f as it was.
+//
+// This is not google/renameio because that flushes the file once more, between
+// the fence and the rename: up to half a millisecond, of the two that a small
+// append takes.
+func replace(f File, old fs.FileInfo, content []byte, fence func() error) (err error) {
+	name := "." + f.Name + strconv.FormatInt(rand.Int64(), 10) // as TempOf knows it
+	tmp, err := f.Dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreNotExist(f.Dir.Remove(name)))
+		}
+	}()
+	if err := errors.Join(fill(f, old, tmp, content), tmp.Close()); err != nil {
+		return err
+	}
+	if err := fence(); err != nil {
+		return err
+	}
+	return rename(f.Dir, name, f.Name)
+}
+
+// fill makes tmp all that f is to be, and flushes it to disk.
+func fill(f File, old fs.FileInfo, tmp *os.File, content []byte) error {
+	if err := keepMode(f, old, tmp); err != nil {
+		return err
+	}
+	if _, err := tmp.Write(content); err != nil {
+		return err
+	}
+	return tmp.Sync()
+}

@@ -1,0 +1,72 @@
+package watch
+
+import (
+	"os"
+	"time"
+)
+
+// Kind says what an event is about.
+type Kind int
+
+// The kinds of events.
+const (
+	Changed       Kind = iota + 1 // an inbox is there, and is new or was written
+	Removed                       // an inbox is gone
+	TeamAppeared                  // a team's directory is there; its config.json may not be yet
+	TeamGone                      // a team's directory is gone, with all inboxes
+	ConfigChanged                 // a team's config.json was written, made or removed after the team appeared
+)
+
+// String returns the kind in lower case, as in "team gone".
+func (k Kind) String() string {
+	switch k {
+	case Changed:
+		return "changed"
+	case Removed:
+		return "removed"
+	case TeamAppeared:
+		return "team appeared"
+	case TeamGone:
+		return "team gone"
+	case ConfigChanged:
+		return "config changed"
+	}
+	return "unknown"
+}
+
+// Event says that something is to be looked at. Whoever gets it closes it.
+type Event struct {
+	Kind  Kind
+	Team  string    // the name of the team's directory
+	Inbox string    // the name of the inbox, without ".json"; "" if the event is about the team
+	Path  string    // of the inbox, the config.json or the team's directory
+	At    time.Time // when the first of what is joined here was noticed
+
+	// Versions are the contents that the inbox had since the last event, oldest
+	// first. Those of an inbox that is gone are what it had before.
+	Versions []Version
+
+	// Unkept says that the newest version is not among Versions, and is to be
+	// read by Path.
+	Unkept bool
+
+	// Missed counts the versions that were seen and not kept, and may have had
+	// rows that no other version has.
+	Missed int
+}
+
+// Close closes the files of all versions.
+func (e *Event) Close() {
+	for _, v := range e.Versions {
+		v.File.Close()
+	}
+	e.Versions = nil
+}
+
+// Version is what an inbox had in it, as an open file.
+type Version struct {
+	File    *os.File  // open for reading, at its beginning
+	Size    int64     // in bytes, when it was last looked at
+	ModTime time.Time // when it was last looked at
+	id      identity
+}

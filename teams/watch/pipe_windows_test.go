@@ -1,0 +1,5 @@
+package watch
+
+import "errors"
+
+func makePipe(string) error { return errors.ErrUnsupported }

@@ -1,0 +1,306 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// How many versions are kept open: of the inbox of one event, and of all events
+// that wait.
+const (
+	MaxVersions = 32
+	MaxFiles    = 256
+)
+
+// ErrStopped is what [Watcher.Next] returns once [Watcher.Run] has returned.
+var ErrStopped = errors.New("watch: stopped")
+
+// key is what events are joined by. A team that was made again is another one.
+type key struct {
+	team  *team
+	kind  Kind // Changed for all that is about an inbox
+	inbox string
+}
+
+// entry is an event that waits to be handed out.
+type entry struct {
+	key
+	event Event
+	due   time.Time
+	last  stamp // the newest version, kept or not
+}
+
+// queue holds what waits to be handed out, each thing once. Run puts in, Next
+// takes out.
+type queue struct {
+	settle, maxSettle time.Duration
+
+	mu      sync.Mutex
+	waiting []*entry // by the time of the first sign
+	byKey   map[key]*entry
+	files   int // kept open in waiting
+
+	wake chan struct{} // something can be due earlier than it was
+	done chan struct{} // closed by stop
+}
+
+func newQueue(settle, maxSettle time.Duration) *queue {
+	return &queue{
+		settle:    settle,
+		maxSettle: maxSettle,
+		byKey:     map[key]*entry{},
+		wake:      make(chan struct{}, 1),
+		done:      make(chan struct{}),
+	}
+}
+
+// file says that a file was seen in a state that is new.
+func (q *queue) file(k key, path string, s sight) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entry(k, path, s.at)
+	e.event.Kind = k.kind
+	e.due = earlier(e.event.At.Add(q.maxSettle), s.at.Add(q.settle))
+	if k.kind == Changed {
+		q.keep(e, s)
+	}
+}
+
+// removed says that an inbox is gone.
+func (q *queue) removed(k key, path string, at time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entry(k, path, at)
+	e.lose()
+	e.due = earlier(e.event.At.Add(q.maxSettle), at.Add(q.settle))
+}
+
+// team says that a team has appeared.
+func (q *queue) team(t *team, at time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.entry(key{team: t, kind: TeamAppeared}, t.dir.path, at)
+}
+
+// gone says that a team is gone. What is kept of its inboxes is handed out
+// before. A team nobody was told of, and of which nothing is kept, leaves no
+// trace: else teams that come and go would fill the queue.
+func (q *queue) gone(t *team, at time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	told := q.byKey[key{team: t, kind: TeamAppeared}] == nil
+	kept := false
+	q.drop(func(e *entry) bool {
+		if e.team != t || e.kind == TeamAppeared {
+			return false
+		}
+		if e.kind != Changed || !told && len(e.event.Versions) == 0 {
+			return true
+		}
+		e.lose()
+		e.due = at
+		kept = true
+		return false
+	})
+	if !told && !kept {
+		q.drop(func(e *entry) bool { return e.team == t })
+		return
+	}
+	q.entry(key{team: t, kind: TeamGone}, t.dir.path, at)
+	q.poke()
+}
+
+// hurry hands out at once what waits of a file: its writer is done.
+func (q *queue) hurry(k key, at time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.byKey[k]; e != nil && e.due.After(at) {
+		e.due = at
+		q.poke()
+	}
+}
+
+// holds reports whether an event of k waits, and whether it has the version id
+// open, which makes the identity certain.
+func (q *queue) holds(k key, id identity) (waits, open bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.byKey[k]
+	if e == nil {
+		return false, false
+	}
+	n := len(e.event.Versions)
+	return true, n > 0 && !e.event.Unkept && e.event.Versions[n-1].id == id
+}
+
+// entry returns the entry of k, a new one if none waits. One is due at once
+// unless it is said otherwise.
+func (q *queue) entry(k key, path string, at time.Time) *entry {
+	e := q.byKey[k]
+	if e == nil {
+		e = &entry{key: k, due: at, event: Event{Kind: k.kind, Team: k.team.name, Inbox: k.inbox, Path: path, At: at}}
+		q.byKey[k] = e
+		q.waiting = append(q.waiting, e)
+		q.poke()
+	}
+	return e
+}
+
+// lose notes that the inbox of an entry is gone.
+func (e *entry) lose() {
+	if e.event.Unkept {
+		e.event.Missed++
+	}
+	e.event.Kind, e.event.Unkept, e.last = Removed, false, stamp{}
+}
+
+// keep adds a version to an entry, within the bounds.
+func (q *queue) keep(e *entry, s sight) {
+	last := e.last
+	e.last = s.stamp
+	n := len(e.event.Versions)
+	if n > 0 && !e.event.Unkept && e.event.Versions[n-1].id == s.stamp.id {
+		// One file, written in place: one descriptor shows all there is.
+		v := &e.event.Versions[n-1]
+		v.Size, v.ModTime = s.stamp.size, time.Unix(0, s.stamp.modTime)
+		s.close()
+		return
+	}
+	if e.event.Unkept && last.id != s.stamp.id {
+		e.event.Missed++
+	}
+	e.event.Unkept = s.file == nil
+	if s.file == nil {
+		return
+	}
+	e.event.Versions = append(e.event.Versions, Version{
+		File: s.file, Size: s.stamp.size, ModTime: time.Unix(0, s.stamp.modTime), id: s.stamp.id,
+	})
+	q.files++
+	if len(e.event.Versions) > MaxVersions || q.files > MaxFiles {
+		q.thin(e)
+	}
+}
+
+// thin gives up one version of an entry.
+func (q *queue) thin(e *entry) {
+	vs := e.event.Versions
+	i := 0
+	for i < len(vs)-1 && vs[i+1].Size < vs[i].Size {
+		i++
+	}
+	if i == len(vs)-1 { // each is smaller than the one before
+		i = 0
+		if len(vs) == 1 {
+			e.event.Unkept = true
+		} else {
+			e.event.Missed++
+		}
+	}
+	vs[i].File.Close()
+	e.event.Versions = slices.Delete(vs, i, i+1)
+	q.files--
+}
+
+// drop removes the entries for which which is true.
+func (q *queue) drop(which func(*entry) bool) {
+	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool {
+		if !which(e) {
+			return false
+		}
+		q.files -= len(e.event.Versions)
+		e.event.Close()
+		delete(q.byKey, e.key)
+		return true
+	})
+}
+
+// next waits for the next event.
+func (q *queue) next(ctx context.Context) (Event, error) {
+	for {
+		e, wait, err := q.take(time.Now())
+		if e != nil || err != nil {
+			if err != nil {
+				return Event{}, err
+			}
+			return e.event, nil
+		}
+		var timer *time.Timer
+		var settled <-chan time.Time
+		if wait > 0 {
+			timer = time.NewTimer(wait)
+			settled = timer.C
+		}
+		select {
+		case <-settled:
+		case <-q.wake:
+		case <-q.done:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+		if err != nil {
+			q.mu.Lock()
+			q.poke() // another caller may have to wait for what this one waited for
+			q.mu.Unlock()
+			return Event{}, err
+		}
+	}
+}
+
+// take removes and returns the first entry that is due, else says how long to
+// wait for one: 0 if none waits.
+func (q *queue) take(now time.Time) (*entry, time.Duration, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-q.done:
+		return nil, 0, ErrStopped
+	default:
+	}
+	var wait time.Duration
+	for i, e := range q.waiting {
+		if left := e.due.Sub(now); left > 0 {
+			if wait == 0 || left < wait {
+				wait = left
+			}
+			continue
+		}
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+		delete(q.byKey, e.key)
+		q.files -= len(e.event.Versions)
+		if len(q.waiting) > 0 {
+			q.poke()
+		}
+		return e, 0, nil
+	}
+	return nil, wait, nil
+}
+
+// stop drops all that waits and ends every next.
+func (q *queue) stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	close(q.done)
+	q.drop(func(*entry) bool { return true })
+}
+
+// poke wakes one caller of next.
+func (q *queue) poke() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,456 @@
+package watch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// team is one life of a team's directory.
+type team struct {
+	name    string
+	dir     *dir
+	inboxes *dir
+	config  file
+	files   map[string]*file // inboxes, by name
+}
+
+// dir is a directory that is watched.
+type dir struct {
+	path  string
+	outer bool // links may lead anywhere: the root itself
+	here  bool // when last looked at
+	stamp stamp
+	young bool // it could have changed without its stamp
+
+	watched bool // the kernel was asked for events, and agreed
+	suspect bool // a sweep found something; no event came since
+	misses  int  // how often in a row
+	deaf    bool // events do not come
+}
+
+// silent reports whether the directory has to be polled.
+func (d *dir) silent() bool { return d.here && (!d.watched || d.deaf) }
+
+// file is an inbox or a config.json.
+type file struct {
+	name  string
+	stamp stamp
+	young bool // it could have changed without its stamp
+	torn  bool // written in place since its lock was last given back
+}
+
+// place says what a directory is: without a team the root or teams.
+type place struct {
+	dir  *dir
+	team *team
+}
+
+// cause is why a file is looked at.
+type cause int
+
+const (
+	swept    cause = iota // nothing is known to have happened
+	signed                // an event tells of something that may concern the file
+	replaced              // an event tells that another file has this name now
+	written               // an event tells that it was written in place
+	freed                 // its writer gave back the lock
+)
+
+// handle looks where an event points.
+func (w *Watcher) handle(e fsnotify.Event) {
+	if e.Name == "" {
+		return // nothing but the end of a watch
+	}
+	p, ok := w.dirs[filepath.Dir(e.Name)]
+	if !ok {
+		if p, ok = w.dirs[e.Name]; ok { // of a directory about itself
+			w.revisit(p)
+		}
+		return
+	}
+	p.dir.suspect, p.dir.misses = false, 0
+	name := filepath.Base(e.Name)
+	left := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
+	switch {
+	case p.dir == w.root:
+		if name == "teams" {
+			w.renew(w.top, left)
+			w.scanTop(true, false)
+		}
+	case p.dir == w.top:
+		if e.Has(fsnotify.Create) || left {
+			w.teamEvent(name, left)
+		}
+	case p.dir == p.team.dir:
+		w.memberEvent(p.team, name, e)
+	default:
+		if inbox, c, ok := inboxEvent(name, e); ok {
+			w.look(p.team, inbox, c)
+		}
+	}
+}
+
+// teamEvent handles that a name below teams has come or gone. What went
+// was perhaps there before what has that name now: that is another team.
+func (w *Watcher) teamEvent(name string, left bool) {
+	t := w.teams[name]
+	switch {
+	case t == nil:
+		w.appear(name)
+	case left:
+		w.gone(t)
+		w.appear(name)
+	default:
+		t.dir.watched, t.inboxes.watched = false, false
+		w.scan(t, false)
+	}
+}
+
+// memberEvent handles an event in a team's directory.
+func (w *Watcher) memberEvent(t *team, name string, e fsnotify.Event) {
+	switch name {
+	case "inboxes":
+		left := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
+		if left || e.Has(fsnotify.Create) {
+			w.renew(t.inboxes, left)
+			w.scanInboxes(t, false)
+		}
+	case "config.json", "config.json.lock":
+		if c, ok := causeOf(e, name == "config.json.lock"); ok {
+			w.lookConfig(t, c)
+		}
+	}
+}
+
+// renew makes the next visit of d set its watch again. If d was moved away, its
+// watch has moved along and would give events under the old name.
+func (w *Watcher) renew(d *dir, left bool) {
+	if left && w.source != nil {
+		w.source.Remove(d.path) // mostly it is gone already, which is no matter
+	}
+	d.watched = false
+}
+
+// revisit looks at a directory that has told something of itself.
+func (w *Watcher) revisit(p place) {
+	p.dir.watched = false
+	switch {
+	case p.team == nil:
+		w.scanTop(false, false)
+	case p.dir == p.team.dir:
+		w.scan(p.team, false)
+	default:
+		w.scanInboxes(p.team, false)
+	}
+}
+
+// inboxEvent says which inbox a file event concerns, and how.
+func inboxEvent(name string, e fsnotify.Event) (inbox string, c cause, ok bool) {
+	name, lock := strings.CutSuffix(name, ".lock")
+	if inbox, ok = inboxName(name); !ok {
+		return "", 0, false
+	}
+	c, ok = causeOf(e, lock)
+	return inbox, c, ok
+}
+
+func causeOf(e fsnotify.Event, lock bool) (c cause, ok bool) {
+	switch {
+	case lock && e.Has(fsnotify.Create):
+		return signed, true
+	case lock && (e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)):
+		return freed, true
+	case lock:
+		return 0, false // touched by its holder
+	case e.Has(fsnotify.Create):
+		return replaced, true
+	case e.Has(fsnotify.Write):
+		return written, true
+	}
+	return signed, true
+}
+
+// inboxName returns the inbox whose file has this name.
+func inboxName(name string) (string, bool) {
+	inbox, ok := strings.CutSuffix(name, ".json")
+	return inbox, ok && inbox != "" && inbox[0] != '.'
+}
+
+// scanTop looks at the root and at teams. all lists teams in any case.
+func (w *Watcher) scanTop(all, sweep bool) {
+	rootHeard, topHeard := sweep && w.root.watched, sweep && w.top.watched
+	if _, ok := w.visit(w.root, place{dir: w.root}); !ok {
+		w.leave(w.top)
+		w.allGone()
+		return
+	}
+	was := w.top.here
+	changed, ok := w.visit(w.top, place{dir: w.top})
+	if was != ok && rootHeard {
+		w.root.suspect = true
+	}
+	if !ok {
+		w.allGone()
+		return
+	}
+	if !changed && !all {
+		return
+	}
+	names, ok := w.list(w.top)
+	if !ok {
+		return
+	}
+	there := make(map[string]bool, len(names))
+	for _, name := range names {
+		there[name] = true
+		if w.teams[name] == nil && w.appear(name) && topHeard {
+			w.top.suspect = true
+		}
+	}
+	for name, t := range w.teams {
+		if !there[name] {
+			w.gone(t)
+			w.top.suspect = w.top.suspect || topHeard
+		}
+	}
+}
+
+// appear takes up a team, if there is one of this name.
+func (w *Watcher) appear(name string) bool {
+	if name == "" || name[0] == '.' || !w.opts.Only(name) {
+		return false
+	}
+	path := filepath.Join(w.top.path, name)
+	s, err := seeDir(path, w.root.path)
+	if err != nil {
+		if !missing(err) {
+			w.warn(path, fmt.Errorf("watch: team: %w", err))
+		}
+		return false
+	}
+	delete(w.warned, path)
+	t := &team{
+		name:    name,
+		dir:     &dir{path: path, stamp: s.stamp, here: true},
+		inboxes: &dir{path: filepath.Join(path, "inboxes")},
+		config:  file{name: "config.json"},
+		files:   map[string]*file{},
+	}
+	w.teams[name] = t
+	w.queue.team(t, s.at)
+	// What its config.json says now is part of the team's appearance.
+	if c, err := see(filepath.Join(path, t.config.name), false); err == nil {
+		t.config.stamp, t.config.young = c.stamp, c.young()
+	}
+	w.scan(t, false)
+	return w.teams[name] == t
+}
+
+func (w *Watcher) allGone() {
+	for _, t := range w.teams {
+		w.gone(t)
+	}
+}
+
+func (w *Watcher) gone(t *team) {
+	delete(w.teams, t.name)
+	w.leave(t.inboxes)
+	w.leave(t.dir)
+	w.queue.gone(t, time.Now())
+}
+
+// scan looks at all of a team.
+func (w *Watcher) scan(t *team, sweep bool) {
+	id := t.dir.stamp.id
+	heard := t.dir.watched
+	_, ok := w.visit(t.dir, place{t.dir, t})
+	if !ok || t.dir.stamp.id != id {
+		w.gone(t)
+		if ok {
+			w.appear(t.name)
+		}
+		w.top.suspect = w.top.suspect || sweep && w.top.watched
+		return
+	}
+	if w.lookConfig(t, swept) && sweep && heard {
+		t.dir.suspect = true
+	}
+	w.scanInboxes(t, sweep)
+}
+
+// scanInboxes looks at the inboxes of a team.
+func (w *Watcher) scanInboxes(t *team, sweep bool) {
+	heard := sweep && t.inboxes.watched
+	changed, ok := w.visit(t.inboxes, place{t.inboxes, t})
+	found := false
+	if ok && changed {
+		names, _ := w.list(t.inboxes)
+		for _, name := range names {
+			if inbox, ok := inboxName(name); ok && t.files[inbox] == nil {
+				found = w.look(t, inbox, swept) || found
+			}
+		}
+	}
+	for inbox := range t.files {
+		found = w.look(t, inbox, swept) || found
+	}
+	if found && heard {
+		t.inboxes.suspect = true
+	}
+}
+
+// look looks at one inbox and reports whether it is in a new state.
+func (w *Watcher) look(t *team, inbox string, c cause) bool {
+	path := filepath.Join(t.inboxes.path, inbox+".json")
+	k := key{team: t, kind: Changed, inbox: inbox}
+	f := t.files[inbox]
+	if c == swept && f != nil && !(f.young && t.inboxes.silent()) {
+		// The cheap way first: of a thousand inboxes none has changed.
+		if s, err := see(path, false); err == nil && s.stamp == f.stamp {
+			return false
+		}
+	}
+	s, err := see(path, true)
+	switch {
+	case missing(err):
+		if f == nil {
+			return false
+		}
+		delete(t.files, inbox)
+		w.queue.removed(k, path, s.at)
+		if c == freed {
+			w.queue.hurry(k, s.at)
+		}
+		return true
+	case err != nil:
+		w.warn(path, fmt.Errorf("watch: inbox: %w", err))
+		return false
+	}
+	delete(w.warned, path)
+	if f == nil {
+		f = &file{name: inbox + ".json"}
+		t.files[inbox] = f
+	}
+	return w.note(k, path, f, s, c, t.inboxes.silent())
+}
+
+// lookConfig looks at a team's config.json.
+func (w *Watcher) lookConfig(t *team, c cause) bool {
+	path := filepath.Join(t.dir.path, t.config.name)
+	s, err := see(path, false)
+	if err != nil && !missing(err) {
+		w.warn(path, fmt.Errorf("watch: team: %w", err))
+		return false
+	}
+	if err == nil {
+		delete(w.warned, path)
+	}
+	return w.note(key{team: t, kind: ConfigChanged}, path, &t.config, s, c, t.dir.silent())
+}
+
+// note reports a sight of a file if it is news.
+func (w *Watcher) note(k key, path string, f *file, s sight, c cause, silent bool) bool {
+	news := s.stamp != f.stamp
+	if !news {
+		waits, open := w.queue.holds(k, s.stamp.id)
+		switch {
+		case c == freed:
+			// A reader may have had a part of what was written in place.
+			news = f.torn && !waits
+		case f.young && !open:
+			// Something did happen, or may have, within the tick of the stamp.
+			news = c == replaced || c == written || c == swept && silent
+		}
+	}
+	switch c {
+	case written:
+		f.torn = true
+	case freed:
+		f.torn = false
+	}
+	f.stamp, f.young = s.stamp, s.young()
+	if news {
+		w.queue.file(k, path, s)
+	} else {
+		s.close()
+	}
+	if c == freed {
+		w.queue.hurry(k, s.at)
+	}
+	return news
+}
+
+// visit looks at a directory and sees to it that it is watched. It reports
+// whether its names are to be listed, and whether it is there.
+func (w *Watcher) visit(d *dir, p place) (changed, ok bool) {
+	s, err := sight{at: time.Now()}, error(nil)
+	if d.outer {
+		var info os.FileInfo
+		if info, err = os.Stat(d.path); err == nil {
+			s.stamp = stampOf(info)
+			if !info.IsDir() {
+				err = &os.PathError{Op: "watch", Path: d.path, Err: os.ErrNotExist}
+			}
+		}
+	} else {
+		s, err = seeDir(d.path, w.root.path)
+	}
+	if err != nil {
+		if !missing(err) {
+			w.warn(d.path, fmt.Errorf("watch: %w", err))
+		} else {
+			delete(w.warned, d.path)
+		}
+		w.leave(d)
+		return false, false
+	}
+	delete(w.warned, d.path)
+	changed = !d.here || d.young || s.stamp != d.stamp
+	if d.here && s.stamp.id != d.stamp.id {
+		w.renew(d, true)
+	}
+	d.here, d.stamp, d.young = true, s.stamp, s.young()
+	w.dirs[d.path] = p
+	if !d.watched && w.source != nil {
+		// Listed after it is watched: what came before has no event.
+		if err := w.source.Add(d.path); err == nil {
+			d.watched, changed = true, true
+		} else if !missing(err) {
+			w.warn("limit", limit(fmt.Errorf("watch: %s: %w", d.path, err)))
+		}
+	}
+	return changed, true
+}
+
+// leave forgets a directory that is not there.
+func (w *Watcher) leave(d *dir) {
+	if !d.here {
+		return
+	}
+	w.renew(d, true)
+	d.here, d.stamp = false, stamp{}
+	delete(w.dirs, d.path)
+}
+
+// list returns the names in a directory.
+func (w *Watcher) list(d *dir) ([]string, bool) {
+	f, err := os.Open(d.path)
+	if err == nil {
+		defer f.Close()
+		var names []string
+		if names, err = f.Readdirnames(-1); err == nil {
+			delete(w.warned, "list "+d.path)
+			return names, true
+		}
+	}
+	d.young = true // list it again, though its time does not change
+	if !missing(err) {
+		w.warn("list "+d.path, fmt.Errorf("watch: %w", err))
+	}
+	return nil, false
+}
