@@ -1,8 +1,6 @@
 package ledger
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // application marks a database as a ledger, in the header field SQLite has for
 // that: "tbLG" in ASCII.
@@ -41,10 +39,17 @@ func schema() []string {
 
 // migrate brings the file up to the newest version, each step in a transaction
 // of its own that no other process can come between. It does nothing to a
-// file that is current, newer or not a ledger.
+// file that is newer or not a ledger.
 func migrate(c *conn, path string, schema []string) error {
-	version, err := check(c, path, len(schema))
-	if err != nil {
+	if ok, err := current(c, len(schema)); ok || err != nil {
+		return err
+	}
+	var version int
+	look := func() (err error) {
+		version, err = check(c, path, len(schema))
+		return err
+	}
+	if err := transact(c, "BEGIN", look); err != nil {
 		return err
 	}
 	if version == 0 {
@@ -54,14 +59,39 @@ func migrate(c *conn, path string, schema []string) error {
 		}
 	}
 	for version < len(schema) {
-		if version, err = step(c, path, schema); err != nil {
+		err := transact(c, "BEGIN EXCLUSIVE", func() error {
+			if err := look(); err != nil || version == len(schema) {
+				return err
+			}
+			if _, err := c.exec(schema[version]); err != nil {
+				return err
+			}
+			version++
+			_, err := c.exec(fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", application, version))
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// check gives the version of the file, 0 if it is empty.
+// current tells whether there is nothing to migrate: the usual case, in two
+// reads and without a transaction. Only its yes is sure, since another
+// process can migrate between the reads.
+func current(c *conn, known int) (bool, error) {
+	version, err := c.number("PRAGMA user_version")
+	if err != nil || version != int64(known) {
+		return false, err
+	}
+	app, err := c.number("PRAGMA application_id")
+	return app == application, err
+}
+
+// check gives the version of the file, 0 if it is empty. It must run in a
+// transaction: a process that read the version before and the rest after
+// another one's first migration would take the file for a foreign one.
 func check(c *conn, path string, known int) (int, error) {
 	version, err := c.number("PRAGMA user_version")
 	if err != nil {
@@ -86,30 +116,17 @@ func check(c *conn, path string, known int) (int, error) {
 	return 0, err
 }
 
-// step makes the file one version newer, unless another process did in the
-// meantime, and gives the version it then has.
-func step(c *conn, path string, schema []string) (version int, err error) {
-	if _, err := c.exec("BEGIN EXCLUSIVE"); err != nil {
-		return 0, err
+// transact runs f between begin and COMMIT, or undoes what it did.
+func transact(c *conn, begin string, f func() error) error {
+	if _, err := c.exec(begin); err != nil {
+		return err
 	}
-	defer func() {
-		if err != nil {
-			_, _ = c.exec("ROLLBACK") // without effect where SQLite did it
-		}
-	}()
-	if version, err = check(c, path, len(schema)); err != nil {
-		return 0, err
+	err := f()
+	if err == nil {
+		_, err = c.exec("COMMIT")
 	}
-	if version < len(schema) {
-		if _, err := c.exec(schema[version]); err != nil {
-			return 0, err
-		}
-		version++
-		mark := fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", application, version)
-		if _, err := c.exec(mark); err != nil {
-			return 0, err
-		}
+	if err != nil {
+		_, _ = c.exec("ROLLBACK") // refused where SQLite did it already
 	}
-	_, err = c.exec("COMMIT")
-	return version, err
+	return err
 }

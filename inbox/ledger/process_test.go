@@ -150,7 +150,8 @@ func childMigrate(args []string) error {
 
 func TestManyProcessesMigrateOnce(t *testing.T) {
 	t.Parallel()
-	for version := range len(schema()) + 1 {
+	for round := range 8 * (len(schema()) + 1) {
+		version := round % (len(schema()) + 1)
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		if version > 0 {
 			data, err := os.ReadFile(fixture(version))
