@@ -45,11 +45,11 @@ func migrate(c *conn, path string, schema []string) error {
 		return err
 	}
 	var version int
-	look := func() (err error) {
+	err := transact(c, "BEGIN", func() (err error) {
 		version, err = check(c, path, len(schema))
 		return err
-	}
-	if err := transact(c, "BEGIN", look); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	if version == 0 {
@@ -59,22 +59,29 @@ func migrate(c *conn, path string, schema []string) error {
 		}
 	}
 	for version < len(schema) {
-		err := transact(c, "BEGIN EXCLUSIVE", func() error {
-			if err := look(); err != nil || version == len(schema) {
-				return err
-			}
-			if _, err := c.exec(schema[version]); err != nil {
-				return err
-			}
-			version++
-			_, err := c.exec(fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", application, version))
-			return err
-		})
-		if err != nil {
+		if version, err = step(c, path, schema); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// step makes the file one version newer, unless another process made it the
+// newest in the meantime, and gives the version it then has.
+func step(c *conn, path string, schema []string) (version int, err error) {
+	err = transact(c, "BEGIN EXCLUSIVE", func() (err error) {
+		version, err = check(c, path, len(schema))
+		if err != nil || version == len(schema) {
+			return err
+		}
+		if _, err := c.exec(schema[version]); err != nil {
+			return err
+		}
+		version++
+		_, err = c.exec(fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", application, version))
+		return err
+	})
+	return version, err
 }
 
 // current tells whether there is nothing to migrate: the usual case, in two

@@ -131,6 +131,19 @@ func TestMigratedTwiceIsMigratedOnce(t *testing.T) {
 	}
 }
 
+// The process that waited for the lock finds the work done.
+func TestStepThatAnotherProcessTook(t *testing.T) {
+	t.Parallel()
+	l, err := open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), nextSchema())
+	must(t, err)
+	defer l.Close()
+	version, err := step(l.conn, l.path, nextSchema())
+	if err != nil || version != len(nextSchema()) {
+		t.Errorf("version %d, %v; want %d", version, err, len(nextSchema()))
+	}
+	ran(t, l)
+}
+
 func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
