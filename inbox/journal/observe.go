@@ -145,15 +145,12 @@ func (s *numbered) place() place {
 
 // expand puts the inboxes of a team in the place of the whole.
 func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, error) {
-	now := j.now().UnixMicro()
 	list := make([]numbered, 0, len(snapshots))
 	for i, s := range snapshots {
 		n := numbered{Snapshot: s, index: i, began: s.At.UnixMicro(), ended: s.At.UnixMicro()}
 		if !s.Done.IsZero() {
 			n.ended = s.Done.UnixMicro()
 		}
-		// From the future, it would make all that follows old.
-		n.began, n.ended = min(n.began, now), min(n.ended, now)
 		if !s.Gone {
 			list = append(list, n)
 			continue

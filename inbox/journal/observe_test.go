@@ -209,18 +209,19 @@ func TestManySnapshotsAtOnce(t *testing.T) {
 func TestObserveIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
+	observe(t, j, look(t, 0, row("before")))
 	must(t, run(j, `CREATE TRIGGER no BEFORE INSERT ON messages WHEN NEW.sender='bad' BEGIN SELECT RAISE(ABORT, 'no'); END`))
-	bad := look(t, 1, row("a"), `{"from":"bad","text":"b"}`)
-	for range 2 {
-		if _, err := j.Observe(t.Context(), look(t, 1, row("x")), bad); err == nil {
+	bad := look(t, 2, row("before"), row("a"), `{"from":"bad","text":"b"}`)
+	for _, list := range [][]Snapshot{{bad}, {look(t, 1, row("before"), row("x")), bad}, {bad}} {
+		if _, err := j.Observe(t.Context(), list...); err == nil {
 			t.Fatal("no error")
 		}
 	}
-	if got := messages(t, j, Query{}); len(got) != 0 {
-		t.Fatalf("%d messages, want none", len(got))
+	if got := texts(messages(t, j, Query{})); got != "before" {
+		t.Fatalf("recorded %q, want what was there before", got)
 	}
 	must(t, run(j, "DROP TRIGGER no"))
-	wantChanges(t, observe(t, j, bad).Changes, "1 appeared a#1, 2 appeared b#1")
+	wantChanges(t, observe(t, j, bad).Changes, "2 appeared a#1, 3 appeared b#1")
 }
 
 func TestSnapshotsThatCannotBe(t *testing.T) {

@@ -217,7 +217,7 @@ func terms(words string) (match string, literals []string, err error) {
 		case !indexed(term):
 			literals = append(literals, term)
 		default:
-			term = `"` + strings.ReplaceAll(term, `"`, `""`) + `"`
+			term = `"` + term + `"` // there is none inside: it would have ended it
 			if prefix {
 				term += "*"
 			}

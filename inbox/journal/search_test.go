@@ -195,6 +195,12 @@ func TestSearchWithinAQuery(t *testing.T) {
 			t.Errorf("%s: found %q", words, got)
 		}
 	}
+	for i := range 5 { // which the index finds and the symbol excludes
+		observe(t, j, look(t, 3+float64(i), append(rows, row(fmt.Sprint("word without ", i)))...))
+	}
+	if got, want := found(search(t, j, "word ☃", Query{Limit: 2})), fmt.Sprintf("%d %d", last, last-1); got != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
 }
 
 func FuzzSearch(f *testing.F) {

@@ -88,7 +88,7 @@ func (j *Journal) view(c *sqlite.Conn, p place) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	if old := j.views[p]; old != nil && old.id == now.id && old.seq == now.seq {
+	if old := j.views[p]; old != nil && old.seq == now.seq {
 		return old, nil
 	}
 	j.forget(p)

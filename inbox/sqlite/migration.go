@@ -4,8 +4,11 @@ import "fmt"
 
 // migrate brings the file up to the newest version, each step in a transaction
 // of its own that no other process can come between. It does nothing to a
-// file that is current, newer or of something else.
+// file that is newer or of something else.
 func migrate(c *Conn, path string, format Format) error {
+	if ok, err := current(c, format); ok || err != nil {
+		return err
+	}
 	var version int
 	err := c.Transaction("DEFERRED", func() (err error) {
 		version, err = check(c, path, format)
@@ -26,6 +29,18 @@ func migrate(c *Conn, path string, format Format) error {
 		}
 	}
 	return nil
+}
+
+// current tells whether there is nothing to migrate: the usual case, in two
+// reads and without a transaction. Only its yes is sure, since another
+// process can migrate between the reads.
+func current(c *Conn, format Format) (bool, error) {
+	version, err := c.Number("PRAGMA user_version")
+	if err != nil || version != int64(len(format.Schema)) {
+		return false, err
+	}
+	app, err := c.Number("PRAGMA application_id")
+	return app == int64(format.Application), err
 }
 
 // check gives the version of the file, 0 if it is empty. It asks more than one

@@ -133,8 +133,8 @@ func (d *DB) Path() string { return d.path }
 // Close ends the use of the database, after the call that is running. Closing
 // twice is no error; every other call after Close fails with [ErrClosed].
 //
-// Close folds the log into the file, if no other process has it open: three
-// fsyncs, and one more for the next process, which has to make a new log. A
+// Close folds the log into the file, if no other process has it open: two
+// fsyncs, and one more for the next process, which has to begin a new log. A
 // process about to exit may leave Close out. Nothing acknowledged is lost, and
 // the log is folded in by a later writer.
 func (d *DB) Close() error {

@@ -146,6 +146,22 @@ func TestMadeByManyAtOnce(t *testing.T) {
 	}
 }
 
+// The process that waited for the lock finds the work done.
+func TestStepThatAnotherProcessTook(t *testing.T) {
+	t.Parallel()
+	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
+	err := d.Do(t.Context(), "step", func(c *Conn) error {
+		version, err := step(c, d.Path(), aFormat())
+		if version != 1 {
+			t.Errorf("version %d, want 1", version)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCreateAndSetup(t *testing.T) {
 	t.Parallel()
 	format := aFormat()
