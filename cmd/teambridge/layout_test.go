@@ -23,7 +23,10 @@ var mayImport = map[string][]string{
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/pipe":              {},
+	"relay/claude":            {"relay/pipe"},
 	"relay/claude/claudetest": {},
+	"relay/claude/simchild":   {}, // as simagent
+	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
 	"status":                  {"inbox", "teams"},
 	"cmd/teambridge":          {"*"},
 }
