@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -169,11 +171,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.connect()
 			w.judge()
 			w.sweep = true
+			w.todo = slices.Collect(maps.Values(w.teams))
 			w.scanTop(false, true)
-			w.todo = w.todo[:0]
-			for _, t := range w.teams {
-				w.todo = append(w.todo, t)
-			}
 		case <-poll.C:
 			if w.lost {
 				w.rescan()
@@ -226,11 +225,8 @@ func (w *Watcher) rescan() {
 		p.dir.watched = false
 	}
 	w.sweep = false
+	w.todo = slices.Collect(maps.Values(w.teams)) // what appears now is looked at as it does
 	w.scanTop(true, false)
-	w.todo = w.todo[:0]
-	for _, t := range w.teams {
-		w.todo = append(w.todo, t)
-	}
 }
 
 // poll looks at what the kernel says nothing of.

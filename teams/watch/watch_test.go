@@ -201,7 +201,7 @@ func TestTeamsThatComeAndGoAndComeAgain(t *testing.T) {
 	p.mkdir("teams")
 	w := start(t, New(Options{Root: p.root, Sweep: time.Hour}))
 	v := view{}
-	for round := range 3 {
+	for round := range 2 {
 		want := view{}
 		for i := range teams {
 			team := fmt.Sprintf("team%d", i)
