@@ -41,7 +41,7 @@ type file struct {
 	name  string
 	stamp stamp
 	young bool // it could have changed without its stamp
-	torn  bool // written in place since its lock was last given back
+	torn  bool // written in place since it was made, or its lock given back
 }
 
 // place says what a directory is: without a team the root or teams.
@@ -370,7 +370,7 @@ func (w *Watcher) note(k key, path string, f *file, s sight, c cause, silent boo
 	switch c {
 	case written:
 		f.torn = true
-	case freed:
+	case freed, replaced:
 		f.torn = false
 	}
 	f.stamp, f.young = s.stamp, s.young()
