@@ -190,7 +190,12 @@ func (w *Watcher) connect() {
 	}
 	src, err := w.open()
 	if err != nil {
-		w.warn("source", limit(fmt.Errorf("watch: kernel events: %w", err)))
+		if isLimit(err) {
+			err = fmt.Errorf("%w: %w", ErrLimit, err)
+		} else {
+			err = fmt.Errorf("watch: no kernel events, everything is polled: %w", err)
+		}
+		w.warn("source", err)
 		return
 	}
 	delete(w.warned, "source")
@@ -275,12 +280,8 @@ func (w *Watcher) warn(what string, err error) {
 	}
 }
 
-// limit marks err if it says that the system allows no more watches.
-func limit(err error) error {
-	for _, e := range []error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
-		if errors.Is(err, e) {
-			return fmt.Errorf("%w: %w", ErrLimit, err)
-		}
-	}
-	return err
+// isLimit reports whether err says that the system allows no more watches.
+func isLimit(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) ||
+		errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
