@@ -68,5 +68,9 @@ type Version struct {
 	File    *os.File  // open for reading, at its beginning
 	Size    int64     // in bytes, when it was last looked at
 	ModTime time.Time // when it was last looked at
-	id      identity
+
+	id identity
+	// The version that came right after it was not smaller. It has to be noted
+	// then: when that one is given up, the next can be larger for other reasons.
+	outgrown bool
 }

@@ -169,8 +169,12 @@ func (q *queue) keep(e *entry, s sight) {
 		s.close()
 		return
 	}
-	if e.event.Unkept && last.id != s.stamp.id {
-		e.event.Missed++
+	if e.event.Unkept {
+		if last.id != s.stamp.id {
+			e.event.Missed++
+		}
+	} else if n > 0 {
+		e.event.Versions[n-1].outgrown = s.stamp.size >= e.event.Versions[n-1].Size
 	}
 	e.event.Unkept = s.file == nil
 	if s.file == nil {
@@ -188,11 +192,8 @@ func (q *queue) keep(e *entry, s sight) {
 // thin gives up one version of an entry.
 func (q *queue) thin(e *entry) {
 	vs := e.event.Versions
-	i := 0
-	for i < len(vs)-1 && vs[i+1].Size < vs[i].Size {
-		i++
-	}
-	if i == len(vs)-1 { // each is smaller than the one before
+	i := slices.IndexFunc(vs, func(v Version) bool { return v.outgrown })
+	if i < 0 {
 		i = 0
 		if len(vs) == 1 {
 			e.event.Unkept = true

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +42,7 @@ type file struct {
 	name  string
 	stamp stamp
 	young bool // it could have changed without its stamp
-	torn  bool // written in place since its lock was last given back
+	torn  bool // written in place since it was made, or its lock given back
 }
 
 // place says what a directory is: without a team the root or teams.
@@ -261,6 +262,10 @@ func (w *Watcher) gone(t *team) {
 	delete(w.teams, t.name)
 	w.leave(t.inboxes)
 	w.leave(t.dir)
+	inside := t.dir.path + string(filepath.Separator)
+	maps.DeleteFunc(w.warned, func(what string, _ bool) bool {
+		return strings.HasPrefix(strings.TrimPrefix(what, "read "), inside)
+	})
 	w.queue.gone(t, time.Now())
 }
 
@@ -370,7 +375,7 @@ func (w *Watcher) note(k key, path string, f *file, s sight, c cause, silent boo
 	switch c {
 	case written:
 		f.torn = true
-	case freed:
+	case freed, replaced:
 		f.torn = false
 	}
 	f.stamp, f.young = s.stamp, s.young()
@@ -420,8 +425,10 @@ func (w *Watcher) visit(d *dir, p place) (changed, ok bool) {
 		// Listed after it is watched: what came before has no event.
 		if err := w.source.Add(d.path); err == nil {
 			d.watched, changed = true, true
+		} else if isLimit(err) {
+			w.warn("limit", fmt.Errorf("%w: %s: %w", ErrLimit, d.path, err))
 		} else if !missing(err) {
-			w.warn("limit", limit(fmt.Errorf("watch: %s: %w", d.path, err)))
+			w.warn("read "+d.path, fmt.Errorf("watch: %s: %w: it is polled", d.path, err))
 		}
 	}
 	return changed, true
@@ -444,13 +451,13 @@ func (w *Watcher) list(d *dir) ([]string, bool) {
 		defer f.Close()
 		var names []string
 		if names, err = f.Readdirnames(-1); err == nil {
-			delete(w.warned, "list "+d.path)
+			delete(w.warned, "read "+d.path)
 			return names, true
 		}
 	}
 	d.young = true // list it again, though its time does not change
 	if !missing(err) {
-		w.warn("list "+d.path, fmt.Errorf("watch: %w", err))
+		w.warn("read "+d.path, fmt.Errorf("watch: %w", err))
 	}
 	return nil, false
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -169,11 +171,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.connect()
 			w.judge()
 			w.sweep = true
+			w.todo = slices.Collect(maps.Values(w.teams))
 			w.scanTop(false, true)
-			w.todo = w.todo[:0]
-			for _, t := range w.teams {
-				w.todo = append(w.todo, t)
-			}
 		case <-poll.C:
 			if w.lost {
 				w.rescan()
@@ -191,7 +190,12 @@ func (w *Watcher) connect() {
 	}
 	src, err := w.open()
 	if err != nil {
-		w.warn("source", limit(fmt.Errorf("watch: kernel events: %w", err)))
+		if isLimit(err) {
+			err = fmt.Errorf("%w: %w", ErrLimit, err)
+		} else {
+			err = fmt.Errorf("watch: no kernel events, everything is polled: %w", err)
+		}
+		w.warn("source", err)
 		return
 	}
 	delete(w.warned, "source")
@@ -226,11 +230,8 @@ func (w *Watcher) rescan() {
 		p.dir.watched = false
 	}
 	w.sweep = false
+	w.todo = slices.Collect(maps.Values(w.teams)) // what appears now is looked at as it does
 	w.scanTop(true, false)
-	w.todo = w.todo[:0]
-	for _, t := range w.teams {
-		w.todo = append(w.todo, t)
-	}
 }
 
 // poll looks at what the kernel says nothing of.
@@ -279,12 +280,8 @@ func (w *Watcher) warn(what string, err error) {
 	}
 }
 
-// limit marks err if it says that the system allows no more watches.
-func limit(err error) error {
-	for _, e := range []error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
-		if errors.Is(err, e) {
-			return fmt.Errorf("%w: %w", ErrLimit, err)
-		}
-	}
-	return err
+// isLimit reports whether err says that the system allows no more watches.
+func isLimit(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) ||
+		errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }

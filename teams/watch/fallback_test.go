@@ -1,0 +1,374 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// fakeSource is the kernel's, with what can go wrong.
+type fakeSource struct {
+	source
+	add  func(dir string) error // nil: the kernel's answer
+	deaf func(name string) bool // events of these names do not come; nil: all come
+	errs chan error             // instead of the kernel's; nil: those
+
+	evs chan fsnotify.Event
+	end chan struct{}
+	run sync.WaitGroup
+}
+
+func (s *fakeSource) open() (source, error) {
+	var err error
+	if s.source, err = openKernel(); err != nil || s.deaf == nil {
+		return s, err
+	}
+	s.evs, s.end = make(chan fsnotify.Event), make(chan struct{})
+	from := s.source.events()
+	s.run.Go(func() {
+		for e := range from {
+			if s.deaf(e.Name) {
+				continue
+			}
+			select {
+			case s.evs <- e:
+			case <-s.end:
+			}
+		}
+	})
+	return s, nil
+}
+
+func (s *fakeSource) Add(dir string) error {
+	if s.add != nil {
+		if err := s.add(dir); err != nil {
+			return err
+		}
+	}
+	return s.source.Add(dir)
+}
+
+func (s *fakeSource) events() <-chan fsnotify.Event {
+	if s.evs != nil {
+		return s.evs
+	}
+	return s.source.events()
+}
+
+func (s *fakeSource) errors() <-chan error {
+	if s.errs != nil {
+		return s.errs
+	}
+	return s.source.errors()
+}
+
+func (s *fakeSource) Close() error {
+	err := s.source.Close()
+	if s.end != nil {
+		close(s.end)
+		s.run.Wait()
+	}
+	if s.errs != nil {
+		close(s.errs)
+	}
+	return err
+}
+
+// silent is a source that takes every directory and never says anything. It
+// needs no kernel, so the clock can be the test's.
+type silent struct {
+	evs  chan fsnotify.Event
+	errs chan error
+}
+
+func newSilent() *silent { return &silent{make(chan fsnotify.Event), make(chan error)} }
+
+func (s *silent) open() (source, error)         { return s, nil }
+func (s *silent) Add(string) error              { return nil }
+func (s *silent) Remove(string) error           { return nil }
+func (s *silent) Close() error                  { close(s.evs); close(s.errs); return nil }
+func (s *silent) events() <-chan fsnotify.Event { return s.evs }
+func (s *silent) errors() <-chan error          { return s.errs }
+
+// warnings collects what a watcher warns of.
+type warnings struct {
+	mu  sync.Mutex
+	all []error
+}
+
+func (w *warnings) add(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, err)
+}
+
+// only reports an error unless there was one warning, and that of a kind.
+func (w *warnings) only(t *testing.T, kind error) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.all) != 1 || !errors.Is(w.all[0], kind) {
+		t.Errorf("warnings %q, want one of %v", w.all, kind)
+	}
+}
+
+func TestBeyondTheLimitItPolls(t *testing.T) {
+	t.Parallel()
+	for name, errno := range map[string]syscall.Errno{"watches": syscall.ENOSPC, "descriptors": syscall.EMFILE} {
+		for part, refused := range map[string]string{"all": "", "teams": "teams", "one team": "b", "inboxes": "inboxes"} {
+			t.Run(name+" of "+part, func(t *testing.T) {
+				t.Parallel()
+				p := newClaude(t)
+				p.mkdir("teams/a/inboxes")
+				p.write(p.inbox("a/alice"), "[1]")
+				var warned warnings
+				w := New(Options{Root: p.root, Sweep: time.Hour, Poll: time.Millisecond, Warn: warned.add})
+				w.open = (&fakeSource{add: func(dir string) error {
+					if strings.HasSuffix(dir, refused) {
+						return errno
+					}
+					return nil
+				}}).open
+				start(t, w)
+				v := view{}
+				v.follow(t, w, view{"a": "", "a/alice": "[1]"})
+				p.replace(p.inbox("a/alice"), "[2]")
+				p.mkdir("teams/b/inboxes")
+				p.write(p.inbox("b/bob"), "[3]")
+				v.follow(t, w, view{"a": "", "a/alice": "[2]", "b": "", "b/bob": "[3]"})
+				p.write(p.inbox("b/bob"), "[4,4]")
+				p.write(p.inbox("b/carol"), "[5]")
+				v.follow(t, w, view{"a": "", "a/alice": "[2]", "b": "", "b/bob": "[4,4]", "b/carol": "[5]"})
+				p.must(os.Remove(p.inbox("b/carol")))
+				p.must(os.RemoveAll(p.path("teams/a")))
+				v.follow(t, w, view{"b": "", "b/bob": "[4,4]"})
+				warned.only(t, ErrLimit)
+			})
+		}
+	}
+}
+
+func TestWithoutASourceItPollsAndTriesAgain(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	p.write(p.inbox("a/alice"), "[1]")
+	var warned warnings
+	w := New(Options{Root: p.root, Sweep: 20 * time.Millisecond, Poll: time.Millisecond, Warn: warned.add})
+	opened := make(chan struct{})
+	tries := 0
+	w.open = func() (source, error) {
+		if tries++; tries < 5 {
+			return nil, os.NewSyscallError("inotify_init1", syscall.EMFILE)
+		}
+		close(opened)
+		return openKernel()
+	}
+	start(t, w)
+	v := view{}
+	v.follow(t, w, view{"a": "", "a/alice": "[1]"})
+	p.replace(p.inbox("a/alice"), "[2]")
+	v.follow(t, w, view{"a": "", "a/alice": "[2]"})
+	select {
+	case <-opened:
+	case <-time.After(patience):
+		t.Fatal("no second try")
+	}
+	warned.only(t, ErrLimit)
+}
+
+func TestWatchesAreSetOnceTheLimitAllows(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	var mu sync.Mutex
+	full, added := true, make(chan struct{})
+	w := New(Options{Root: p.root, Sweep: time.Hour, Poll: time.Millisecond})
+	w.open = (&fakeSource{add: func(dir string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case !strings.HasSuffix(dir, "inboxes"):
+		case full:
+			full = false
+			return syscall.ENOSPC
+		default:
+			close(added)
+		}
+		return nil
+	}}).open
+	start(t, w)
+	select {
+	case <-added:
+	case <-time.After(patience):
+		t.Fatal("no second try")
+	}
+}
+
+// Here the clock is the test's and no event comes at all, as on a network file
+// system.
+func TestWithoutEventsSweepsFindAndThenItPolls(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	p.write(p.inbox("a/alice"), "[0]")
+	synctest.Test(t, func(t *testing.T) {
+		var warned warnings
+		w := New(Options{Root: p.root, Warn: warned.add})
+		w.open = newSilent().open
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		v := view{}
+		v.follow(t, w, view{"a": "", "a/alice": "[0]"})
+		for n := 1; n <= 8; n++ {
+			time.Sleep(10 * time.Millisecond)
+			at, text := time.Now(), fmt.Sprintf("[%d]", n)
+			p.replace(p.inbox("a/alice"), text)
+			v.follow(t, w, view{"a": "", "a/alice": text})
+			most := 2*time.Second + 20*time.Millisecond
+			if n > 4 {
+				most = 250*time.Millisecond + 20*time.Millisecond
+			}
+			if took := time.Since(at); took > most {
+				t.Errorf("change %d was found after %v, want at most %v", n, took, most)
+			}
+		}
+		warned.only(t, ErrNoEvents)
+		// A team is found as well.
+		p.mkdir("teams/b/inboxes")
+		v.follow(t, w, view{"a": "", "a/alice": "[8]", "b": ""})
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Events that come are proof that a directory has them: sweeps that are ahead of
+// them do not make it one that has none.
+func TestASweepAheadOfItsEventIsNoReasonToPoll(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	alice := p.inbox("a/alice")
+	var warned warnings
+	w := New(Options{Root: p.root, Sweep: time.Millisecond, Settle: time.Nanosecond, Warn: warned.add})
+	start(t, w)
+	v := view{}
+	for n := range 200 {
+		text := fmt.Sprintf("[%d]", n)
+		p.replace(alice, text)
+		v.follow(t, w, view{"a": "", "a/alice": text})
+	}
+	warned.mu.Lock()
+	defer warned.mu.Unlock()
+	if len(warned.all) > 0 {
+		t.Errorf("warned of %v", warned.all)
+	}
+}
+
+func TestLostEventsAreMadeUpFor(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]error{
+		"the queue of the kernel overflowed": fsnotify.ErrEventOverflow,
+		"reading events failed":              errors.New("read: input/output error"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newClaude(t)
+			p.mkdir("teams/a/inboxes")
+			p.mkdir("teams/b/inboxes")
+			p.write(p.inbox("a/alice"), "[1]")
+			errs := make(chan error)
+			w := New(Options{Root: p.root, Sweep: time.Hour})
+			w.open = (&fakeSource{deaf: func(string) bool { return true }, errs: errs}).open
+			start(t, w)
+			v := view{}
+			v.follow(t, w, view{"a": "", "b": "", "a/alice": "[1]"})
+			p.replace(p.inbox("a/alice"), "[2]")
+			p.write(p.inbox("a/bob"), "[3]")
+			p.must(os.RemoveAll(p.path("teams/b")))
+			p.mkdir("teams/c/inboxes")
+			p.write(p.inbox("c/carol"), "[4]")
+			errs <- lost
+			v.follow(t, w, view{"a": "", "a/alice": "[2]", "a/bob": "[3]", "c": "", "c/carol": "[4]"})
+		})
+	}
+}
+
+func TestTheQueueOfTheKernelOverflows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes tens of thousands of events")
+	}
+	t.Parallel()
+	data, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
+	if err != nil {
+		t.Skip(err)
+	}
+	limit, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || limit > 20_000 {
+		t.Skipf("the queue takes %d events: %v", limit, err)
+	}
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	// The watcher is held up in the question whether it wants a team.
+	asked, answer := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w := start(t, New(Options{Root: p.root, Sweep: time.Hour, Only: func(team string) bool {
+		if team == "hold" {
+			once.Do(func() { close(asked); <-answer })
+			return false
+		}
+		return true
+	}}))
+	v := view{}
+	v.follow(t, w, view{"a": ""})
+	p.mkdir("teams/hold")
+	<-asked
+	// Twice what the queue takes, in a moment: changes of mode of two files in
+	// turn, since the kernel joins equal events.
+	notes := []string{p.path("teams/a/inboxes/1.txt"), p.path("teams/a/inboxes/2.txt")}
+	for _, note := range notes {
+		p.write(note, "")
+	}
+	for n := range 2 * limit {
+		p.must(os.Chmod(notes[n%2], 0o600))
+	}
+	p.replace(p.inbox("a/alice"), "[1]")
+	p.mkdir("teams/b/inboxes")
+	p.write(p.inbox("b/bob"), "[2]")
+	close(answer)
+	v.follow(t, w, view{"a": "", "a/alice": "[1]", "b": "", "b/bob": "[2]"})
+}
+
+func TestAnUnreadableDirectoryIsWarnedOfOnce(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	p.must(os.Chmod(p.path("teams/a/inboxes"), 0))
+	t.Cleanup(func() { os.Chmod(p.path("teams/a/inboxes"), 0o700) })
+	p.mkdir("teams/b/inboxes")
+	var warned warnings
+	w := start(t, New(Options{Root: p.root, Sweep: time.Millisecond, Poll: time.Millisecond, Warn: warned.add}))
+	v := view{}
+	for n := range 20 {
+		text := fmt.Sprintf("[%d]", n)
+		p.replace(p.inbox("b/bob"), text)
+		v.follow(t, w, view{"a": "", "b": "", "b/bob": text})
+	}
+	warned.only(t, os.ErrPermission)
+}

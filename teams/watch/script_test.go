@@ -1,0 +1,97 @@
+package watch
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// TestScripts runs the scripts of testdata. Each is an archive: a comment, the
+// file "script", and per system, by its GOOS, what events its lines give; "all"
+// stands for the systems that are not named.
+//
+// A line is a command and its paths, below the root of a new Claude directory
+// that has an empty folder teams:
+//
+//	mkdir PATH           with all above it
+//	write PATH TEXT      truncate and write in place
+//	replace PATH TEXT    write another file and rename it over this one
+//	rename PATH PATH
+//	remove PATH          a file or an empty directory
+//	remove-all PATH
+//	chmod PATH           to 0400
+//
+// The events that a line gives stand behind it. A line is done when an inbox that
+// was changed after it is handed out, so they are all of them.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, script := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := map[string]string{}
+			for _, f := range archive.Files {
+				parts[f.Name] = string(f.Data)
+			}
+			want, ok := parts[runtime.GOOS]
+			if !ok {
+				want = parts["all"]
+			}
+			p := newClaude(t)
+			p.mkdir("teams")
+			opts := patient(p)
+			// Enough for both events of a write in place.
+			opts.Settle = 30 * time.Millisecond
+			b := newBarrier(p, New(opts))
+			b.settled = true
+			var got strings.Builder
+			for line := range strings.Lines(parts["script"]) {
+				got.WriteString("> " + line)
+				p.command(strings.Fields(line))
+				for _, e := range b.wait() {
+					got.WriteString(e + "\n")
+				}
+			}
+			if diff := cmp.Diff(want, got.String()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s\ngot:\n%s", script, diff, &got)
+			}
+		})
+	}
+}
+
+// command runs one line of a script.
+func (p *claude) command(line []string) {
+	p.t.Helper()
+	arg := func(i int) string { return p.path(line[i]) }
+	switch line[0] {
+	case "mkdir":
+		p.mkdir(line[1])
+	case "write":
+		p.write(arg(1), line[2])
+	case "replace":
+		p.replace(arg(1), line[2])
+	case "rename":
+		p.must(os.Rename(arg(1), arg(2)))
+	case "remove":
+		p.must(os.Remove(arg(1)))
+	case "remove-all":
+		p.must(os.RemoveAll(arg(1)))
+	case "chmod":
+		p.must(os.Chmod(arg(1), 0o400))
+	default:
+		p.t.Fatalf("no such command: %s", line)
+	}
+}

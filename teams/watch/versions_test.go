@@ -1,0 +1,344 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// barrier waits until the watcher has handled all that was done up to now, by
+// the sign of an inbox of its own: the kernel keeps the order. It returns the
+// events that came before, written out.
+type barrier struct {
+	*claude
+	w     *Watcher
+	count int
+
+	// Whether wait waits until what came before has settled. Else the barrier's
+	// own lock hands it out at once, whatever the settle time is.
+	settled bool
+}
+
+func newBarrier(p *claude, w *Watcher) *barrier {
+	p.t.Helper()
+	p.mkdir("teams/barrier/inboxes")
+	b := &barrier{claude: p, w: start(p.t, w)}
+	// The second of these is taken in only once Run is through with the first
+	// scan and all watches are set. With a poll interval of an hour they have no
+	// effect.
+	w.faults <- struct{}{}
+	w.faults <- struct{}{}
+	b.wait()
+	return b
+}
+
+func (b *barrier) wait() []string {
+	b.t.Helper()
+	// A new inbox each time: what is late of an old one would show its present
+	// state.
+	b.count++
+	sign := fmt.Sprint(b.count)
+	path := b.inbox("barrier/" + sign)
+	if b.settled {
+		b.replace(path, "[]")
+	} else {
+		b.must(locked(path, func() error { return replace(path, "[]") }))
+	}
+	var events []string
+	for {
+		e := next(b.t, b.w)
+		team, inbox, got := e.Team, e.Inbox, contents(b.t, e)
+		if team == "barrier" {
+			if inbox == sign {
+				return events
+			}
+			continue
+		}
+		line := e.Kind.String() + " " + team
+		if e.Inbox != "" {
+			line += "/" + e.Inbox
+		}
+		for _, c := range got {
+			line += fmt.Sprintf(" %q", c)
+		}
+		if e.Unkept {
+			line += " unkept"
+		}
+		events = append(events, line)
+	}
+}
+
+// Nothing settles here by itself, so that what one event has in it is certain.
+func patient(p *claude) Options {
+	return Options{Root: p.root, Settle: time.Hour, MaxSettle: time.Hour, Sweep: time.Hour, Poll: time.Hour}
+}
+
+func TestEachVersionReachesTheReader(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	b := newBarrier(p, New(patient(p)))
+	alice := p.inbox("a/alice")
+	for _, text := range []string{"[1]", "[1,2]", "[]", "[3]"} {
+		p.replace(alice, text)
+		if events := b.wait(); events != nil {
+			t.Fatalf("handed out early: %v", events)
+		}
+	}
+	// The taker: its lock alone makes the event, with the version before the take.
+	p.must(os.Mkdir(alice+".lock", 0o700))
+	b.wait()
+	p.replace(alice, "[]")
+	b.wait()
+	p.must(os.Remove(alice + ".lock"))
+	want := []string{`changed a/alice "[1]" "[1,2]" "[]" "[3]" "[]"`}
+	if diff := cmp.Diff(want, b.wait()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	// Nothing has happened since: a lock alone is no event.
+	p.must(locked(alice, func() error { return nil }))
+	if events := b.wait(); events != nil {
+		t.Errorf("a lock without a change gave %v", events)
+	}
+}
+
+// The lock is seen before the rename. If only renames were, a version that came
+// without an event (here: with none looked at) would be lost by a take.
+func TestALockIsReasonToReadNow(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	alice := p.inbox("a/alice")
+	p.write(alice, "[]")
+	deafTo := &fakeSource{deaf: func(name string) bool { return strings.HasSuffix(name, "alice.json") }}
+	w := New(patient(p))
+	w.open = deafTo.open
+	b := newBarrier(p, w)
+	p.replace(alice, "[1]")
+	b.wait()
+	p.must(os.Mkdir(alice+".lock", 0o700))
+	b.wait()
+	p.replace(alice, "[]")
+	p.must(os.Remove(alice + ".lock"))
+	if diff := cmp.Diff([]string{`changed a/alice "[]" "[1]" "[]"`}, b.wait()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnEventFollowsWhenAWriterInPlaceIsDone(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	alice := p.inbox("a/alice")
+	p.write(alice, "[1]")
+	opts := patient(p)
+	opts.Settle, opts.MaxSettle = time.Nanosecond, time.Nanosecond // each sign is an event
+	b := newBarrier(p, New(opts))
+	p.must(os.Mkdir(alice+".lock", 0o700))
+	p.write(alice, "[1,")
+	if events := b.wait(); len(events) == 0 {
+		t.Error("the torn file was not reported")
+	}
+	f, err := os.OpenFile(alice, os.O_WRONLY|os.O_APPEND, 0)
+	p.must(err)
+	_, err = f.WriteString("2]")
+	p.must(errors.Join(err, f.Close()))
+	if events := b.wait(); len(events) == 0 {
+		t.Error("the rest was not reported")
+	}
+	p.must(os.Remove(alice + ".lock"))
+	if diff := cmp.Diff([]string{`changed a/alice "[1,2]"`}, b.wait()); diff != "" {
+		t.Errorf("when the lock was given back (-want +got):\n%s", diff)
+	}
+}
+
+// agents are the other processes of TestRowsThatLiveShortlyAreSeen, by the value
+// of the variable that makes this test binary one.
+var agents = map[string]func(inbox string) error{
+	// Appends a row every 2 ms.
+	"append": func(inbox string) error {
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for n := range shortRows {
+			<-tick.C
+			if _, err := edit(inbox, func(all []int) []int { return append(all, n) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	// Takes all rows every 500 ms, until it has taken every one.
+	"take": func(inbox string) error {
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for taken := 0; taken < shortRows; {
+			<-tick.C
+			all, err := edit(inbox, func([]int) []int { return []int{} })
+			if err != nil {
+				return err
+			}
+			taken += len(all)
+		}
+		return nil
+	},
+}
+
+const (
+	shortRows = 2000
+	agentRole = "WATCH_TEST_AGENT"
+	agentFile = "WATCH_TEST_INBOX"
+)
+
+// edit changes the rows of an inbox under its lock, and returns what it had.
+func edit(inbox string, change func([]int) []int) (was []int, err error) {
+	err = locked(inbox, func() error {
+		data, err := os.ReadFile(inbox)
+		if err == nil {
+			err = json.Unmarshal(data, &was)
+		}
+		if err != nil {
+			return err
+		}
+		data, err = json.Marshal(change(was))
+		return errors.Join(err, replace(inbox, string(data)))
+	})
+	return was, err
+}
+
+func TestMain(m *testing.M) {
+	if agent := agents[os.Getenv(agentRole)]; agent != nil {
+		if err := agent(os.Getenv(agentFile)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// The bar: of 500 rows a second, appended under the lock, with an agent that
+// takes everything every 500 ms, 99.9 % are seen. Not parallel: it is about time.
+func TestRowsThatLiveShortlyAreSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes four seconds")
+	}
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	alice := p.inbox("a/alice")
+	p.write(alice, "[]")
+	w := start(t, New(Options{Root: p.root}))
+	self, err := os.Executable()
+	p.must(err)
+	var team sync.WaitGroup
+	for role := range agents {
+		cmd := exec.CommandContext(t.Context(), self)
+		cmd.Env = append(os.Environ(), agentRole+"="+role, agentFile+"="+alice)
+		team.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", role, err, out)
+			}
+		})
+	}
+	go func() {
+		team.Wait()
+		os.WriteFile(p.inbox("a/end"), nil, 0o600)
+	}()
+
+	seen := map[int]bool{}
+	events, versions := 0, 0
+	for {
+		e := next(t, w)
+		if e.Inbox == "end" {
+			e.Close()
+			break
+		}
+		events++
+		for _, c := range contents(t, e) {
+			versions++
+			var all []int
+			if err := json.Unmarshal([]byte(c), &all); err != nil {
+				t.Errorf("a version that is no array: %q", c)
+			}
+			for _, n := range all {
+				seen[n] = true
+			}
+		}
+	}
+	if len(seen)*1000 < shortRows*999 {
+		t.Errorf("saw %d rows of %d, want 99.9 %%", len(seen), shortRows)
+	}
+	t.Logf("%d of %d rows in %d events with %d versions", len(seen), shortRows, events, versions)
+}
+
+// A reader that is late gets what fits, in order, and is told of the rest.
+func TestALateReaderSeesTheVersionBeforeEachTake(t *testing.T) {
+	t.Parallel()
+	p := newClaude(t)
+	p.mkdir("teams/a/inboxes")
+	alice := p.inbox("a/alice")
+	w := start(t, New(Options{Root: p.root, Sweep: time.Hour}))
+	next(t, w)
+	const takes, appends = 10, 20
+	row := 0
+	for range takes {
+		text := ""
+		for range appends {
+			text += fmt.Sprintf("<%d>", row)
+			row++
+			p.must(locked(alice, func() error { return replace(alice, text) }))
+			handled(t, w, alice) // the agent comes only once it is seen
+		}
+		p.must(locked(alice, func() error { return replace(alice, "") }))
+		handled(t, w, alice)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	all := ""
+	e, err := w.Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Missed != 0 || len(e.Versions) > MaxVersions {
+		t.Errorf("missed %d, %d versions", e.Missed, len(e.Versions))
+	}
+	for _, c := range contents(t, e) {
+		all += c
+	}
+	for n := range row {
+		if !strings.Contains(all, fmt.Sprintf("<%d>", n)) {
+			t.Errorf("row %d was not seen", n)
+		}
+	}
+}
+
+// handled waits until the version that path has now is in the queue.
+func handled(t testing.TB, w *Watcher, path string) {
+	t.Helper()
+	s, err := see(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		w.queue.mu.Lock()
+		for _, e := range w.queue.waiting {
+			if e.event.Path == path && e.last == s.stamp {
+				w.queue.mu.Unlock()
+				return
+			}
+		}
+		w.queue.mu.Unlock()
+		runtime.Gosched()
+	}
+	t.Fatal("a version was not seen")
+}
