@@ -55,8 +55,8 @@ func (o Options) launch() (launch, error) {
 		l.argv = slices.Clone(o.Command)
 		return l, nil
 	}
-	first := ownFlags(o.Command)
-	args := flags{slices.Clone(o.Command[first:])}
+	first, known := ownFlags(o.Command)
+	args := flags{list: slices.Clone(o.Command[first:]), short: known}
 	for _, name := range [][]string{{"-c", "--continue"}, {"--fork-session"}, {"--no-session-persistence"}} {
 		if args.has(name...) {
 			return invalid("%s is in it: the session must be known, and remembered; name it with --resume", name[len(name)-1])
@@ -130,25 +130,31 @@ func (o Options) launch() (launch, error) {
 	return l, nil
 }
 
-// ownFlags is where the program's own arguments begin: behind the script, if the first word is what runs it. node has a
-// -r and a -p of its own.
-func ownFlags(command []string) int {
+// ownFlags is where the program's own arguments begin: behind the script, if the first word is what runs it. known says
+// that the program is Claude Code by its name. Of another, such as a shell, only the long flags are taken for Claude
+// Code's: its -c, -r and -p are its own.
+func ownFlags(command []string) (first int, known bool) {
 	switch base := strings.TrimSuffix(filepath.Base(command[0]), ".exe"); base {
+	case "claude":
+		return 1, true
 	case "node", "bun", "deno", "npx", "bunx":
 		for i, arg := range command[1:] {
 			switch previous := command[i]; {
 			case i > 0 && (previous == "-r" || previous == "--require" || previous == "--import"):
 			case filepath.Base(arg) == "claude", strings.HasSuffix(arg, "claude-code"),
 				strings.HasSuffix(arg, ".js"), strings.HasSuffix(arg, ".mjs"), strings.HasSuffix(arg, ".cjs"):
-				return i + 2
+				return i + 2, true
 			}
 		}
 	}
-	return 1
+	return 1, false
 }
 
 // flags are the arguments of Claude Code.
-type flags struct{ list []string }
+type flags struct {
+	list  []string
+	short bool // the short ones are its own, too
+}
 
 func (f *flags) add(args ...string) { f.list = append(f.list, args...) }
 
@@ -156,7 +162,7 @@ func (f *flags) add(args ...string) { f.list = append(f.list, args...) }
 func (f *flags) find(names ...string) int {
 	return slices.IndexFunc(f.list, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
-		return strings.HasPrefix(arg, "-") && slices.Contains(names, name)
+		return slices.Contains(names, name) && (f.short || strings.HasPrefix(arg, "--"))
 	})
 }
 

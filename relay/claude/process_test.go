@@ -1,0 +1,587 @@
+package claude_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+)
+
+func TestSimulatedFrameRunsOnce(t *testing.T) {
+	simulated(t, func(t *testing.T, g int) {
+		o, state := sim(t, simchild.Script{Generation: g})
+		o.Session = uuid.NewString()
+		p := start(t, o)
+		f := frame(t, "hello")
+		send(t, p, f)
+		if got := reaches(t, p, f, claude.Done); got.Result == nil || got.Result.Text != "ACK: hello" {
+			t.Errorf("result: got %+v, want the answer", got.Result)
+		}
+		send(t, p, f)
+		reaches(t, p, f, claude.Known)
+		if err := p.End(within(t), claude.Grace{EOF: 10 * time.Second}); err != nil {
+			t.Errorf("end: got %v, want exit code 0", err)
+		}
+		if p.Session() != o.Session {
+			t.Errorf("session: got %s, want the one that was chosen", p.Session())
+		}
+
+		o.Resume = true
+		p = start(t, o)
+		send(t, p, f)
+		reaches(t, p, f, claude.Known)
+		other := frame(t, "another")
+		send(t, p, other)
+		reaches(t, p, other, claude.Done)
+		if err := p.End(within(t), claude.Grace{EOF: 10 * time.Second}); err != nil {
+			t.Error(err)
+		}
+		worked(t, state, map[string]int{"hello": 1, "another": 1})
+	})
+}
+
+// TestKilledAtEveryPoint kills the child at each point of a turn, resumes, sends the same frame, and wants what the
+// transcript and the work log say to agree with what is told.
+func TestKilledAtEveryPoint(t *testing.T) {
+	simulated(t, func(t *testing.T, g int) {
+		for _, test := range []struct {
+			at       simchild.Point
+			g1, g2   claude.State // of the frame when it is sent again
+			finished bool         // what the transcript says then
+			works    int
+		}{
+			{simchild.Read, claude.Done, claude.Done, true, 1},
+			{simchild.Began, claude.Known, claude.Done, false, 0}, // a G1 has stored it
+			{simchild.Stored, claude.Known, claude.Known, false, 0},
+			{simchild.Echoed, claude.Known, claude.Known, false, 0},
+			{simchild.Worked, claude.Known, claude.Known, false, 1},
+			{simchild.Finished, claude.Known, claude.Known, true, 1},
+			{simchild.Answered, claude.Known, claude.Known, true, 1},
+		} {
+			t.Run(string(test.at), func(t *testing.T) {
+				t.Parallel()
+				want, finished, works := test.g1, test.finished, test.works
+				if g == 2 {
+					want = test.g2
+				}
+				if want == claude.Done {
+					finished, works = true, 1
+				}
+				o, state := sim(t, simchild.Script{Generation: g, Faults: []simchild.Fault{
+					{At: test.at, Do: simchild.Die, Match: "deadly", Times: 1}}})
+				o.Session = uuid.NewString()
+				transcript := claude.Transcript{Root: state, Dir: o.Dir, Session: o.Session}
+				p := start(t, o)
+				first, f := frame(t, "first"), frame(t, "deadly")
+				send(t, p, first)
+				reaches(t, p, first, claude.Done)
+				send(t, p, f)
+				rest(t, p)
+				var exit *claude.ExitError
+				if err := p.Wait(within(t)); !errors.As(err, &exit) || exit.Signal != "killed" {
+					t.Fatalf("wait: got %v, want an exit by kill", err)
+				}
+
+				o.Resume = true
+				p = start(t, o)
+				send(t, p, f)
+				reaches(t, p, f, want)
+				turn, err := transcript.Turn(within(t), f.UUID())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !turn.Stored || turn.Finished != finished || turn.Cut() == finished {
+					t.Errorf("transcript: got %+v, want stored, finished %t", turn, finished)
+				}
+				worked(t, state, map[string]int{"first": 1, "deadly": works})
+			})
+		}
+	})
+}
+
+func TestInterrupt(t *testing.T) {
+	simulated(t, func(t *testing.T, g int) {
+		o, state := sim(t, simchild.Script{Generation: g})
+		p := start(t, o)
+		f, next := frame(t, "SLEEP:60 long"), frame(t, "next")
+		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, claude.ErrNotInFlight) {
+			t.Errorf("before it was sent: got %v, want ErrNotInFlight", err)
+		}
+		send(t, p, f)
+		until(t, p, "init", func(e claude.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
+		if err := p.Interrupt(within(t), next.UUID()); !errors.Is(err, claude.ErrNotInFlight) {
+			t.Errorf("of another: got %v, want ErrNotInFlight", err)
+		}
+		if err := p.Interrupt(within(t), f.UUID()); err != nil {
+			t.Fatal(err)
+		}
+		reaches(t, p, f, claude.Cancelled)
+		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, claude.ErrNotInFlight) {
+			t.Errorf("when it was over: got %v, want ErrNotInFlight", err)
+		}
+		send(t, p, next)
+		reaches(t, p, next, claude.Done)
+		worked(t, state, map[string]int{"SLEEP:60 long": 0, "next": 1})
+		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID())
+		if err != nil || !turn.Interrupted || turn.Cut() {
+			t.Errorf("transcript: got %+v, %v, want interrupted", turn, err)
+		}
+	})
+}
+
+func TestFailureOfTheModel(t *testing.T) {
+	simulated(t, func(t *testing.T, g int) {
+		o, state := sim(t, simchild.Script{Generation: g})
+		p := start(t, o)
+		f := frame(t, "FAIL now")
+		send(t, p, f)
+		reaches(t, p, f, claude.Failed)
+		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID())
+		if err != nil || !turn.Failed || turn.Finished || turn.Cut() {
+			t.Errorf("transcript: got %+v, %v, want failed", turn, err)
+		}
+		var exit *claude.ExitError
+		if err := p.End(within(t), claude.Grace{EOF: 10 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
+			t.Errorf("end after a failure: got %v, want exit code 1", err)
+		}
+	})
+}
+
+func TestSettingsOfARunningProcess(t *testing.T) {
+	simulated(t, func(t *testing.T, g int) {
+		o, _ := sim(t, simchild.Script{Generation: g})
+		p := start(t, o)
+		if _, err := p.SetModel(within(t), "haiku"); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.SetPermissionMode(within(t), "plan"); err != nil {
+			t.Fatal(err)
+		}
+		f := frame(t, "hello")
+		send(t, p, f)
+		reaches := until(t, p, "init", func(e claude.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
+		if got := payloads[claude.Init](reaches)[0]; got.Model != "haiku" || got.PermissionMode != "plan" {
+			t.Errorf("init: got %+v, want haiku and plan", got)
+		}
+		if _, err := p.SetModel(within(t), ""); !errors.Is(err, claude.ErrInvalid) {
+			t.Errorf("no model: got %v, want ErrInvalid", err)
+		}
+	})
+}
+
+func TestUnansweredControlRequest(t *testing.T) {
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
+	o.AnswerTimeout = 50 * time.Millisecond
+	p := start(t, o)
+	if _, err := p.SetModel(within(t), "haiku"); !errors.Is(err, claude.ErrNoAnswer) {
+		t.Errorf("got %v, want ErrNoAnswer", err)
+	}
+	if err := p.Kill(); err == nil {
+		t.Error("kill: got no error, want the signal")
+	}
+	if _, err := p.SetModel(within(t), "haiku"); !errors.Is(err, claude.ErrEnded) {
+		t.Errorf("of a dead process: got %v, want ErrEnded", err)
+	}
+	if err := p.Send(within(t), frame(t, "hello")); !errors.Is(err, claude.ErrEnded) {
+		t.Errorf("send to a dead process: got %v, want ErrEnded", err)
+	}
+}
+
+// TestProcessThatDoesNotRead fills the pipe. The first frame that goes in only in part makes the process unusable.
+func TestProcessThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
+	o.WriteTimeout = 100 * time.Millisecond
+	p := start(t, o)
+	var torn *claude.WriteError
+	var err error
+	for range 10 {
+		f := frame(t, strings.Repeat("x", 60<<10))
+		if err = p.Send(within(t), f); errors.As(err, &torn) {
+			if torn.UUID != f.UUID() || torn.Size != len(f.Bytes())+1 {
+				t.Errorf("got %+v, want the frame and its size", torn)
+			}
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !torn.Torn() || torn.Written >= torn.Size || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("got %+v, want a torn line after the deadline", torn)
+	}
+	if err := p.Send(within(t), frame(t, "x")); !errors.Is(err, claude.ErrUnusable) {
+		t.Errorf("next frame: got %v, want ErrUnusable", err)
+	}
+	if err := p.SetPermissionMode(within(t), "plan"); !errors.Is(err, claude.ErrUnusable) {
+		t.Errorf("control request: got %v, want ErrUnusable", err)
+	}
+}
+
+// TestLineThatDoesNotFitAtAll leaves the process usable: nothing of the line went in.
+func TestLineThatDoesNotFitAtAll(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the size of a pipe is Linux's")
+	}
+	o, state := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Match: "first", Do: simchild.Flood, Size: 1 << 20}}})
+	o.WriteTimeout = 100 * time.Millisecond
+	// A shell that waits for a file before it runs the child: the pipe is full until then.
+	gate := t.TempDir() + "/open"
+	o.Command = append([]string{"/bin/sh", "-c", `while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"`, gate}, o.Command...)
+	p := start(t, o)
+	// 64 KiB in small lines, whole pages of them: a line under 4 KiB goes in whole or not at all.
+	var sent []claude.Frame
+	var refused *claude.WriteError
+	for range 100 {
+		f := frame(t, strings.Repeat("y", 2000))
+		err := p.Send(within(t), f)
+		if errors.As(err, &refused) {
+			if refused.Torn() {
+				t.Fatalf("a line under 4 KiB: got %v, want nothing of it written", err)
+			}
+			if got := p.State(f.UUID()); got != 0 {
+				t.Errorf("state of what was not written: got %v, want none", got)
+			}
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, f)
+	}
+	if refused == nil {
+		t.Fatal("the pipe never was full")
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	last := frame(t, "last")
+	reaches(t, p, sent[0], claude.Done)
+	send(t, p, last)
+	reaches(t, p, last, claude.Done)
+	worked(t, state, map[string]int{"last": 1})
+}
+
+func TestCancelledSendIsNotWritten(t *testing.T) {
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
+	o.WriteTimeout = 10 * time.Second
+	p := start(t, o)
+	// The writer is kept busy by a line that does not fit.
+	long := frame(t, strings.Repeat("x", 120<<10))
+	var writing sync.WaitGroup
+	writing.Go(func() { _ = p.Send(t.Context(), long) })
+	defer writing.Wait()
+	defer p.Kill()
+	eventually(t, "the long line is being written", func() bool { return p.State(long.UUID()) == claude.Written })
+	ctx, cancel := context.WithTimeout(within(t), 50*time.Millisecond)
+	defer cancel()
+	f := frame(t, "late")
+	if err := p.Send(ctx, f); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if got := p.State(f.UUID()); got != 0 {
+		t.Errorf("state: got %v, want none", got)
+	}
+}
+
+func TestTooLargeFrameIsRefused(t *testing.T) {
+	t.Parallel()
+	o, state := sim(t, simchild.Script{})
+	p := start(t, o)
+	var size *claude.SizeError
+	if err := p.Send(within(t), frame(t, strings.Repeat("x", 300_000))); !errors.As(err, &size) || size.Limit != 128<<10 {
+		t.Errorf("300 KB: got %v, want a refusal at 128 KiB", err)
+	}
+	if err := p.Send(within(t), claude.Frame{}); !errors.Is(err, claude.ErrInvalid) {
+		t.Errorf("zero frame: got %v, want ErrInvalid", err)
+	}
+	f := frame(t, "small")
+	send(t, p, f)
+	reaches(t, p, f, claude.Done)
+	worked(t, state, map[string]int{"small": 1})
+}
+
+func TestQuestionsOfTheProcess(t *testing.T) {
+	simulated(t, func(t *testing.T, g int) {
+		asked := make(chan claude.Use, 1)
+		o, _ := sim(t, simchild.Script{Generation: g})
+		o.Permission = &claude.Permission{
+			Allow: []string{"Read"}, Reason: "never",
+			Ask: func(ctx context.Context, u claude.Use) claude.Decision {
+				asked <- u
+				switch u.Tool {
+				case "Bash":
+					return claude.Decision{Allow: true}
+				case "Wait":
+					<-ctx.Done()
+				}
+				return claude.Decision{}
+			},
+		}
+		p := start(t, o)
+		for _, test := range []struct{ tool, want string }{{"Read", "allowed"}, {"Bash", "allowed"}, {"Write", "denied: never"}} {
+			f := frame(t, "ASK:"+test.tool)
+			send(t, p, f)
+			if got := reaches(t, p, f, claude.Done); got.Result.Text != test.want {
+				t.Errorf("%s: got %q, want %q", test.tool, got.Result.Text, test.want)
+			}
+			if test.tool != "Read" {
+				if u := <-asked; u.Tool != test.tool || string(u.Input) != `{"command":"echo hi"}` {
+					t.Errorf("asked about %+v, want %s", u, test.tool)
+				}
+			}
+		}
+		// One that takes for ever holds up neither output nor control requests, and ends with the process.
+		send(t, p, frame(t, "ASK:Wait"))
+		<-asked
+		if err := p.SetPermissionMode(within(t), "plan"); err != nil {
+			t.Errorf("while a question waits: %v", err)
+		}
+		_ = p.Kill()
+	})
+}
+
+func TestNobodyToAsk(t *testing.T) {
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{})
+	p := start(t, o)
+	f := frame(t, "ASK:Bash")
+	send(t, p, f)
+	if got := reaches(t, p, f, claude.Done); !strings.HasPrefix(got.Result.Text, "denied: ") {
+		t.Errorf("got %q, want a refusal", got.Result.Text)
+	}
+}
+
+// TestOutputThatIsNoEvent goes on behind lines that are no JSON and longer than the limit.
+func TestOutputThatIsNoEvent(t *testing.T) {
+	simulated(t, func(t *testing.T, g int) {
+		o, _ := sim(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Noise, Size: 200_000}}})
+		o.LineLimit = 100_000
+		p := start(t, o)
+		f := frame(t, "hello")
+		send(t, p, f)
+		reaches(t, p, f, claude.Accepted)
+		var skipped []claude.Skipped
+		until(t, p, "the end", func(e claude.Event) bool {
+			if s, ok := e.Payload.(claude.Skipped); ok {
+				skipped = append(skipped, s)
+			}
+			return len(e.Progress) > 0 && e.Progress[0].State == claude.Done
+		})
+		if len(skipped) != 3 || skipped[0].Head != "this is no JSON" || skipped[2].Size < 200_000 || len(skipped[2].Head) > 200 {
+			t.Errorf("skipped: got %+v, want three lines", skipped)
+		}
+	})
+}
+
+// TestConsumerThatDoesNotRead loses what is bulky and nothing else, and the child is not held up by it.
+func TestConsumerThatDoesNotRead(t *testing.T) {
+	simulated(t, func(t *testing.T, g int) {
+		o, _ := sim(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Flood, Size: 3 << 20}}})
+		o.Buffer = 1 << 20
+		p := start(t, o)
+		f := frame(t, "hello")
+		send(t, p, f)
+		p.CloseInput()
+		if err := p.Wait(within(t)); err != nil {
+			t.Fatalf("nobody reads events: got %v, want exit code 0", err)
+		}
+		if got := p.State(f.UUID()); got != claude.Done {
+			t.Errorf("state: got %v, want done", got)
+		}
+		all := rest(t, p)
+		gaps := payloads[claude.Gap](all)
+		if len(gaps) == 0 || gaps[0].Events < 1000 || gaps[0].Bytes < 1<<20 {
+			t.Errorf("gaps: got %+v, want one of 2 MiB", gaps)
+		}
+		var progress []claude.State
+		for _, e := range all {
+			for _, p := range e.Progress {
+				progress = append(progress, p.State)
+			}
+		}
+		if len(progress) != 2 || progress[1] != claude.Done || len(payloads[claude.Result](all)) != 1 {
+			t.Errorf("progress: got %v, want accepted and done, with the result", progress)
+		}
+	})
+}
+
+func TestExit(t *testing.T) {
+	t.Parallel()
+	taken := uuid.NewString()
+	for _, test := range []struct {
+		name   string
+		change func(*claude.Options, *simchild.Script)
+		want   error
+		text   string
+	}{
+		{"at the start", func(_ *claude.Options, s *simchild.Script) {
+			s.Faults = []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}
+		}, nil, "told to exit"},
+		{"unknown session", func(o *claude.Options, _ *simchild.Script) { o.Session, o.Resume = uuid.NewString(), true }, claude.ErrSessionUnknown, "No conversation"},
+		{"unknown session, G1", func(o *claude.Options, s *simchild.Script) { o.Session, o.Resume, s.Generation = uuid.NewString(), true, 1 }, claude.ErrSessionUnknown, "No conversation"},
+		{"session in use", func(o *claude.Options, _ *simchild.Script) { o.Session = taken }, claude.ErrSessionTaken, "already in use"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := simchild.Script{Generation: 2, State: t.TempDir()}
+			o, _ := sim(t, s)
+			test.change(&o, &s)
+			o.Env = append(os.Environ(), s.Env())
+			if test.want == claude.ErrSessionTaken {
+				p := start(t, o)
+				f := frame(t, "hello")
+				send(t, p, f)
+				reaches(t, p, f, claude.Done)
+				_ = p.Kill()
+			}
+			var passed lockedBuffer
+			o.Stderr = &passed
+			p := start(t, o)
+			err := p.Wait(within(t))
+			var exit *claude.ExitError
+			if !errors.As(err, &exit) || exit.Code != 1 || !strings.Contains(exit.Stderr, test.text) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("got %v, want exit code 1 and %q", err, test.text)
+			}
+			if test.want != nil && !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if !strings.Contains(passed.String(), test.text) {
+				t.Errorf("stderr passed on: got %q, want %q in it", passed.String(), test.text)
+			}
+		})
+	}
+	if _, err := claude.Start(t.Context(), claude.Options{Command: []string{"/nonexistent/claude"}}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no such program: got %v, want ErrNotExist", err)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestTornOutput(t *testing.T) {
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Finished, Do: simchild.Torn}}})
+	p := start(t, o)
+	send(t, p, frame(t, "hello"))
+	all := rest(t, p)
+	last, ok := all[len(all)-1].Payload.(claude.Skipped)
+	if !ok || !strings.Contains(last.Reason, "cut off") || !strings.HasPrefix(last.Head, `{"type":"result"`) {
+		t.Errorf("last event: got %+v, want the torn line", all[len(all)-1].Payload)
+	}
+}
+
+func TestProgramThatAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
+	o, state := sim(t, simchild.Script{Mute: true})
+	p := start(t, o)
+	for _, text := range []string{"one", "two"} {
+		f := frame(t, text)
+		send(t, p, f)
+		reaches(t, p, f, claude.Unproven)
+	}
+	worked(t, state, map[string]int{"one": 1, "two": 1})
+}
+
+func TestEndBySteps(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		script simchild.Script
+		grace  claude.Grace
+		signal string
+	}{
+		{"end of stdin", simchild.Script{}, claude.Grace{EOF: 30 * time.Second}, ""},
+		{"SIGTERM", simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}},
+			claude.Grace{EOF: 10 * time.Millisecond, Term: 30 * time.Second}, "terminated"},
+		{"SIGKILL", simchild.Script{IgnoreTerm: true, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}},
+			claude.Grace{EOF: 10 * time.Millisecond, Term: 50 * time.Millisecond}, "killed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o, state := sim(t, test.script)
+			p := start(t, o)
+			waitStarted(t, state)
+			err := p.End(within(t), test.grace)
+			var exit *claude.ExitError
+			switch errors.As(err, &exit); {
+			case test.signal == "" && err != nil:
+				t.Errorf("got %v, want exit code 0", err)
+			case test.signal != "" && (exit == nil || exit.Signal != test.signal):
+				t.Errorf("got %v, want signal %s", err, test.signal)
+			}
+			if alive, err := p.Predecessor().Alive(); alive || err != nil {
+				t.Errorf("alive afterwards: %t, %v", alive, err)
+			}
+		})
+	}
+}
+
+// waitStarted waits until the simulated child has set itself up.
+func waitStarted(t testing.TB, state string) {
+	t.Helper()
+	eventually(t, "the child has started", func() bool {
+		all, err := simchild.Log(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all) > 0
+	})
+}
+
+// eventually waits for what nothing tells of.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	ctx := within(t)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("it never came that %s", what)
+		}
+	}
+}
+
+func TestContextOfStartKills(t *testing.T) {
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{IgnoreTerm: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	p, err := claude.Start(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := p.Wait(within(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if _, err := claude.Start(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("start with a context that has ended: got %v", err)
+	}
+}
