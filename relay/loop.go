@@ -1,0 +1,650 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+)
+
+// loop is a relay at work. One goroutine owns all of it.
+type loop struct {
+	*Relay
+	ctx context.Context
+
+	session ledger.Session
+	mode    pipe.Mode // what the agent works with
+
+	// The agent that runs, if one does.
+	proc    *claude.Process
+	events  chan claude.Event
+	reading sync.WaitGroup
+	started time.Time
+	spoke   bool // it has printed something of a turn
+
+	frame   *ledger.Frame // in flight; nil if none is
+	sent    bool          // it was written to this agent
+	careful bool          // the last agent died with it, and had said nothing
+
+	deaths  int           // in a row, without getting anywhere
+	backoff time.Duration // how long the next start is put off
+	retry   <-chan time.Time
+	dones   int // since the inbox was compacted
+}
+
+// startup is how long an agent gets to show that it stays alive before a frame is
+// written that the last one died with: was it the frame, or would it have died
+// anyway? Only the first is held against the frame.
+const startup = 2 * time.Second
+
+// grace is how an agent is ended: it may finish its turn first.
+var grace = claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
+
+func (l *loop) run() error {
+	err := l.begin()
+	for err == nil {
+		if err = l.step(); err != nil {
+			break
+		}
+		select {
+		case <-l.ctx.Done():
+			err = l.ctx.Err()
+		case <-l.wake:
+		case <-l.retry:
+			l.retry = nil
+		case e, ok := <-l.events:
+			if !ok {
+				err = l.gone()
+				break
+			}
+			err = l.event(e)
+		}
+	}
+	if l.ctx.Err() != nil {
+		err = nil // whatever failed, failed because of that
+	}
+	return errors.Join(err, l.end())
+}
+
+// begin finds out where an earlier relay stopped.
+func (l *loop) begin() error {
+	var err error
+	if l.session, _, err = l.opts.Ledger.Session(l.ctx, l.post); err != nil {
+		return err
+	}
+	l.session.Post = l.post
+	if l.session.ID == "" {
+		l.session.ID = uuid.NewString()
+		if l.opts.Child.Session != "" {
+			l.session.ID = l.opts.Child.Session
+		}
+	}
+	if err := l.predecessor(); err != nil {
+		return err
+	}
+	f, ok, err := l.opts.Ledger.InFlight(l.ctx, l.post)
+	if err != nil {
+		return err
+	}
+	if ok {
+		l.frame = &f
+	}
+	return l.start()
+}
+
+// predecessor makes sure that no agent of an earlier relay works on: resuming
+// its session beside it would run a message twice.
+func (l *loop) predecessor() error {
+	if l.session.PID == 0 {
+		return nil
+	}
+	old := claude.Predecessor{PID: l.session.PID, Group: l.session.Group, Start: l.session.Start}
+	alive, err := old.Alive()
+	if err != nil {
+		return fmt.Errorf("relay: the agent of an earlier relay: %w", err)
+	}
+	if !alive {
+		return nil
+	}
+	l.set(func(s *Status) {
+		s.State, s.Reason = Waiting, fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", old.PID)
+	})
+	wait, cancel := context.WithTimeout(l.ctx, l.opts.Predecessor)
+	err = old.Wait(wait)
+	cancel()
+	if l.ctx.Err() != nil {
+		return l.ctx.Err()
+	}
+	if err == nil {
+		return nil
+	}
+	if err := old.End(l.ctx, grace.Term); err != nil {
+		return fmt.Errorf("relay: end the agent of an earlier relay (process %d): %w", old.PID, err)
+	}
+	return nil
+}
+
+// start starts the agent, on the session it had.
+func (l *loop) start() error {
+	opts := l.opts.Child
+	opts.Session, opts.Mode = l.session.ID, l.mode
+	var err error
+	if opts.Resume, err = l.transcript().Exists(); err != nil {
+		return fmt.Errorf("relay: look for the session of the agent: %w", err)
+	}
+	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
+	l.session.Command, l.session.At = strings.Join(opts.Command, " "), time.Now()
+	// The id before the process: one that nobody knows could not be resumed.
+	if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+		return err
+	}
+	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
+	// Not with our context: the agent may finish its turn when that ends.
+	proc, err := claude.Start(context.WithoutCancel(l.ctx), opts)
+	if err != nil {
+		return fmt.Errorf("relay: start the agent: %w", err)
+	}
+	p := proc.Predecessor()
+	l.session.PID, l.session.Group, l.session.Start = p.PID, p.Group, p.Start
+	// The process before its first frame: only so can the next relay wait for it.
+	if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+		return errors.Join(err, proc.Kill())
+	}
+	l.proc, l.sent, l.spoke, l.started = proc, false, false, time.Now()
+	l.events = make(chan claude.Event, 256)
+	events := l.events
+	l.reading.Go(func() {
+		defer close(events)
+		for e, err := range proc.Events(context.Background()) {
+			if err != nil {
+				return
+			}
+			events <- e
+		}
+	})
+	l.mu.Lock()
+	l.child = proc
+	l.mu.Unlock()
+	l.set(func(s *Status) { s.PID = p.PID })
+	return nil
+}
+
+func (l *loop) transcript() claude.Transcript {
+	return claude.Transcript{Root: l.post.Root, Dir: l.opts.Child.Dir, Session: l.session.ID}
+}
+
+// step does what can be done now: claim rows, make a frame, write it.
+func (l *loop) step() error {
+	if _, err := l.claim(l.ctx, l.self()); err != nil {
+		if errors.Is(err, teams.ErrTeamGone) || l.ctx.Err() != nil {
+			return err
+		}
+		// Being written, locked, or corrupt: said, and tried again with the next
+		// change or in a while.
+		if !errors.Is(err, inbox.ErrBusy) {
+			l.opts.Warn(err)
+		}
+		if l.retry == nil {
+			l.retry = time.After(2 * time.Second)
+		}
+	}
+	if l.proc == nil {
+		if l.retry != nil {
+			return nil
+		}
+		if err := l.start(); err != nil {
+			return err
+		}
+	}
+	for l.frame == nil {
+		made, err := l.make()
+		if err != nil {
+			return err
+		}
+		if !made {
+			break
+		}
+	}
+	open, err := l.opts.Ledger.OpenCount(l.ctx, l.post)
+	if err != nil {
+		return err
+	}
+	l.set(func(s *Status) {
+		s.Queue, s.InFlight, s.State = open, "", Idle
+		if l.frame != nil {
+			s.InFlight, s.State = l.frame.UUID, Working
+		}
+	})
+	if l.frame == nil || l.sent {
+		return nil
+	}
+	if rest := startup - time.Since(l.started); l.careful && rest > 0 {
+		l.retry = time.After(rest)
+		return nil
+	}
+	return l.write()
+}
+
+// self reports whether the agent polls its inbox itself: a lead of the first
+// generation, in the team that its own session made.
+func (l *loop) self() bool {
+	c, err := l.opts.Team.Config(l.ctx)
+	if err != nil {
+		return false // claim says what is wrong
+	}
+	lead, _ := c.Lead()
+	return c.Generation() == teams.G1 && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID
+}
+
+// make makes a frame of what waits. It returns false if nothing does.
+func (l *loop) make() (bool, error) {
+	waiting, err := l.opts.Ledger.Waiting(l.ctx, l.post)
+	if err != nil || len(waiting) == 0 {
+		return false, err
+	}
+	config, err := l.opts.Team.Config(l.ctx)
+	if err != nil {
+		return false, err
+	}
+	q, err := pipe.NewQueue(pipe.Options[ledger.Delivery]{
+		MaxBatch: MaxRows, MaxBytes: MaxBytes,
+		Size: func(d ledger.Delivery) int { return len(text(config, d)) },
+	})
+	if err != nil {
+		return false, err
+	}
+	mode := l.mode
+	for _, d := range waiting {
+		if len(d.Mode) > 0 {
+			change, err := pipe.ParseMode(d.Mode)
+			if err != nil {
+				return false, err
+			}
+			mode = mode.Merge(change)
+		}
+		// A person's words are a frame of their own.
+		if d.Person {
+			err = q.PushIsolated(d, mode)
+		} else {
+			err = q.Push(d, mode)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	batch, err := q.Next(l.ctx)
+	if err != nil {
+		return false, err
+	}
+	if batch.Mode != l.mode {
+		if err := l.change(batch.Mode); err != nil {
+			return false, err
+		}
+	}
+	frame, n, err := l.encode(config, batch.Items)
+	var ids []string
+	kind := ledger.FrameMessage
+	for _, d := range batch.Items[:n] {
+		ids = append(ids, d.UUID)
+		if d.Person && d.Isolated {
+			kind = ledger.FrameCommand
+		}
+	}
+	if err != nil {
+		l.opts.Warn(fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
+		return true, l.opts.Ledger.Settle(l.ctx, ledger.Failed, err.Error(), ids...)
+	}
+	f := ledger.Frame{
+		UUID: frame.UUID(), Post: l.post, Kind: kind, Bytes: frame.Bytes(), Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+	}
+	if err := l.opts.Ledger.Commit(l.ctx, f, ids...); err != nil {
+		return false, err
+	}
+	l.frame, l.sent = &f, false
+	return true, nil
+}
+
+// encode makes a frame of as many of the items, from the first, as fit into one,
+// and returns how many that are. With an error it is the first alone, which can
+// never be said.
+func (l *loop) encode(config *teams.Config, items []ledger.Delivery) (claude.Frame, int, error) {
+	limit := l.opts.Child.FrameLimit
+	if limit == 0 {
+		limit = claude.DefaultFrameLimit
+	}
+	for n := len(items); ; n /= 2 {
+		var parts []string
+		for _, d := range items[:n] {
+			parts = append(parts, text(config, d))
+		}
+		frame, err := claude.NewFrame(claude.Message{UUID: uuid.NewString(), Text: strings.Join(parts, "\n")})
+		if size := len(frame.Bytes()); err == nil && size > limit {
+			err = &claude.SizeError{UUID: frame.UUID(), Size: size, Limit: limit}
+		}
+		if err == nil || n == 1 {
+			return frame, n, err
+		}
+	}
+}
+
+// text is what the agent is told of a delivery.
+func text(config *teams.Config, d ledger.Delivery) string {
+	if d.Person {
+		return string(d.Raw)
+	}
+	rows, err := inbox.Parse([]byte("[" + string(d.Raw) + "]"))
+	if err != nil || len(rows) != 1 {
+		// It was a row when it was claimed.
+		return Wrap(&inbox.Row{From: d.From, Text: string(d.Raw)}, false)
+	}
+	_, member := config.Member(rows[0].From)
+	return Wrap(&rows[0], member)
+}
+
+// change brings the agent to another mode: in the running process if that is
+// possible, else by another process on the same session.
+func (l *loop) change(to pipe.Mode) error {
+	if claude.NeedsRestart(l.mode, to) {
+		if err := l.stop(); err != nil {
+			return err
+		}
+		l.mode = to
+		return l.start()
+	}
+	if model, ok := to.Model.Value(); ok && to.Model != l.mode.Model {
+		if _, err := l.proc.SetModel(l.ctx, model); err != nil {
+			return fmt.Errorf("relay: change the model: %w", err)
+		}
+	}
+	if mode, ok := to.PermissionMode.Value(); ok && to.PermissionMode != l.mode.PermissionMode {
+		if err := l.proc.SetPermissionMode(l.ctx, mode); err != nil {
+			return fmt.Errorf("relay: change the permission mode: %w", err)
+		}
+	}
+	l.mode = to
+	return nil
+}
+
+// write gives the frame to the agent. What goes wrong is the agent's end, which
+// follows.
+func (l *loop) write() error {
+	frame, err := claude.ParseFrame(l.frame.Bytes)
+	if err != nil {
+		return fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err)
+	}
+	if err := l.opts.Ledger.Tried(l.ctx, l.frame.UUID, l.session.ID); err != nil {
+		return err
+	}
+	l.sent = true
+	l.begun(false)
+	if err := l.proc.Send(l.ctx, frame); err != nil {
+		if l.ctx.Err() != nil {
+			return l.ctx.Err()
+		}
+		l.opts.Warn(fmt.Errorf("relay: %s: %w; the agent is started again", l.opts.Member, err))
+		return ignoreExit(l.proc.Kill())
+	}
+	return nil
+}
+
+// event is something that the agent printed.
+func (l *loop) event(e claude.Event) error {
+	if i, ok := e.Payload.(claude.Init); ok {
+		l.spoke = true
+		l.begun(l.frame != nil && l.sent)
+		if i.Session != "" && i.Session != l.session.ID {
+			l.session.ID = i.Session
+			if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range e.Progress {
+		if l.frame == nil || p.UUID != l.frame.UUID {
+			continue
+		}
+		if err := l.progress(p); err != nil {
+			return err
+		}
+	}
+	l.opts.Events(e)
+	return nil
+}
+
+// begun notes whether the turn of the frame in flight runs.
+func (l *loop) begun(yes bool) {
+	l.mu.Lock()
+	l.began = yes
+	l.mu.Unlock()
+}
+
+func (l *loop) progress(p claude.Progress) error {
+	switch p.State {
+	case claude.Accepted:
+		l.deaths, l.backoff, l.careful = 0, 0, false
+		l.begun(true)
+		return l.opts.Ledger.Advance(l.ctx, p.UUID, ledger.Accepted, "")
+	case claude.Done:
+		return l.finish(ledger.Done, "")
+	case claude.Unproven:
+		l.set(func(s *Status) { s.AtLeastOnce = true })
+		return l.finish(ledger.Done, "the program acknowledges nothing; it may have been said twice")
+	case claude.Failed:
+		return l.finish(ledger.Failed, failure(p.Result))
+	case claude.Cancelled:
+		return l.finish(ledger.Cancelled, "interrupted")
+	case claude.Known:
+		return l.known()
+	}
+	return nil
+}
+
+func failure(r *claude.Result) string {
+	if r == nil {
+		return "its turn failed"
+	}
+	if len(r.Errors) > 0 {
+		return strings.Join(r.Errors, "; ")
+	}
+	return r.Subtype
+}
+
+// known is the answer of an agent that took the frame before it, or we, died.
+func (l *loop) known() error {
+	turn, err := l.transcript().Turn(l.ctx, l.frame.UUID)
+	if err != nil {
+		return fmt.Errorf("relay: what became of frame %s: %w", l.frame.UUID, err)
+	}
+	switch {
+	case turn.Finished:
+		return l.finish(ledger.Done, "")
+	case turn.Interrupted:
+		return l.finish(ledger.Cancelled, "interrupted")
+	case turn.Failed:
+		return l.finish(ledger.Failed, "its turn failed")
+	}
+	return l.cut()
+}
+
+// cut is a frame that was taken and whose turn was left in the middle. It stands
+// in the conversation: saying it again would do the work twice.
+func (l *loop) cut() error {
+	about := *l.frame
+	if about.Kind == ledger.FrameNudge {
+		parent, ok, err := l.opts.Ledger.Frame(l.ctx, about.Parent)
+		if err != nil {
+			return err
+		}
+		if ok {
+			about = parent
+		}
+	} else if again, ok, err := l.opts.Ledger.Frame(l.ctx, about.UUID); err != nil {
+		return err
+	} else if ok {
+		about = again
+	}
+	if l.opts.OnCut == ReportCut || about.Kind == ledger.FrameCommand {
+		return l.finish(ledger.Failed, "its turn was cut by a crash")
+	}
+	if about.Nudges >= MaxNudges {
+		return l.finish(ledger.Failed, fmt.Sprintf("its turn was cut %d times", about.Nudges+1))
+	}
+	if l.frame.Kind == ledger.FrameNudge {
+		if err := l.opts.Ledger.Advance(l.ctx, l.frame.UUID, ledger.Failed, "cut by a crash"); err != nil {
+			return err
+		}
+	}
+	id := uuid.NewSHA1(namespace, []byte(about.UUID+"\nnudge\n"+strconv.Itoa(about.Nudges+1))).String()
+	frame, err := claude.NewFrame(claude.Message{UUID: id, Text: Nudge})
+	if err != nil {
+		return err
+	}
+	f := ledger.Frame{
+		UUID: id, Post: l.post, Kind: ledger.FrameNudge, Parent: about.UUID, Bytes: frame.Bytes(),
+		Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+	}
+	if err := l.opts.Ledger.Commit(l.ctx, f); err != nil {
+		return err
+	}
+	l.frame, l.sent = &f, false
+	return nil
+}
+
+// finish ends the frame that is in flight, and what it is about.
+func (l *loop) finish(state ledger.DeliveryState, reason string) error {
+	f := l.frame
+	if err := l.opts.Ledger.Advance(l.ctx, f.UUID, state, reason); err != nil {
+		return err
+	}
+	if f.Kind == ledger.FrameNudge && state != ledger.Done {
+		if err := l.opts.Ledger.Advance(l.ctx, f.Parent, state, reason); err != nil {
+			return err
+		}
+	}
+	l.frame, l.sent, l.careful = nil, false, false
+	l.begun(false)
+	l.set(func(s *Status) { s.LastDone = time.Now() })
+	l.deaths, l.backoff = 0, 0
+	if l.dones++; l.dones >= KeptRows/2 {
+		l.dones = 0
+		if err := l.compact(l.ctx); err != nil && !errors.Is(err, teams.ErrTeamGone) {
+			l.opts.Warn(err) // the rows stay a little longer
+		}
+	}
+	return nil
+}
+
+// gone is the end of the agent, which nobody asked for.
+func (l *loop) gone() error {
+	sent := l.sent
+	why := l.forget()
+	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
+	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
+	if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+		return err
+	}
+	l.careful = l.frame != nil && (sent && !l.spoke || l.careful)
+	if l.frame != nil && sent {
+		f, err := l.opts.Ledger.Died(l.ctx, l.frame.UUID)
+		if err != nil {
+			return err
+		}
+		if f.Deaths >= MaxDeaths {
+			l.opts.Warn(fmt.Errorf("relay: %s died %d times with one message: it is given up: %w", l.opts.Member, f.Deaths, why))
+			if err := l.finish(ledger.Failed, "agent died"); err != nil {
+				return err
+			}
+		}
+	}
+	if !l.spoke || time.Since(l.started) < deadWithin {
+		l.deaths++
+	}
+	if l.deaths >= MaxStarts {
+		reason := fmt.Sprintf("it ended %d times in a row without getting anywhere: %v", l.deaths, why)
+		l.session.Dead = reason
+		if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+			return err
+		}
+		l.set(func(s *Status) { s.State, s.Reason = Dead, reason })
+		return fmt.Errorf("relay: %s: %w: %w", l.opts.Member, ErrDead, why)
+	}
+	l.sent = false
+	l.backoff = min(max(2*l.backoff, backoffMin), backoffMax)
+	l.retry = time.After(l.backoff)
+	l.set(func(s *Status) { s.State, s.Reason = BackOff, why.Error() })
+	l.opts.Warn(fmt.Errorf("relay: %s ended (%w) and is started again in %s", l.opts.Member, why, l.backoff))
+	return nil
+}
+
+// forget lets go of an agent that has ended, and returns how it did.
+func (l *loop) forget() error {
+	err := l.proc.Wait(context.Background())
+	l.reading.Wait()
+	l.mu.Lock()
+	l.child = nil
+	l.mu.Unlock()
+	l.proc, l.events, l.sent = nil, nil, false
+	if err == nil {
+		err = errors.New("it exited with status 0")
+	}
+	return err
+}
+
+// stop ends the agent, between two frames.
+func (l *loop) stop() error {
+	if l.proc == nil {
+		return nil
+	}
+	proc, events := l.proc, l.events
+	done := make(chan error, 1)
+	go func() { done <- proc.End(context.WithoutCancel(l.ctx), grace) }()
+	for e := range events {
+		l.opts.Events(e)
+	}
+	err := ignoreExit(<-done)
+	_ = l.forget() // its end was asked for
+	return err
+}
+
+// end lets the agent finish its turn, records that, and ends it.
+func (l *loop) end() error {
+	if l.proc == nil {
+		return nil
+	}
+	// Our context has ended; what the agent still says is recorded all the same.
+	ctx := context.WithoutCancel(l.ctx)
+	l.ctx = ctx
+	proc, events := l.proc, l.events
+	done := make(chan error, 1)
+	go func() { done <- proc.End(ctx, grace) }()
+	var errs []error
+	for e := range events {
+		if err := l.event(e); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, ignoreExit(<-done))
+	_ = l.forget() // its end was asked for
+	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
+	errs = append(errs, l.opts.Ledger.SetSession(ctx, l.session))
+	return errors.Join(errs...)
+}
+
+// ignoreExit leaves out how a process ended that was told to.
+func ignoreExit(err error) error {
+	if _, ok := errors.AsType[*claude.ExitError](err); ok {
+		return nil
+	}
+	return err
+}

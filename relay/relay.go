@@ -1,0 +1,320 @@
+// Package relay gives a headless agent every entry of its inbox, exactly once.
+//
+// A headless Claude Code does not read its inbox. The relay of one member of
+// one team watches that inbox, claims each row that is not read, and says it to
+// the agent through its stdin, as Claude Code shows teammates' messages to a
+// model. [Relay.Run] does it, until its context ends.
+//
+// # Exactly once
+//
+// The ledger is the queue. A row goes through these steps, each committed before
+// the next is taken:
+//
+//  1. claimed: the delivery is in the ledger, under the lock of the inbox; then
+//     the row is marked as read and as relayed by that delivery, in one edit. So
+//     neither the agent's own poller nor another relay takes it, too.
+//  2. written: the exact bytes of the frame that it goes into, and the frame's
+//     uuid, are in the ledger; then they go to the agent's stdin.
+//  3. accepted, done: what the agent itself says of that uuid.
+//
+// After a crash of this process, of the agent, or of both, the same bytes are
+// written again. An agent that had taken the frame knows its uuid and runs
+// nothing; its transcript then tells whether the turn was finished or cut. A turn
+// that was cut is not run again: the agent is told, once, that it was, and goes
+// on.
+//
+// One frame is in flight at a time, since of several that wait a newer agent
+// remembers only one. What waits when the agent is free becomes one frame.
+//
+// # Authority
+//
+// A row of an inbox is text. It reaches the agent inside a teammate-message
+// wrapper that it cannot leave, never as plain text, as a command or as a change
+// of mode. Only [Relay.Say], which is for a person, gives those.
+//
+// # What is not promised
+//
+// A program that acknowledges nothing gets each message at least once;
+// [Status.AtLeastOnce] says so.
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+	"teambridge/teams/watch"
+)
+
+// Limits of a relay.
+const (
+	MaxAhead   = 64       // deliveries that are claimed and not done; further rows stay unread in the file
+	MaxRows    = 10       // rows that become one frame
+	MaxBytes   = 64 << 10 // of their wrapped texts; a larger row goes alone
+	MaxDeaths  = 3        // of the agent with a frame in flight, before that counts as failed
+	MaxNudges  = 3        // for one frame whose turns are cut
+	MaxStarts  = 5        // of an agent that dies at once, before the relay gives up
+	KeptRows   = 100      // rows that are done and stay in the file
+	deadWithin = 10 * time.Second
+	backoffMin = 500 * time.Millisecond
+	backoffMax = 30 * time.Second
+)
+
+// Nudge is what an agent is told when its turn was cut by a crash.
+const Nudge = "The session was restarted. If the message above is finished, do nothing; else go on."
+
+// namespace is the UUID namespace of deliveries and nudges: the version 5 UUID
+// of this package's path in the DNS namespace.
+var namespace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte("teambridge/relay"))
+
+var (
+	// ErrBusy means that another process relays this inbox already.
+	ErrBusy = errors.New("another relay serves this inbox")
+
+	// ErrDead means that the agent ended [MaxStarts] times without getting
+	// anywhere. The rows are kept: the next Run delivers them.
+	ErrDead = errors.New("the agent does not stay alive")
+)
+
+// OnCut says what becomes of a message whose turn was cut by a crash.
+type OnCut string
+
+// The ways to treat a cut turn.
+const (
+	NudgeAgent OnCut = "nudge"  // tell the agent once to go on
+	ReportCut  OnCut = "report" // leave it at that, as a failed delivery
+)
+
+// Options says what to relay to whom. All but the last group is needed.
+type Options struct {
+	Team   *teams.Team
+	Member string // whose inbox it is
+	Locker *lockedfile.Locker
+	Ledger *ledger.Ledger
+	State  string // our state directory
+
+	// Child is how the agent is started. Its Session, Resume and Mode are set by
+	// the relay.
+	Child claude.Options
+
+	OnCut OnCut // empty: [NudgeAgent]
+
+	// Predecessor is how long an agent that an earlier relay left behind may go
+	// on before it is ended; 0 is 30 s.
+	Predecessor time.Duration
+
+	// Events, if not nil, gets everything that the agent prints.
+	Events func(claude.Event)
+
+	// Report, if not nil, is called with each change of the status.
+	Report func(Status)
+
+	// Warn, if not nil, is told what went wrong without ending the relay.
+	Warn func(error)
+}
+
+// State is what a relay is doing.
+type State string
+
+// The states.
+const (
+	Starting State = "starting" // the agent is being started
+	Waiting  State = "waiting"  // an agent of an earlier relay still runs
+	Idle     State = "idle"     // nothing waits
+	Working  State = "working"  // a frame is in flight
+	BackOff  State = "backing off"
+	Dead     State = "dead"
+)
+
+// Status is what can be said of a relay.
+type Status struct {
+	State       State
+	PID         int    // of the agent; 0 while there is none
+	Session     string // of the agent
+	Queue       int    // deliveries that are claimed and not done
+	InFlight    string // uuid of the frame
+	Deaths      int    // of the agent, since Run began
+	AtLeastOnce bool   // the program acknowledges nothing
+	LastDone    time.Time
+	Reason      string // why it waits or is dead
+}
+
+// Relay serves one inbox. Make it with [New].
+type Relay struct {
+	opts Options
+	post ledger.Post
+	box  *inbox.Inbox
+	wake chan struct{}
+
+	mu     sync.Mutex
+	status Status
+	child  *claude.Process // for Interrupt, from other goroutines
+	began  bool            // the turn of the frame in flight runs
+}
+
+// New returns a relay. It starts nothing. The errors are those of an inbox's
+// name and of a team that is gone.
+func New(ctx context.Context, opts Options) (*Relay, error) {
+	box, err := inbox.Open(opts.Team, opts.Member, opts.Locker)
+	if err != nil {
+		return nil, err
+	}
+	c, err := opts.Team.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if opts.OnCut == "" {
+		opts.OnCut = NudgeAgent
+	}
+	if opts.Predecessor == 0 {
+		opts.Predecessor = 30 * time.Second
+	}
+	if opts.Events == nil {
+		opts.Events = func(claude.Event) {}
+	}
+	if opts.Report == nil {
+		opts.Report = func(Status) {}
+	}
+	if opts.Warn == nil {
+		opts.Warn = func(error) {}
+	}
+	i := c.Instance()
+	return &Relay{
+		opts: opts, box: box, wake: make(chan struct{}, 1),
+		post: ledger.Post{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
+	}, nil
+}
+
+// Post returns what the relay's deliveries are kept under in the ledger.
+func (r *Relay) Post() ledger.Post { return r.post }
+
+// Status returns what the relay is doing.
+func (r *Relay) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+// Input is what a person says to the agent.
+type Input struct {
+	Text string
+	// Mode changes how the agent works, from this message on.
+	Mode pipe.Mode
+	// Isolated keeps it from being joined with anything else. A text that begins
+	// with "/" is a command, and always is.
+	Isolated bool
+}
+
+// Say puts a person's words into the queue, ahead of the rows that wait. They
+// are committed when it returns, and reach the agent as they are: plain text, or
+// a command. It returns the id of the delivery.
+func (r *Relay) Say(ctx context.Context, in Input) (string, error) {
+	if strings.TrimSpace(in.Text) == "" {
+		return "", fmt.Errorf("relay: say to %s: the text is blank", r.opts.Member)
+	}
+	d := ledger.Delivery{
+		UUID: uuid.NewString(), Post: r.post, Raw: []byte(in.Text), Person: true, Kind: "message",
+		Isolated: in.Isolated || strings.HasPrefix(in.Text, "/"), Marked: true, State: ledger.Claimed, At: time.Now(),
+	}
+	if in.Mode != (pipe.Mode{}) {
+		var err error
+		if d.Mode, err = in.Mode.MarshalJSON(); err != nil {
+			return "", err
+		}
+	}
+	if err := r.opts.Ledger.Claim(ctx, d); err != nil {
+		return "", err
+	}
+	r.poke()
+	return d.UUID, nil
+}
+
+// Interrupt stops the turn of the frame that is in flight: its messages become
+// cancelled, and are not sent again. [claude.ErrNotInFlight] if none runs; an
+// agent that has not begun a frame would run it after the interrupt.
+func (r *Relay) Interrupt(ctx context.Context) error {
+	r.mu.Lock()
+	child, frame, began := r.child, r.status.InFlight, r.began
+	r.mu.Unlock()
+	if child == nil || frame == "" || !began {
+		return fmt.Errorf("relay: interrupt %s: %w", r.opts.Member, claude.ErrNotInFlight)
+	}
+	return child.Interrupt(ctx, frame)
+}
+
+// poke makes the loop look at the ledger and the inbox.
+func (r *Relay) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run relays until ctx ends, and returns nil then; the agent is ended, after it
+// has finished its turn or 30 s. It returns [ErrBusy] where another process
+// relays this inbox, [ErrDead], [teams.ErrTeamGone], and errors of the ledger:
+// without it nothing is relayed. What was claimed is delivered by the next Run.
+func (r *Relay) Run(ctx context.Context) error {
+	release, err := lockedfile.Hold(filepath.Join(r.opts.State, "locks"), "relay\n"+r.box.Path())
+	if errors.Is(err, lockedfile.ErrLocked) {
+		return fmt.Errorf("relay: %s@%s: %w", r.opts.Member, r.opts.Team.Name(), ErrBusy)
+	}
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	w := watch.New(watch.Options{
+		Root: r.opts.Team.Root().Path(), Only: func(team string) bool { return team == r.opts.Team.Name() }, Warn: r.opts.Warn,
+	})
+	helpers.Go(func() {
+		if err := w.Run(running); err != nil {
+			r.opts.Warn(err)
+		}
+	})
+	helpers.Go(func() { r.watch(running, w) })
+	l := &loop{Relay: r, ctx: running}
+	err = l.run()
+	stop()
+	helpers.Wait()
+	return errors.Join(err, release())
+}
+
+// watch pokes the loop when something happens to the inbox or the team.
+func (r *Relay) watch(ctx context.Context, w *watch.Watcher) {
+	for {
+		e, err := w.Next(ctx)
+		if err != nil {
+			return
+		}
+		relevant := e.Inbox == r.opts.Member || e.Inbox == ""
+		e.Close()
+		if relevant {
+			r.poke()
+		}
+	}
+}
+
+// set changes the status and reports it.
+func (r *Relay) set(change func(*Status)) {
+	r.mu.Lock()
+	before := r.status
+	change(&r.status)
+	now := r.status
+	r.mu.Unlock()
+	if now != before {
+		r.opts.Report(now)
+	}
+}

@@ -1,0 +1,41 @@
+package relay
+
+import (
+	"regexp"
+	"strings"
+
+	"teambridge/inbox"
+)
+
+// wrapperTag finds what could end or begin a wrapper inside of one.
+var wrapperTag = regexp.MustCompile(`(?i)<(\s*/?\s*teammate-message)`)
+
+// attribute makes text safe between double quotes, on one line.
+var attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", " ", "\r", " ", "\t", " ")
+
+// Wrap returns a row as Claude Code shows a teammate's message to a model:
+//
+//	<teammate-message teammate_id="NAME" color="blue" summary="…">
+//	TEXT
+//	</teammate-message>
+//
+// verified="false" stands there unless the sender is a member of the team. No
+// row can leave its wrapper: a tag of that name in its text has its "<" escaped,
+// and so have quotes and angle brackets in the attributes.
+func Wrap(row *inbox.Row, verified bool) string {
+	var b strings.Builder
+	b.WriteString(`<teammate-message teammate_id="` + attribute.Replace(row.From) + `"`)
+	if row.Color != "" {
+		b.WriteString(` color="` + attribute.Replace(row.Color) + `"`)
+	}
+	if row.Summary != "" {
+		b.WriteString(` summary="` + attribute.Replace(row.Summary) + `"`)
+	}
+	if !verified {
+		b.WriteString(` verified="false"`)
+	}
+	b.WriteString(">\n")
+	b.WriteString(wrapperTag.ReplaceAllString(row.Text, "&lt;$1"))
+	b.WriteString("\n</teammate-message>")
+	return b.String()
+}
