@@ -535,8 +535,7 @@ func TestAdvanceLeavesOtherDeliveriesAlone(t *testing.T) {
 	wantStates(t, l, "a done", "b failed", "c claimed")
 	wantUnchanged(t, l, ErrUnknown, func() error { return l.Advance(t.Context(), "nobody", Done, "") })
 
-	// One that failed and was dropped by a person stays dropped, and one
-	// tried again has left its frame.
+	// One that a person dropped after its frame had failed stays dropped.
 	must(t, l.Drop(t.Context(), "b"))
 	must(t, l.Advance(t.Context(), "f2", Failed, ""))
 	wantStates(t, l, "b dropped")
