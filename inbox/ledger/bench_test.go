@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -83,5 +84,49 @@ func BenchmarkPrune(b *testing.B) {
 		if n, err := l.Prune(b.Context(), time.UnixMicro(10_001)); err != nil || n != 10_000 {
 			b.Fatalf("pruned %d, %v", n, err)
 		}
+	}
+}
+
+// BenchmarkRelay measures what the ledger adds to one row on its way to the
+// agent, in a relay that keeps its ledger open. Claim and commit wait for the
+// disk; what an agent waits for is claim, mark, waiting, commit and tried.
+func BenchmarkRelay(b *testing.B) {
+	for _, size := range []int{300, 128 << 10} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			l := newLedger(b)
+			raw := bytes.Repeat([]byte("x"), size)
+			steps := []string{"claim", "mark", "waiting", "commit", "tried", "accepted", "done"}
+			times := make([][]time.Duration, len(steps)+1)
+			for i := 0; b.Loop(); i++ {
+				d := aRow(fmt.Sprintf("%08x-d", i*2654435761%(1<<32)))
+				f := aFrame(fmt.Sprintf("%08x-f", i*2654435761%(1<<32)))
+				d.Raw, f.Bytes = raw, raw
+				begin := time.Now()
+				for s, step := range []func() error{
+					func() error { return l.Claim(b.Context(), d) },
+					func() error { return l.Mark(b.Context(), d.UUID) },
+					func() error { _, err := l.Waiting(b.Context(), bob); return err },
+					func() error { return l.Commit(b.Context(), f, d.UUID) },
+					func() error { return l.Tried(b.Context(), f.UUID, "session") },
+					func() error { return l.Advance(b.Context(), f.UUID, Accepted, "") },
+					func() error { return l.Advance(b.Context(), f.UUID, Done, "") },
+				} {
+					start := time.Now()
+					if err := step(); err != nil {
+						b.Fatal(err)
+					}
+					times[s] = append(times[s], time.Since(start))
+					if steps[s] == "tried" {
+						times[len(steps)] = append(times[len(steps)], time.Since(begin))
+					}
+				}
+			}
+			for s, name := range append(steps, "to-pipe") {
+				slices.Sort(times[s])
+				b.ReportMetric(float64(times[s][len(times[s])/2].Microseconds())/1000, name+"-ms")
+			}
+			p99 := times[len(steps)][len(times[len(steps)])*99/100]
+			b.ReportMetric(float64(p99.Microseconds())/1000, "to-pipe-p99-ms")
+		})
 	}
 }

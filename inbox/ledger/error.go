@@ -14,6 +14,8 @@ var (
 	ErrWritten = errors.New("message already written")
 	// ErrNoIntent: a message was reported written that was never intended.
 	ErrNoIntent = errors.New("no such message intended")
+	// ErrUnknown: no delivery, or no frame, has the uuid.
+	ErrUnknown = errors.New("not in the ledger")
 )
 
 // What goes wrong with the file itself.

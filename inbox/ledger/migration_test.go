@@ -50,6 +50,61 @@ func fixtureSends() (intent, written Send) {
 	return intent, written
 }
 
+// fillRelay records what stands in the fixtures from version 2 on: a nudge in
+// flight with the frame it is about, and a delivery of each other kind.
+func fillRelay(t *testing.T, l *Ledger) {
+	t.Helper()
+	ds := []Delivery{aRow("cut"), aRow("waiting"), aRow("unmarked"), aRow("taken"), anInput("typed")}
+	must(t, l.Claim(t.Context(), ds...))
+	must(t, l.Mark(t.Context(), "cut", "waiting"))
+	must(t, l.Settle(t.Context(), TakenByAgent, "gone from the file", "taken"))
+	must(t, l.Commit(t.Context(), aFrame("f1"), "cut"))
+	must(t, l.Tried(t.Context(), "f1", "session-2"))
+	_, err := l.Died(t.Context(), "f1")
+	must(t, err)
+	must(t, l.Commit(t.Context(), aNudge("n1", "f1")))
+	must(t, l.SetSession(t.Context(), aSession()))
+}
+
+func wantRelay(t *testing.T, l *Ledger) {
+	t.Helper()
+	expected := []Delivery{anInput("typed"), aRow("taken"), aRow("unmarked"), aRow("waiting"), aRow("cut")}
+	for i := range expected {
+		expected[i].Seq = int64(len(expected) - i)
+		expected[i].State = Claimed
+	}
+	typed, taken, waiting, cut := &expected[0], &expected[1], &expected[3], &expected[4]
+	typed.Marked, waiting.Marked, cut.Marked = true, true, true
+	taken.State, taken.Reason = TakenByAgent, "gone from the file"
+	cut.State, cut.Frame = Cut, "f1"
+	got, err := l.Deliveries(t.Context(), DeliveryQuery{})
+	must(t, err)
+	for i := range got {
+		if got[i].UUID == taken.UUID {
+			taken.At = got[i].At // the only one that was settled by the clock
+		}
+	}
+	if diff := cmp.Diff(expected, got); diff != "" {
+		t.Errorf("deliveries (-want +got):\n%s", diff)
+	}
+
+	f1, n1 := aFrame("f1"), aNudge("n1", "f1")
+	f1.State, f1.Tries, f1.Deaths, f1.Nudges, f1.Session = Cut, 1, 1, 1, "session-2"
+	n1.State = FrameWritten
+	for _, want := range []Frame{f1, n1} {
+		got, found, err := l.Frame(t.Context(), want.UUID)
+		must(t, err)
+		if diff := cmp.Diff(want, got); !found || diff != "" {
+			t.Errorf("frame found %v (-want +got):\n%s", found, diff)
+		}
+	}
+	s, found, err := l.Session(t.Context(), bob)
+	must(t, err)
+	if diff := cmp.Diff(aSession(), s); !found || diff != "" {
+		t.Errorf("session found %v (-want +got):\n%s", found, diff)
+	}
+}
+
 func TestFixtureOfTheNewestVersion(t *testing.T) {
 	path := fixture(len(schema()))
 	_, err := os.Stat(path)
@@ -65,6 +120,7 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	must(t, l.Intend(t.Context(), written))
 	must(t, l.Written(t.Context(), written.SendKey, tuesday))
 	must(t, l.Joined(t.Context(), Join{Root: "/r", Team: "blue", CreatedAt: 1, Member: "operator", AgentID: "operator@blue", At: monday}))
+	fillRelay(t, l)
 	must(t, l.Close())
 	// Not 0600: Open makes it so, and the test below sees to that.
 	must(t, os.Chmod(path, 0o644))
@@ -109,6 +165,11 @@ func TestMigrateFromEachVersion(t *testing.T) {
 					if diff := cmp.Diff([]Join{{Root: "/r", Team: "blue", CreatedAt: 1, Member: "operator", AgentID: "operator@blue", At: monday}}, joins); diff != "" {
 						t.Errorf("joins (-want +got):\n%s", diff)
 					}
+				}
+				if version >= 2 {
+					wantRelay(t, l)
+				} else {
+					fillRelay(t, l)
 				}
 				must(t, l.Intend(t.Context(), aSend("new")))
 			})

@@ -39,6 +39,9 @@ func children() map[string]func(args []string) error {
 		"intends": childIntends,
 		"forever": childForever,
 		"migrate": childMigrate,
+		"relay":   childRelay,
+		"claims":  childClaims,
+		"rivals":  childRivals,
 		"nothing": func([]string) error { return nil },
 		"leave":   func(args []string) error { _, err := childSend(args); return err },
 		"close":   childClose,
@@ -193,14 +196,14 @@ func childForever(args []string) error {
 }
 
 // killed starts two children that write and kills each after it reported lines
-// times and a random while more. It adds what they reported to acknowledged.
-func killed(t *testing.T, path, name string, lines int, acknowledged map[string]State) {
+// times and a random while more. report gets what they printed, line by line.
+func killed(t *testing.T, command func(i int) *exec.Cmd, lines int, report func(line string)) {
 	t.Helper()
 	var outputs [2]io.Reader
 	var commands [2]*exec.Cmd
 	var texts [2]bytes.Buffer
 	for i := range commands {
-		cmd := child(t.Context(), "forever", path, fmt.Sprintf("%s-%d", name, i))
+		cmd := command(i)
 		out, err := cmd.StdoutPipe()
 		must(t, err)
 		cmd.Stderr = &texts[i]
@@ -209,23 +212,22 @@ func killed(t *testing.T, path, name string, lines int, acknowledged map[string]
 	}
 	for i, cmd := range commands {
 		in := bufio.NewReader(outputs[i])
-		report := func() bool {
+		next := func() bool {
 			line, err := in.ReadString('\n')
 			if err != nil {
 				return false // a cut line acknowledges nothing
 			}
-			state, id, _ := strings.Cut(strings.TrimSpace(line), " ")
-			acknowledged[id] = State(state)
+			report(strings.TrimSpace(line))
 			return true
 		}
 		for range lines {
-			if !report() {
+			if !next() {
 				break
 			}
 		}
 		<-time.After(rand.N(3 * time.Millisecond)) // the random instant
 		must(t, cmd.Process.Kill())
-		for report() {
+		for next() {
 		}
 		var exit *exec.ExitError
 		if err := cmd.Wait(); !errors.As(err, &exit) || exit.Exited() {
@@ -234,19 +236,33 @@ func killed(t *testing.T, path, name string, lines int, acknowledged map[string]
 	}
 }
 
+func wantIntact(t *testing.T, l *Ledger) {
+	t.Helper()
+	var answer string
+	must(t, query(l, func(v []sqlite.Value) error {
+		answer, _ = v[0].(string)
+		return nil
+	}, "PRAGMA integrity_check"))
+	if answer != "ok" {
+		t.Fatalf("integrity check: %s", answer)
+	}
+}
+
 func TestKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
+	kill := func(path, name string, lines int, acknowledged map[string]State) {
+		t.Helper()
+		killed(t, func(i int) *exec.Cmd {
+			return child(t.Context(), "forever", path, fmt.Sprintf("%s-%d", name, i))
+		}, lines, func(line string) {
+			state, id, _ := strings.Cut(line, " ")
+			acknowledged[id] = State(state)
+		})
+	}
 	verify := func(path string, acknowledged map[string]State) {
 		t.Helper()
 		l := mustOpen(t, path)
-		var answer string
-		must(t, query(l, func(v []sqlite.Value) error {
-			answer, _ = v[0].(string)
-			return nil
-		}, "PRAGMA integrity_check"))
-		if answer != "ok" {
-			t.Fatalf("integrity check: %s", answer)
-		}
+		wantIntact(t, l)
 		for id, state := range acknowledged {
 			got, found, err := l.Recall(t.Context(), aKey(id))
 			must(t, err)
@@ -263,7 +279,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	all := map[string]State{}
 	for i := range 20 {
 		acknowledged := map[string]State{}
-		killed(t, one, fmt.Sprint(i), 1+rand.N(40), acknowledged)
+		kill(one, fmt.Sprint(i), 1+rand.N(40), acknowledged)
 		verify(one, acknowledged)
 		maps.Copy(all, acknowledged)
 	}
@@ -275,7 +291,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	for i := range 20 {
 		path := filepath.Join(dir, fmt.Sprint("new", i, ".db"))
 		acknowledged := map[string]State{}
-		killed(t, path, "new", i%2, acknowledged)
+		kill(path, "new", i%2, acknowledged)
 		verify(path, acknowledged)
 	}
 }

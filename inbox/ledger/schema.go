@@ -8,8 +8,8 @@ const application = 0x74624c47
 // to version n+1, so the newest version is their number. A script that was
 // released is never changed, and has its ledger of that version in testdata.
 //
-// The tables have no rowid, so a row is in one tree and a commit mostly
-// writes one page. Times are microseconds since 1970.
+// The tables of version 1 have no rowid, so a row is in one tree and a commit
+// mostly writes one page. Times are microseconds since 1970.
 func schema() []string {
 	return []string{
 		`CREATE TABLE sends (
@@ -33,5 +33,80 @@ func schema() []string {
 			at         INTEGER NOT NULL,
 			PRIMARY KEY (root, team, created_at, member)
 		) STRICT, WITHOUT ROWID;`,
+
+		// The relay's. What is long is kept beside the row that changes, which
+		// is written anew with each state.
+		//
+		// AUTOINCREMENT: the number of a delivery that was pruned does not come
+		// back. The unique indexes hold what the engine rests on: one row of an
+		// inbox is one delivery, and an inbox has one chain in flight. They
+		// name the states that have not ended in the words of unended, or SQLite
+		// would not use them.
+		`CREATE TABLE posts (
+			post       INTEGER PRIMARY KEY,
+			root       TEXT    NOT NULL,
+			team       TEXT    NOT NULL,
+			created_at INTEGER NOT NULL,
+			inbox      TEXT    NOT NULL,
+			UNIQUE (root, team, created_at, inbox)
+		) STRICT;
+		CREATE TABLE deliveries (
+			seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+			uuid       TEXT    NOT NULL UNIQUE,
+			post       INTEGER NOT NULL,
+			key        TEXT    NOT NULL,
+			occurrence INTEGER NOT NULL,
+			id         TEXT    NOT NULL,
+			sender     TEXT    NOT NULL,
+			kind       TEXT    NOT NULL,
+			person     INTEGER NOT NULL,
+			isolated   INTEGER NOT NULL,
+			marked     INTEGER NOT NULL,
+			frame      TEXT    NOT NULL,
+			state      TEXT    NOT NULL,
+			reason     TEXT    NOT NULL,
+			at         INTEGER NOT NULL
+		) STRICT;
+		CREATE UNIQUE INDEX deliveries_key ON deliveries (post, key, occurrence) WHERE key<>'';
+		CREATE INDEX deliveries_open ON deliveries (post) WHERE state IN ('claimed', 'written', 'accepted', 'cut');
+		CREATE TABLE contents (
+			seq        INTEGER PRIMARY KEY,
+			mode       BLOB    NOT NULL,
+			raw        BLOB    NOT NULL
+		) STRICT;
+		CREATE TABLE pruned (
+			post       INTEGER NOT NULL,
+			key        TEXT    NOT NULL,
+			occurrence INTEGER NOT NULL,
+			PRIMARY KEY (post, key)
+		) STRICT, WITHOUT ROWID;
+		CREATE TABLE frames (
+			uuid       TEXT    PRIMARY KEY,
+			post       INTEGER NOT NULL,
+			kind       TEXT    NOT NULL,
+			parent     TEXT    NOT NULL,
+			session    TEXT    NOT NULL,
+			state      TEXT    NOT NULL,
+			reason     TEXT    NOT NULL,
+			tries      INTEGER NOT NULL,
+			deaths     INTEGER NOT NULL,
+			nudges     INTEGER NOT NULL,
+			at         INTEGER NOT NULL
+		) STRICT, WITHOUT ROWID;
+		CREATE UNIQUE INDEX frames_open ON frames (post, kind='nudge') WHERE state IN ('claimed', 'written', 'accepted', 'cut');
+		CREATE TABLE lines (
+			uuid       TEXT    PRIMARY KEY,
+			line       BLOB    NOT NULL
+		) STRICT, WITHOUT ROWID;
+		CREATE TABLE sessions (
+			post       INTEGER PRIMARY KEY,
+			id         TEXT    NOT NULL,
+			pid        INTEGER NOT NULL,
+			process_group INTEGER NOT NULL,
+			start      TEXT    NOT NULL,
+			command    TEXT    NOT NULL,
+			dead       TEXT    NOT NULL,
+			at         INTEGER NOT NULL
+		) STRICT;`,
 	}
 }

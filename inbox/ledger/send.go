@@ -180,31 +180,3 @@ func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
 		return err
 	})
 }
-
-// Prune forgets the messages that were written before the given time, in all
-// teams, and tells how many. Intents are kept. A message that is forgotten
-// and sent again under its id is a new message.
-func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
-	err = l.db.Do(ctx, "prune", func(c *sqlite.Conn) (err error) {
-		if err := durable(c); err != nil {
-			return err
-		}
-		n, err = c.Exec("DELETE FROM sends WHERE state='written' AND at<?", before.UnixMicro())
-		return err
-	})
-	return n, err
-}
-
-// durable makes the commits that follow wait for the disk. EXTRA is FULL where
-// there is a write-ahead log; with a rollback journal FULL would let a power
-// cut bring the journal back, and undo the commit.
-func durable(c *sqlite.Conn) error {
-	_, err := c.Exec("PRAGMA synchronous=EXTRA" + andDriveCache)
-	return err
-}
-
-// quick makes the commits that follow leave the disk to the operating system.
-func quick(c *sqlite.Conn) error {
-	_, err := c.Exec("PRAGMA synchronous=NORMAL")
-	return err
-}

@@ -1,0 +1,328 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// A Delivery is one row of an inbox, or one input of a person, on its way to
+// the agent.
+type Delivery struct {
+	UUID string // of the delivery; what relayedBy says in the row
+	Post
+	Seq        int64  // order of claiming, given by the ledger: unique, growing, never used again
+	Key        string // [inbox.Row.Key]; empty for a person's input
+	Occurrence int    // which of the rows with that key ever, from 1; 0 for a person's input
+	ID         string // of the message
+	From       string
+	Kind       string
+	Raw        []byte // the row as it stood, or the person's text; at most 32 MiB
+	Person     bool   // a person's input, with a person's authority
+	Isolated   bool   // in a frame of its own
+	Mode       []byte // JSON of a mode, empty for none; at most 32 MiB
+	Marked     bool   // the row was read back from the file as ours; always true for a person's
+	Frame      string // uuid of the frame it went into, "" for none yet
+	State      DeliveryState
+	Reason     string    // why it is in that state, if there is more to say
+	At         time.Time // when it came to that state; kept to the microsecond, given in UTC
+}
+
+// maxContent is the largest inbox that is read: what stands in one must have
+// room, also if it is only kept to say that it is too large for a frame.
+const maxContent = 32 << 20
+
+func (d *Delivery) check() error {
+	if err := d.Post.check(); err != nil {
+		return err
+	}
+	if err := names(field{"uuid", d.UUID}); err != nil {
+		return err
+	}
+	if err := content("raw", d.Raw); err != nil {
+		return err
+	}
+	if err := content("mode", d.Mode); err != nil {
+		return err
+	}
+	if d.Person {
+		if d.Key != "" || d.Occurrence != 0 {
+			return &ValueError{Field: "key", Reason: "or occurrence is given for a person's input, which is no row"}
+		}
+		return nil
+	}
+	if err := names(field{"key", d.Key}); err != nil {
+		return err
+	}
+	if d.Occurrence < 1 {
+		return &ValueError{Field: "occurrence", Reason: fmt.Sprintf("is %d; the first is 1", d.Occurrence)}
+	}
+	return nil
+}
+
+func content(name string, b []byte) error {
+	if len(b) > maxContent {
+		return &ValueError{Field: name, Reason: fmt.Sprintf("has %d bytes, over %d", len(b), maxContent)}
+	}
+	return nil
+}
+
+// Claim records deliveries, in that order, all or none, and sets their Seq.
+// When it returns nil they are on the disk. State, Reason, Frame, Seq and
+// Marked are not looked at: a delivery begins as [Claimed], in no frame, and a
+// row as not yet marked. A zero At is now.
+//
+// A delivery that is there already is left as it is and only gets its Seq. It
+// fails with [ErrConflict] when the uuid belongs to another row, or to another
+// text of a person, or when the row was claimed under another uuid, and with
+// *[ValueError].
+func (l *Ledger) Claim(ctx context.Context, ds ...Delivery) error {
+	for i := range ds {
+		if err := ds[i].check(); err != nil {
+			return err
+		}
+	}
+	seqs := make([]int64, len(ds))
+	err := l.write(ctx, "claim", durable, func(c *sqlite.Conn) (err error) {
+		for i := range ds {
+			if seqs[i], err = claim(c, &ds[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, seq := range seqs {
+		ds[i].Seq = seq
+	}
+	return nil
+}
+
+func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
+	post, err := d.Post.add(c)
+	if err != nil {
+		return 0, err
+	}
+	insert, err := c.Statement(`INSERT INTO deliveries
+		(uuid, post, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 'claimed', '', ?) ON CONFLICT DO NOTHING`)
+	if err != nil {
+		return 0, err
+	}
+	n, err := insert.Exec(d.UUID, post, d.Key, int64(d.Occurrence), d.ID, d.From, d.Kind,
+		truth(d.Person), truth(d.Isolated), truth(d.Person), micros(d.At))
+	if err != nil {
+		return 0, err
+	}
+	was, found, err := delivery(c, d.UUID)
+	switch {
+	case err != nil:
+		return 0, err
+	case n > 0:
+		fill, err := c.Statement("INSERT INTO contents (seq, mode, raw) VALUES (?, ?, ?)")
+		if err != nil {
+			return 0, err
+		}
+		_, err = fill.Exec(was.Seq, notNil(d.Mode), notNil(d.Raw))
+		return was.Seq, err
+	case !found:
+		return 0, fmt.Errorf("ledger: claim %s: occurrence %d of row %s was claimed under another uuid: %w", d.UUID, d.Occurrence, d.Key, ErrConflict)
+	case was.Post != d.Post || was.Person != d.Person || was.Key != d.Key || was.Occurrence != d.Occurrence:
+		return 0, fmt.Errorf("ledger: claim %s in %v: it stands for something in %v: %w", d.UUID, d.Post, was.Post, ErrConflict)
+	case d.Person:
+		if was, err = withContent(c, was); err != nil {
+			return 0, err
+		}
+		if !bytes.Equal(was.Raw, d.Raw) {
+			return 0, fmt.Errorf("ledger: claim %s: it has another text: %w; choose another id", d.UUID, ErrConflict)
+		}
+	}
+	return was.Seq, nil
+}
+
+// Mark records that rows were read back from the file as ours, all or none. It
+// fails with [ErrUnknown].
+//
+// It does not wait for the disk: after a power cut the file is asked again.
+func (l *Ledger) Mark(ctx context.Context, uuids ...string) error {
+	return l.write(ctx, "mark", quick, func(c *sqlite.Conn) error {
+		mark, err := c.Statement("UPDATE deliveries SET marked=1 WHERE uuid=?")
+		if err != nil {
+			return err
+		}
+		for _, uuid := range uuids {
+			if n, err := mark.Exec(uuid); err != nil {
+				return err
+			} else if n == 0 {
+				return unknown("mark", uuid)
+			}
+		}
+		return nil
+	})
+}
+
+func unknown(op, uuid string) error {
+	return fmt.Errorf("ledger: %s %s: %w", op, uuid, ErrUnknown)
+}
+
+// Unmarked lists the deliveries of an inbox that are claimed and not yet marked,
+// in the order of claiming: those whose claim was perhaps not finished.
+func (l *Ledger) Unmarked(ctx context.Context, p Post) ([]Delivery, error) {
+	return l.list(ctx, "unmarked", p, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
+}
+
+// Waiting lists the deliveries of an inbox that can go into a frame: claimed,
+// marked and in none. Persons' come first, each in the order of claiming.
+func (l *Ledger) Waiting(ctx context.Context, p Post) ([]Delivery, error) {
+	return l.list(ctx, "waiting", p, unended+" AND state='claimed' AND marked=1 AND frame='' ORDER BY person DESC, seq")
+}
+
+// list gives the deliveries of one post, in the order that rest says.
+func (l *Ledger) list(ctx context.Context, op string, p Post, rest string) ([]Delivery, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return l.deliveries(ctx, op, "root=? AND team=? AND created_at=? AND inbox=? AND "+rest, p.args()...)
+}
+
+// Occurrences tells how many rows with that key were ever claimed in an inbox:
+// the highest Occurrence, of deliveries that were pruned too.
+func (l *Ledger) Occurrences(ctx context.Context, p Post, key string) (int, error) {
+	if err := p.check(); err != nil {
+		return 0, err
+	}
+	return l.count(ctx, "occurrences", `SELECT max(
+			coalesce((SELECT max(occurrence) FROM deliveries WHERE post=p.post AND key=?1 AND key<>''), 0),
+			coalesce((SELECT occurrence FROM pruned WHERE post=p.post AND key=?1), 0))
+		FROM posts p WHERE root=?2 AND team=?3 AND created_at=?4 AND inbox=?5`, p.args(key)...)
+}
+
+// OpenCount tells how many deliveries of an inbox have not ended.
+func (l *Ledger) OpenCount(ctx context.Context, p Post) (int, error) {
+	if err := p.check(); err != nil {
+		return 0, err
+	}
+	return l.count(ctx, "count", `SELECT count(*) FROM posts JOIN deliveries USING (post)
+		WHERE root=? AND team=? AND created_at=? AND inbox=? AND `+unended, p.args()...)
+}
+
+func (l *Ledger) count(ctx context.Context, op, query string, args ...sqlite.Value) (n int, err error) {
+	err = l.db.Do(ctx, op, func(c *sqlite.Conn) error {
+		s, err := c.Statement(query)
+		if err != nil {
+			return err
+		}
+		n = 0
+		return s.Query(func(v []sqlite.Value) error {
+			n = int(integer(v[0]))
+			return nil
+		}, args...)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// DeliveryQuery says which deliveries are asked for. What is left empty does
+// not restrict.
+type DeliveryQuery struct {
+	Root, Team string
+	CreatedAt  int64
+	Inbox      string
+	States     []DeliveryState
+	Limit      int // at most so many; 0 for all
+}
+
+// Deliveries lists deliveries, newest first: by Seq, falling.
+func (l *Ledger) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error) {
+	var where []string
+	var args []sqlite.Value
+	add := func(given bool, condition string, values ...sqlite.Value) {
+		if given {
+			where, args = append(where, condition), append(args, values...)
+		}
+	}
+	add(q.Root != "", "root=?", q.Root)
+	add(q.Team != "", "team=?", q.Team)
+	add(q.CreatedAt != 0, "created_at=?", q.CreatedAt)
+	add(q.Inbox != "", "inbox=?", q.Inbox)
+	var states []sqlite.Value
+	for _, s := range q.States {
+		states = append(states, string(s))
+	}
+	add(len(states) > 0, "state IN ("+placeholders(len(states))+")", states...)
+	add(true, "true ORDER BY seq DESC")
+	rest := strings.Join(where, " AND ")
+	if q.Limit > 0 {
+		rest, args = rest+" LIMIT ?", append(args, int64(q.Limit))
+	}
+	return l.deliveries(ctx, "deliveries", rest, args...)
+}
+
+const deliveryColumns = `uuid, root, team, created_at, inbox, seq, key, occurrence, id, sender, kind,
+	person, isolated, marked, frame, state, reason, at`
+
+const deliveryColumnCount = 18
+
+func scanDelivery(v []sqlite.Value) Delivery {
+	return Delivery{
+		UUID: text(v[0]),
+		Post: Post{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
+		Seq:  integer(v[5]), Key: text(v[6]), Occurrence: int(integer(v[7])),
+		ID: text(v[8]), From: text(v[9]), Kind: text(v[10]),
+		Person: integer(v[11]) != 0, Isolated: integer(v[12]) != 0, Marked: integer(v[13]) != 0,
+		Frame: text(v[14]), State: DeliveryState(text(v[15])), Reason: text(v[16]), At: moment(v[17]),
+	}
+}
+
+// deliveries gives those for which the rest of a query, from its condition on,
+// holds.
+func (l *Ledger) deliveries(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Delivery, error) {
+	var list []Delivery
+	err := l.db.Do(ctx, op, func(c *sqlite.Conn) error {
+		list = nil // f runs again when the file was busy
+		s, err := c.Statement(`SELECT ` + deliveryColumns + `, mode, raw
+			FROM posts JOIN deliveries USING (post) JOIN contents USING (seq) WHERE ` + rest)
+		if err != nil {
+			return err
+		}
+		return s.Query(func(v []sqlite.Value) error {
+			d := scanDelivery(v)
+			d.Mode, d.Raw = blob(v[deliveryColumnCount]), blob(v[deliveryColumnCount+1])
+			list = append(list, d)
+			return nil
+		}, args...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// delivery gives one, without Mode and Raw.
+func delivery(c *sqlite.Conn, uuid string) (d Delivery, found bool, err error) {
+	s, err := c.Statement("SELECT " + deliveryColumns + " FROM deliveries JOIN posts USING (post) WHERE uuid=?")
+	if err != nil {
+		return Delivery{}, false, err
+	}
+	err = s.Query(func(v []sqlite.Value) error {
+		d, found = scanDelivery(v), true
+		return nil
+	}, uuid)
+	return d, found, err
+}
+
+func withContent(c *sqlite.Conn, d Delivery) (Delivery, error) {
+	err := c.Query(func(v []sqlite.Value) error {
+		d.Mode, d.Raw = blob(v[0]), blob(v[1])
+		return nil
+	}, "SELECT mode, raw FROM contents WHERE seq=?", d.Seq)
+	return d, err
+}

@@ -1,0 +1,434 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// FrameKind says what a frame is for.
+type FrameKind string
+
+// The kinds of frames.
+const (
+	FrameMessage FrameKind = "message" // rows, or a person's words
+	FrameNudge   FrameKind = "nudge"   // asks to go on after a turn that was cut
+	FrameCommand FrameKind = "command" // one isolated input of a person
+)
+
+// A Frame is one line to the agent, that gets its own acknowledgement.
+//
+// An inbox has one chain in flight at most: a frame that has not ended and, if
+// its turn was cut, a nudge about it. While there is one no other is committed.
+type Frame struct {
+	UUID string
+	Post
+	Kind    FrameKind
+	Parent  string // of a nudge: the frame it is about, which is no nudge
+	Bytes   []byte // the exact line, without a newline: a second try writes the same bytes
+	Session string // it was last written to
+	State   DeliveryState
+	Reason  string
+	Tries   int       // how often it was written to a process
+	Deaths  int       // how often the process died while it was in flight
+	Nudges  int       // of what is no nudge: nudges made for it so far
+	At      time.Time // when it came to its state; kept to the microsecond, given in UTC
+}
+
+func (f *Frame) check(deliveries int) error {
+	if err := f.Post.check(); err != nil {
+		return err
+	}
+	if err := names(field{"uuid", f.UUID}); err != nil {
+		return err
+	}
+	switch f.Kind {
+	case FrameMessage, FrameCommand:
+		if f.Parent != "" {
+			return &ValueError{Field: "parent", Reason: "is given; only a nudge has one"}
+		}
+		if deliveries == 0 {
+			return &ValueError{Field: "deliveries", Reason: "are missing; only a nudge has none"}
+		}
+	case FrameNudge:
+		if err := names(field{"parent", f.Parent}); err != nil {
+			return err
+		}
+		if deliveries != 0 {
+			return &ValueError{Field: "deliveries", Reason: "are given; they stay with the frame that the nudge is about"}
+		}
+	default:
+		return &ValueError{Field: "kind", Reason: fmt.Sprintf("is %q, not message, nudge or command", f.Kind)}
+	}
+	if len(f.Bytes) == 0 {
+		return &ValueError{Field: "bytes", Reason: "are missing"}
+	}
+	if bytes.IndexByte(f.Bytes, '\n') >= 0 {
+		return &ValueError{Field: "bytes", Reason: "hold a newline, which would end the line"}
+	}
+	return content("bytes", f.Bytes)
+}
+
+// Commit records a frame before its first byte is written, and that deliveries
+// go into it; frame and deliveries are then [FrameWritten]. When it returns nil
+// this is on the disk. A nudge has no deliveries: it sets the frame it is
+// about, and that frame's deliveries, to [Cut], and counts in its Nudges; an
+// earlier nudge whose turn was cut too has failed by it. State, Reason, Tries,
+// Deaths and Nudges are not looked at. A zero At is now.
+//
+// A frame that is there already, with the same bytes and deliveries, is left
+// as it is. It fails, and changes nothing, with
+//
+//   - *[StateError] when another chain is in flight, when a delivery is not
+//     claimed, not marked or in a frame, when the frame of a nudge has ended or
+//     its last nudge was not cut, and when the frame is there and has ended;
+//   - [ErrConflict] when the uuid belongs to another frame;
+//   - [ErrUnknown] when a delivery, or the frame of a nudge, is not there;
+//   - *[ValueError], also for deliveries of another inbox.
+func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) error {
+	if err := f.check(len(deliveries)); err != nil {
+		return err
+	}
+	return l.write(ctx, "commit", durable, func(c *sqlite.Conn) error {
+		if was, found, err := frame(c, f.UUID); err != nil {
+			return err
+		} else if found {
+			if was, err = withLine(c, was); err != nil {
+				return err
+			}
+			return same(c, was, f, deliveries)
+		}
+		at := micros(f.At)
+		if f.Kind == FrameNudge {
+			if err := cutParent(c, f, at); err != nil {
+				return err
+			}
+		} else if other, found, err := inFlight(c, f.Post); err != nil {
+			return err
+		} else if found {
+			return &StateError{Op: "commit", UUID: other.UUID, State: other.State, Want: "one frame is in flight at a time: wait for its end"}
+		}
+		if err := insertFrame(c, f, at); err != nil {
+			return err
+		}
+		for _, uuid := range deliveries {
+			if err := board(c, f, uuid, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// same refuses a frame that differs from the one with its uuid.
+func same(c *sqlite.Conn, was, f Frame, deliveries []string) error {
+	if was.Post != f.Post || was.Kind != f.Kind || was.Parent != f.Parent || !bytes.Equal(was.Bytes, f.Bytes) {
+		return fmt.Errorf("ledger: commit %s: another frame has this uuid: %w", f.UUID, ErrConflict)
+	}
+	if was.State.Ended() {
+		return &StateError{Op: "commit", UUID: f.UUID, State: was.State, Want: "a new frame needs a new uuid"}
+	}
+	for _, uuid := range deliveries {
+		d, found, err := delivery(c, uuid)
+		if err != nil {
+			return err
+		}
+		if !found || d.Frame != f.UUID {
+			return fmt.Errorf("ledger: commit %s: the frame with this uuid has other deliveries: %w", f.UUID, ErrConflict)
+		}
+	}
+	n, err := c.Number("SELECT count(*) FROM deliveries WHERE frame=? AND "+unended, f.UUID)
+	if err == nil && int(n) != len(deliveries) {
+		err = fmt.Errorf("ledger: commit %s: the frame with this uuid has %d deliveries, not %d: %w", f.UUID, n, len(deliveries), ErrConflict)
+	}
+	return err
+}
+
+// cutParent brings the frame that a nudge is about, and what is in it, to Cut.
+func cutParent(c *sqlite.Conn, nudge Frame, at int64) error {
+	parent, found, err := frame(c, nudge.Parent)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return unknown("commit of a nudge for", nudge.Parent)
+	case parent.Post != nudge.Post:
+		return &ValueError{Field: "parent", Reason: fmt.Sprintf("is of another inbox, %v", parent.Post)}
+	case parent.Kind == FrameNudge:
+		return &ValueError{Field: "parent", Reason: "is a nudge; name the frame that one is about"}
+	case parent.State.Ended():
+		return &StateError{Op: "commit", UUID: parent.UUID, State: parent.State, Want: "it needs no nudge"}
+	}
+	if last, _, err := inFlight(c, nudge.Post); err != nil {
+		return err
+	} else if last.Kind == FrameNudge {
+		if last.State != Cut {
+			return &StateError{Op: "commit", UUID: last.UUID, State: last.State, Want: "a further nudge waits for its end"}
+		}
+		if err := setFrame(c, last.UUID, Failed, "cut; nudge "+nudge.UUID+" took its place", at); err != nil {
+			return err
+		}
+	}
+	if err := advance(c, parent, Cut, "", at); err != nil {
+		return err
+	}
+	_, err = c.Exec("UPDATE frames SET nudges=nudges+1 WHERE uuid=?", parent.UUID)
+	return err
+}
+
+func insertFrame(c *sqlite.Conn, f Frame, at int64) error {
+	post, err := f.Post.add(c)
+	if err != nil {
+		return err
+	}
+	insert, err := c.Statement(`INSERT INTO frames (uuid, post, kind, parent, session, state, reason, tries, deaths, nudges, at)
+		VALUES (?, ?, ?, ?, ?, 'written', '', 0, 0, 0, ?)`)
+	if err != nil {
+		return err
+	}
+	if _, err := insert.Exec(f.UUID, post, string(f.Kind), f.Parent, f.Session, at); err != nil {
+		return err
+	}
+	line, err := c.Statement("INSERT INTO lines (uuid, line) VALUES (?, ?)")
+	if err != nil {
+		return err
+	}
+	_, err = line.Exec(f.UUID, f.Bytes)
+	return err
+}
+
+// board puts a delivery into a frame.
+func board(c *sqlite.Conn, f Frame, uuid string, at int64) error {
+	d, found, err := delivery(c, uuid)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return unknown("commit", uuid)
+	case d.Post != f.Post:
+		return &ValueError{Field: "deliveries", Reason: fmt.Sprintf("hold %s, which is of another inbox, %v", uuid, d.Post)}
+	case d.State != Claimed || d.Frame != "":
+		return &StateError{Op: "commit", UUID: uuid, State: d.State, Frame: d.Frame, Want: "only what is claimed and in no frame goes into one"}
+	case !d.Marked:
+		return &StateError{Op: "commit", UUID: uuid, State: d.State, Want: "mark it first: the agent could take the row itself"}
+	}
+	s, err := c.Statement("UPDATE deliveries SET frame=?, state='written', reason='', at=? WHERE uuid=?")
+	if err != nil {
+		return err
+	}
+	_, err = s.Exec(f.UUID, at, uuid)
+	return err
+}
+
+// Tried records, right before a frame is written to a process, that it is, and
+// to which session. It fails with *[StateError] for a frame that has ended, and
+// with [ErrUnknown].
+//
+// It does not wait for the disk. What a power cut takes back is a count and a
+// session that [Ledger.SetSession] has on the disk; the frame itself is there
+// since Commit, and is written again.
+func (l *Ledger) Tried(ctx context.Context, uuid, session string) error {
+	return l.write(ctx, "tried", quick, func(c *sqlite.Conn) error {
+		if _, err := unendedFrame(c, "tried", uuid); err != nil {
+			return err
+		}
+		_, err := c.Exec("UPDATE frames SET tries=tries+1, session=? WHERE uuid=?", session, uuid)
+		return err
+	})
+}
+
+// Died records that the process died while the frame was in flight, and gives
+// the frame with that death counted. It fails as [Ledger.Tried] does.
+//
+// It does not wait for the disk: a power cut can take a death back, and the
+// frame has one more life.
+func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
+	err = l.write(ctx, "died", quick, func(c *sqlite.Conn) (err error) {
+		if f, err = unendedFrame(c, "died", uuid); err != nil {
+			return err
+		}
+		if f, err = withLine(c, f); err != nil {
+			return err
+		}
+		f.Deaths++
+		_, err = c.Exec("UPDATE frames SET deaths=? WHERE uuid=?", int64(f.Deaths), uuid)
+		return err
+	})
+	if err != nil {
+		return Frame{}, err
+	}
+	return f, nil
+}
+
+// Advance brings a frame that has not ended, and what is in it, to [Accepted],
+// [Cut], [Done], [Cancelled] or [Failed]. Said twice it changes nothing.
+//
+// A nudge that is done has its frame done with it; a nudge that ends otherwise
+// leaves its frame cut. A frame that ends while a nudge about it is open ends
+// the nudge in the same way, so what ends the work names the frame.
+//
+// Cancelled and failed are on the disk when it returns nil: what a person
+// stopped must not begin again. The others do not wait. What a power cut takes
+// back makes the frame be written again, with a uuid that the agent knows.
+//
+// It fails with *[StateError] for a frame that has ended otherwise, with
+// [ErrUnknown] and with *[ValueError].
+func (l *Ledger) Advance(ctx context.Context, uuid string, state DeliveryState, reason string) error {
+	level := quick
+	switch state {
+	case Accepted, Cut, Done:
+	case Cancelled, Failed:
+		level = durable
+	default:
+		return &ValueError{Field: "state", Reason: fmt.Sprintf("is %q, to which no frame is advanced", state)}
+	}
+	return l.write(ctx, "advance", level, func(c *sqlite.Conn) error {
+		f, found, err := frame(c, uuid)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return unknown("advance", uuid)
+		case f.State == state:
+			return nil
+		case f.State.Ended():
+			return &StateError{Op: "advance", UUID: uuid, State: f.State, Want: "it has ended and cannot become " + string(state)}
+		}
+		at := micros(time.Time{})
+		if err := advance(c, f, state, reason, at); err != nil {
+			return err
+		}
+		switch {
+		case f.Kind == FrameNudge && state == Done:
+			parent, found, err := frame(c, f.Parent)
+			if err != nil || !found || parent.State.Ended() {
+				return err
+			}
+			return advance(c, parent, Done, reason, at)
+		case f.Kind != FrameNudge && state.Ended():
+			nudge, found, err := inFlight(c, f.Post)
+			if err != nil || !found {
+				return err
+			}
+			return advance(c, nudge, state, reason, at)
+		}
+		return nil
+	})
+}
+
+// advance brings one frame and what is in it to a state.
+func advance(c *sqlite.Conn, f Frame, state DeliveryState, reason string, at int64) error {
+	if err := setFrame(c, f.UUID, state, reason, at); err != nil {
+		return err
+	}
+	post, err := f.Post.number(c)
+	if err != nil {
+		return err
+	}
+	// The post is there for the index: what has ended is not looked through.
+	s, err := c.Statement("UPDATE deliveries SET state=?, reason=?, at=? WHERE post=? AND frame=? AND " + unended)
+	if err != nil {
+		return err
+	}
+	_, err = s.Exec(string(state), reason, at, post, f.UUID)
+	return err
+}
+
+func setFrame(c *sqlite.Conn, uuid string, state DeliveryState, reason string, at int64) error {
+	s, err := c.Statement("UPDATE frames SET state=?, reason=?, at=? WHERE uuid=?")
+	if err != nil {
+		return err
+	}
+	_, err = s.Exec(string(state), reason, at, uuid)
+	return err
+}
+
+// InFlight gives the frame of an inbox that has not ended, and whether there is
+// one: a nudge before the frame it is about.
+func (l *Ledger) InFlight(ctx context.Context, p Post) (f Frame, found bool, err error) {
+	if err := p.check(); err != nil {
+		return Frame{}, false, err
+	}
+	return l.readFrame(ctx, "in flight", func(c *sqlite.Conn) (Frame, bool, error) { return inFlight(c, p) })
+}
+
+// Frame gives the frame with that uuid, and whether there is one.
+func (l *Ledger) Frame(ctx context.Context, uuid string) (f Frame, found bool, err error) {
+	return l.readFrame(ctx, "frame", func(c *sqlite.Conn) (Frame, bool, error) { return frame(c, uuid) })
+}
+
+// readFrame adds the bytes to what find finds.
+func (l *Ledger) readFrame(ctx context.Context, op string, find func(*sqlite.Conn) (Frame, bool, error)) (f Frame, found bool, err error) {
+	err = l.db.Do(ctx, op, func(c *sqlite.Conn) error {
+		return c.Transaction("DEFERRED", func() (err error) {
+			if f, found, err = find(c); err != nil || !found {
+				return err
+			}
+			f, err = withLine(c, f)
+			return err
+		})
+	})
+	if err != nil {
+		return Frame{}, false, err
+	}
+	return f, found, nil
+}
+
+func unendedFrame(c *sqlite.Conn, op, uuid string) (Frame, error) {
+	f, found, err := frame(c, uuid)
+	switch {
+	case err != nil:
+		return Frame{}, err
+	case !found:
+		return Frame{}, unknown(op, uuid)
+	case f.State.Ended():
+		return Frame{}, &StateError{Op: op, UUID: uuid, State: f.State, Want: "it has ended and is not in flight"}
+	}
+	return f, nil
+}
+
+// frame gives a frame without its bytes: most steps do without them, and at 128
+// KiB they took 0.3 ms to read.
+func frame(c *sqlite.Conn, uuid string) (Frame, bool, error) {
+	return oneFrame(c, "uuid=?", uuid)
+}
+
+// inFlight is InFlight without the bytes.
+func inFlight(c *sqlite.Conn, p Post) (Frame, bool, error) {
+	return oneFrame(c, "root=? AND team=? AND created_at=? AND inbox=? AND "+unended+" ORDER BY kind='nudge' DESC LIMIT 1", p.args()...)
+}
+
+func oneFrame(c *sqlite.Conn, rest string, args ...sqlite.Value) (f Frame, found bool, err error) {
+	s, err := c.Statement(`SELECT uuid, root, team, created_at, inbox, kind, parent, session, state, reason, tries, deaths, nudges, at
+		FROM posts JOIN frames USING (post) WHERE ` + rest)
+	if err != nil {
+		return Frame{}, false, err
+	}
+	err = s.Query(func(v []sqlite.Value) error {
+		found = true
+		f = Frame{
+			UUID: text(v[0]),
+			Post: Post{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
+			Kind: FrameKind(text(v[5])), Parent: text(v[6]), Session: text(v[7]),
+			State: DeliveryState(text(v[8])), Reason: text(v[9]),
+			Tries: int(integer(v[10])), Deaths: int(integer(v[11])), Nudges: int(integer(v[12])), At: moment(v[13]),
+		}
+		return nil
+	}, args...)
+	return f, found, err
+}
+
+func withLine(c *sqlite.Conn, f Frame) (Frame, error) {
+	s, err := c.Statement("SELECT line FROM lines WHERE uuid=?")
+	if err != nil {
+		return Frame{}, err
+	}
+	err = s.Query(func(v []sqlite.Value) error {
+		f.Bytes = blob(v[0])
+		return nil
+	}, f.UUID)
+	return f, err
+}

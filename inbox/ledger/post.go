@@ -1,0 +1,100 @@
+package ledger
+
+import (
+	"strings"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// A Post is one relayed inbox: of one member of one team instance of one Claude
+// root. Root, Team and Inbox must hold something, and at most 4 KiB each.
+type Post struct {
+	Root      string // real path of the Claude root
+	Team      string
+	CreatedAt int64  // of the team, in milliseconds
+	Inbox     string // the member's name
+}
+
+func (p Post) check() error {
+	return names(field{"root", p.Root}, field{"team", p.Team}, field{"inbox", p.Inbox})
+}
+
+func (p Post) args(before ...sqlite.Value) []sqlite.Value {
+	return append(before, p.Root, p.Team, p.CreatedAt, p.Inbox)
+}
+
+// number gives the post's number in the tables, 0 if it has none.
+func (p Post) number(c *sqlite.Conn) (int64, error) {
+	s, err := c.Statement("SELECT post FROM posts WHERE root=? AND team=? AND created_at=? AND inbox=?")
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	err = s.Query(func(v []sqlite.Value) error {
+		n = integer(v[0])
+		return nil
+	}, p.args()...)
+	return n, err
+}
+
+// add is number, and gives the post one if it has none.
+func (p Post) add(c *sqlite.Conn) (int64, error) {
+	if n, err := p.number(c); err != nil || n != 0 {
+		return n, err
+	}
+	if _, err := c.Exec("INSERT INTO posts (root, team, created_at, inbox) VALUES (?, ?, ?, ?)", p.args()...); err != nil {
+		return 0, err
+	}
+	return p.number(c)
+}
+
+// The columns are STRICT: a value of another type is NULL, or not ours.
+
+func text(v sqlite.Value) string {
+	s, _ := v.(string)
+	return s
+}
+
+func integer(v sqlite.Value) int64 {
+	n, _ := v.(int64)
+	return n
+}
+
+func blob(v sqlite.Value) []byte {
+	b, _ := v.([]byte)
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+func moment(v sqlite.Value) time.Time { return time.UnixMicro(integer(v)).UTC() }
+
+// micros is the time to record; for the zero time, now.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		t = time.Now()
+	}
+	return t.UnixMicro()
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// notNil keeps a nil slice from becoming NULL.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// placeholders is "?, ?, …".
+func placeholders(n int) string {
+	return strings.TrimSuffix(strings.Repeat("?, ", n), ", ")
+}

@@ -1,0 +1,77 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// A Session is the agent behind a post: the session it is in and the process
+// that was started for it last.
+type Session struct {
+	Post
+	ID      string // of the session
+	PID     int    // of the process
+	Group   int    // its process group
+	Start   string // when that pid started, as the system says it; "": there is no process
+	Command string // what was started
+	At      time.Time
+	Dead    string // why the relay gave up; "": it did not
+}
+
+// SetSession records the session of a post, durably, in place of what was
+// recorded before. A zero At is now. It fails with *[ValueError].
+func (l *Ledger) SetSession(ctx context.Context, s Session) error {
+	if err := s.Post.check(); err != nil {
+		return err
+	}
+	return l.write(ctx, "set session", durable, func(c *sqlite.Conn) error {
+		post, err := s.Post.add(c)
+		if err != nil {
+			return err
+		}
+		_, err = c.Exec(`INSERT OR REPLACE INTO sessions (post, id, pid, process_group, start, command, dead, at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			post, s.ID, int64(s.PID), int64(s.Group), s.Start, s.Command, s.Dead, micros(s.At))
+		return err
+	})
+}
+
+// Session gives the session of a post, and whether there is one.
+func (l *Ledger) Session(ctx context.Context, p Post) (Session, bool, error) {
+	if err := p.check(); err != nil {
+		return Session{}, false, err
+	}
+	list, err := l.sessions(ctx, "session", "root=? AND team=? AND created_at=? AND inbox=?", p.args()...)
+	if err != nil || len(list) == 0 {
+		return Session{}, false, err
+	}
+	return list[0], true, nil
+}
+
+// Sessions lists the sessions of a Claude root by team, age of the team and
+// inbox; those of every root if root is "".
+func (l *Ledger) Sessions(ctx context.Context, root string) ([]Session, error) {
+	return l.sessions(ctx, "sessions", "?1='' OR root=?1 ORDER BY root, team, created_at, inbox", root)
+}
+
+func (l *Ledger) sessions(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Session, error) {
+	var list []Session
+	err := l.db.Do(ctx, op, func(c *sqlite.Conn) error {
+		list = nil // f runs again when the file was busy
+		return c.Query(func(v []sqlite.Value) error {
+			list = append(list, Session{
+				Post: Post{Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Inbox: text(v[3])},
+				ID:   text(v[4]), PID: int(integer(v[5])), Group: int(integer(v[6])), Start: text(v[7]),
+				Command: text(v[8]), Dead: text(v[9]), At: moment(v[10]),
+			})
+			return nil
+		}, `SELECT root, team, created_at, inbox, id, pid, process_group, start, command, dead, at
+			FROM posts JOIN sessions USING (post) WHERE `+rest, args...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}

@@ -1,0 +1,104 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// Settle ends deliveries that are in no frame, durably, all or none. state must
+// be one of those that have [DeliveryState.Ended]. Said twice it changes nothing.
+//
+// It fails with *[StateError] when one of them is in a frame or has ended
+// otherwise, with [ErrUnknown] and with *[ValueError].
+func (l *Ledger) Settle(ctx context.Context, state DeliveryState, reason string, uuids ...string) error {
+	if !state.Ended() {
+		return &ValueError{Field: "state", Reason: "is " + string(state) + ", which is no end"}
+	}
+	return l.write(ctx, "settle", durable, func(c *sqlite.Conn) error {
+		for _, uuid := range uuids {
+			err := move(c, "settle", uuid, state, reason, func(d Delivery) (stays bool, want string) {
+				switch {
+				case d.State == state && d.Frame == "":
+					return true, ""
+				case d.Frame != "":
+					return false, "what is in a frame ends with the frame"
+				case d.State != Claimed:
+					return false, "only what is claimed can be settled"
+				}
+				return false, ""
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Retry makes a failed delivery [Claimed] again, in no frame, durably. It keeps
+// its Seq, so it goes before younger ones. The frame it will go into must have
+// a uuid of its own: that of the old one is taken, by the ledger and by the
+// agent.
+//
+// It fails with *[StateError] for a delivery in any other state, and with
+// [ErrUnknown].
+func (l *Ledger) Retry(ctx context.Context, uuid string) error {
+	return l.write(ctx, "retry", durable, func(c *sqlite.Conn) error {
+		return move(c, "retry", uuid, Claimed, "", func(d Delivery) (bool, string) {
+			if d.State != Failed {
+				return false, "only what has failed can be tried again"
+			}
+			return false, ""
+		})
+	})
+}
+
+// Drop ends a delivery that is claimed and in no frame, or has failed: it is
+// [Dropped], durably, and will not be delivered.
+//
+// It fails with *[StateError] for a delivery in flight or ended otherwise, and
+// with [ErrUnknown].
+func (l *Ledger) Drop(ctx context.Context, uuid string) error {
+	return l.write(ctx, "drop", durable, func(c *sqlite.Conn) error {
+		return move(c, "drop", uuid, Dropped, "", func(d Delivery) (bool, string) {
+			switch {
+			case d.State == Claimed, d.State == Failed:
+				return false, ""
+			case d.State.Ended():
+				return false, "there is nothing to drop"
+			}
+			return false, "it is in flight: interrupt it"
+		})
+	})
+}
+
+// move brings a delivery to another state, unless may says that it stays as it
+// is, or what it would want.
+func move(c *sqlite.Conn, op, uuid string, state DeliveryState, reason string, may func(Delivery) (stays bool, want string)) error {
+	d, found, err := delivery(c, uuid)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return unknown(op, uuid)
+	}
+	stays, want := may(d)
+	if want != "" {
+		return &StateError{Op: op, UUID: uuid, State: d.State, Frame: d.Frame, Want: want}
+	}
+	if stays {
+		return nil
+	}
+	frame := d.Frame
+	if state == Claimed {
+		frame = ""
+	}
+	s, err := c.Statement("UPDATE deliveries SET state=?, reason=?, frame=?, at=? WHERE uuid=?")
+	if err != nil {
+		return err
+	}
+	_, err = s.Exec(string(state), reason, frame, micros(time.Time{}), uuid)
+	return err
+}

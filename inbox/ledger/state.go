@@ -1,0 +1,52 @@
+package ledger
+
+import "fmt"
+
+// DeliveryState says how far a delivery, or a frame, has come.
+type DeliveryState string
+
+// The states. A frame is never claimed, dropped or taken by the agent.
+const (
+	Claimed      DeliveryState = "claimed"        // in the ledger and in no frame
+	FrameWritten DeliveryState = "written"        // in a frame that may have reached the agent
+	Accepted     DeliveryState = "accepted"       // the agent began a turn with it
+	Cut          DeliveryState = "cut"            // the turn was broken off; a nudge is to finish it
+	Done         DeliveryState = "done"           // the turn came to its end
+	Cancelled    DeliveryState = "cancelled"      // a person interrupted it, or took it back
+	Failed       DeliveryState = "failed"         // given up; the reason says why
+	Dropped      DeliveryState = "dropped"        // a person does not want it delivered
+	TakenByAgent DeliveryState = "taken_by_agent" // the agent read its inbox itself
+)
+
+// Ended tells whether nothing more will happen, unless a person says so:
+// done, cancelled, failed, dropped and taken_by_agent.
+func (s DeliveryState) Ended() bool {
+	switch s {
+	case Done, Cancelled, Failed, Dropped, TakenByAgent:
+		return true
+	}
+	return false
+}
+
+// unended is a condition in SQL: the opposite of Ended. It is worded as in the
+// indexes of the schema.
+const unended = "state IN ('claimed', 'written', 'accepted', 'cut')"
+
+// A StateError refuses a step that does not fit to where a delivery or a frame
+// stands. Nothing was changed.
+type StateError struct {
+	Op    string // commit, advance, settle, retry, drop …
+	UUID  string // of the delivery or the frame that stands in the way
+	State DeliveryState
+	Frame string // that the delivery is in, "" for none
+	Want  string // what would be needed, or is to be done
+}
+
+// Error tells what was refused, why, and what would be needed.
+func (e *StateError) Error() string {
+	in := ""
+	if e.Frame != "" {
+		in = " in frame " + e.Frame
+	}
+	return fmt.Sprintf("ledger: %s: %s is %s%s; %s", e.Op, e.UUID, e.State, in, e.Want)
+}
