@@ -2,6 +2,7 @@ package claude_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +13,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if _, ok := os.LookupEnv(bridgeVariable); ok {
+		if err := runBridge(); err != nil {
+			fmt.Fprintln(os.Stderr, "bridge:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	simchild.Main()
 	os.Exit(m.Run())
 }

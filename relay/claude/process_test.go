@@ -430,7 +430,9 @@ func TestExit(t *testing.T) {
 			s.Faults = []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}
 		}, nil, "told to exit"},
 		{"unknown session", func(o *claude.Options, _ *simchild.Script) { o.Session, o.Resume = uuid.NewString(), true }, claude.ErrSessionUnknown, "No conversation"},
-		{"unknown session, G1", func(o *claude.Options, s *simchild.Script) { o.Session, o.Resume, s.Generation = uuid.NewString(), true, 1 }, claude.ErrSessionUnknown, "No conversation"},
+		{"unknown session, G1", func(o *claude.Options, s *simchild.Script) {
+			o.Session, o.Resume, s.Generation = uuid.NewString(), true, 1
+		}, claude.ErrSessionUnknown, "No conversation"},
 		{"session in use", func(o *claude.Options, _ *simchild.Script) { o.Session = taken }, claude.ErrSessionTaken, "already in use"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
