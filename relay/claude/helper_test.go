@@ -172,7 +172,7 @@ func worked(t testing.TB, state string, want map[string]int) {
 	}
 	for text, n := range want {
 		if got[text] != n {
-			t.Errorf("worked on %q: got %d times, want %d; all: %v", text, got[text], n, got)
+			t.Errorf("worked on %.100q: got %d times, want %d; all: %.1000v", text, got[text], n, got)
 		}
 	}
 }
