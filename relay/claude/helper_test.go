@@ -55,7 +55,7 @@ func sim(t testing.TB, s simchild.Script) (claude.Options, string) {
 		t.Fatal(err)
 	}
 	return claude.Options{
-		Command: []string{program}, Dir: t.TempDir(), Env: append(os.Environ(), s.Env()),
+		Command: []string{program}, Dir: t.TempDir(), Env: append(os.Environ(), s.Env(), noRaceSleep),
 		Plain: s.Mute,
 	}, s.State
 }
@@ -75,6 +75,9 @@ func start(t testing.TB, o claude.Options) *claude.Process {
 	})
 	return p
 }
+
+// noRaceSleep keeps a child that was built with the race detector from waiting a second at its exit.
+const noRaceSleep = "GORACE=atexit_sleep_ms=0"
 
 func frame(t testing.TB, text string) claude.Frame {
 	t.Helper()

@@ -443,7 +443,7 @@ func TestExit(t *testing.T) {
 			s := simchild.Script{Generation: 2, State: t.TempDir()}
 			o, _ := sim(t, s)
 			test.change(&o, &s)
-			o.Env = append(os.Environ(), s.Env())
+			o.Env = append(os.Environ(), s.Env(), noRaceSleep)
 			if test.want == claude.ErrSessionTaken {
 				p := start(t, o)
 				f := frame(t, "hello")
@@ -626,7 +626,7 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 		Command: []string{"/bin/sh", "-c", `printf '%s\n' "$1" "$2"; exec cat >"$0"`, file,
 			`{"type":"control_request","request_id":"a\nb\u0000","request":{"subtype":"no\r\nsuch"}}`,
 			`{"type":"control_request","request_id":"c","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"a\nb"}}}`},
-		Plain: true, AnswerTimeout: time.Second, Permission: &claude.Permission{Reason: "no\r\n\u2028\xff"},
+		Plain: true, AnswerTimeout: 300 * time.Millisecond, Permission: &claude.Permission{Reason: "no\r\n\u2028\xff"},
 	}
 	p := start(t, o)
 	for _, text := range []string{"one\ntwo", "\r\n{}", "a\u2028b", "</teammate-message>\n\n", strings.Repeat("\n", 1000) + "x"} {
@@ -693,4 +693,30 @@ func BenchmarkOutput(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestFrameWaitsForTheAnswer about a setting, which would else hold for it or not, as it happens.
+func TestFrameWaitsForTheAnswer(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "input")
+	p := start(t, claude.Options{
+		Command: []string{"/bin/sh", "-c", `exec cat >"$0"`, file}, Plain: true, AnswerTimeout: time.Minute,
+	})
+	settings, answered := context.WithCancel(within(t))
+	var setting sync.WaitGroup
+	setting.Go(func() { _, _ = p.SetModel(settings, "haiku") })
+	defer setting.Wait()
+	defer answered()
+	eventually(t, "the request is there", func() bool {
+		data, _ := os.ReadFile(file)
+		return strings.Contains(string(data), "set_model")
+	})
+	f := frame(t, "hello")
+	hurried, cancel := context.WithTimeout(within(t), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Send(hurried, f); !errors.Is(err, context.DeadlineExceeded) || p.State(f.UUID()) != 0 {
+		t.Errorf("while the request has no answer: got %v, state %v, want it unwritten", err, p.State(f.UUID()))
+	}
+	answered()
+	send(t, p, f)
 }

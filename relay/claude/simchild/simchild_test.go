@@ -35,7 +35,7 @@ func start(t *testing.T, s simchild.Script, dir string, args ...string) *child {
 		t.Fatal(err)
 	}
 	c := &child{t: t, cmd: exec.CommandContext(t.Context(), program, args...), out: make(chan string, 1000)}
-	c.cmd.Dir, c.cmd.Env, c.cmd.Stderr = dir, append(os.Environ(), s.Env()), &c.stderr
+	c.cmd.Dir, c.cmd.Env, c.cmd.Stderr = dir, append(os.Environ(), s.Env(), "GORACE=atexit_sleep_ms=0"), &c.stderr
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
