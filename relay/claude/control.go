@@ -42,7 +42,8 @@ func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 }
 
 // SetPermissionMode changes the permission mode from the next turn on. Frames that are sent meanwhile wait for the
-// answer. A G1 says yes to a mode it does not know, and keeps its own: the next [Init] tells.
+// answer. A G2 refuses a mode it does not know, with a ControlError that lists those it does: acceptEdits, auto,
+// bypassPermissions, default, dontAsk, plan. A G1 takes any word, and what that permits nobody has measured.
 func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
 	if mode == "" {
 		return fmt.Errorf("claude: set permission mode: %w: empty", ErrInvalid)

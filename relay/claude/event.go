@@ -143,27 +143,30 @@ func Parse(line []byte) (Payload, error) {
 			Response  json.RawMessage `json:"response"`
 		} `json:"response"`
 	}
-	// The type alone first: a field of a type that is not ours may be anything.
-	var kind struct {
-		Type    string `json:"type"`
-		Subtype string `json:"subtype"`
-	}
-	if err := json.Unmarshal(line, &kind); err != nil {
-		return nil, fmt.Errorf("claude: a line of output: %w", err)
-	}
-	switch kind.Type {
-	case "system", "user", "command_lifecycle", "assistant", "result", "control_request", "control_response":
-	default:
-		return Other{kind.Type, kind.Subtype}, nil
-	}
-	if kind.Type == "system" && kind.Subtype != "init" {
-		return Other{kind.Type, kind.Subtype}, nil
-	}
 	if err := json.Unmarshal(line, &l); err != nil {
-		return nil, fmt.Errorf("claude: a line of type %s: %w", kind.Type, err)
+		// A field of a type that is not ours may be anything: then the type alone is looked at.
+		var kind struct {
+			Type    string `json:"type"`
+			Subtype string `json:"subtype"`
+		}
+		if err := json.Unmarshal(line, &kind); err != nil {
+			return nil, fmt.Errorf("claude: a line of output: %w", err)
+		}
+		switch kind.Type {
+		case "user", "command_lifecycle", "assistant", "result", "control_request", "control_response":
+			return nil, fmt.Errorf("claude: a line of type %s: %w", kind.Type, err)
+		case "system":
+			if kind.Subtype == "init" {
+				return nil, fmt.Errorf("claude: a line of type %s: %w", kind.Type, err)
+			}
+		}
+		return Other{kind.Type, kind.Subtype}, nil
 	}
 	switch l.Type {
 	case "system":
+		if l.Subtype != "init" {
+			return Other{l.Type, l.Subtype}, nil
+		}
 		return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version}, nil
 	case "user":
 		if !l.IsReplay || l.UUID == "" {
@@ -187,7 +190,7 @@ func Parse(line []byte) (Payload, error) {
 			return nil, fmt.Errorf("claude: a control request: %w", err)
 		}
 		return ControlRequest{ID: l.RequestID, Subtype: request.Subtype, Body: l.Request}, nil
-	default: // control_response
+	case "control_response":
 		c := ControlResponse{ID: l.Response.RequestID, Body: l.Response.Response}
 		if l.Response.Subtype != "success" {
 			c.Error = l.Response.Error
@@ -197,6 +200,7 @@ func Parse(line []byte) (Payload, error) {
 		}
 		return c, nil
 	}
+	return Other{l.Type, l.Subtype}, nil
 }
 
 // blocks is the text of a message's content: a string, or the text blocks of a list.

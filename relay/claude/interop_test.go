@@ -1,12 +1,23 @@
 package claude_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/claudetest"
 )
+
+// The tests here run the real Claude Code of both generations, against a stand-in for the model API.
 
 // generations runs a test against both, side by side.
 func generations(t *testing.T, test func(t *testing.T, g claudetest.Generation)) {
@@ -19,32 +30,394 @@ func generations(t *testing.T, test func(t *testing.T, g claudetest.Generation))
 	}
 }
 
-// options start the real Claude Code in a home.
-func options(t testing.TB, g claudetest.Generation, h *claudetest.Home) claude.Options {
+// real are options that start Claude Code in a home, with a session of its own.
+func real(t testing.TB, g claudetest.Generation, h *claudetest.Home) claude.Options {
+	t.Helper()
 	return claude.Options{
 		Command: append(claudetest.Require(t, g), "--dangerously-skip-permissions"),
-		Dir:     h.Work, Env: h.Env(),
+		Dir:     h.Work, Env: h.Env(), Session: uuid.NewString(),
 	}
+}
+
+// slowly makes the model think for a while about the result of a tool: a turn that was echoed and goes on.
+func slowly(ctx context.Context, r claudetest.Request) claudetest.Answer {
+	a := claudetest.Script(ctx, r)
+	switch {
+	case r.Side:
+	case strings.Contains(r.Text(), "FAIL"):
+		return claudetest.Answer{Status: 400, Text: "simulated"}
+	case len(r.Results) > 0:
+		a.Delay = 20 * time.Second
+	}
+	return a
+}
+
+func exits0(t testing.TB, p *claude.Process) {
+	t.Helper()
+	if err := p.End(within(t), claude.Grace{EOF: 30 * time.Second, Term: time.Second}); err != nil {
+		t.Errorf("end: got %v, want exit code 0", err)
+	}
+}
+
+// stored waits until the transcript has the frame: a G1 writes it late.
+func stored(t testing.TB, tr claude.Transcript, f claude.Frame, is func(claude.Turn) bool) claude.Turn {
+	t.Helper()
+	var turn claude.Turn
+	eventually(t, "the transcript tells so", func() bool {
+		var err error
+		if turn, err = tr.Turn(within(t), f.UUID()); err != nil {
+			t.Fatal(err)
+		}
+		return is(turn)
+	})
+	return turn
 }
 
 func TestFrameRunsOnce(t *testing.T) {
 	generations(t, func(t *testing.T, g claudetest.Generation) {
 		h := claudetest.NewHome(t, nil)
-		p := start(t, options(t, g, h))
+		o := real(t, g, h)
+		p := start(t, o)
 		f := frame(t, "hello [m-1]")
+		began := time.Now()
 		send(t, p, f)
-		got := reaches(t, p, f, claude.Done)
-		if got.Result == nil || got.Result.Text != "ACK: hello [m-1]" {
+		if got := reaches(t, p, f, claude.Done); got.Result == nil || got.Result.Text != "ACK: hello [m-1]" {
 			t.Errorf("result: got %+v, want the model's answer", got.Result)
 		}
-
-		send(t, p, f)
+		t.Logf("first turn done %v after it was sent", time.Since(began).Round(time.Millisecond))
+		send(t, p, f) // in the same process
 		reaches(t, p, f, claude.Known)
-		if err := p.End(within(t), claude.Grace{EOF: 30 * time.Second}); err != nil {
-			t.Errorf("end: got %v, want exit code 0", err)
+		exits0(t, p)
+
+		o.Resume = true
+		p = start(t, o)
+		send(t, p, f) // in one that resumed
+		reaches(t, p, f, claude.Known)
+		next := frame(t, "another [m-2]")
+		send(t, p, next)
+		reaches(t, p, next, claude.Done)
+		exits0(t, p)
+		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID())
+		if err != nil || !turn.Finished {
+			t.Errorf("transcript: got %+v, %v, want finished", turn, err)
 		}
-		if n := h.API.Count(claudetest.Main, "[m-1]"); n != 1 {
-			t.Errorf("given to the model: got %d times, want 1", n)
+		for _, marker := range []string{"[m-1]", "[m-2]"} {
+			if n := h.API.Count(claudetest.Main, marker); n != 1 {
+				t.Errorf("%s was given to the model %d times, want 1", marker, n)
+			}
 		}
 	})
+}
+
+// TestKilledBeforeTheEcho: a G2 runs the frame when it is sent again; a G1 has stored it, and only knows it.
+func TestKilledBeforeTheEcho(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		answer := make(chan struct{})
+		h := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+			if strings.Contains(r.Text(), "[deadly]") {
+				select {
+				case <-answer:
+				case <-ctx.Done():
+				}
+			}
+			return claudetest.Script(ctx, r)
+		}))
+		o := real(t, g, h)
+		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
+		p := start(t, o)
+		first, f := frame(t, "first"), frame(t, "hello [deadly]")
+		send(t, p, first)
+		reaches(t, p, first, claude.Done)
+		stored(t, tr, first, func(turn claude.Turn) bool { return turn.Finished })
+		send(t, p, f)
+		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return r.Has("[deadly]") }); err != nil {
+			t.Fatal(err)
+		}
+		if g == claudetest.G1 {
+			stored(t, tr, f, func(turn claude.Turn) bool { return turn.Stored })
+		}
+		_ = p.Kill()
+		for _, e := range rest(t, p) {
+			for _, progress := range e.Progress {
+				if progress.UUID == f.UUID() && progress.State != claude.Accepted {
+					t.Errorf("before the kill: got %v", progress.State)
+				}
+			}
+		}
+		close(answer)
+
+		o.Resume = true
+		p = start(t, o)
+		send(t, p, f)
+		if g == claudetest.G1 {
+			reaches(t, p, f, claude.Known)
+			if turn := stored(t, tr, f, func(turn claude.Turn) bool { return turn.Stored }); !turn.Cut() {
+				t.Errorf("transcript: got %+v, want cut", turn)
+			}
+		} else {
+			reaches(t, p, f, claude.Done)
+			stored(t, tr, f, func(turn claude.Turn) bool { return turn.Finished })
+		}
+		exits0(t, p)
+	})
+}
+
+// TestKilledAfterTheEcho: the frame is known, its turn was cut, and neither goes on.
+func TestKilledAfterTheEcho(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		h := claudetest.NewHome(t, claudetest.StartAPI(t, slowly))
+		o := real(t, g, h)
+		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
+		p := start(t, o)
+		f := frame(t, "[deadly]\n"+claudetest.CallLine("Bash", map[string]string{"command": "echo hi", "description": "d"}))
+		send(t, p, f)
+		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return len(r.Results) > 0 }); err != nil {
+			t.Fatal(err)
+		}
+		stored(t, tr, f, func(turn claude.Turn) bool { return turn.Stop == "tool_use" })
+		_ = p.Kill()
+		reaches(t, p, f, claude.Accepted)
+
+		o.Resume = true
+		p = start(t, o)
+		send(t, p, f)
+		reaches(t, p, f, claude.Known)
+		if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Cut() {
+			t.Errorf("transcript: got %+v, %v, want cut", turn, err)
+		}
+		nudge := frame(t, "go on")
+		send(t, p, nudge)
+		reaches(t, p, nudge, claude.Done)
+		exits0(t, p)
+		// The nudge's turn finished; the frame's own did not.
+		if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Cut() {
+			t.Errorf("transcript behind the nudge: got %+v, %v, want cut", turn, err)
+		}
+		if turn, err := tr.Turn(within(t), nudge.UUID()); err != nil || !turn.Finished {
+			t.Errorf("transcript of the nudge: got %+v, %v, want finished", turn, err)
+		}
+		if n := h.API.Count(claudetest.Main, "[deadly]"); n != 1 {
+			t.Errorf("given to the model %d times, want 1", n)
+		}
+	})
+}
+
+func TestRealInterruptAndSettings(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		var once atomic.Bool // what was interrupted is among the newest texts of the next call, too
+		h := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+			if r.Has("long") && once.CompareAndSwap(false, true) {
+				<-ctx.Done()
+			}
+			return claudetest.Script(ctx, r)
+		}))
+		o := real(t, g, h)
+		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
+		p := start(t, o)
+		pid := p.Predecessor().PID
+		f := frame(t, "long")
+		send(t, p, f)
+		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return r.Has("long") }); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Interrupt(within(t), f.UUID()); err != nil {
+			t.Fatal(err)
+		}
+		reaches(t, p, f, claude.Cancelled)
+		stored(t, tr, f, func(turn claude.Turn) bool { return turn.Interrupted && !turn.Cut() })
+		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, claude.ErrNotInFlight) {
+			t.Errorf("interrupt of what is over: got %v, want ErrNotInFlight", err)
+		}
+
+		name, err := p.SetModel(within(t), "haiku")
+		if err != nil || (name == "") != (g == claudetest.G1) {
+			t.Errorf("set model: got %q, %v", name, err)
+		}
+		if err := p.SetPermissionMode(within(t), "plan"); err != nil {
+			t.Errorf("set permission mode: %v", err)
+		}
+		var refused *claude.ControlError
+		if g == claudetest.G2 { // a G1 takes any word for a mode
+			if err := p.SetPermissionMode(within(t), "no such mode"); !errors.As(err, &refused) {
+				t.Errorf("a mode that there is not: got %v, want a refusal", err)
+			}
+		}
+		f = frame(t, "hello")
+		send(t, p, f)
+		all := until(t, p, "init", func(e claude.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
+		got := payloads[claude.Init](all)[0]
+		if !strings.Contains(got.Model, "haiku") || got.PermissionMode != "plan" || got.Session != o.Session || got.Version != g.Version() {
+			t.Errorf("init: got %+v, want haiku and plan in the same session", got)
+		}
+		reaches(t, p, f, claude.Done)
+		if p.Predecessor().PID != pid {
+			t.Error("it is another process")
+		}
+		exits0(t, p)
+	})
+}
+
+func TestRealCommandsAndFailures(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		h := claudetest.NewHome(t, claudetest.StartAPI(t, slowly))
+		o := real(t, g, h)
+		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
+		p := start(t, o)
+		first, compact, next, failing := frame(t, "hello [m-1]"), frame(t, "/compact"), frame(t, "again"), frame(t, "FAIL")
+		for _, f := range []claude.Frame{first, compact, next} {
+			send(t, p, f)
+			reaches(t, p, f, claude.Done)
+		}
+		send(t, p, first) // known through the compaction
+		reaches(t, p, first, claude.Known)
+		send(t, p, failing)
+		reaches(t, p, failing, claude.Failed)
+		stored(t, tr, failing, func(turn claude.Turn) bool { return turn.Failed })
+		for _, f := range []claude.Frame{first, next} {
+			if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Finished {
+				t.Errorf("transcript: got %+v, %v, want finished", turn, err)
+			}
+		}
+		var exit *claude.ExitError
+		if err := p.End(within(t), claude.Grace{EOF: 30 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
+			t.Errorf("end behind a failed turn: got %v, want exit code 1", err)
+		}
+	})
+}
+
+func TestRealQuestions(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		h := claudetest.NewHome(t, nil)
+		o := real(t, g, h)
+		o.Command = claudetest.Require(t, g)
+		asked := make(chan claude.Use, 2)
+		o.Permission = &claude.Permission{Ask: func(_ context.Context, u claude.Use) claude.Decision {
+			asked <- u
+			return claude.Decision{Allow: strings.Contains(string(u.Input), "allowed"), Reason: "not that file"}
+		}}
+		p := start(t, o)
+		for _, name := range []string{"allowed", "refused"} {
+			f := frame(t, claudetest.CallLine("Bash", map[string]string{"command": "touch " + name, "description": "d"}))
+			send(t, p, f)
+			reaches(t, p, f, claude.Done)
+			if u := <-asked; u.Tool != "Bash" || u.ID == "" {
+				t.Errorf("asked about %+v, want Bash", u)
+			}
+			if _, err := os.Stat(filepath.Join(h.Work, name)); (err == nil) != (name == "allowed") {
+				t.Errorf("file %s: got %v", name, err)
+			}
+		}
+		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool {
+			return len(r.Results) > 0 && strings.Contains(r.Results[0], "not that file")
+		}); err != nil {
+			t.Error("the agent was not told why: ", err)
+		}
+		exits0(t, p)
+	})
+}
+
+func TestRealSessions(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		h := claudetest.NewHome(t, nil)
+		// A name that no rule of thumb gets right, and so long that it is cut.
+		h.Work = filepath.Join(h.Dir, "a_b.c d+é漢😀-X", strings.Repeat("long_dir.", 20))
+		if err := os.MkdirAll(h.Work, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		o := real(t, g, h)
+		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
+		if there, err := tr.Exists(); there || err != nil {
+			t.Errorf("before anything: got %t, %v", there, err)
+		}
+		unknown := o
+		unknown.Resume = true
+		if err := start(t, unknown).Wait(within(t)); !errors.Is(err, claude.ErrSessionUnknown) {
+			t.Errorf("resume of nothing: got %v, want ErrSessionUnknown", err)
+		}
+		p := start(t, o)
+		f := frame(t, "hello")
+		send(t, p, f)
+		reaches(t, p, f, claude.Done)
+		exits0(t, p)
+		path, err := tr.Path()
+		if err != nil || filepath.Base(filepath.Dir(path)) != claude.Slug(h.Work) {
+			t.Errorf("path: got %s, %v, want it under %s", path, err, claude.Slug(h.Work))
+		}
+		if err := start(t, o).Wait(within(t)); !errors.Is(err, claude.ErrSessionTaken) {
+			t.Errorf("the same session anew: got %v, want ErrSessionTaken", err)
+		}
+	})
+}
+
+// TestOrphan: the bridge goes away, the agent finishes its turn, and a successor that waits for it finds that done.
+func TestOrphan(t *testing.T) {
+	generations(t, func(t *testing.T, g claudetest.Generation) {
+		h := claudetest.NewHome(t, nil)
+		o := real(t, g, h)
+		argv, _, err := o.Argv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bridge := startBridge(t, o.Dir, o.Env, argv)
+		f := frame(t, "SLEEP:2 work [m-1]")
+		if _, err := bridge.stdin.Write(append(f.Bytes(), '\n')); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return r.Has("[m-1]") }); err != nil {
+			t.Fatal(err)
+		}
+		before := bridge.child
+		bridge.kill(t)
+		if alive, err := before.Alive(); !alive || err != nil {
+			t.Fatalf("the orphan: got alive %t, %v", alive, err)
+		}
+		if err := before.Wait(within(t)); err != nil {
+			t.Fatal(err)
+		}
+
+		o.Resume = true
+		p := start(t, o)
+		send(t, p, f)
+		reaches(t, p, f, claude.Known)
+		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID())
+		if err != nil || !turn.Finished {
+			t.Errorf("transcript: got %+v, %v, want finished", turn, err)
+		}
+		if n := h.API.Turns(claudetest.Main, "[m-1]"); n != 1 {
+			t.Errorf("the model answered it %d times, want 1", n)
+		}
+		exits0(t, p)
+	})
+}
+
+// TestMemberOfATeam: the flags make a headless G2 a teammate.
+func TestMemberOfATeam(t *testing.T) {
+	t.Parallel()
+	h := claudetest.NewHome(t, nil)
+	team := filepath.Join(h.Root, "teams", "t1")
+	if err := os.MkdirAll(filepath.Join(team, "inboxes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config, err := json.Marshal(map[string]any{"name": "t1", "createdAt": 1, "leadAgentId": "team-lead@t1", "leadSessionId": uuid.NewString(),
+		"members": []any{
+			map[string]any{"agentId": "team-lead@t1", "name": "team-lead", "joinedAt": 1, "tmuxPaneId": "", "cwd": h.Work, "subscriptions": []string{}},
+			map[string]any{"agentId": "bob@t1", "name": "bob", "joinedAt": 1, "tmuxPaneId": "", "cwd": h.Work, "subscriptions": []string{}},
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(team, "config.json"), config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := real(t, claudetest.G2, h)
+	o.Member = claude.Member{Name: "bob", Team: "t1"}
+	p := start(t, o)
+	f := frame(t, claudetest.CallLine("SendMessage", map[string]string{"to": "team-lead", "message": "from bob", "summary": "s"}))
+	send(t, p, f)
+	reaches(t, p, f, claude.Done)
+	data, err := os.ReadFile(filepath.Join(team, "inboxes", "team-lead.json"))
+	if err != nil || !strings.Contains(string(data), `"from": "bob"`) {
+		t.Errorf("inbox of the lead: got %s, %v, want a row from bob", data, err)
+	}
+	exits0(t, p)
 }

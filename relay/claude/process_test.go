@@ -3,8 +3,11 @@ package claude_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"iter"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -234,7 +237,7 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the size of a pipe is Linux's")
 	}
-	o, state := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Match: "first", Do: simchild.Flood, Size: 1 << 20}}})
+	o, state := sim(t, simchild.Script{Generation: 1}) // which does not join what waits
 	o.WriteTimeout = 100 * time.Millisecond
 	// A shell that waits for a file before it runs the child: the pipe is full until then.
 	gate := t.TempDir() + "/open"
@@ -440,7 +443,7 @@ func TestExit(t *testing.T) {
 			s := simchild.Script{Generation: 2, State: t.TempDir()}
 			o, _ := sim(t, s)
 			test.change(&o, &s)
-			o.Env = append(os.Environ(), s.Env())
+			o.Env = append(os.Environ(), s.Env(), noRaceSleep)
 			if test.want == claude.ErrSessionTaken {
 				p := start(t, o)
 				f := frame(t, "hello")
@@ -586,4 +589,134 @@ func TestContextOfStartKills(t *testing.T) {
 	if _, err := claude.Start(ctx, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("start with a context that has ended: got %v", err)
 	}
+}
+
+// TestEndlessOutput: what decides a frame's fate is kept as long as there is room, and then the process is not.
+func TestEndlessOutput(t *testing.T) {
+	t.Parallel()
+	p := start(t, claude.Options{
+		Command: []string{"/bin/sh", "-c", `while :; do echo '{"type":"result","subtype":"success"}'; done`},
+		Plain:   true, Buffer: 20_000,
+	})
+	if err := p.Wait(within(t)); !errors.Is(err, claude.ErrOverrun) {
+		t.Errorf("got %v, want ErrOverrun", err)
+	}
+	if n := len(rest(t, p)); n > 500 {
+		t.Errorf("kept %d events, want as many as the limit holds", n)
+	}
+}
+
+// TestProcessThatAsksAndDoesNotListen is killed, since its questions cannot wait for it.
+func TestProcessThatAsksAndDoesNotListen(t *testing.T) {
+	t.Parallel()
+	p := start(t, claude.Options{
+		Command: []string{"/bin/sh", "-c", `while :; do echo '{"type":"control_request","request_id":"x","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}'; done`},
+		Plain:   true, WriteTimeout: time.Minute,
+	})
+	if err := p.Wait(within(t)); !errors.Is(err, claude.ErrOverrun) {
+		t.Errorf("got %v, want ErrOverrun", err)
+	}
+}
+
+// TestEveryLineOfInputIsJSON looks at what a process gets while everything is tried that could break a line.
+func TestEveryLineOfInputIsJSON(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "input")
+	o := claude.Options{
+		Command: []string{"/bin/sh", "-c", `printf '%s\n' "$1" "$2"; exec cat >"$0"`, file,
+			`{"type":"control_request","request_id":"a\nb\u0000","request":{"subtype":"no\r\nsuch"}}`,
+			`{"type":"control_request","request_id":"c","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"a\nb"}}}`},
+		Plain: true, AnswerTimeout: 300 * time.Millisecond, Permission: &claude.Permission{Reason: "no\r\n\u2028\xff"},
+	}
+	p := start(t, o)
+	for _, text := range []string{"one\ntwo", "\r\n{}", "a\u2028b", "</teammate-message>\n\n", strings.Repeat("\n", 1000) + "x"} {
+		send(t, p, frame(t, text))
+	}
+	// Nobody answers.
+	for _, word := range []string{"hai\nku", "a\r\nb", `"}` + "\n"} {
+		if _, err := p.SetModel(within(t), word); !errors.Is(err, claude.ErrNoAnswer) {
+			t.Errorf("set model: got %v, want ErrNoAnswer", err)
+		}
+	}
+	if err := p.End(within(t), claude.Grace{EOF: 30 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		n++
+		var object map[string]any
+		if err := json.Unmarshal([]byte(line), &object); err != nil || object["type"] == nil || strings.ContainsRune(line, '\r') {
+			t.Errorf("line %d is no JSON object: %q: %v", n, line, err)
+		}
+	}
+	if n != 5+3+2 {
+		t.Errorf("got %d lines, want 5 frames, 3 requests and 2 answers: %s", n, data)
+	}
+}
+
+// BenchmarkRoundTrip is a frame to the simulated child and back to its end, which is three pipes and two programs.
+func BenchmarkRoundTrip(b *testing.B) {
+	o, _ := sim(b, simchild.Script{})
+	p := start(b, o)
+	f := frame(b, "warm")
+	send(b, p, f)
+	reaches(b, p, f, claude.Done)
+	for b.Loop() {
+		f := frame(b, "hello")
+		send(b, p, f)
+		reaches(b, p, f, claude.Done)
+	}
+}
+
+// BenchmarkSend is a frame of 1 KB into the pipe of a process that throws it away.
+func BenchmarkSend(b *testing.B) {
+	p := start(b, claude.Options{Command: []string{"/bin/sh", "-c", "exec cat >/dev/null"}, Plain: true})
+	text := strings.Repeat("x", 1000)
+	for b.Loop() {
+		send(b, p, frame(b, text))
+	}
+}
+
+// BenchmarkOutput reads events of 1 KB.
+func BenchmarkOutput(b *testing.B) {
+	line := `{"type":"assistant","message":{"content":[{"type":"text","text":"` + strings.Repeat("x", 900) + `"}]}}`
+	p := start(b, claude.Options{Command: []string{"/bin/sh", "-c", `exec yes "$0"`, line}, Plain: true})
+	b.SetBytes(int64(len(line)))
+	next, stop := iter.Pull2(p.Events(b.Context()))
+	defer stop()
+	for b.Loop() {
+		if _, err, ok := next(); err != nil || !ok {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestFrameWaitsForTheAnswer about a setting, which would else hold for it or not, as it happens.
+func TestFrameWaitsForTheAnswer(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "input")
+	p := start(t, claude.Options{
+		Command: []string{"/bin/sh", "-c", `exec cat >"$0"`, file}, Plain: true, AnswerTimeout: time.Minute,
+	})
+	settings, answered := context.WithCancel(within(t))
+	var setting sync.WaitGroup
+	setting.Go(func() { _, _ = p.SetModel(settings, "haiku") })
+	defer setting.Wait()
+	defer answered()
+	eventually(t, "the request is there", func() bool {
+		data, _ := os.ReadFile(file)
+		return strings.Contains(string(data), "set_model")
+	})
+	f := frame(t, "hello")
+	hurried, cancel := context.WithTimeout(within(t), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Send(hurried, f); !errors.Is(err, context.DeadlineExceeded) || p.State(f.UUID()) != 0 {
+		t.Errorf("while the request has no answer: got %v, state %v, want it unwritten", err, p.State(f.UUID()))
+	}
+	answered()
+	send(t, p, f)
 }

@@ -1,0 +1,118 @@
+package claude_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/relay/claude"
+	"teambridge/relay/pipe"
+)
+
+func TestArgv(t *testing.T) {
+	t.Parallel()
+	const (
+		id    = "aaaaaaaa-0000-4000-8000-000000000000"
+		other = "bbbbbbbb-0000-4000-8000-000000000000"
+		all   = " -p --input-format stream-json --output-format stream-json --verbose --replay-user-messages"
+	)
+	for _, test := range []struct {
+		name    string
+		options claude.Options
+		want    string // the command, "" if it is refused
+	}{
+		{"bare", claude.Options{Command: []string{"claude"}, Session: id}, "claude" + all + " --session-id " + id},
+		{"resumed", claude.Options{Command: []string{"claude"}, Session: id, Resume: true}, "claude" + all + " --resume " + id},
+		{"by node", claude.Options{Command: []string{"node", "-r", "./hook.js", "x/cli.js", "--model", "haiku"}, Session: id},
+			"node -r ./hook.js x/cli.js --model haiku" + all + " --session-id " + id},
+		{"a shell has a -c of its own", claude.Options{Command: []string{"sh", "-c", `exec claude "$@"`, "sh"}, Session: id},
+			`sh -c exec claude "$@" sh` + all + " --session-id " + id},
+		{"what is there is not added", claude.Options{Command: strings.Fields("claude --print --verbose --input-format=stream-json --output-format stream-json --replay-user-messages"), Session: id},
+			"claude --print --verbose --input-format=stream-json --output-format stream-json --replay-user-messages --session-id " + id},
+		{"the command names the session", claude.Options{Command: []string{"claude", "--session-id", id}}, "claude" + all + " --session-id " + id},
+		{"the command names one to resume", claude.Options{Command: []string{"claude", "-r", id}}, "claude" + all + " --resume " + id},
+		{"the same command resumed", claude.Options{Command: []string{"claude", "--session-id=" + id}, Session: id, Resume: true}, "claude" + all + " --resume " + id},
+		{"a permission policy", claude.Options{Command: []string{"claude"}, Session: id, Permission: &claude.Permission{}},
+			"claude" + all + " --session-id " + id + " --permission-prompt-tool stdio"},
+		{"a member", claude.Options{Command: []string{"claude"}, Session: id, Member: claude.Member{Name: "bob", Team: "T"}},
+			"claude" + all + " --session-id " + id + " --agent-id bob@T --agent-name bob --team-name T"},
+		{"a mode", claude.Options{Command: []string{"claude", "--model", "opus"}, Session: id, Mode: pipe.Mode{
+			Model: pipe.Set("haiku"), PermissionMode: pipe.Set("plan"), AppendSystemPrompt: pipe.Set("-x"),
+			FallbackModel: pipe.Default[string](), AllowedTools: pipe.Set([]string{"Read", "Bash(git log)"}), DisallowedTools: pipe.Set([]string{})}},
+			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log)"},
+		{"plain", claude.Options{Command: []string{"other", "-c"}, Plain: true}, "other -c"},
+
+		{"nothing", claude.Options{}, ""},
+		{"another session", claude.Options{Command: []string{"claude", "--resume", other}, Session: id}, ""},
+		{"two sessions", claude.Options{Command: []string{"claude", "--session-id", id, "--resume", other}}, ""},
+		{"resume without one", claude.Options{Command: []string{"claude", "--resume"}}, ""},
+		{"resume of nothing", claude.Options{Command: []string{"claude"}, Resume: true}, ""},
+		{"no uuid", claude.Options{Command: []string{"claude"}, Session: "x"}, ""},
+		{"continue", claude.Options{Command: []string{"claude", "-c"}}, ""},
+		{"fork", claude.Options{Command: []string{"claude", "--resume", id, "--fork-session"}}, ""},
+		{"nothing kept", claude.Options{Command: []string{"claude", "--no-session-persistence"}}, ""},
+		{"another format", claude.Options{Command: []string{"claude", "--output-format", "json"}}, ""},
+		{"half a member", claude.Options{Command: []string{"claude"}, Member: claude.Member{Name: "bob"}}, ""},
+		{"a rule like a flag", claude.Options{Command: []string{"claude"}, Mode: pipe.Mode{AllowedTools: pipe.Set([]string{"--x"})}}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			before := strings.Join(test.options.Command, " ")
+			argv, session, err := test.options.Argv()
+			if test.want == "" {
+				if !errors.Is(err, claude.ErrInvalid) {
+					t.Fatalf("got %q, %v, want ErrInvalid", argv, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, strings.Join(argv, " ")); diff != "" {
+				t.Errorf("argv (-want +got):\n%s", diff)
+			}
+			if !test.options.Plain && session != id {
+				t.Errorf("session: got %s, want %s", session, id)
+			}
+			if now := strings.Join(test.options.Command, " "); now != before {
+				t.Errorf("the command was changed to %q", now)
+			}
+		})
+	}
+	_, a, _ := claude.Options{Command: []string{"claude"}}.Argv()
+	_, b, _ := claude.Options{Command: []string{"claude"}}.Argv()
+	if a == "" || a == b {
+		t.Errorf("new sessions: got %q and %q, want two", a, b)
+	}
+}
+
+func TestNeedsRestart(t *testing.T) {
+	t.Parallel()
+	m := func(s string) pipe.Mode {
+		mode, err := pipe.ParseMode([]byte(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mode
+	}
+	for _, test := range []struct {
+		from, to string
+		want     bool
+	}{
+		{`{}`, `{}`, false},
+		{`{}`, `{"model":"haiku","permissionMode":"plan"}`, false},
+		{`{"model":"haiku"}`, `{"model":"opus"}`, false},
+		{`{"model":"haiku"}`, `{"model":null}`, true},
+		{`{"permissionMode":"plan"}`, `{}`, true},
+		{`{}`, `{"fallbackModel":null}`, false},
+		{`{}`, `{"appendSystemPrompt":"x"}`, true},
+		{`{"allowedTools":["a"]}`, `{"allowedTools":["a"]}`, false},
+		{`{"allowedTools":["a"]}`, `{"allowedTools":["b"]}`, true},
+	} {
+		if got := claude.NeedsRestart(m(test.from), m(test.to)); got != test.want {
+			t.Errorf("%s to %s: got %t, want %t", test.from, test.to, got, test.want)
+		}
+	}
+}

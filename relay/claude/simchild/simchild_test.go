@@ -1,0 +1,251 @@
+package simchild_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/claude/simchild"
+)
+
+func TestMain(m *testing.M) {
+	simchild.Main()
+	os.Exit(m.Run())
+}
+
+type child struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    chan string // lines
+	stderr strings.Builder
+}
+
+func start(t *testing.T, s simchild.Script, dir string, args ...string) *child {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{t: t, cmd: exec.CommandContext(t.Context(), program, args...), out: make(chan string, 1000)}
+	c.cmd.Dir, c.cmd.Env, c.cmd.Stderr = dir, append(os.Environ(), s.Env(), "GORACE=atexit_sleep_ms=0"), &c.stderr
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.out)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			c.out <- lines.Text()
+		}
+	}()
+	return c
+}
+
+func (c *child) write(line string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *child) line() string {
+	c.t.Helper()
+	select {
+	case line, ok := <-c.out:
+		if !ok {
+			return "end"
+		}
+		return line
+	case <-time.After(30 * time.Second):
+		c.t.Fatal("no line in 30 s")
+		return ""
+	}
+}
+
+// exit closes stdin and returns the exit code.
+func (c *child) exit() int {
+	c.t.Helper()
+	if err := c.in.Close(); err != nil {
+		c.t.Fatal(err)
+	}
+	for range c.out {
+	}
+	var code *exec.ExitError
+	if err := c.cmd.Wait(); errors.As(err, &code) {
+		return code.ExitCode()
+	} else if err != nil {
+		c.t.Fatal(err)
+	}
+	return 0
+}
+
+// shape is what matters of a line: its kind, and which frame it speaks of.
+func shape(line string) string {
+	var l struct {
+		Type, Subtype, UUID, State, Timestamp string
+		IsReplay                              bool
+		IsError                               bool   `json:"is_error"`
+		CommandUUID                           string `json:"command_uuid"`
+		Reason                                string `json:"terminal_reason"`
+		Message                               struct{ Content json.RawMessage }
+		Response                              struct {
+			Subtype   string
+			RequestID string `json:"request_id"`
+			Response  map[string]any
+		}
+	}
+	if json.Unmarshal([]byte(line), &l) != nil {
+		return line
+	}
+	switch {
+	case l.Type == "command_lifecycle":
+		return l.State + " " + l.CommandUUID
+	case l.IsReplay && strings.Contains(string(l.Message.Content), "local-command-stdout"):
+		return "echo of a command"
+	case l.IsReplay && l.Timestamp != "":
+		return "echo with a timestamp " + l.UUID
+	case l.IsReplay:
+		return "echo " + l.UUID
+	case l.Type == "result" && l.IsError:
+		return "result " + l.Subtype + " is an error " + l.Reason
+	case l.Type == "result":
+		return "result " + l.Subtype + " " + l.Reason
+	case l.Type == "control_response":
+		_, queued := l.Response.Response["still_queued"]
+		_, model := l.Response.Response["model"]
+		text := "answer " + l.Response.RequestID + " " + l.Response.Subtype
+		if queued {
+			text += " with what is queued"
+		}
+		if model {
+			text += " with the model"
+		}
+		return text
+	}
+	return l.Type + " " + l.Subtype
+}
+
+// TestIsLikeTheCaptured gives the child what the real ones were given, and wants line for line what they answered. The
+// last turn, in which they used a tool, is left out.
+func TestIsLikeTheCaptured(t *testing.T) {
+	t.Parallel()
+	for generation, version := range map[int]string{1: "2.1.80", 2: "2.1.329"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			s, dir := simchild.Script{Generation: generation, State: t.TempDir()}, t.TempDir()
+			const id = "aaaaaaaa-0000-4000-8000-000000000000"
+			for _, run := range []struct {
+				file string
+				args []string
+			}{{"stream.jsonl", []string{"--session-id", id}}, {"stream-resume.jsonl", []string{"--resume", id}}} {
+				data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "claude-"+version, run.file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := start(t, s, dir, run.args...)
+				compared := 0
+				for line := range strings.Lines(string(data)) {
+					var d struct {
+						Dir  string
+						Line json.RawMessage
+					}
+					if err := json.Unmarshal([]byte(line), &d); err != nil {
+						t.Fatal(err)
+					}
+					if d.Dir == "exit" || strings.Contains(string(d.Line), "CALL:") {
+						break
+					}
+					if d.Dir == "stdin" {
+						c.write(strings.Replace(string(d.Line), "SLEEP:3", "SLEEP:0.3", 1))
+						continue
+					}
+					if got, want := shape(c.line()), shape(string(d.Line)); got != want {
+						t.Fatalf("%s, line %d of output: got %q, want %q", run.file, compared+1, got, want)
+					}
+					compared++
+				}
+				if compared == 0 {
+					t.Fatalf("%s: nothing was compared", run.file)
+				}
+				t.Logf("%s: %d lines are alike", run.file, compared)
+				if code := c.exit(); code != 0 {
+					t.Errorf("exit code: got %d, want 0; %s", code, c.stderr.String())
+				}
+			}
+		})
+	}
+}
+
+func TestLineThatIsNoJSON(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		generation int
+		line       string
+		want       int
+	}{{1, "x", 1}, {2, "x", 1}, {1, "", 1}, {2, "", 0}} {
+		c := start(t, simchild.Script{Generation: test.generation, State: t.TempDir()}, t.TempDir())
+		c.write(test.line)
+		if got := c.exit(); got != test.want {
+			t.Errorf("G%d given %q: got exit code %d, want %d", test.generation, test.line, got, test.want)
+		}
+	}
+}
+
+// TestOnlyTheLastOfJoinedFramesIsRemembered: the trap that one frame at a time avoids.
+func TestOnlyTheLastOfJoinedFramesIsRemembered(t *testing.T) {
+	t.Parallel()
+	s, dir := simchild.Script{State: t.TempDir()}, t.TempDir()
+	frame := func(id, text string) string {
+		return `{"type":"user","message":{"role":"user","content":"` + text + `"},"uuid":"` + id + `"}`
+	}
+	const session = "aaaaaaaa-0000-4000-8000-000000000000"
+	c := start(t, s, dir, "--session-id", session)
+	c.write(frame("a", "SLEEP:0.5"))
+	for shape(c.line()) != "system init" {
+	}
+	c.write(frame("b", "second"))
+	c.write(frame("c", "third"))
+	if code := c.exit(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, c.stderr.String())
+	}
+	c = start(t, s, dir, "--resume", session)
+	c.write(frame("c", "third"))
+	if got := shape(c.line()); got != "echo c" {
+		t.Errorf("the last of them: got %q, want it known", got)
+	}
+	c.line()
+	c.write(frame("b", "second"))
+	if got := shape(c.line()); got != "queued b" {
+		t.Errorf("the other: got %q, want it run again", got)
+	}
+	if code := c.exit(); code != 0 {
+		t.Errorf("exit code %d: %s", code, c.stderr.String())
+	}
+	works, err := simchild.Works(s.State)
+	if err != nil || works["second\nthird"] != 1 || works["second"] != 1 {
+		t.Errorf("works: got %v, %v, want both turns", works, err)
+	}
+}
+
+func TestLogOfNothing(t *testing.T) {
+	t.Parallel()
+	if all, err := simchild.Log(t.TempDir()); len(all) != 0 || err != nil {
+		t.Errorf("got %v, %v, want nothing", all, err)
+	}
+}
