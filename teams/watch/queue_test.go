@@ -313,12 +313,12 @@ func TestTheSameStampAgain(t *testing.T) {
 		queue  int
 		want   bool
 	}{
-		"looked at for a lock":                      {cause: signed},
-		"swept":                                     {cause: swept},
-		"replaced":                                  {cause: replaced},
-		"written":                                   {cause: written},
-		"replaced within the tick":                  {cause: replaced, file: file{young: true}, want: true},
-		"written within the tick":                   {cause: written, file: file{young: true}, want: true},
+		"looked at for a lock":     {cause: signed},
+		"swept":                    {cause: swept},
+		"replaced":                 {cause: replaced},
+		"written":                  {cause: written},
+		"replaced within the tick": {cause: replaced, file: file{young: true}, want: true},
+		"written within the tick":  {cause: written, file: file{young: true}, want: true},
 		"the descriptor that waits shows that too":  {cause: written, file: file{young: true}, queue: open},
 		"waiting without a descriptor":              {cause: replaced, file: file{young: true}, queue: waiting, want: true},
 		"swept within the tick":                     {cause: swept, file: file{young: true}},
