@@ -277,3 +277,78 @@ func TestSeveralReadersAreAllServed(t *testing.T) {
 		}
 	})
 }
+
+// A reader that has taken the wake-up and gives up before the event has settled
+// leaves it to the next.
+func TestAReaderThatGivesUpPassesTheWakeUpOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := testQueue()
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := make(chan error), make(chan error, 1)
+		go func() { _, err := q.next(ctx); first <- err }()
+		synctest.Wait() // it is the first to wait, so it is woken
+		go func() { _, err := q.next(t.Context()); second <- err }()
+		synctest.Wait()
+		q.file(inboxKey(testTeam("a"), "alice"), "p", unkept(1))
+		synctest.Wait()
+		cancel()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("the first got %v", err)
+		}
+		if err := <-second; err != nil {
+			t.Errorf("the second got %v", err)
+		}
+	})
+}
+
+// What is news though device, inode, time and size are those of before.
+func TestTheSameStampAgain(t *testing.T) {
+	t.Parallel()
+	const waiting, open = 1, 2 // what the queue has of the file
+	for name, test := range map[string]struct {
+		file   file
+		cause  cause
+		silent bool
+		queue  int
+		want   bool
+	}{
+		"looked at for a lock":     {cause: signed},
+		"swept":                    {cause: swept},
+		"replaced":                 {cause: replaced},
+		"written":                  {cause: written},
+		"replaced within the tick": {cause: replaced, file: file{young: true}, want: true},
+		"written within the tick":  {cause: written, file: file{young: true}, want: true},
+		"the descriptor that waits shows that too":  {cause: written, file: file{young: true}, queue: open},
+		"waiting without a descriptor":              {cause: replaced, file: file{young: true}, queue: waiting, want: true},
+		"swept within the tick":                     {cause: swept, file: file{young: true}},
+		"swept within the tick, and no events come": {cause: swept, file: file{young: true}, silent: true, want: true},
+		"lock given back":                           {cause: freed, file: file{young: true}},
+		"lock given back, written in place":         {cause: freed, file: file{torn: true}, want: true},
+		"the same, and it still waits":              {cause: freed, file: file{torn: true}, queue: open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := New(Options{})
+			k := inboxKey(testTeam("a"), "alice")
+			s := kept(t, 1, 10)
+			if test.queue != 0 {
+				before := s
+				before.file = nil
+				if test.queue == open {
+					before = kept(t, 1, 10)
+				}
+				w.queue.file(k, "p", before)
+			}
+			f := test.file
+			f.stamp = s.stamp
+			if got := w.note(k, "p", &f, s, test.cause, test.silent); got != test.want {
+				t.Errorf("news: %v, want %v", got, test.want)
+			}
+			w.queue.stop()
+			if err := s.file.Close(); !errors.Is(err, os.ErrClosed) {
+				t.Error("its descriptor is left open")
+			}
+		})
+	}
+}
