@@ -383,6 +383,19 @@ func (l *loop) write() error {
 	if err != nil {
 		return fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err)
 	}
+	if before, ok, err := l.opts.Ledger.Frame(l.ctx, l.frame.UUID); err != nil {
+		return err
+	} else if ok && before.Tries > 0 && frame.IsSilent() && !frame.IsSlash() {
+		// An older agent would not say that it knows it.
+		turn, err := l.transcript().Turn(l.ctx, l.frame.UUID)
+		if err != nil {
+			return fmt.Errorf("relay: what became of frame %s: %w", l.frame.UUID, err)
+		}
+		if turn.Stored {
+			l.poke() // for the frame that comes after it
+			return l.known()
+		}
+	}
 	if err := l.opts.Ledger.Tried(l.ctx, l.frame.UUID, l.session.ID); err != nil {
 		return err
 	}

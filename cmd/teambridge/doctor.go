@@ -92,7 +92,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 			return err
 		}
 	}
-	x.state(ctx)
+	x.state(ctx, root)
 	wrong := 0
 	for i := range x.findings {
 		f := &x.findings[i]
@@ -355,7 +355,7 @@ func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
 }
 
 // state examines our own files.
-func (x *examination) state(ctx context.Context) {
+func (x *examination) state(ctx context.Context, root *teams.Root) {
 	dir, err := x.app.state()
 	if err != nil {
 		x.add(finding{Level: problem, Code: "no_state", Message: describeError(err), Advice: "set $TEAMBRIDGE_STATE"})
@@ -381,6 +381,7 @@ func (x *examination) state(ctx context.Context) {
 			Advice: "messages can be sent, but not under an --id, and nothing remembers them"})
 		return
 	}
+	x.relays(ctx, l, root)
 	if err := l.Close(); err != nil {
 		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: describeError(err)})
 	}

@@ -32,6 +32,8 @@ type Frame struct {
 	uuid  string
 	line  []byte
 	slash bool
+	// A G1 does not echo it.
+	silent bool
 }
 
 // NewFrame encodes a message. A uuid that is none, a text that is blank or not UTF-8, and content that is no array of
@@ -97,6 +99,7 @@ func ParseFrame(line []byte) (Frame, error) {
 	var blocks []map[string]json.RawMessage
 	if said := text(message["content"]); strings.TrimSpace(said) != "" {
 		f.slash = strings.HasPrefix(strings.TrimSpace(said), "/")
+		f.silent = f.slash || strings.Contains(said, "<teammate-message")
 	} else if err := json.Unmarshal(message["content"], &blocks); err != nil || len(blocks) == 0 {
 		return fail("its content is neither a text that says something nor a list of blocks")
 	}
@@ -112,6 +115,11 @@ func (f Frame) Bytes() []byte { return f.line }
 // IsSlash reports whether Claude Code takes the frame as a command. A G1 acknowledges a command with init and result
 // alone, and does not remember its uuid in another process.
 func (f Frame) IsSlash() bool { return f.slash }
+
+// IsSilent reports whether a G1 acknowledges the frame with init and result alone: commands, and texts that hold a
+// teammate's message anywhere (measured on 2.1.80). Given again after a resume such a frame is not echoed either, so
+// before that the [Transcript] has to be asked whether it was taken.
+func (f Frame) IsSilent() bool { return f.silent }
 
 // text is the string that the JSON holds, or "".
 func text(data json.RawMessage) string {

@@ -92,7 +92,7 @@ const remembered = 1024
 
 type frame struct {
 	state       State
-	slash       bool
+	silent      bool
 	init        bool // a turn began since it was written
 	lifecycle   bool // the process speaks of it by its uuid
 	interrupted bool
@@ -109,7 +109,7 @@ func (t *Tracker) Sent(f Frame) {
 	if t.frames == nil {
 		t.frames = map[string]*frame{}
 	}
-	t.frames[f.uuid] = &frame{state: Written, slash: f.slash}
+	t.frames[f.uuid] = &frame{state: Written, silent: f.silent}
 	t.order = append(t.order, f.uuid)
 }
 
@@ -225,7 +225,7 @@ func (t *Tracker) result(p Result) []Progress {
 		case f.state == Accepted:
 			f.result = &p
 			all = append(all, t.end(uuid, Done)...)
-		case f.slash && f.init:
+		case f.silent && f.init:
 			f.result = &p
 			return append(all, t.end(uuid, Done)...)
 		case unproven:

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+)
+
+func newRelay(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "relay",
+		Short: "See what was relayed to headless agents, and mend it",
+		Long: `See what "teambridge run" has claimed for headless agents and what became of it,
+say again what failed, and give up what waits.`,
+		Args:              func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var all bool
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "List deliveries that are on their way, or failed",
+		Long: `List the deliveries that are on their way, or failed: of the team named with
+--team, else of all. --all lists those that are done, too.
+
+Exit status: 0, also when there are none.`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.relayList(cmd.Context(), all) },
+	}
+	list.Flags().BoolVar(&all, "all", false, "also deliveries that have ended")
+	retry := &cobra.Command{
+		Use:   "retry DELIVERY",
+		Short: "Say a message again that failed",
+		Long: `Put a delivery that failed into the queue again. It is said by the next
+"teambridge run", or by the one that runs.
+
+Exit status: 0; 3 no such delivery; 5 it has not failed.`,
+		Args:              exactly(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.relayMove(cmd.Context(), args[0], (*ledger.Ledger).Retry)
+		},
+	}
+	drop := &cobra.Command{
+		Use:   "drop DELIVERY",
+		Short: "Give up a message that waits, or failed",
+		Long: `Give up a delivery that waits, or failed: it is never said. One that the agent is
+at work on cannot be given up.
+
+Exit status: 0; 3 no such delivery; 5 it is being said, or has ended.`,
+		Args:              exactly(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.relayMove(cmd.Context(), args[0], (*ledger.Ledger).Drop)
+		},
+	}
+	cmd.AddCommand(list, retry, drop)
+	return cmd
+}
+
+// deliveryInfo is what relay says about one delivery. The names are those of
+// --json.
+type deliveryInfo struct {
+	Delivery string    `json:"delivery"`
+	Team     string    `json:"team"`
+	Member   string    `json:"member"`
+	ID       string    `json:"id"` // of the message; empty for what a person said
+	From     string    `json:"from"`
+	Kind     string    `json:"kind"`
+	State    string    `json:"state"`
+	Reason   string    `json:"reason"`
+	At       time.Time `json:"at"` // when it came to that state
+}
+
+func (a *app) relayList(ctx context.Context, all bool) error {
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	q := ledger.DeliveryQuery{Team: a.teamName}
+	if !all {
+		q.States = []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed}
+	}
+	found, err := l.Deliveries(ctx, q)
+	if err != nil {
+		return err
+	}
+	infos := make([]deliveryInfo, 0, len(found))
+	for _, d := range found {
+		infos = append(infos, deliveryInfo{
+			Delivery: d.UUID, Team: d.Team, Member: d.Inbox, ID: d.ID, From: d.From, Kind: d.Kind,
+			State: string(d.State), Reason: d.Reason, At: d.At,
+		})
+	}
+	if a.json {
+		return a.printJSON(infos)
+	}
+	if len(infos) == 0 {
+		a.note("nothing is on its way, and nothing failed")
+		return nil
+	}
+	rows := [][]string{{"DELIVERY", "TO", "FROM", "KIND", "STATE", "SINCE", "REASON"}}
+	for _, i := range infos {
+		from := i.From
+		if i.ID == "" && from == "" {
+			from = "you"
+		}
+		rows = append(rows, []string{i.Delivery, i.Member + "@" + i.Team, from, i.Kind, i.State, clock(i.At), dash(i.Reason)})
+	}
+	return a.table(rows)
+}
+
+// relayMove changes the state of a delivery.
+func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger, context.Context, string) error) error {
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	err = move(l, ctx, id)
+	if state, ok := errors.AsType[*ledger.StateError](err); ok {
+		if errors.Is(err, ledger.ErrUnknown) {
+			return notFound("see them with: teambridge relay list", "no delivery %s", id)
+		}
+		return refuse("see its state with: teambridge relay list --all", "%s", state.Error())
+	}
+	if errors.Is(err, ledger.ErrUnknown) {
+		return notFound("see them with: teambridge relay list", "no delivery %s", id)
+	}
+	return err
+}
+
+// relays says of each relay what is wrong with it.
+func (x *examination) relays(ctx context.Context, l *ledger.Ledger, root *teams.Root) {
+	sessions, err := l.Sessions(ctx, root.Path())
+	if err != nil {
+		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
+		return
+	}
+	for _, s := range sessions {
+		if s.Dead != "" {
+			x.add(finding{Level: problem, Code: "dead_relay", Team: s.Team, Path: s.Command,
+				Message: "the agent that is " + s.Inbox + " does not stay alive: " + s.Dead,
+				Advice:  "run it again with teambridge run; what waits for it is kept"})
+		}
+	}
+	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
+	if err != nil {
+		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
+		return
+	}
+	if len(failed) > 0 {
+		x.add(finding{Level: notice, Code: "dead_letters", Team: failed[0].Team,
+			Message: strconv.Itoa(len(failed)) + " messages could not be said to their agent, the last because: " + failed[0].Reason,
+			Advice:  "see them with: teambridge relay list; say them again with: teambridge relay retry"})
+	}
+}

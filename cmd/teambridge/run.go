@@ -1,0 +1,417 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"teambridge/relay"
+	"teambridge/relay/claude"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	as        string
+	session   string
+	create    bool
+	output    string
+	onCut     string
+	once      bool
+	exitOnEOF bool
+	plain     bool
+}
+
+// The kinds of output of run.
+const (
+	outText   = "text"
+	outEvents = "events"
+	outRaw    = "raw"
+)
+
+func newRun(a *app) *cobra.Command {
+	o := runOptions{as: "team-lead", output: outText, onCut: string(relay.NudgeAgent)}
+	cmd := &cobra.Command{
+		Use:   "run [--as NAME] -- claude [ARGS...]",
+		Short: "Run a headless agent with its inbox relayed to it",
+		Long: `Run a headless Claude Code as a member of a team, and give it every entry of that
+member's inbox, exactly once: also when this process, the agent or both are
+killed, at any moment. Run again with the same --as, it goes on with the session.
+
+The flags that stream-json needs are added to the command. Entries reach the agent
+as teammates' messages. What is typed here, or piped in, is yours: plain lines, or
+JSON objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one a line;
+each is kept before the next is read, and goes ahead of entries that wait. A line
+that begins with "/" is a command of the agent.
+
+Interrupt (^C) stops the agent's turn, twice ends it. On SIGTERM the agent may
+finish its turn, for 30 s.
+
+Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger cannot
+be used; 3 no such team or member; 5 the team has a living lead of its own, or
+another teambridge relays this inbox.`,
+		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
+  echo "say hi to worker" | teambridge run --as team-lead --team myteam --exit-on-eof -- claude`,
+		Args:              between(1, -1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runAgent(cmd.Context(), args, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.as, "as", o.as, "the member the agent is")
+	f.StringVar(&o.session, "session", "", "the id of the agent's session (a UUID), for its first run")
+	f.BoolVar(&o.create, "create-team", false, "make the team --team, with this agent as its lead, if it is not there;\nit is removed in the end if nobody else is in it")
+	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as\nNDJSON), or raw (what the agent prints)")
+	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
+	f.BoolVar(&o.once, "once", false, "end when nothing waits")
+	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
+	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
+	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outText, outEvents, outRaw}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("on-cut", cobra.FixedCompletions([]string{string(relay.NudgeAgent), string(relay.ReportCut)}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("as", a.completeMembers(-1)))
+	return cmd
+}
+
+// agentRun is a run at work.
+type agentRun struct {
+	app   *app
+	opts  runOptions
+	relay *relay.Relay
+
+	mu     sync.Mutex
+	failed error // of the output
+	status relay.Status
+	eof    bool
+	stop   context.CancelFunc
+}
+
+func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err error) {
+	switch {
+	case o.output != outText && o.output != outEvents && o.output != outRaw:
+		return usage("there is text, events and raw", "--output %q: no such output", o.output)
+	case o.onCut != string(relay.NudgeAgent) && o.onCut != string(relay.ReportCut):
+		return usage("there is nudge and report", "--on-cut %q: no such way", o.onCut)
+	case o.create && a.teamName == "":
+		return usage("", "--create-team needs --team")
+	}
+	if o.session != "" {
+		if _, err := uuid.Parse(o.session); err != nil {
+			return usage("", "--session %q: not a UUID", o.session)
+		}
+	}
+	if o.create {
+		remove, err := a.createTeam(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, remove()) }()
+	}
+	t, err := a.team(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer closeAll(t)
+	member, err := a.relayable(ctx, t, o.as)
+	if err != nil {
+		return err
+	}
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return fmt.Errorf("nothing is relayed without the ledger: %w", err)
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	child, err := a.childOptions(ctx, t, member, command, o)
+	if err != nil {
+		return err
+	}
+	locker, err := a.locks()
+	if err != nil {
+		return err
+	}
+	state, err := a.state()
+	if err != nil {
+		return err
+	}
+	run := &agentRun{app: a, opts: o}
+	run.relay, err = relay.New(ctx, relay.Options{
+		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut),
+		Events: run.event, Report: run.report, Warn: func(err error) { a.warn("%s", describeError(err)) },
+	})
+	if err != nil {
+		return err
+	}
+	return run.serve(ctx)
+}
+
+// relayable returns the member that the agent is to be.
+func (a *app) relayable(ctx context.Context, t *teams.Team, as string) (string, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	member, err := c.Resolve(as, nil)
+	if err != nil {
+		return "", err
+	}
+	lead, _ := c.Lead()
+	if member == lead.Name && c.LeadProcess != nil && c.LeadProcess.PID != os.Getpid() && c.LeadProcess.Liveness() == teams.Alive {
+		return "", refuse("an interactive agent reads its inbox by itself", "the lead of %s is alive (process %d)", t.Name(), c.LeadProcess.PID)
+	}
+	return member, nil
+}
+
+// memberFlags is the version of Claude Code from which on a headless process can
+// be told which member it is. It was measured to be able to; 2.1.80 was not.
+const memberFlags = "2.1.329"
+
+// childOptions is how the agent is started.
+func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, command []string, o runOptions) (claude.Options, error) {
+	dir, err := a.cwd()
+	if err != nil {
+		return claude.Options{}, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return claude.Options{}, err
+	}
+	child := claude.Options{
+		Command: command, Plain: o.plain, Dir: dir, Session: o.session, Stderr: a.stderr,
+		Env: append(os.Environ(), "CLAUDE_CONFIG_DIR="+t.Root().Path(), "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1"),
+	}
+	if o.plain {
+		return child, nil
+	}
+	version, err := versionOf(ctx, command, child.Env)
+	if err != nil {
+		return claude.Options{}, err
+	}
+	a.debug("the agent says it is version %s", version)
+	if !older(version, memberFlags) {
+		child.Member = claude.Member{Name: member, Team: t.Name()}
+	}
+	return child, nil
+}
+
+// versionOf asks a Claude Code for its version: "2.1.80 (Claude Code)".
+func versionOf(ctx context.Context, command []string, env []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	// A command can have flags; what is asked is the program, or the script that
+	// an interpreter is given.
+	n := 1
+	for n < len(command) && !strings.HasPrefix(command[n], "-") {
+		n++
+	}
+	cmd := exec.CommandContext(ctx, command[0], append(append([]string{}, command[1:n]...), "--version")...)
+	cmd.Env = env
+	out, err := cmd.Output()
+	if err != nil {
+		return "", notFound("give the command of Claude Code behind --, or --plain for another program", "ask %s for its version: %v", command[0], err)
+	}
+	version, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	return version, nil
+}
+
+// older compares versions of three numbers.
+func older(version, than string) bool {
+	var a, b [3]int
+	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &a[0], &a[1], &a[2]); n != 3 {
+		return true
+	}
+	_, _ = fmt.Sscanf(than, "%d.%d.%d", &b[0], &b[1], &b[2])
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+// serve relays until it is told to end.
+func (r *agentRun) serve(ctx context.Context) error {
+	// An interrupt is for the agent's turn, so the context that it ends is not
+	// the one to run under.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	r.stop = stop
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go r.signals(running, ctx, signals)
+	go r.input(running)
+	err := r.relay.Run(running)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(err, r.failed)
+}
+
+// signals waits for the user's or the system's wish to end.
+func (r *agentRun) signals(ctx, caller context.Context, signals <-chan os.Signal) {
+	interrupted := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-signals:
+			if s != os.Interrupt || interrupted {
+				r.stop()
+				return
+			}
+			interrupted = true
+			err := r.relay.Interrupt(ctx)
+			if errors.Is(err, claude.ErrNotInFlight) {
+				r.stop()
+				return
+			}
+			if err != nil {
+				r.app.warn("%s", describeError(err))
+			}
+			r.app.note("the turn is interrupted; once more ends the agent")
+		}
+	}
+}
+
+// line is what a line of standard input can say.
+type line struct {
+	Text     string    `json:"text"`
+	Mode     pipe.Mode `json:"mode"`
+	Isolated bool      `json:"isolated"`
+}
+
+// input says the lines of standard input to the agent.
+func (r *agentRun) input(ctx context.Context) {
+	lines := bufio.NewScanner(r.app.stdin)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		text := lines.Text()
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		in := relay.Input{Text: text}
+		if strings.HasPrefix(strings.TrimSpace(text), "{") {
+			var l line
+			dec := json.NewDecoder(strings.NewReader(text))
+			dec.DisallowUnknownFields()
+			if err := dec.Decode(&l); err != nil {
+				r.app.warn("a line of standard input is passed over: %v", err)
+				continue
+			}
+			in = relay.Input{Text: l.Text, Mode: l.Mode, Isolated: l.Isolated}
+		}
+		if _, err := r.relay.Say(ctx, in); err != nil {
+			if ctx.Err() == nil {
+				r.app.warn("a line of standard input is passed over: %s", describeError(err))
+			}
+		}
+	}
+	if err := lines.Err(); err != nil && ctx.Err() == nil {
+		r.app.warn("standard input: %v", err)
+	}
+	r.mu.Lock()
+	r.eof = true
+	status := r.status
+	r.mu.Unlock()
+	r.report(status)
+}
+
+// event is something that the agent printed.
+func (r *agentRun) event(e claude.Event) {
+	switch r.opts.output {
+	case outRaw:
+		if e.Line != nil {
+			r.print(append(append([]byte{}, e.Line...), '\n'))
+		}
+	case outText:
+		if result, ok := e.Payload.(claude.Result); ok && result.Text != "" {
+			r.print([]byte(escape(result.Text, true) + "\n"))
+		}
+	case outEvents:
+		for _, p := range e.Progress {
+			r.printJSON(map[string]string{"frame": p.UUID, "state": p.State.String()})
+		}
+		if result, ok := e.Payload.(claude.Result); ok {
+			r.printJSON(map[string]string{"result": result.Subtype, "text": result.Text})
+		}
+	}
+}
+
+func (r *agentRun) print(b []byte) {
+	if err := r.app.print(b); err != nil {
+		r.fail(err)
+	}
+}
+
+func (r *agentRun) printJSON(v any) {
+	if err := r.app.printJSON(v); err != nil {
+		r.fail(err)
+	}
+}
+
+// fail ends the run: nobody would know what the agent says.
+func (r *agentRun) fail(err error) {
+	r.mu.Lock()
+	if r.failed == nil {
+		r.failed = err
+	}
+	r.mu.Unlock()
+	r.stop()
+}
+
+// report looks whether the run is over.
+func (r *agentRun) report(s relay.Status) {
+	r.mu.Lock()
+	r.status = s
+	eof := r.eof
+	r.mu.Unlock()
+	if r.opts.output == outEvents {
+		r.printJSON(map[string]any{"status": s.State, "queue": s.Queue, "inFlight": s.InFlight, "pid": s.PID, "session": s.Session, "reason": s.Reason})
+	}
+	if s.State == relay.Waiting {
+		r.app.note("%s; it is waited for", s.Reason)
+	}
+	if s.State == relay.Idle && s.Queue == 0 && (r.opts.once || r.opts.exitOnEOF) && eof {
+		r.stop()
+	}
+}
+
+// createTeam makes a team directory with the agent as its lead. remove takes it
+// away again if nobody else has come into it.
+func (a *app) createTeam(ctx context.Context, o runOptions) (remove func() error, err error) {
+	keep := func() error { return nil }
+	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.as)); err != nil {
+		return nil, err
+	}
+	root, err := a.root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	cwd, err := a.cwd()
+	if err != nil {
+		return nil, err
+	}
+	made, err := root.Create(ctx, a.teamName, o.as, o.session, cwd)
+	if err != nil || !made {
+		return keep, err
+	}
+	return func() error {
+		root, err := a.root()
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		return root.Discard(context.WithoutCancel(ctx), a.teamName, o.as)
+	}, nil
+}
