@@ -1,7 +1,9 @@
 package claude_test
 
 import (
+	"bytes"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -61,16 +63,18 @@ func descriptors(t *testing.T) int {
 	return len(all)
 }
 
-// TestGroupEndsWithItsLeader: what the child started in its group, and what holds its pipes, is gone with it.
+// TestGroupEndsWithItsLeader: what the child started in its group is gone with it. What it started elsewhere lives on,
+// and cannot keep us by holding the pipes.
 func TestGroupEndsWithItsLeader(t *testing.T) {
 	t.Parallel()
-	for name, script := range map[string]string{
-		"in its group":   `sleep 600 & echo $! >"$0"; exit 0`,
-		"holding stdout": `setsid sleep 600 & echo $! >"$0"; exit 0`,
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range []struct {
+		name, before string
+		lives        bool
+	}{{"in its group", "", false}, {"in a session of its own", "setsid ", true}} {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			file := t.TempDir() + "/pid"
+			script := test.before + `/bin/sh -c 'echo $$ >"$0"; exec sleep 600' "$0" & while [ ! -s "$0" ]; do sleep 0.01; done`
 			p := start(t, claude.Options{Command: []string{"/bin/sh", "-c", script, file}, Plain: true})
 			if err := p.Wait(within(t)); err != nil {
 				t.Fatalf("wait: got %v, want the end of the shell", err)
@@ -83,16 +87,57 @@ func TestGroupEndsWithItsLeader(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if name == "in its group" {
-				if err := (claude.Predecessor{PID: pid, Group: pid, Start: "x"}).Wait(within(t)); err != nil {
-					t.Errorf("its child: %v", err)
+			if test.lives {
+				if !runs(t, pid) {
+					t.Error("it was ended")
+				}
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Error(err)
 				}
 				return
 			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil { // a group of its own: left alone
-				t.Errorf("its child in a session of its own: got %v, want it alive", err)
-			}
+			eventually(t, "it has ended", func() bool { return !runs(t, pid) })
 		})
+	}
+}
+
+// stat are the fields of /proc/<pid>/stat from the third on.
+func stat(t testing.TB, pid int) []string {
+	t.Helper()
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+}
+
+func runs(t testing.TB, pid int) bool {
+	fields := stat(t, pid)
+	return len(fields) > 0 && fields[0] != "Z"
+}
+
+// TestZombieIsNotAlive: a process that has ended and that nobody asked about, as under a container's first process.
+func TestZombieIsNotAlive(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := claude.Predecessor{PID: cmd.Process.Pid, Group: cmd.Process.Pid,
+		Start: stat(t, cmd.Process.Pid)[19] + "@" + strings.TrimSpace(string(boot))}
+	if alive, err := d.Alive(); !alive || err != nil {
+		t.Errorf("running: got %t, %v", alive, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Wait(within(t)); err != nil {
+		t.Errorf("as a zombie: %v", err)
 	}
 }
 

@@ -298,6 +298,25 @@ func TestCancelledSendIsNotWritten(t *testing.T) {
 	}
 }
 
+// TestSendThatIsLeftTooLate tells what became of the line, not that its sender had gone.
+func TestSendThatIsLeftTooLate(t *testing.T) {
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}})
+	o.WriteTimeout = 500 * time.Millisecond
+	p := start(t, o)
+	long := frame(t, strings.Repeat("x", 120<<10))
+	ctx, leave := context.WithCancel(within(t))
+	defer leave()
+	sent := make(chan error, 1)
+	go func() { sent <- p.Send(ctx, long) }()
+	eventually(t, "the line is being written", func() bool { return p.State(long.UUID()) == claude.Written })
+	leave()
+	var torn *claude.WriteError
+	if err := <-sent; !errors.As(err, &torn) || !torn.Torn() {
+		t.Errorf("got %v, want the torn line", err)
+	}
+}
+
 func TestTooLargeFrameIsRefused(t *testing.T) {
 	t.Parallel()
 	o, state := sim(t, simchild.Script{})
@@ -382,7 +401,7 @@ func TestOutputThatIsNoEvent(t *testing.T) {
 			}
 			return len(e.Progress) > 0 && e.Progress[0].State == claude.Done
 		})
-		if len(skipped) != 3 || skipped[0].Head != "this is no JSON" || skipped[2].Size < 200_000 || len(skipped[2].Head) > 200 {
+		if len(skipped) != 3 || skipped[0].Head != "this is no JSON" || skipped[2].Size < 200_000 || len(skipped[2].Head) > 200 || !strings.Contains(skipped[2].Reason, "limit") {
 			t.Errorf("skipped: got %+v, want three lines", skipped)
 		}
 	})

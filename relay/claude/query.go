@@ -14,7 +14,7 @@ import (
 // said; [Event.Progress] tells.
 //
 // The loop ends early, with a zero Event and the error, when the process could not be started, ended before everything
-// was said, or did not end well; when a message could not be written ([ErrInvalid], [*SizeError], [*WriteError]); and
+// was said, or did not end well (with an [*ExitError], also of code 1 where only the last turn failed); when a message could not be written ([ErrInvalid], [*SizeError], [*WriteError]); and
 // when ctx ends. A loop that is left early ends the process: 5 s after the end of its stdin it gets SIGTERM, 2 s later
 // SIGKILL.
 //

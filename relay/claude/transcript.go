@@ -228,11 +228,8 @@ func (t *Turn) take(rec record, uuid string, members map[string]bool) {
 		}
 	case "assistant":
 		t.Stop = rec.Message.Stop
-		t.Finished = t.Stop == "end_turn"
 		t.Failed = rec.IsAPIError
-		if rec.IsAPIError {
-			t.Finished = false
-		}
+		t.Finished = t.Stop == "end_turn" && !t.Failed
 	}
 	members[rec.UUID] = true
 }

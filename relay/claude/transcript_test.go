@@ -111,6 +111,8 @@ func TestTurnInTranscript(t *testing.T) {
 			strings.Replace(answer("a2", "r1", "stop_sequence"), `"type"`, `"isApiErrorMessage":false,"type"`, 1)}, claude.Turn{Stored: true, Stop: "stop_sequence"}},
 		{"the model API failed", []string{user("u", "", "x"),
 			strings.Replace(answer("a1", "u", "stop_sequence"), `"type"`, `"isApiErrorMessage":true,"type"`, 1)}, claude.Turn{Stored: true, Failed: true, Stop: "stop_sequence"}},
+		{"the model API failed, and nothing is finished whatever the reason is called", []string{user("u", "", "x"),
+			strings.Replace(answer("a1", "u", "end_turn"), `"type"`, `"isApiErrorMessage":true,"type"`, 1)}, claude.Turn{Stored: true, Failed: true, Stop: "end_turn"}},
 		{"a subagent finished", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
 			strings.Replace(answer("a2", "a1", "end_turn"), `"isSidechain":false`, `"isSidechain":true`, 1)}, claude.Turn{Stored: true, Stop: "tool_use"}},
 		{"compacted in mid-turn", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
