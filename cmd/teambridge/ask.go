@@ -30,8 +30,9 @@ func newAsk(a *app) *cobra.Command {
 
 An answer is what the agent says after it took your message: a message to you, or
 the result of its turn, which newer agents report when the turn ends. Agents take
-messages between two turns, so what was said before belongs to another task. Where
-a result does not say when it came, "certain" is false.
+messages between two turns, so what was said before belongs to another task. A
+result that comes at once, as no model answers, counts if nothing follows it for
+10 s; "certain" is false then.
 
 With agents that can only write to members (2.1.329), you join the team first, as
 "operator", unless you have joined it already.
@@ -178,6 +179,9 @@ type question struct {
 	// not any more.
 	since, taken time.Time // taken is zero: not yet
 	said         []journal.Message
+
+	held   *reply // may be of the turn before
+	heldAt time.Time
 }
 
 // await waits for the answer. What the member says and that it took the message
@@ -210,6 +214,9 @@ func (q *question) await(ctx context.Context) (reply, error) {
 				}
 			}
 			q.said = nil
+		}
+		if q.held != nil && time.Since(q.heldAt) >= quiet {
+			return *q.held, nil
 		}
 		if len(list) == 0 && time.Since(seen) >= recheck {
 			if err := q.alive(ctx); err != nil {
@@ -248,9 +255,13 @@ func (q *question) alive(ctx context.Context) error {
 }
 
 // startup is how long the turn of an agent takes at least, its model included.
-// What it says within so short a time of taking a message can belong to the turn
-// before.
-const startup = 250 * time.Millisecond
+// What it reports within so short a time of taking a message is of the turn
+// before, most likely.
+const startup = 500 * time.Millisecond
+
+// quiet is how long nothing may follow on such a report for it to count all the
+// same.
+const quiet = 10 * time.Second
 
 // weigh decides whether something the member said is the answer.
 //
@@ -258,11 +269,10 @@ const startup = 250 * time.Millisecond
 // tools running too), so what they say after it answers the message. A message
 // that an agent sends lies within its turn, with a call of its model before the
 // end. The result of a turn stands in an idle_notification, and there it is
-// close: a newer agent looks for messages when a turn has ended, takes what is
-// there, and up to 60 ms later reports the turn that ended. It then gives no
-// reason for being idle. With a reason, it has found nothing when it looked: so a
-// result with a reason that comes after the message was written is of a turn
-// that had the message.
+// close: when a turn has ended, a newer agent takes what waits, and reports up to
+// 60 ms later (300 ms where the machine has too much to do) what came of that
+// turn. It then gives no reason for being idle, as it goes on; but if the message
+// comes between its two looks for more, it gives one and takes it all the same.
 func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	at, known := m.Time()
 	if !known {
@@ -287,14 +297,17 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	if json.Unmarshal([]byte(m.Text), &idle) != nil {
 		return reply{}, false, nil
 	}
-	late := at.After(q.taken.Add(startup))
-	switch {
-	case idle.IdleReason == "failed" && late:
+	early := !at.After(q.taken.Add(startup))
+	switch r.via, r.text = viaResult, idle.Result; {
+	case early && idle.Result != "" && idle.IdleReason != "":
+		r.certain = false
+		q.held, q.heldAt = &r, time.Now()
+	case early:
+	case idle.IdleReason == "failed":
 		return reply{}, false, fmt.Errorf("%s took the message, and its turn failed: %s", q.Member, dash(idle.FailureReason))
-	case idle.IdleReason == "interrupted" && late:
+	case idle.IdleReason == "interrupted":
 		return reply{}, false, fmt.Errorf("%s took the message, and was interrupted", q.Member)
-	case idle.Result != "" && (idle.IdleReason != "" || late):
-		r.via, r.text = viaResult, idle.Result
+	case idle.Result != "":
 		return r, true, nil
 	}
 	return reply{}, false, nil

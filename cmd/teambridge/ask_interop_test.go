@@ -42,7 +42,8 @@ func replyCall(g claudetest.Generation, to, text string) string {
 	return claudetest.CallLine("SendMessage", input)
 }
 
-// What a real agent answers is what ask prints, by whichever way it comes.
+// What a real agent answers is what ask prints, by whichever way it comes. Its
+// model takes the second that one takes.
 func TestAskRealAgent(t *testing.T) {
 	t.Parallel()
 	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
@@ -55,28 +56,28 @@ func TestAskRealAgent(t *testing.T) {
 				us = defaultGuest
 			}
 
-			a := u.asks("worker", "what is it [q-1]\n"+replyCall(g, us, "it is this [a-1]"))
+			a := u.asks("worker", "SLEEP:1\nwhat is it [q-1]\n"+replyCall(g, us, "it is this [a-1]"))
 			if a.Text != "it is this [a-1]" || a.Via != viaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != consumed {
 				t.Errorf("answered by a message: %+v", a)
 			}
 			if g == claudetest.G2 {
-				if a := u.asks("worker", "plainly [q-2]"); a.Text != "ACK: plainly [q-2]" || a.Via != viaResult || !a.Certain || a.Reply.Kind != "idle_notification" {
+				if a := u.asks("worker", "SLEEP:1\nplainly [q-2]"); a.Text != "ACK: SLEEP:1 plainly [q-2]" || a.Via != viaResult || !a.Certain || a.Reply.Kind != "idle_notification" {
 					t.Errorf("answered by a result: %+v", a)
 				}
-				if out := u.must("ask", "worker", "for a person [q-3]"); out != "ACK: for a person [q-3]\n" {
+				if out := u.must("ask", "worker", "SLEEP:1\nfor a person [q-3]"); out != "ACK: SLEEP:1 for a person [q-3]\n" {
 					t.Errorf("printed %q", out)
 				}
 			}
 
 			// At work on something else: what it says of that is not the answer.
 			u.busy(ctx, "another task [t-1]")
-			question := "in between [q-4]\n" + replyCall(g, us, "its own [a-4]")
+			question := "SLEEP:1\nin between [q-4]\n" + replyCall(g, us, "its own [a-4]")
 			if a := u.asks("worker", question); a.Text != "its own [a-4]" || !a.Certain {
 				t.Errorf("asked while busy: %+v", a)
 			}
 			if g == claudetest.G2 {
 				u.busy(ctx, "one more task [t-2]")
-				if a := u.asks("worker", "in between [q-5]"); a.Text != "ACK: in between [q-5]" || a.Via != viaResult || !a.Certain {
+				if a := u.asks("worker", "SLEEP:1\nin between [q-5]"); a.Text != "ACK: SLEEP:1 in between [q-5]" || a.Via != viaResult || !a.Certain {
 					t.Errorf("asked while busy: %+v", a)
 				}
 			}
