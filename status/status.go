@@ -13,6 +13,12 @@
 // by its joinedAt, and one that was started again under its old name is not
 // terminated by what an earlier one did.
 //
+// Beside that it says whether a member is at work. One that waits has said that
+// it is idle, with a reason, and was given nothing since. Both generations say so
+// between two tasks as well: a newer agent then gives no reason, for it has taken
+// what comes next already, and an older one takes the next row milliseconds
+// later (measured). That is why it counts when rows were taken.
+//
 // An event happened when its row says so, but not later than it was first seen:
 // a clock that is ahead does not keep a member active. A time that cannot be
 // understood is the time it was first seen.
@@ -47,7 +53,7 @@ type Detail string
 
 // The details. Which one applies is told by the last event, too.
 const (
-	Working  Detail = "working"   // its last word was not that it is idle
+	Working  Detail = "working"   // it was given something since it last said that it is idle, or never said so
 	Waiting  Detail = "waiting"   // it said that it is idle, and waits for messages
 	Failed   Detail = "failed"    // its last turn ended with a failure
 	Stale    Detail = "stale"     // the process that led its team has ended
@@ -81,11 +87,33 @@ type Status struct {
 	Evidence Evidence
 }
 
+// Given says when members were last given something to do: when rows were seen
+// to be taken from their inboxes or, where that was not seen, when such a row was
+// written at the latest.
+type Given map[string]time.Time
+
+// slack is how far the time in a row and that of its file can lie apart where
+// nothing lies between them: a tick of the file system, and the writing.
+const slack = 20 * time.Millisecond
+
+// since reports whether a member was given something after it said w.
+func (g Given) since(member string, w *word) bool {
+	at := g[member]
+	switch d := at.Sub(w.at); {
+	case at.IsZero() || d < -slack:
+		return false
+	case d > slack:
+		return true
+	}
+	// Both by the time of files, which is the one clock they share.
+	return at.After(w.event.FirstSeen)
+}
+
 // Of returns the status of every agent of a team: of those that stand in
 // config, in its order, and behind them of those that stand there no longer and
 // have shut down, by name. Guests, people who joined a team, are no agents.
 // Events may come in any order, several times, and from any inbox of the team.
-func Of(now time.Time, config *teams.Config, events []Event) []Status {
+func Of(now time.Time, config *teams.Config, events []Event, given Given) []Status {
 	last := map[string]*history{}
 	of := func(name string) *history {
 		if last[name] == nil {
@@ -113,12 +141,12 @@ func Of(now time.Time, config *teams.Config, events []Event) []Status {
 	var all, left []Status
 	for _, m := range config.Members {
 		if h := last[m.Name]; h != nil && h.present {
-			all = append(all, h.status(now, m.Name, stale))
+			all = append(all, h.status(now, m.Name, stale, given))
 			delete(last, m.Name)
 		}
 	}
 	for name, h := range last {
-		if s := h.status(now, name, stale); !h.present && s.State == Terminated {
+		if s := h.status(now, name, stale, given); !h.present && s.State == Terminated {
 			left = append(left, s)
 		}
 	}
@@ -150,7 +178,7 @@ func (h *history) add(w word) {
 	}
 }
 
-func (h *history) status(now time.Time, name string, stale bool) Status {
+func (h *history) status(now time.Time, name string, stale bool, given Given) Status {
 	s := Status{Member: name, Present: h.present}
 	w := h.last
 	if w == nil || h.present && h.joined.After(w.at) {
@@ -171,12 +199,12 @@ func (h *history) status(now time.Time, name string, stale bool) Status {
 	switch {
 	case stale:
 		s.Detail = Stale
-	case s.Evidence.Kind == "idle_notification" && w.reason == "failed":
-		s.Detail = Failed
-	case s.Evidence.Kind == "idle_notification":
-		s.Detail = Waiting
-	default:
+	case s.Evidence.Kind != "idle_notification", w.reason == "", given.since(name, w):
 		s.Detail = Working
+	case w.reason == "failed":
+		s.Detail = Failed
+	default:
+		s.Detail = Waiting
 	}
 	return s
 }

@@ -39,7 +39,7 @@ func config(joined time.Duration) *teams.Config {
 // of returns "STATE detail since-ago" of the worker.
 func of(t *testing.T, c *teams.Config, events ...Event) string {
 	t.Helper()
-	for _, s := range Of(now, c, events) {
+	for _, s := range Of(now, c, events, nil) {
 		if s.Member == "operator" {
 			t.Error("a guest has a status")
 		}
@@ -87,6 +87,36 @@ func TestState(t *testing.T) {
 	}
 }
 
+// What a member was given after it last said that it is idle makes it work.
+func TestGiven(t *testing.T) {
+	t.Parallel()
+	const goesOn = `{"type":"idle_notification","result":"done"}`
+	seen := func(text string, ago, firstSeen time.Duration) Event {
+		e := row("worker", text, ago)
+		e.FirstSeen = now.Add(-firstSeen)
+		return e
+	}
+	for name, tc := range map[string]struct {
+		idle  Event
+		given time.Duration // ago
+		want  Detail
+	}{
+		"before it was idle":               {seen(available, time.Minute, time.Minute), 2 * time.Minute, Waiting},
+		"after it was idle":                {seen(available, 2*time.Minute, 2*time.Minute), time.Minute, Working},
+		"long before it was seen":          {seen(available, 2*time.Minute, 0), time.Minute, Working},
+		"after a failure":                  {seen(failed, 2*time.Minute, 2*time.Minute), time.Minute, Working},
+		"nothing, and goes on":             {seen(goesOn, time.Minute, time.Minute), time.Hour, Working},
+		"older agent, between two tasks":   {seen(available, 1010*time.Millisecond, time.Second), 998 * time.Millisecond, Working},
+		"its turn was over in no time":     {seen(available, 1001*time.Millisecond, time.Second), 1002 * time.Millisecond, Waiting},
+		"within a tick, and seen together": {seen(available, 1001*time.Millisecond, time.Second), time.Second, Waiting},
+	} {
+		s := Of(now, config(time.Hour), []Event{tc.idle}, Given{"worker": now.Add(-tc.given)})[1]
+		if s.Member != "worker" || s.Detail != tc.want {
+			t.Errorf("%s: %s %s, want %s", name, s.Member, s.Detail, tc.want)
+		}
+	}
+}
+
 func TestTimeThatIsNotUnderstood(t *testing.T) {
 	t.Parallel()
 	e := row("worker", "x", 0)
@@ -106,7 +136,7 @@ func TestEvidence(t *testing.T) {
 	t.Parallel()
 	e := row("worker", available, time.Minute)
 	e.MsgID = "m"
-	got := Of(now, config(time.Hour), []Event{row("worker", "x", 2*time.Minute), e})
+	got := Of(now, config(time.Hour), []Event{row("worker", "x", 2*time.Minute), e}, nil)
 	want := Status{Member: "worker", State: Active, Since: now.Add(-time.Minute), Last: now.Add(-time.Minute), Detail: Waiting, Present: true,
 		Evidence: Evidence{Inbox: "team-lead", ID: "m", Kind: "idle_notification", Timestamp: at(time.Minute)}}
 	if diff := cmp.Diff(want, got[1]); diff != "" {

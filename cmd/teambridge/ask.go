@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/teams"
 )
@@ -28,8 +30,9 @@ func newAsk(a *app) *cobra.Command {
 
 An answer is what the agent says after it took your message: a message to you, or
 the result of its turn, which newer agents report when the turn ends. Agents take
-messages between two turns, so what was said before belongs to another task. Where
-a result does not say when it came, "certain" is false.
+messages between two turns, so what was said before belongs to another task. A
+result that comes at once, as no model answers, counts if nothing follows it for
+10 s; "certain" is false then.
 
 With agents that can only write to members (2.1.329), you join the team first, as
 "operator", unless you have joined it already.
@@ -53,7 +56,8 @@ within --timeout (the message stays sent); others as of "teambridge send".`,
 type answered struct {
 	Sent    sent    `json:"sent"`
 	Reply   message `json:"reply"`
-	Via     string  `json:"via"` // message, or result (of the agent's turn)
+	Text    string  `json:"text"` // the answer, also where the reply is a structured text
+	Via     string  `json:"via"`  // message, or result (of the agent's turn)
 	Certain bool    `json:"certain"`
 }
 
@@ -72,8 +76,20 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
+	c, err := t.Config(ctx)
+	if err != nil {
+		return err
+	}
+	if why := silent(c, member); why != "" {
+		return notFound("teambridge send puts it into the inbox all the same", "%s", why)
+	}
+	// Before we join: what is not sent shall leave nothing behind.
+	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color}
+	if err := draft.Check(); err != nil {
+		return err
+	}
 	if o.from == "" {
-		if o.from, err = a.askingAs(ctx, t); err != nil {
+		if o.from, err = a.askingAs(ctx, t, c); err != nil {
 			return err
 		}
 	}
@@ -87,38 +103,39 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, tap.close()) }()
-	q := &question{tap: tap, team: t, member: member, from: s.from}
-	answer, err := s.send(ctx, member, body)
+	w, err := s.put(ctx, member, body, true)
 	if err != nil {
 		return err
 	}
-	q.id = answer.ID
-	a.reachNote(answer)
-	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("the message %s was sent, and %s did not answer", answer.ID, member))
+	q := &question{written: w, sender: s, tap: tap, since: w.start}
+	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("the message %s was sent, and %s did not answer", w.ID, member))
 	defer cancel()
 	reply, err := q.await(wait)
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return a.printJSON(answered{answer, asRecorded(reply.m), reply.via, reply.certain})
+		return a.printJSON(answered{q.sent, asRecorded(reply.m), reply.text, reply.via, reply.certain})
 	}
 	if !reply.certain {
-		a.note("this may be the result of the task that %s had before", member)
+		a.note("this may belong to what %s did before", member)
 	}
-	text = reply.m.Text
-	if reply.via == viaResult {
-		text = result(reply.m)
+	return a.printf("%s\n", escape(reply.text, true))
+}
+
+// silent says why nobody can answer for a member, or "".
+func silent(c *teams.Config, member string) string {
+	switch c.Reach(member, teams.Facts{}) {
+	case teams.NotMember:
+		return fmt.Sprintf("%s is not a member of %s, or not any more: nobody would answer", member, c.Team)
+	case teams.LeadGone:
+		return fmt.Sprintf("the process that led %s has ended: nobody would answer", c.Team)
 	}
-	return a.printf("%s\n", escape(text, true))
+	return ""
 }
 
 // askingAs returns the name to ask under: one that the agents can write to.
-func (a *app) askingAs(ctx context.Context, t *teams.Team) (string, error) {
-	c, err := t.Config(ctx)
-	if err != nil {
-		return "", err
-	}
+func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config) (string, error) {
 	if c.Generation() == teams.G1 {
 		return "user", nil
 	}
@@ -134,7 +151,7 @@ func (a *app) askingAs(ctx context.Context, t *teams.Team) (string, error) {
 	if err := a.joinAs(ctx, t, c, l, defaultGuest); err != nil {
 		return "", err
 	}
-	a.note("joined %s as %s, so that %s can be answered; \"teambridge leave\" undoes it", t.Name(), defaultGuest, "you")
+	a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", t.Name(), defaultGuest)
 	return defaultGuest, nil
 }
 
@@ -147,125 +164,151 @@ const (
 // reply is an answer.
 type reply struct {
 	m       journal.Message
+	text    string
 	via     string
 	certain bool
 }
 
 // question is a message that was asked, on its way to an answer.
 type question struct {
+	written
+	sender *sender
 	tap    *tapped
-	team   *teams.Team
-	member string // who is asked
-	from   string // who asks
-	id     string // of the message
 
-	taken  time.Time // when the member took the message; zero: not yet
-	before []journal.Message
-	held   *journal.Message // a result of which it is not known when it came
+	// The message was taken between these times: it was still there, and was
+	// not any more.
+	since, taken time.Time // taken is zero: not yet
+	said         []journal.Message
+
+	held   *reply // may be of the turn before
 	heldAt time.Time
 }
 
-// quiet is how long nothing may follow a result that may be of the task before,
-// for that result to count.
-const quiet = 10 * time.Second
-
-// await waits for the answer.
+// await waits for the answer. What the member says and that it took the message
+// stand in different files, so they can be seen in any order.
 func (q *question) await(ctx context.Context) (reply, error) {
+	seen := time.Now() // that somebody is there
 	for {
-		step, cancel := ctx, context.CancelFunc(func() {})
-		if q.held != nil {
-			step, cancel = context.WithDeadline(ctx, q.heldAt.Add(quiet))
+		wait := lookStep
+		if !q.taken.IsZero() {
+			wait = recheck
 		}
-		list, err := q.tap.changes(step)
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return reply{}, context.Cause(ctx)
-		case q.held != nil && errors.Is(err, context.DeadlineExceeded):
-			return reply{*q.held, viaResult, false}, nil
-		case err != nil:
+		list, err := q.tap.changes(ctx, wait)
+		if err != nil {
 			return reply{}, err
 		}
 		for _, c := range list {
-			if c.Message.Team.Team != q.team.Name() {
-				continue
-			}
-			if r, ok := q.consider(c); ok {
-				return r, nil
+			if c.Kind == journal.Appeared && c.Message.Team.Team == q.Team && c.Message.From == q.Member {
+				q.said = append(q.said, c.Message)
 			}
 		}
-		if err := q.team.Exists(); err != nil {
-			return reply{}, err
+		if q.taken.IsZero() {
+			if err := q.look(ctx); err != nil {
+				return reply{}, err
+			}
+		}
+		if !q.taken.IsZero() {
+			for _, m := range q.said {
+				if r, ok, err := q.weigh(m); ok || err != nil {
+					return r, err
+				}
+			}
+			q.said = nil
+		}
+		if q.held != nil && time.Since(q.heldAt) >= quiet {
+			return *q.held, nil
+		}
+		if len(list) == 0 && time.Since(seen) >= recheck {
+			if err := q.alive(ctx); err != nil {
+				return reply{}, err
+			}
+			seen = time.Now()
 		}
 	}
 }
 
-// consider looks at one change. What the member says and that it took the
-// message stand in different files, so they can be seen in any order: what it
-// said before that is looked at again then.
-func (q *question) consider(c journal.Change) (reply, bool) {
-	m := c.Message
+// look sees whether the message was taken.
+func (q *question) look(ctx context.Context) error {
+	now := time.Now()
+	taken, err := q.sender.look(ctx, q.box, q.tracked)
 	switch {
-	case m.Inbox == q.member && m.ID() == q.id && (c.Kind == journal.Read || c.Kind == journal.Gone):
-		if !q.taken.IsZero() {
-			return reply{}, false
-		}
-		q.taken = m.GoneAt
-		if !m.ReadAt.IsZero() {
-			q.taken = m.ReadAt
-		}
-		for _, m := range q.before {
-			if r, ok := q.weigh(m); ok {
-				return r, true
-			}
-		}
-	case c.Kind != journal.Appeared || m.From != q.member:
-	case q.taken.IsZero():
-		q.before = append(q.before, m)
+	case err != nil:
+		return err
+	case taken:
+		q.taken, q.State = time.Now(), consumed
 	default:
-		return q.weigh(m)
+		q.since = now
 	}
-	return reply{}, false
+	return nil
 }
+
+// alive reports whether somebody is still there who could answer.
+func (q *question) alive(ctx context.Context) error {
+	c, err := q.sender.team.Config(ctx)
+	if err != nil {
+		return err
+	}
+	if why := silent(c, q.Member); why != "" {
+		return notFound("the message stays sent", "%s", why)
+	}
+	return nil
+}
+
+// startup is how long the turn of an agent takes at least, its model included.
+// What it reports within so short a time of taking a message is of the turn
+// before, most likely.
+const startup = 500 * time.Millisecond
+
+// quiet is how long nothing may follow on such a report for it to count all the
+// same.
+const quiet = 10 * time.Second
 
 // weigh decides whether something the member said is the answer.
 //
-// Agents take messages between two turns, after they have said what came of the
-// last one (measured on both generations, with tools running, too). So what was
-// said before the message was taken belongs to the task before, and what was
-// said after it answers the message, whatever the agent was doing when it was
-// sent. Where a row has no time, a message counts if it was seen after that; a
-// result only if no other follows it.
-func (q *question) weigh(m journal.Message) (reply, bool) {
-	via := viaMessage
-	switch {
-	case m.Inbox == q.from && m.Kind() == "message":
-	case m.Kind() == "idle_notification" && result(m) != "":
-		via = viaResult
+// Agents take messages between two turns (measured on both generations, with
+// tools running too), so what they say after it answers the message. A message
+// that an agent sends lies within its turn, with a call of its model before the
+// end. The result of a turn stands in an idle_notification, and there it is
+// close: when a turn has ended, a newer agent takes what waits, and reports up to
+// 60 ms later (300 ms where the machine has too much to do) what came of that
+// turn. It then gives no reason for being idle, as it goes on; but if the message
+// comes between its two looks for more, it gives one and takes it all the same.
+func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
+	at, known := m.Time()
+	if !known {
+		at = m.FirstSeen
+	}
+	// Rows have their time in milliseconds.
+	if at.Before(q.since.Truncate(time.Millisecond)) {
+		return reply{}, false, nil
+	}
+	r = reply{m: m, certain: known && (at.After(q.taken) || q.taken.Sub(q.since) < startup)}
+	switch m.Kind() {
+	case "message":
+		r.via, r.text = viaMessage, m.Text
+		return r, m.Inbox == q.sender.from, nil
+	case "shutdown_approved":
+		return reply{}, false, notFound("the message was taken", "%s has shut down without an answer", q.Member)
+	case "idle_notification":
 	default:
-		return reply{}, false
+		return reply{}, false, nil
 	}
-	at, ok := m.Time()
-	switch {
-	case ok:
-		// Rows have their time in milliseconds.
-		return reply{m, via, true}, !at.Before(q.taken.Truncate(time.Millisecond))
-	case via == viaMessage:
-		return reply{m, via, true}, !m.FirstSeen.Before(q.taken)
-	case q.held != nil:
-		return reply{m, via, true}, true
-	}
-	q.held, q.heldAt = &m, time.Now()
-	return reply{}, false
-}
-
-// result is what an agent says came of its turn.
-func result(m journal.Message) string {
-	var idle struct {
-		Result string `json:"result"`
-	}
+	var idle struct{ IdleReason, Result, FailureReason string }
 	if json.Unmarshal([]byte(m.Text), &idle) != nil {
-		return ""
+		return reply{}, false, nil
 	}
-	return idle.Result
+	early := !at.After(q.taken.Add(startup))
+	switch r.via, r.text = viaResult, idle.Result; {
+	case early && idle.Result != "" && idle.IdleReason != "":
+		r.certain = false
+		q.held, q.heldAt = &r, time.Now()
+	case early:
+	case idle.IdleReason == "failed":
+		return reply{}, false, fmt.Errorf("%s took the message, and its turn failed: %s", q.Member, dash(idle.FailureReason))
+	case idle.IdleReason == "interrupted":
+		return reply{}, false, fmt.Errorf("%s took the message, and was interrupted", q.Member)
+	case idle.Result != "":
+		return r, true, nil
+	}
+	return reply{}, false, nil
 }

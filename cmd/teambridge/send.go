@@ -284,9 +284,62 @@ func (s *sender) close() error {
 // stillUnread is how long the oldest message may wait before a sender is told.
 const stillUnread = 2 * time.Minute
 
-// send puts text into the inbox of member. What is known is in the answer also
+// written is a message that was put into an inbox.
+type written struct {
+	sent
+	box     *inbox.Inbox
+	tracked *inbox.Tracked // nil if it was sent before, and taken
+	start   time.Time
+}
+
+// put puts text into the inbox of member. What is known is in the answer also
 // where there is an error.
+func (s *sender) put(ctx context.Context, member, text string, track bool) (written, error) {
+	w := written{sent: sent{Team: s.team.Name(), Member: member, ID: s.opts.id, State: "failed"}, start: time.Now()}
+	w.Reach = s.config.Reach(member, teams.Facts{})
+	w.Reachable = w.Reach == teams.Reachable
+	var err error
+	if w.box, err = s.app.inbox(s.team, member); err != nil {
+		return w, err
+	}
+	opts := inbox.AppendOptions{Force: s.opts.force, Track: track}
+	if s.ledger != nil {
+		opts.Memory = s.ledger
+	}
+	receipt, err := w.box.Append(ctx, *s.message(text), opts)
+	w.WaitedMs = time.Since(w.start).Milliseconds()
+	w.ID, w.Deduplicated, w.tracked = receipt.ID, receipt.Deduplicated, receipt.Tracked
+	if err != nil {
+		return w, err
+	}
+	if receipt.Unrecorded != nil {
+		s.app.warn("the message is in the inbox, but was not recorded: %v", receipt.Unrecorded)
+	}
+	w.State = verified
+	return w, nil
+}
+
+// send puts text into the inbox of member and waits for what is to be waited
+// for. What is known is in the answer also where there is an error.
 func (s *sender) send(ctx context.Context, member, text string) (sent, error) {
+	if s.opts.dryRun {
+		return s.check(ctx, member)
+	}
+	w, err := s.put(ctx, member, text, s.opts.wait == consumed)
+	if err != nil {
+		return w.sent, err
+	}
+	if s.opts.wait == consumed {
+		return s.consumed(ctx, w)
+	}
+	if w.Reachable && s.waiting(ctx, w.box) {
+		w.Reach, w.Reachable = teams.Unread, false
+	}
+	return w.sent, nil
+}
+
+// check is send without sending.
+func (s *sender) check(ctx context.Context, member string) (sent, error) {
 	answer := sent{Team: s.team.Name(), Member: member, ID: s.opts.id, State: "failed"}
 	answer.Reach = s.config.Reach(member, teams.Facts{})
 	answer.Reachable = answer.Reach == teams.Reachable
@@ -294,34 +347,10 @@ func (s *sender) send(ctx context.Context, member, text string) (sent, error) {
 	if err != nil {
 		return answer, err
 	}
-	if s.opts.dryRun {
-		if err := writable(ctx, box); err != nil {
-			return answer, err
-		}
-		answer.State = "dry-run"
-		return answer, nil
-	}
-	opts := inbox.AppendOptions{Force: s.opts.force, Track: s.opts.wait == consumed}
-	if s.ledger != nil {
-		opts.Memory = s.ledger
-	}
-	start := time.Now()
-	receipt, err := box.Append(ctx, *s.message(text), opts)
-	answer.WaitedMs = time.Since(start).Milliseconds()
-	answer.ID, answer.Deduplicated = receipt.ID, receipt.Deduplicated
-	if err != nil {
+	if err := writable(ctx, box); err != nil {
 		return answer, err
 	}
-	if receipt.Unrecorded != nil {
-		s.app.warn("the message is in the inbox, but was not recorded: %v", receipt.Unrecorded)
-	}
-	answer.State = verified
-	if s.opts.wait == consumed {
-		return s.consumed(ctx, box, answer, receipt, start)
-	}
-	if answer.Reachable && s.waiting(ctx, box) {
-		answer.Reach, answer.Reachable = teams.Unread, false
-	}
+	answer.State = "dry-run"
 	return answer, nil
 }
 
@@ -340,18 +369,18 @@ func writable(ctx context.Context, box *inbox.Inbox) error {
 }
 
 // consumed waits until a message was taken.
-func (s *sender) consumed(ctx context.Context, box *inbox.Inbox, answer sent, receipt inbox.Receipt, start time.Time) (sent, error) {
-	wait, cancel := within(ctx, s.opts.timeout, notTaken(answer.Member))
+func (s *sender) consumed(ctx context.Context, w written) (sent, error) {
+	wait, cancel := within(ctx, s.opts.timeout, notTaken(w.Member))
 	defer cancel()
 	var err error
-	if receipt.Tracked != nil { // else it was sent before, and taken
-		err = s.await(wait, box, receipt.Tracked)
+	if w.tracked != nil {
+		err = s.await(wait, w.box, w.tracked)
 	}
-	answer.WaitedMs = time.Since(start).Milliseconds()
+	w.WaitedMs = time.Since(w.start).Milliseconds()
 	if err == nil {
-		answer.State = consumed
+		w.State = consumed
 	}
-	return answer, err
+	return w.sent, err
 }
 
 // quickRead is the largest inbox that is looked through for old messages, in

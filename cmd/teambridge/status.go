@@ -75,7 +75,7 @@ func (a *app) status(ctx context.Context, args []string, watch bool) (err error)
 
 // statusInfos returns the status of all members, or of one.
 func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args []string) ([]statusInfo, error) {
-	all, err := statuses(ctx, tap.journal, t, time.Now())
+	all, err := tap.statuses(ctx, t, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +143,7 @@ const statusStep = time.Second
 // followStatus prints what changes, until the team ends.
 func (a *app) followStatus(ctx context.Context, tap *tapped, t *teams.Team, args []string, before []statusInfo) error {
 	for {
-		step, cancel := context.WithTimeout(ctx, statusStep)
-		_, err := tap.changes(step)
-		cancel()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := tap.changes(ctx, statusStep); err != nil {
 			return err
 		}
 		now, err := a.statusInfos(ctx, tap, t, args)

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/status"
 	"teambridge/teams"
 )
@@ -32,11 +35,17 @@ func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 	return journal.Open(ctx, path)
 }
 
+// journalWait is how long a command that can do without the journal waits for
+// others who lock it.
+const journalWait = 2 * time.Second
+
 // journalOrNot opens the journal or, where that fails, says so and opens an
 // empty one that goes with the command: nothing rests on the journal but what is
 // known of the past. Call done in the end.
 func (a *app) journalOrNot(ctx context.Context) (j *journal.Journal, done func() error, err error) {
-	j, err = a.journal(ctx)
+	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
+	j, err = a.journal(opening)
+	cancel()
 	if err == nil {
 		return j, j.Close, nil
 	}
@@ -44,6 +53,11 @@ func (a *app) journalOrNot(ctx context.Context) (j *journal.Journal, done func()
 		return nil, nil, err
 	}
 	a.warn("%s; what was before is not known, and nothing is kept", describeError(err))
+	return spareJournal(ctx)
+}
+
+// spareJournal makes a journal that is removed with done.
+func spareJournal(ctx context.Context) (j *journal.Journal, done func() error, err error) {
 	dir, err := os.MkdirTemp("", "teambridge-journal-")
 	if err != nil {
 		return nil, nil, err
@@ -58,88 +72,223 @@ func (a *app) journalOrNot(ctx context.Context) (j *journal.Journal, done func()
 // tapped is a journal that is filled from the files while a command runs.
 type tapped struct {
 	app     *app
+	root    *teams.Root
+	team    string // of one team alone, or of all
 	journal *journal.Journal
-	look    chan struct{} // there may be more in the journal
-	ended   chan error
-	stop    context.CancelFunc
-	done    func() error
-	after   int64 // number of the last change that was returned
+	done    func() error   // closes the journal
+	after   int64          // number of the last change that was returned
+	look    chan struct{}  // there may be more in the journal
+	failed  chan error     // the journal cannot be written any more
+	known   map[string]int // rows that were in a journal that was given up, and are no news
+
+	// What we sent; nil where it could not be opened, or was not needed yet.
+	ledger *ledger.Ledger
+	opened bool
+
+	// Of the tap that is running.
+	ended chan error
+	stop  context.CancelFunc
 }
 
 // tap records what passes through the inboxes of a Claude directory, or of one
 // team in it, until it is closed. What is in the files is recorded when it
 // returns; changes come after that.
 func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*tapped, error) {
-	j, done, err := a.journalOrNot(ctx)
-	if err != nil {
+	t := &tapped{app: a, root: root, team: team, look: make(chan struct{}, 1), failed: make(chan error, 1)}
+	var err error
+	if t.journal, t.done, err = a.journalOrNot(ctx); err != nil {
 		return nil, err
 	}
-	t := &tapped{app: a, journal: j, look: make(chan struct{}, 1), ended: make(chan error, 1), done: done}
+	if err := t.begin(ctx); err != nil {
+		return nil, err
+	}
+	if t.after, err = t.journal.Last(ctx); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	select {
+	case err := <-t.failed:
+		if err := t.spare(ctx, err); err != nil {
+			return nil, err
+		}
+		// All of that was there before, whether it could be recorded or not.
+		if t.after, err = t.journal.Last(ctx); err != nil {
+			return nil, errors.Join(err, t.close())
+		}
+	default:
+	}
+	return t, nil
+}
+
+// begin starts a tap that fills t.journal, and returns when what is there is
+// recorded. With an error t is closed.
+func (t *tapped) begin(ctx context.Context) error {
 	opts := journal.TapOptions{
-		Root: root, Journal: j,
+		Root: t.root, Journal: t.journal,
 		Report: func() {
 			select {
 			case t.look <- struct{}{}:
 			default: // it was told already, and has not looked yet
 			}
 		},
-		Warn: func(err error) { a.warn("%s", describeError(err)) },
+		Warn: t.warn,
 	}
-	if team != "" {
-		opts.Only = func(name string) bool { return name == team }
+	if t.team != "" {
+		opts.Only = func(name string) bool { return name == t.team }
 	}
 	tap := journal.NewTap(opts)
 	running, stop := context.WithCancel(ctx)
-	t.stop = stop
-	go func() { t.ended <- tap.Run(running) }()
+	t.stop, t.ended = stop, make(chan error, 1)
+	go func(ended chan<- error) { ended <- tap.Run(running) }(t.ended)
 	select {
 	case <-tap.Ready():
+		return nil
 	case err := <-t.ended:
 		t.ended <- nil
-		return nil, errors.Join(err, ctx.Err(), t.close())
+		return errors.Join(err, ctx.Err(), t.close())
 	}
-	if t.after, err = j.Last(ctx); err != nil {
-		return nil, errors.Join(err, t.close())
+}
+
+// warn is told by the tap what goes wrong.
+func (t *tapped) warn(err error) {
+	broken, ok := errors.AsType[*journal.Error](err)
+	if !ok || errors.Is(broken, journal.ErrBusy) {
+		t.app.warn("%s", describeError(err))
+		return
 	}
-	return t, nil
+	select {
+	case t.failed <- err:
+	default: // said already
+	}
+}
+
+// spare goes on with an empty journal when the journal cannot be written any
+// more: it is full, or was damaged. With an error t is closed.
+func (t *tapped) spare(ctx context.Context, failure error) error {
+	t.app.warn("%s; nothing more is kept", describeError(failure))
+	t.stop()
+	err := <-t.ended
+	t.known = map[string]int{}
+	for m, err := range t.journal.Messages(ctx, journal.Query{Root: t.root.Path(), Team: t.team}) {
+		if err != nil {
+			break // then what is there is shown again
+		}
+		t.known[rowKey(m)]++
+	}
+	err = errors.Join(err, t.done())
+	t.ended <- nil
+	t.done = func() error { return nil }
+	if err == nil || errors.As(err, new(*journal.Error)) {
+		t.journal, t.done, err = spareJournal(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	t.after = 0
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	select { // what the old tap still had to say
+	case <-t.failed:
+	default:
+	}
+	return nil
+}
+
+// rowKey tells rows apart.
+func rowKey(m journal.Message) string {
+	return fmt.Sprintf("%s %q %q %q", m.Team, m.Inbox, m.ID(), m.Text)
+}
+
+// news leaves out what is no news.
+func (t *tapped) news(list []journal.Change) []journal.Change {
+	if len(t.known) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(list, func(c journal.Change) bool {
+		key := rowKey(c.Message)
+		if c.Kind != journal.Appeared || t.known[key] == 0 {
+			return false
+		}
+		t.known[key]--
+		return true
+	})
+}
+
+// sends returns the record of what we sent, nil where there is none.
+func (t *tapped) sends(ctx context.Context) *ledger.Ledger {
+	if !t.opened {
+		var err error
+		if t.ledger, err = t.app.ledger(ctx); err != nil {
+			t.app.warn("%s; what was sent is not known", describeError(err))
+		}
+		t.opened = true
+	}
+	return t.ledger
 }
 
 // close ends the recording.
 func (t *tapped) close() error {
 	t.stop()
-	return errors.Join(<-t.ended, t.done())
+	err := errors.Join(<-t.ended, t.done())
+	if t.ledger != nil {
+		err = errors.Join(err, t.ledger.Close())
+	}
+	return err
 }
 
 // recheck is how often the journal is looked at without having been told to:
 // another process may record faster than this one.
 const recheck = time.Second
 
-// changes waits for changes in the journal and returns them, each once.
-func (t *tapped) changes(ctx context.Context) ([]journal.Change, error) {
+// changes waits for changes in the journal and returns them, each once. It
+// returns none if none come within wait; 0 is to wait for ever.
+func (t *tapped) changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
+	var over <-chan time.Time
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		over = timer.C
+	}
+	again := time.NewTicker(recheck)
+	defer again.Stop()
 	for {
 		list, err := t.journal.Changes(ctx, t.after, 1000)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case errors.Is(err, journal.ErrPruned):
+			t.app.warn("some of what came was forgotten by \"teambridge gc\" before it was shown")
+			if t.after, err = t.journal.Last(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		case err != nil:
 			return nil, err
-		}
-		if len(list) > 0 {
+		case len(list) > 0:
 			t.after = list[len(list)-1].Seq
+			if list = t.news(list); len(list) == 0 {
+				continue
+			}
 			return list, nil
 		}
-		timer := time.NewTimer(recheck)
 		select {
 		case <-t.look:
-		case <-timer.C:
+		case <-again.C:
+		case <-over:
+			return nil, nil
+		case err := <-t.failed:
+			if err := t.spare(ctx, err); err != nil {
+				return nil, err
+			}
 		case err := <-t.ended:
 			t.ended <- err
 			if err == nil && ctx.Err() == nil {
 				err = errors.New("watching ended")
 			}
-			return nil, errors.Join(err, ctx.Err())
+			return nil, errors.Join(err, context.Cause(ctx))
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, context.Cause(ctx)
 		}
-		timer.Stop()
 	}
 }
 
@@ -156,18 +305,21 @@ func asRecorded(m journal.Message) message {
 	return shown
 }
 
-// recent is how many of the last messages of each member are looked through for
-// its status. The last one decides; the others are for clocks that disagree.
+// recent is how many of the last messages of each member, and to each, are
+// looked through for its status. The last one decides; the others are for clocks
+// that disagree, and for rows that are not taken yet.
 const recent = 50
 
-// statuses says what is known of the members of t, from the journal.
-func statuses(ctx context.Context, j *journal.Journal, t *teams.Team, now time.Time) ([]status.Status, error) {
-	c, err := t.Config(ctx)
+// statuses says what is known of the members of team, from the journal and from
+// what we sent.
+func (t *tapped) statuses(ctx context.Context, team *teams.Team, now time.Time) ([]status.Status, error) {
+	j := t.journal
+	c, err := team.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
 	instance := c.Instance()
-	q := journal.Query{Root: t.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Newest: true, Limit: recent}
+	q := journal.Query{Root: team.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Newest: true, Limit: recent}
 	authors, err := j.Authors(ctx, q)
 	if err != nil {
 		return nil, err
@@ -182,7 +334,41 @@ func statuses(ctx context.Context, j *journal.Journal, t *teams.Team, now time.T
 			events = append(events, status.Event{Entry: entryOf(m), FirstSeen: m.FirstSeen})
 		}
 	}
-	return status.Of(now, c, events), nil
+	given := status.Given{}
+	if l := t.sends(ctx); l != nil {
+		// What was taken while nothing watched is known to have been sent.
+		if given, err = l.LastSends(ctx, q.Root, instance.Team, instance.CreatedAt); err != nil {
+			return nil, err
+		}
+	}
+	q.From = ""
+	for _, member := range c.Members {
+		q.Inbox = member.Name
+		for m, err := range j.Messages(ctx, q) {
+			if err != nil {
+				return nil, err
+			}
+			if at := taken(m); at.After(given[member.Name]) {
+				given[member.Name] = at
+			}
+		}
+	}
+	return status.Of(now, c, events, given), nil
+}
+
+// taken is when a message was taken from its inbox, as far as that is known: at
+// least, it was written before. Zero: it was not taken.
+func taken(m journal.Message) time.Time {
+	at := m.GoneAt
+	if !m.ReadAt.IsZero() {
+		at = m.ReadAt
+	}
+	if at.Equal(m.FirstSeen) {
+		if written, ok := m.Time(); ok && written.Before(at) {
+			return written
+		}
+	}
+	return at
 }
 
 // timeout ends a wait of ours, as opposed to the caller's.

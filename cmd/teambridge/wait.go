@@ -120,7 +120,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 
 // waitName finds the member that is meant, also one that has left.
 func (a *app) waitName(ctx context.Context, tap *tapped, t *teams.Team, name string) (string, error) {
-	all, err := statuses(ctx, tap.journal, t, time.Now())
+	all, err := tap.statuses(ctx, t, time.Now())
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +130,7 @@ func (a *app) waitName(ctx context.Context, tap *tapped, t *teams.Team, name str
 // waitMessage waits for a message that is new and wanted.
 func (a *app) waitMessage(ctx context.Context, tap *tapped, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
 	for {
-		list, err := tap.changes(ctx)
+		list, err := tap.changes(ctx, 0)
 		if err != nil {
 			return journal.Message{}, err
 		}
@@ -168,13 +168,8 @@ func (a *app) waitStatus(ctx context.Context, tap *tapped, t *teams.Team, what, 
 		case time.Since(since) >= settled:
 			return found, nil
 		}
-		step, cancel := context.WithTimeout(ctx, settled/5)
-		list, err := tap.changes(step)
-		cancel()
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		list, err := tap.changes(ctx, settled/5)
+		if err != nil {
 			return nil, err
 		}
 		// Whatever it said or was told meanwhile, it was not idle all the time.
@@ -226,19 +221,8 @@ func (s *sender) await(ctx context.Context, box *inbox.Inbox, tracked *inbox.Tra
 	tick := time.NewTicker(lookStep)
 	defer tick.Stop()
 	for {
-		fate, err := box.Look(ctx, s.config.Generation(), tracked)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, inbox.ErrBusy), errors.As(err, new(*inbox.CorruptError)):
-			// Being written, or overwritten by a tool that will be done at some
-			// time; the timeout is the limit.
-		case err != nil:
+		if taken, err := s.look(ctx, box, tracked); taken || err != nil {
 			return err
-		case fate == inbox.Consumed:
-			return nil
-		case fate == inbox.PutBack:
-			s.app.warn("another program overwrote the inbox; the message was put back")
 		}
 		select {
 		case <-tick.C:
@@ -246,6 +230,22 @@ func (s *sender) await(ctx context.Context, box *inbox.Inbox, tracked *inbox.Tra
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// look says whether a message was taken, and puts it back if it is lost.
+func (s *sender) look(ctx context.Context, box *inbox.Inbox, tracked *inbox.Tracked) (taken bool, err error) {
+	fate, err := box.Look(ctx, s.config.Generation(), tracked)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case errors.Is(err, inbox.ErrBusy), errors.As(err, new(*inbox.CorruptError)):
+		// Being written, or overwritten by a tool that will be done at some
+		// time; the caller's timeout is the limit.
+		return false, nil
+	case fate == inbox.PutBack:
+		s.app.warn("another program overwrote the inbox; the message was put back")
+	}
+	return err == nil && fate == inbox.Consumed, err
 }
 
 // notTaken is the end of a wait for an agent.

@@ -107,7 +107,7 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 		}
 	}
 	for {
-		list, err := tap.changes(ctx)
+		list, err := tap.changes(ctx, 0)
 		if err != nil {
 			return err
 		}

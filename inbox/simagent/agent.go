@@ -119,7 +119,8 @@ func (a *Agent) poll(ctx context.Context, report func(error)) {
 	defer ticker.Stop()
 	for {
 		if a.turning.TryLock() {
-			report(a.take(ctx))
+			_, err := a.take(ctx)
+			report(err)
 			a.turning.Unlock()
 		}
 		select {
@@ -130,21 +131,21 @@ func (a *Agent) poll(ctx context.Context, report func(error)) {
 	}
 }
 
-// take looks into the inbox once. It looks without the lock first, for an agent
-// locks only what it means to change.
-func (a *Agent) take(ctx context.Context) error {
+// take looks into the inbox once, and says how many rows it took. It looks
+// without the lock first, for an agent locks only what it means to change.
+func (a *Agent) take(ctx context.Context) (n int, err error) {
 	path := a.Inbox()
 	rows, err := readRows(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nobody has written to it yet
+		return 0, nil // nobody has written to it yet
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if _, _, changed, err := a.opts.Generation.take(rows); err != nil || !changed {
-		return err
+		return 0, err
 	}
-	return locked(ctx, path, a.opts.Now, func() error {
+	err = locked(ctx, path, a.opts.Now, func() error {
 		rows, err := readRows(path)
 		if err != nil {
 			return err
@@ -161,8 +162,10 @@ func (a *Agent) take(ctx context.Context) error {
 			taken[i].At = at
 		}
 		a.log.add(taken)
+		n = len(taken)
 		return nil
 	})
+	return n, err
 }
 
 // work runs turns over the rows of the log, which is its queue.
@@ -238,8 +241,18 @@ func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 		}
 		sent = append(sent, m)
 	}
-	if a.opts.Name != Lead {
-		report(a.notifyIdle(ctx, sent, reply.Text))
+	// What waits is taken at once, and not at the next poll.
+	if a.opts.Generation == G1 {
+		if a.opts.Name != Lead {
+			report(a.notifyIdle(ctx, sent, reply.Text, false))
+		}
+		_, err := a.take(ctx)
+		report(err)
+		return
 	}
-	report(a.take(ctx)) // at once, and not at the next poll
+	taken, err := a.take(ctx)
+	report(err)
+	if a.opts.Name != Lead {
+		report(a.notifyIdle(ctx, sent, reply.Text, taken > 0))
+	}
 }

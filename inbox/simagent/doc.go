@@ -28,16 +28,19 @@
 //
 // A row is taken if from, text and timestamp are strings and read is not true;
 // read may be missing. An agent that is in a turn takes nothing, also not between
-// two calls of tools; it looks as soon as the turn has ended, right after it has
-// said that it is idle (measured on both: a row that came in the first second of
-// a turn was taken 30 to 60 ms after its end).
+// two calls of tools; it looks as soon as the turn has ended (measured on both: a
+// row that came in the first second of a turn was taken 30 to 60 ms after its
+// end).
 //
 // # Turns
 //
 // Without a [Handler] an agent only takes. With one, G1 runs a turn for each
 // row, and G2 one for all rows that wait when it is free. A turn sends the
 // messages of its [Reply]; after it a teammate writes an idle_notification to
-// the lead. With or without a handler, a teammate answers a shutdown_request
+// the lead. G1 says that it is available, and takes what waits after that. G2
+// takes first, and gives no idleReason when it took something and goes on
+// (measured: the inbox was empty up to 60 ms before that notification stood in
+// the lead's). With or without a handler, a teammate answers a shutdown_request
 // with shutdown_approved and ends, and the lead, when it takes that row,
 // removes the member from config.json.
 //

@@ -47,7 +47,7 @@ type idleNotification struct {
 	Type       string `json:"type"`
 	From       string `json:"from"`
 	Timestamp  string `json:"timestamp"`
-	IdleReason string `json:"idleReason"`
+	IdleReason string `json:"idleReason,omitempty"`
 	Summary    string `json:"summary,omitempty"`
 	Result     string `json:"result,omitempty"`
 }
@@ -113,13 +113,17 @@ func (a *Agent) approveShutdown(ctx context.Context, request object) error {
 	return err
 }
 
-func (a *Agent) notifyIdle(ctx context.Context, sent []Message, result string) error {
+// notifyIdle tells the lead that a turn has ended. An agent that goes on at once
+// gives no reason for being idle.
+func (a *Agent) notifyIdle(ctx context.Context, sent []Message, result string, goesOn bool) error {
 	now := a.opts.Now()
 	idle := idleNotification{
-		Type:       "idle_notification",
-		From:       a.opts.Name,
-		Timestamp:  stamp(now),
-		IdleReason: "available",
+		Type:      "idle_notification",
+		From:      a.opts.Name,
+		Timestamp: stamp(now),
+	}
+	if !goesOn {
+		idle.IdleReason = "available"
 	}
 	for _, m := range sent {
 		// What went to the lead is not summed up: it has the message itself.

@@ -2,6 +2,7 @@ package simagent_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -83,13 +84,15 @@ func TestShutdown(t *testing.T) {
 }
 
 // G1 runs a turn for each row, G2 one for what waits; neither takes in mid-turn.
+// Only a G2 agent says whether it goes on.
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	tests := map[simagent.Generation][]string{
-		simagent.G1: {"1 at 0s", "2 at 3s", "3 at 6s"},
-		simagent.G2: {"1 at 0s", "2,3 at 3s"},
+	tests := map[simagent.Generation]struct{ turns, reasons []string }{
+		simagent.G1: {[]string{"1 at 0s", "2 at 3s", "3 at 6s"}, []string{"available", "available", "available"}},
+		simagent.G2: {[]string{"1 at 0s", "2,3 at 3s"}, []string{"", "available"}},
 	}
-	for generation, want := range tests {
+	for generation, tc := range tests {
+		want := tc.turns
 		t.Run(generation.String(), func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
@@ -126,8 +129,16 @@ func TestTurns(t *testing.T) {
 				if !slices.Equal(turns, want) {
 					t.Errorf("turns: got %q, want %q", turns, want)
 				}
-				if got := len(lead.Log()); got != len(want) {
-					t.Errorf("idle notifications: got %d, want %d", got, len(want))
+				var reasons []string
+				for _, r := range lead.Log() {
+					var idle struct{ IdleReason string }
+					if err := json.Unmarshal([]byte(r.Text), &idle); err != nil {
+						t.Error(err)
+					}
+					reasons = append(reasons, idle.IdleReason)
+				}
+				if !slices.Equal(reasons, tc.reasons) {
+					t.Errorf("reasons for being idle: got %q, want %q", reasons, tc.reasons)
 				}
 			})
 		})

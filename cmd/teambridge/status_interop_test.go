@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/claude/claudetest"
+	"teambridge/status"
+)
+
+// command is a command line that is running.
+type command struct {
+	t      *testing.T
+	lines  chan string // of its stdout
+	ended  chan int    // its exit status
+	stderr bytes.Buffer
+}
+
+// start runs one command line until it ends by itself.
+func (u *user) start(args ...string) *command {
+	c := &command{t: u.t, lines: make(chan string, 1000), ended: make(chan int, 1)}
+	r, w := io.Pipe()
+	env := map[string]string{"HOME": u.home, "CLAUDE_CONFIG_DIR": u.team.Root}
+	go func() {
+		status := run(args, host{
+			stdin: strings.NewReader(""), stdout: w, stderr: &c.stderr,
+			lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+			cwd:    func() (string, error) { return u.home, nil },
+		})
+		w.Close()
+		c.ended <- status
+	}()
+	go func() {
+		defer close(c.lines)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			c.lines <- s.Text()
+		}
+	}()
+	return c
+}
+
+// line returns the next line for which match is true.
+func (c *command) line(ctx context.Context, match func(string) bool) string {
+	c.t.Helper()
+	for {
+		select {
+		case line, ok := <-c.lines:
+			if !ok {
+				c.t.Fatalf("it ended before that\n%s", c.stderr.String())
+			}
+			if match(line) {
+				return line
+			}
+		case <-ctx.Done():
+			c.t.Fatalf("no such line: %v", ctx.Err())
+		}
+	}
+}
+
+// end waits for the end, which has to be a good one.
+func (c *command) end(ctx context.Context) {
+	c.t.Helper()
+	select {
+	case status := <-c.ended:
+		if status != exitOK {
+			c.t.Errorf("exit status %d\n%s", status, c.stderr.String())
+		}
+	case <-ctx.Done():
+		c.t.Fatalf("it did not end: %v", ctx.Err())
+	}
+}
+
+var requestID = regexp.MustCompile(`shutdown-[0-9]+@worker`)
+
+// obliging is Script, but for teammates who are asked to shut down, and do.
+func obliging(ctx context.Context, r claudetest.Request) claudetest.Answer {
+	id := requestID.FindString(r.Text())
+	if r.Agent == claudetest.Worker && !r.Side && len(r.Results) == 0 && id != "" {
+		r.Texts = []string{claudetest.CallLine("SendMessage", map[string]any{"to": "team-lead",
+			"message": map[string]any{"type": "shutdown_response", "request_id": id, "approve": true}})}
+	}
+	return claudetest.Script(ctx, r)
+}
+
+// A real agent that is told to shut down, and does, is TERMINATED, also when it
+// is no member any more; and whoever watches sees that, and the end of the team.
+func TestStatusOfARealShutdown(t *testing.T) {
+	t.Parallel()
+	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
+		t.Run(g.String(), func(t *testing.T) {
+			t.Parallel()
+			claudetest.Require(t, g)
+			home := claudetest.NewHome(t, claudetest.StartAPI(t, obliging))
+			u := &user{t: t, team: claudetest.StartTeam(t, g, home), home: t.TempDir()}
+			ctx := deadline(t, time.Minute)
+			is := func(state status.State) func(string) bool {
+				return func(line string) bool {
+					var i statusInfo
+					if err := json.Unmarshal([]byte(line), &i); err != nil {
+						t.Errorf("%v: %s", err, line)
+					}
+					return i.Member == "worker" && i.State == state
+				}
+			}
+			following := u.start("status", "--watch", "--json")
+			following.line(ctx, is(status.Active))
+			waiting := u.start("wait", "--for", "terminated", "--member", "worker")
+
+			call := claudetest.CallLine("SendMessage", map[string]any{"to": "worker",
+				"message": map[string]any{"type": "shutdown_request", "reason": "bye"}})
+			if err := u.team.Lead.Prompt(ctx, call); err != nil {
+				t.Fatal(err)
+			}
+			if line := following.line(ctx, is(status.Terminated)); !strings.Contains(line, `"kind":"shutdown_approved"`) {
+				t.Errorf("the evidence: %s", line)
+			}
+			waiting.line(ctx, func(line string) bool {
+				return strings.HasPrefix(line, "worker") && strings.Contains(line, "TERMINATED")
+			})
+			waiting.end(ctx)
+			_, err := claudetest.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
+				return json.Valid(data) && !bytes.Contains(data, []byte(`"name": "worker"`))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := u.must("status", "worker"); !strings.Contains(out, "TERMINATED") {
+				t.Errorf("when it is no member any more:\n%s", out)
+			}
+			if status, _, errs := u.run("ask", "worker", "are you there"); status != exitNotFound || !strings.Contains(errs, "nobody would answer") {
+				t.Errorf("ask: exit status %d\n%s", status, errs)
+			}
+
+			if err := u.team.Lead.End(ctx); err != nil {
+				t.Fatal(err)
+			}
+			following.end(ctx)
+			if errs := following.stderr.String(); !strings.Contains(errs, "has ended") && errs != "" {
+				t.Errorf("at the end of the team: %s", errs)
+			}
+		})
+	}
+}
+
+// Between two tasks an agent says that it is idle. It is not.
+func TestWaitForARealAgentToBeIdle(t *testing.T) {
+	t.Parallel()
+	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
+		t.Run(g.String(), func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, g)
+			ctx := deadline(t, time.Minute)
+			u.busy(ctx, "the first [t-1]")
+			u.must("send", "worker", "SLEEP:3\nthe second [t-2]")
+			u.must("wait", "--for", "idle", "--member", "worker", "--timeout", "40s")
+			for _, m := range []string{"[t-1]", "[t-2]"} {
+				if n := u.team.API.Turns("worker", m); n != 1 {
+					t.Errorf("%s: %d turns have ended, want 1", m, n)
+				}
+			}
+			// It is idle, and was just given something that it has not said a word of.
+			u.must("send", "worker", "SLEEP:3\nthe third [t-3]", "--wait", "consumed")
+			u.must("wait", "--for", "all-idle", "--timeout", "40s")
+			if n := u.team.API.Turns("worker", "[t-3]"); n != 1 {
+				t.Errorf("all-idle: %d turns have ended, want 1", n)
+			}
+		})
+	}
+}
