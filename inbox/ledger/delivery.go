@@ -168,7 +168,7 @@ func (l *Ledger) Mark(ctx context.Context, uuids ...string) error {
 }
 
 func unknown(op, uuid string) error {
-	return fmt.Errorf("ledger: %s %s: %w", op, uuid, ErrUnknown)
+	return fmt.Errorf("ledger: %s %s: %w: it was never there, or was pruned; list what there is", op, uuid, ErrUnknown)
 }
 
 // Unmarked lists the deliveries of an inbox that are claimed and not yet marked,

@@ -177,6 +177,30 @@ func TestMigrateFromEachVersion(t *testing.T) {
 	}
 }
 
+// A script that was changed after its release would leave the files of that
+// version unlike the new ones.
+func TestEachVersionBecomesTheSameSchema(t *testing.T) {
+	t.Parallel()
+	objects := func(path string) (list []string) {
+		t.Helper()
+		must(t, query(mustOpen(t, path), func(v []sqlite.Value) error {
+			list = append(list, text(v[0]))
+			return nil
+		}, "SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name"))
+		return list
+	}
+	want := objects(filepath.Join(t.TempDir(), "new.db"))
+	for version := 1; version <= len(schema()); version++ {
+		data, err := os.ReadFile(fixture(version))
+		must(t, err)
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		must(t, os.WriteFile(path, data, 0o600))
+		if diff := cmp.Diff(want, objects(path)); diff != "" {
+			t.Errorf("version %d (-new +migrated):\n%s", version, diff)
+		}
+	}
+}
+
 func TestMigratedTwiceIsMigratedOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
