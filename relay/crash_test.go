@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -164,7 +163,9 @@ func (s *station) killAgent() {
 	}
 	for i := len(entries) - 1; i >= 0; i-- {
 		if e := entries[i]; e.Kind == "start" && isChild(e.PID) {
-			syscall.Kill(e.PID, syscall.SIGKILL)
+			if p, err := os.FindProcess(e.PID); err == nil {
+				_ = p.Kill() // it may have ended by itself
+			}
 			return
 		}
 	}
