@@ -59,8 +59,9 @@ type Tap struct {
 	watcher *watch.Watcher
 	ready   chan struct{}
 	missed  int
-	lives   map[string]*life  // of teams, by name
-	warned  map[string]string // what was said last of a path
+	lives   map[string]*life          // of teams, by name
+	last    map[string]teams.Instance // of teams that are gone, by name
+	warned  map[string]string         // what was said last of a path
 
 	settled chan settled
 	waiting map[string]bool // inbox files that are waited for, by path
@@ -94,6 +95,7 @@ func NewTap(opts TapOptions) *Tap {
 		watcher: watch.New(watch.Options{Root: opts.Root.Path(), Only: opts.Only, Warn: opts.Warn}),
 		ready:   make(chan struct{}),
 		lives:   map[string]*life{},
+		last:    map[string]teams.Instance{},
 		warned:  map[string]string{},
 		settled: make(chan settled),
 		waiting: map[string]bool{},
@@ -223,6 +225,7 @@ func (t *Tap) event(ctx context.Context, e *watch.Event) {
 	case watch.TeamGone, watch.TeamAppeared:
 		if l := t.lives[e.Team]; l != nil && !l.there() {
 			t.observe(ctx, Snapshot{Team: l.instance, Gone: true, At: time.Now()})
+			t.last[e.Team] = l.instance
 			t.forget(e.Team)
 		}
 		if e.Kind == watch.TeamAppeared {
@@ -288,10 +291,12 @@ func (t *Tap) configured(ctx context.Context, name string) {
 // versions records the contents that an inbox had.
 func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 	t.missed += e.Missed
-	instance := teams.Instance{Team: e.Team} // of one that is gone already
 	gone := true
+	instance, ended := t.last[e.Team]
 	if l := t.life(ctx, e.Team); l != nil {
-		instance, gone = l.instance, !l.there()
+		instance, ended, gone = l.instance, false, !l.there()
+	} else if !ended {
+		instance, ended = teams.Instance{Team: e.Team}, true // it came and went before it was seen
 	}
 	look := false // at what stands there now
 	for _, v := range e.Versions {
@@ -308,6 +313,9 @@ func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 		}
 		s.Team, s.Inbox = instance, e.Inbox
 		look = t.observe(ctx, s)
+	}
+	if ended && len(e.Versions) > 0 {
+		t.observe(ctx, Snapshot{Team: instance, Inbox: e.Inbox, Gone: true, At: time.Now()})
 	}
 	if look && e.Kind == watch.Changed {
 		t.look(ctx, e.Team, e.Inbox)
