@@ -92,21 +92,19 @@ type Status struct {
 // written at the latest.
 type Given map[string]time.Time
 
-// slack is how far the time in a row and that of its file can lie apart where
-// nothing lies between them: a tick of the file system, and the writing.
-const slack = 20 * time.Millisecond
+// live is how much later than it was said a word is first seen at most by
+// somebody who watches.
+const live = 2 * time.Second
 
 // since reports whether a member was given something after it said w.
 func (g Given) since(member string, w *word) bool {
-	at := g[member]
-	switch d := at.Sub(w.at); {
-	case at.IsZero() || d < -slack:
-		return false
-	case d > slack:
-		return true
+	at := w.at
+	// By the same clock as the taking of rows, if it was there: when it was seen.
+	// An older agent takes the next row milliseconds after it said that it is idle.
+	if seen := w.event.FirstSeen; seen.After(at) && seen.Sub(at) < live {
+		at = seen
 	}
-	// Both by the time of files, which is the one clock they share.
-	return at.After(w.event.FirstSeen)
+	return g[member].After(at)
 }
 
 // Of returns the status of every agent of a team: of those that stand in

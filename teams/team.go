@@ -52,6 +52,10 @@ func (t *Team) Root() *Root { return t.root }
 // Close lets go of the directory.
 func (t *Team) Close() error { return t.dir.Close() }
 
+// Stat describes the directory that t was opened on, which need not be the one
+// that the team's name leads to now.
+func (t *Team) Stat() (fs.FileInfo, error) { return t.dir.Stat(".") }
+
 // Exists returns nil while the team is there: its config.json stands in the
 // directory that t was opened on, and that directory still is the one that the
 // team's name leads to. Otherwise the error is [ErrTeamGone]. It is meant to be

@@ -53,3 +53,28 @@ func (j *Journal) Instances(ctx context.Context, root string) (list []Instance, 
 	})
 	return list, err
 }
+
+// Adopt makes what was recorded of a team without a creation time that of i,
+// whose creation time was read since. An inbox of which i has a record of its own
+// stays what it is, and what is in it is recorded as gone.
+func (j *Journal) Adopt(ctx context.Context, root string, i teams.Instance) error {
+	if err := names(field{"root", root}, field{"team", i.Team}); err != nil {
+		return err
+	}
+	if i.CreatedAt == 0 {
+		return &ValueError{"creation time", "is missing"}
+	}
+	err := j.db.Do(ctx, "adopt", func(c *sqlite.Conn) error {
+		n, err := c.Exec(`UPDATE OR IGNORE inboxes SET created_at=? WHERE root=? AND team=? AND created_at=0`, i.CreatedAt, root, i.Team)
+		if n > 0 {
+			clear(j.views)
+			j.held = 0
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = j.Observe(ctx, Snapshot{Root: root, Team: teams.Instance{Team: i.Team}, Gone: true, At: j.now()})
+	return err
+}

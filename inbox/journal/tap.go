@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"teambridge/inbox"
@@ -41,7 +41,12 @@ type TapOptions struct {
 // It is told of a change by package watch, which keeps what a file had in it
 // before the next one replaced it. What is in the inboxes when it starts is
 // recorded first; and what the journal holds to be in them and is not is
-// recorded as gone.
+// recorded as gone. Of a team that cannot be looked into nothing is.
+//
+// A team whose config.json is not there yet is recorded with a creation time of
+// 0, and by its own once that is known. An inbox that is no array is looked at
+// again for as long as [inbox.Inbox.Read] does, while others go on; if it stays
+// so it is warned of, once, and nothing of it is recorded.
 //
 // # What it can miss
 //
@@ -50,13 +55,31 @@ type TapOptions struct {
 // are none, as on network file systems, a quarter of a second. [Tap.Missed]
 // counts what is known to have been missed.
 type Tap struct {
-	opts     TapOptions
-	watcher  *watch.Watcher
-	ready    chan struct{}
-	missed   int
-	teams    map[string]*teams.Team
-	instance map[string]teams.Instance
-	looked   map[string]time.Time // when an inbox file was last looked at, by path
+	opts    TapOptions
+	watcher *watch.Watcher
+	ready   chan struct{}
+	missed  int
+	lives   map[string]*life          // of teams, by name
+	last    map[string]teams.Instance // of teams that are gone, by name
+	warned  map[string]string         // what was said last of a path
+
+	settled chan settled
+	waiting map[string]bool // inbox files that are waited for, by path
+	readers sync.WaitGroup
+}
+
+// life is a team from its appearing to its end.
+type life struct {
+	team     *teams.Team
+	instance teams.Instance
+	known    bool // config.json was read
+}
+
+// settled is an inbox that was waited for.
+type settled struct {
+	team, inbox, path string
+	err               error // of [inbox.Inbox.Read]
+	at                time.Time
 }
 
 // NewTap returns a tap. It starts nothing.
@@ -68,12 +91,14 @@ func NewTap(opts TapOptions) *Tap {
 		opts.Warn = func(error) {}
 	}
 	return &Tap{
-		opts:     opts,
-		watcher:  watch.New(watch.Options{Root: opts.Root.Path(), Only: opts.Only, Warn: opts.Warn}),
-		ready:    make(chan struct{}),
-		teams:    map[string]*teams.Team{},
-		instance: map[string]teams.Instance{},
-		looked:   map[string]time.Time{},
+		opts:    opts,
+		watcher: watch.New(watch.Options{Root: opts.Root.Path(), Only: opts.Only, Warn: opts.Warn}),
+		ready:   make(chan struct{}),
+		lives:   map[string]*life{},
+		last:    map[string]teams.Instance{},
+		warned:  map[string]string{},
+		settled: make(chan settled),
+		waiting: map[string]bool{},
 	}
 }
 
@@ -89,11 +114,12 @@ func (t *Tap) Run(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	watching := make(chan error, 1)
 	go func() { watching <- t.watcher.Run(running) }()
-	err := t.run(ctx)
+	err := t.run(running)
 	stop()
 	werr := <-watching
-	for _, team := range t.teams {
-		_ = team.Close() // nothing was written through it
+	t.readers.Wait()
+	for name := range t.lives {
+		t.forget(name)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -108,13 +134,32 @@ func (t *Tap) run(ctx context.Context) error {
 		return err
 	}
 	close(t.ready)
+	events := make(chan watch.Event)
+	ended := make(chan error, 1)
+	t.readers.Go(func() {
+		for {
+			e, err := t.watcher.Next(ctx)
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case events <- e:
+			case <-ctx.Done():
+				e.Close()
+			}
+		}
+	})
 	for {
-		e, err := t.watcher.Next(ctx)
-		if err != nil {
+		select {
+		case e := <-events:
+			t.event(ctx, &e)
+			e.Close()
+		case s := <-t.settled:
+			t.settle(ctx, s)
+		case err := <-ended:
 			return err
 		}
-		t.event(ctx, &e)
-		e.Close()
 		t.opts.Report()
 	}
 }
@@ -126,28 +171,31 @@ func (t *Tap) begin(ctx context.Context) error {
 		return err
 	}
 	now := map[teams.Instance][]string{} // the inboxes that are there
+	hidden := map[string]bool{}          // teams of which that is not known
 	for _, l := range all {
-		if l.Err != nil || t.opts.Only != nil && !t.opts.Only(l.Name) {
+		if t.opts.Only != nil && !t.opts.Only(l.Name) {
 			continue
 		}
-		team := t.team(ctx, l.Name)
+		team := t.life(ctx, l.Name)
 		if team == nil {
+			hidden[l.Name] = true
 			continue
 		}
-		names, err := team.Inboxes()
+		names, err := team.team.Inboxes()
 		if err != nil {
-			t.warn(ctx, err)
+			t.warn(ctx, team.team.Path(), err)
+			hidden[l.Name] = true
 			continue
 		}
-		instance := t.instance[l.Name]
-		now[instance] = append(names, "")
+		hidden[l.Name] = !team.known
+		now[team.instance] = names
 		for _, name := range names {
 			t.look(ctx, l.Name, name)
 		}
 	}
 	known, err := t.opts.Journal.Instances(ctx, t.opts.Root.Path())
 	if err != nil {
-		t.warn(ctx, err)
+		t.opts.Warn(err)
 		return ctx.Err()
 	}
 	for _, i := range known {
@@ -155,13 +203,14 @@ func (t *Tap) begin(ctx context.Context) error {
 			continue
 		}
 		names, alive := now[i.Team]
-		if !alive {
+		switch {
+		case !alive && !hidden[i.Team.Team]:
 			t.observe(ctx, Snapshot{Team: i.Team, Gone: true, At: time.Now()})
-			continue
-		}
-		for _, name := range i.Inboxes {
-			if !slices.Contains(names, name) {
-				t.observe(ctx, Snapshot{Team: i.Team, Inbox: name, Gone: true, At: time.Now()})
+		case alive:
+			for _, name := range i.Inboxes {
+				if !slices.Contains(names, name) {
+					t.observe(ctx, Snapshot{Team: i.Team, Inbox: name, Gone: true, At: time.Now()})
+				}
 			}
 		}
 	}
@@ -171,17 +220,19 @@ func (t *Tap) begin(ctx context.Context) error {
 // event records what one event says.
 func (t *Tap) event(ctx context.Context, e *watch.Event) {
 	switch e.Kind {
-	case watch.TeamAppeared, watch.ConfigChanged:
-		// An instance that had no config.json yet may have one now.
-		if i, ok := t.instance[e.Team]; !ok || i.CreatedAt == 0 || e.Kind == watch.TeamAppeared {
+	// What is of a team that is gone comes before TeamGone, what is of the next one
+	// behind TeamAppeared. One that was made again can be reported gone once more.
+	case watch.TeamGone, watch.TeamAppeared:
+		if l := t.lives[e.Team]; l != nil && !l.there() {
+			t.observe(ctx, Snapshot{Team: l.instance, Gone: true, At: time.Now()})
+			t.last[e.Team] = l.instance
 			t.forget(e.Team)
-			t.team(ctx, e.Team)
 		}
-	case watch.TeamGone:
-		if i, ok := t.instance[e.Team]; ok {
-			t.observe(ctx, Snapshot{Team: i, Gone: true, At: time.Now()})
+		if e.Kind == watch.TeamAppeared {
+			t.configured(ctx, e.Team)
 		}
-		t.forget(e.Team)
+	case watch.ConfigChanged:
+		t.configured(ctx, e.Team)
 	case watch.Changed:
 		t.versions(ctx, e)
 		if e.Unkept {
@@ -189,90 +240,195 @@ func (t *Tap) event(ctx context.Context, e *watch.Event) {
 		}
 	case watch.Removed:
 		t.versions(ctx, e)
-		delete(t.looked, e.Path)
-		if i, ok := t.instance[e.Team]; ok {
-			t.observe(ctx, Snapshot{Team: i, Inbox: e.Inbox, Gone: true, At: time.Now()})
+		delete(t.warned, e.Path)
+		// Another process may have recorded already that it was made again.
+		if info, err := os.Lstat(e.Path); err == nil && info.Mode().IsRegular() {
+			t.look(ctx, e.Team, e.Inbox)
+		} else if l := t.lives[e.Team]; l != nil {
+			t.observe(ctx, Snapshot{Team: l.instance, Inbox: e.Inbox, Gone: true, At: time.Now()})
 		}
+	}
+}
+
+// there reports whether the team's directory still is the one it was.
+func (l *life) there() bool {
+	now, err := os.Stat(l.team.Path())
+	if err != nil {
+		return false
+	}
+	dir, err := l.team.Stat()
+	return err == nil && os.SameFile(dir, now)
+}
+
+// configured looks at the config.json of a team, by which it is known which one
+// of its name it is.
+func (t *Tap) configured(ctx context.Context, name string) {
+	l := t.lives[name]
+	if l == nil {
+		t.life(ctx, name)
+		return
+	}
+	was, knew := l.instance, l.known
+	t.config(ctx, l)
+	if !l.known || l.instance == was {
+		return
+	}
+	if knew {
+		t.observe(ctx, Snapshot{Team: was, Gone: true, At: time.Now()})
+	} else if err := t.opts.Journal.Adopt(ctx, t.opts.Root.Path(), l.instance); err != nil && ctx.Err() == nil {
+		t.opts.Warn(err)
+	}
+	names, err := l.team.Inboxes()
+	if err != nil {
+		t.warn(ctx, l.team.Path(), err)
+		return
+	}
+	for _, inbox := range names {
+		t.look(ctx, name, inbox)
 	}
 }
 
 // versions records the contents that an inbox had.
 func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 	t.missed += e.Missed
-	if t.team(ctx, e.Team) == nil && t.instance[e.Team].Team == "" {
-		return
+	gone := true
+	instance, ended := t.last[e.Team]
+	if l := t.life(ctx, e.Team); l != nil {
+		instance, ended, gone = l.instance, false, !l.there()
+	} else if !ended {
+		instance, ended = teams.Instance{Team: e.Team}, true // it came and went before it was seen
 	}
-	for n, v := range e.Versions {
-		data, err := io.ReadAll(io.LimitReader(v.File, inbox.MaxSize+1))
-		if err == nil && len(data) > inbox.MaxSize {
-			err = fmt.Errorf("over %d MiB", inbox.MaxSize>>20)
+	look := false // at what stands there now
+	for _, v := range e.Versions {
+		s, stands, ok, err := t.version(e.Path, v.File)
+		if stands && gone {
+			continue // it is of the next team of this name, and told of again as such
 		}
 		if err != nil {
-			t.warn(ctx, fmt.Errorf("journal: read %s: %w", e.Path, err))
+			t.warn(ctx, e.Path, fmt.Errorf("journal: read %s: %w", e.Path, err))
+		}
+		if !ok {
+			look = true // it is being written in place, or is no array
 			continue
 		}
-		rows, err := inbox.Parse(data)
-		if err != nil {
-			// Being written in place, or not an inbox. An event follows when its
-			// writer is done; a look at the newest settles what it is.
-			if n == len(e.Versions)-1 && e.Kind == watch.Changed && len(bytes.TrimSpace(data)) > 0 {
-				t.look(ctx, e.Team, e.Inbox)
-			}
-			continue
-		}
-		// By when it was written, since it is read later than that: what came after
-		// it may be recorded by now. That time comes in ticks of several ms on some
-		// systems, so it can lie before that of an earlier look at what it replaced;
-		// a file that still stands there is then known to be newer than that.
-		s := Snapshot{Team: t.instance[e.Team], Inbox: e.Inbox, Rows: rows, At: v.ModTime}
-		if now := time.Now(); !v.ModTime.After(t.looked[e.Path]) && current(e.Path, v.File) {
-			s.At = now
-		}
-		if t.observe(ctx, s) {
-			t.look(ctx, e.Team, e.Inbox)
-		}
+		s.Team, s.Inbox = instance, e.Inbox
+		look = t.observe(ctx, s)
+	}
+	if ended && len(e.Versions) > 0 {
+		t.observe(ctx, Snapshot{Team: instance, Inbox: e.Inbox, Gone: true, At: time.Now()})
+	}
+	if look && e.Kind == watch.Changed {
+		t.look(ctx, e.Team, e.Inbox)
 	}
 }
 
-// current reports whether a file is what stands at path now.
-func current(path string, f *os.File) bool {
+// version reads a file that stood at path. What still stands there when it was
+// read was so at that time. What does not was so at some time since it was
+// written; file systems tell that in ticks of some ms, and never too late.
+func (t *Tap) version(path string, f *os.File) (s Snapshot, stands, ok bool, err error) {
+	s.At = time.Now()
+	before, err := f.Stat()
+	if err != nil {
+		return s, false, false, err
+	}
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, inbox.MaxSize+1))
+	if err != nil {
+		return s, false, false, err
+	}
+	after, err := f.Stat()
+	if err != nil {
+		return s, false, false, err
+	}
 	now, err := os.Lstat(path)
-	if err != nil {
-		return false
+	stands = err == nil && os.SameFile(now, after)
+	if !stands {
+		s.At = after.ModTime()
 	}
-	was, err := f.Stat()
-	return err == nil && os.SameFile(was, now) && was.ModTime().Equal(now.ModTime()) && was.Size() == now.Size()
+	s.Done = time.Now()
+	if s.Done.Before(s.At) { // a clock that is not ours, or was set back
+		s.At = s.Done
+	}
+	switch s.Rows, err = inbox.Parse(data); {
+	case len(data) > inbox.MaxSize:
+		return s, stands, false, fmt.Errorf("over %d MiB", inbox.MaxSize>>20)
+	case err != nil, !before.ModTime().Equal(after.ModTime()), before.Size() != after.Size():
+		return s, stands, false, nil // written meanwhile, its parts need not fit together
+	}
+	delete(t.warned, path)
+	return s, stands, true, nil
 }
 
-// look records what stands in an inbox file now.
+// look records what stands in an inbox file now. One that is being written is
+// waited for, while others go on.
 func (t *Tap) look(ctx context.Context, name, inboxName string) {
-	team := t.team(ctx, name)
-	if team == nil {
+	l := t.life(ctx, name)
+	if l == nil {
 		return
 	}
-	box, err := inbox.Open(team, inboxName, nil) // reading takes no lock
+	box, err := inbox.Open(l.team, inboxName, nil) // reading takes no lock
 	if err != nil {
-		t.warn(ctx, err)
+		t.warn(ctx, name+"/"+inboxName, err)
 		return
 	}
+	// Read looks once before it waits.
+	once, cancel := context.WithCancel(ctx)
+	cancel()
 	for range 3 {
 		at := time.Now()
-		rows, err := box.Read(ctx)
-		s := Snapshot{Team: t.instance[name], Inbox: inboxName, Rows: rows, At: at, Done: time.Now()}
-		t.looked[box.Path()] = s.Done
+		rows, err := box.Read(once)
+		s := Snapshot{Team: l.instance, Inbox: inboxName, Rows: rows, At: at, Done: time.Now()}
 		switch {
-		case errors.Is(err, inbox.ErrEmpty):
 		case errors.Is(err, inbox.ErrMissing):
 			s.Gone = true
-		case errors.Is(err, teams.ErrTeamGone):
-			return // the event of that is on its way
+		case errors.Is(err, context.Canceled):
+			t.wait(ctx, name, box)
+			return
 		case err != nil:
-			t.warn(ctx, err)
+			t.fault(ctx, box.Path(), err)
 			return
 		}
+		delete(t.warned, box.Path())
 		if !t.observe(ctx, s) {
 			return
 		}
+	}
+}
+
+// wait waits until an inbox that is no array becomes one, or does not.
+func (t *Tap) wait(ctx context.Context, name string, box *inbox.Inbox) {
+	path := box.Path()
+	if t.waiting[path] || ctx.Err() != nil {
+		return
+	}
+	t.waiting[path] = true
+	t.readers.Go(func() {
+		_, err := box.Read(ctx)
+		select {
+		case t.settled <- settled{name, box.Name(), path, err, time.Now()}:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// settle records what came of waiting for an inbox.
+func (t *Tap) settle(ctx context.Context, s settled) {
+	delete(t.waiting, s.path)
+	l := t.lives[s.team]
+	switch {
+	case s.err == nil, errors.Is(s.err, inbox.ErrMissing):
+		t.look(ctx, s.team, s.inbox)
+	case errors.Is(s.err, inbox.ErrEmpty) && l != nil:
+		t.observe(ctx, Snapshot{Team: l.instance, Inbox: s.inbox, At: s.at})
+	default:
+		t.fault(ctx, s.path, s.err)
+	}
+}
+
+// fault warns of an inbox that cannot be read, but for one of a team that is
+// gone: the event of that is on its way.
+func (t *Tap) fault(ctx context.Context, path string, err error) {
+	if !errors.Is(err, teams.ErrTeamGone) && !errors.Is(err, fs.ErrClosed) {
+		t.warn(ctx, path, err)
 	}
 }
 
@@ -281,49 +437,55 @@ func (t *Tap) observe(ctx context.Context, s Snapshot) (again bool) {
 	s.Root = t.opts.Root.Path()
 	o, err := t.opts.Journal.Observe(ctx, s)
 	if err != nil {
-		t.warn(ctx, err)
+		if ctx.Err() == nil {
+			t.opts.Warn(err)
+		}
 		return false
 	}
 	return len(o.Again) > 0
 }
 
-// team returns a team that is open, nil where it cannot be opened.
-func (t *Tap) team(ctx context.Context, name string) *teams.Team {
-	if team := t.teams[name]; team != nil {
-		if t.instance[name].CreatedAt != 0 {
-			return team
-		}
-		t.forget(name)
+// life returns a team that is open, nil where it cannot be opened.
+func (t *Tap) life(ctx context.Context, name string) *life {
+	if l := t.lives[name]; l != nil {
+		return l
 	}
 	team, err := t.opts.Root.Team(name)
 	if err != nil {
-		if !errors.Is(err, teams.ErrTeamGone) {
-			t.warn(ctx, err)
+		if !errors.As(err, new(*teams.NotFoundError)) && !errors.Is(err, teams.ErrTeamGone) {
+			t.warn(ctx, "team "+name, err)
 		}
 		return nil
 	}
-	t.teams[name] = team
-	t.instance[name] = teams.Instance{Team: name}
-	c, err := team.Config(ctx)
+	l := &life{team: team, instance: teams.Instance{Team: name}}
+	t.lives[name] = l
+	t.config(ctx, l)
+	return l
+}
+
+// config reads which one of its name a team is.
+func (t *Tap) config(ctx context.Context, l *life) {
+	c, err := l.team.Config(ctx)
 	switch {
 	case err == nil:
-		t.instance[name] = c.Instance()
-	case !errors.Is(err, teams.ErrTeamGone) && !errors.Is(err, fs.ErrNotExist):
-		t.warn(ctx, err)
+		l.instance, l.known = c.Instance(), true
+		delete(t.warned, l.team.Path())
+	case !errors.Is(err, teams.ErrTeamGone):
+		t.warn(ctx, l.team.Path(), err)
 	}
-	return team
 }
 
 func (t *Tap) forget(name string) {
-	if team := t.teams[name]; team != nil {
-		_ = team.Close() // nothing was written through it
+	if l := t.lives[name]; l != nil {
+		_ = l.team.Close() // nothing was written through it
 	}
-	delete(t.teams, name)
-	delete(t.instance, name)
+	delete(t.lives, name)
 }
 
-func (t *Tap) warn(ctx context.Context, err error) {
-	if ctx.Err() == nil {
+// warn says what is wrong with a path, once while it lasts.
+func (t *Tap) warn(ctx context.Context, path string, err error) {
+	if ctx.Err() == nil && t.warned[path] != err.Error() {
+		t.warned[path] = err.Error()
 		t.opts.Warn(err)
 	}
 }

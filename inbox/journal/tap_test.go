@@ -1,0 +1,511 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
+	"teambridge/inbox/simagent"
+	"teambridge/teams"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+// claude is a Claude directory made for one test.
+type claude struct {
+	t    testing.TB
+	root *teams.Root
+}
+
+func newClaude(t testing.TB) *claude {
+	t.Helper()
+	r, err := teams.Open(t.TempDir())
+	must(t, err)
+	t.Cleanup(func() { must(t, r.Close()) })
+	return &claude{t, r}
+}
+
+func (c *claude) path(parts ...string) string {
+	return filepath.Join(append([]string{c.root.Path(), "teams"}, parts...)...)
+}
+
+// team makes a team directory; a creation time of 0 leaves out its config.json.
+func (c *claude) team(name string, createdAt int64) {
+	c.t.Helper()
+	must(c.t, os.MkdirAll(c.path(name, "inboxes"), 0o700))
+	if createdAt != 0 {
+		c.config(name, createdAt)
+	}
+}
+
+func (c *claude) config(name string, createdAt int64) {
+	c.t.Helper()
+	replace(c.t, c.path(name, "config.json"), fmt.Sprintf(`{"name":%q,"createdAt":%d,"members":[]}`, name, createdAt))
+}
+
+// inbox replaces an inbox "team/member".
+func (c *claude) inbox(name string, rows ...string) {
+	c.t.Helper()
+	replace(c.t, c.file(name), "["+strings.Join(rows, ",")+"]")
+}
+
+func (c *claude) file(name string) string {
+	team, member, _ := strings.Cut(name, "/")
+	return c.path(team, "inboxes", member+".json")
+}
+
+func replace(t testing.TB, path, text string) {
+	t.Helper()
+	write(t, path+".tmp.0123abcd", text)
+	must(t, os.Rename(path+".tmp.0123abcd", path))
+}
+
+// write truncates and writes in place.
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// running is a tap that runs until the test ends.
+type running struct {
+	t       testing.TB
+	tap     *Tap
+	journal *Journal
+	reports chan struct{}
+	stop    func()
+
+	mu     sync.Mutex
+	warned []string
+}
+
+func (c *claude) tap(j *Journal, only ...string) *running {
+	c.t.Helper()
+	r := &running{t: c.t, journal: j, reports: make(chan struct{}, 1)}
+	opts := TapOptions{
+		Root: c.root, Journal: j,
+		Report: func() {
+			select {
+			case r.reports <- struct{}{}:
+			default:
+			}
+		},
+		Warn: func(err error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.warned = append(r.warned, err.Error())
+		},
+	}
+	if len(only) > 0 {
+		opts.Only = func(team string) bool { return slices.Contains(only, team) }
+	}
+	r.tap = NewTap(opts)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.tap.Run(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			c.t.Errorf("Run: %v", err)
+		}
+	})
+	c.t.Cleanup(r.stop)
+	select {
+	case <-r.tap.Ready():
+	case <-time.After(patience):
+		c.t.Fatal("it does not become ready")
+	}
+	return r
+}
+
+func (r *running) warnings() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.warned)
+}
+
+// until waits until the journal is as it is wanted.
+func (r *running) until(what string, holds func() bool) {
+	r.t.Helper()
+	over := time.After(patience)
+	for !holds() {
+		select {
+		case <-r.reports:
+		case <-over:
+			r.t.Fatalf("%s: not within %v; it has %.2000s; warned of %q", what, patience, state(r.t, r.journal), r.warnings())
+		}
+	}
+}
+
+// has waits until the journal has just these messages, each as
+// "team@created/inbox text#occurrence", with "-" in front if it is gone.
+func (r *running) has(want ...string) {
+	r.t.Helper()
+	slices.Sort(want)
+	r.until(fmt.Sprintf("%q", want), func() bool { return slices.Equal(state(r.t, r.journal), want) })
+}
+
+func state(t testing.TB, j *Journal) []string {
+	var list []string
+	for _, m := range messages(t, j, Query{}) {
+		gone := ""
+		if !m.GoneAt.IsZero() {
+			gone = "-"
+		}
+		list = append(list, fmt.Sprintf("%s%s/%s %s#%d", gone, m.Team, m.Inbox, m.Text, m.Occurrence))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// What is there at the start is found, and what is not there any more ended. What
+// nothing is known of stays as it was.
+func TestTapBegins(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	at := time.Now().Add(-time.Hour)
+	before := func(root, team, inbox string, rows ...string) {
+		t.Helper()
+		_, err := j.Observe(t.Context(), Snapshot{Root: root, Team: teams.Instance{Team: team, CreatedAt: 1}, Inbox: inbox, Rows: file(t, rows...), At: at})
+		must(t, err)
+	}
+	here := c.root.Path()
+	before(here, "blue", "ann", row("old"), row("stays"))
+	before(here, "blue", "bob", row("file gone"))
+	before(here, "blue", "eve", row("damaged"))
+	before(here, "ended", "ann", row("team gone"))
+	before(here, "again", "ann", row("same"))
+	before(here, "hurt", "ann", row("config damaged"))
+	before(here, "other", "ann", row("not watched"))
+	before("/elsewhere", "blue", "ann", row("another root"))
+	c.team("blue", 1)
+	c.inbox("blue/ann", row("stays"), row("new"))
+	write(t, c.file("blue/eve"), "no array")
+	c.team("again", 2)
+	c.inbox("again/ann", row("same"))
+	c.team("hurt", 0)
+	write(t, c.path("hurt", "config.json"), "no object")
+
+	r := c.tap(j, "blue", "ended", "again", "hurt")
+	r.stop()
+	want := []string{
+		"-blue@1/ann old#1", "blue@1/ann stays#1", "blue@1/ann new#1", "-blue@1/bob file gone#1", "blue@1/eve damaged#1",
+		"-ended@1/ann team gone#1", "-again@1/ann same#1", "again@2/ann same#1", "hurt@1/ann config damaged#1",
+		"other@1/ann not watched#1", "blue@1/ann another root#1",
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, state(t, j)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Of the inbox only once it was waited for.
+	if w := r.warnings(); len(w) == 0 || !strings.Contains(w[0], "hurt") || len(w) > 2 {
+		t.Errorf("warned of %q", w)
+	}
+}
+
+// Rows come, are read and go.
+func TestTapFollows(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	r := c.tap(j) // there is no teams directory yet
+	c.team("blue", 7)
+	c.inbox("blue/ann", row("a"))
+	r.has("blue@7/ann a#1")
+	c.inbox("blue/ann", row("a", `"read":true`), row("b"))
+	r.has("blue@7/ann a#1", "blue@7/ann b#1")
+	if m := messages(t, j, Query{})[0]; m.ReadAt.IsZero() {
+		t.Error("that the first was read is not recorded")
+	}
+	c.inbox("blue/ann")
+	r.has("-blue@7/ann a#1", "-blue@7/ann b#1")
+	c.inbox("blue/ann", row("a"))
+	r.has("-blue@7/ann a#1", "-blue@7/ann b#1", "blue@7/ann a#2")
+	must(t, os.Remove(c.file("blue/ann")))
+	r.has("-blue@7/ann a#1", "-blue@7/ann b#1", "-blue@7/ann a#2")
+	if w := r.warnings(); len(w) > 0 {
+		t.Errorf("warned of %q", w)
+	}
+}
+
+// A file that is empty, or cut off in the middle, is being written: no row in it
+// is gone or new.
+func TestTapWaitsForWholeFiles(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	c.team("blue", 7)
+	whole := "[" + row("a") + "," + row("b") + "]"
+	write(t, c.file("blue/ann"), whole)
+	r := c.tap(j)
+	for cut := range 3 {
+		write(t, c.file("blue/ann"), whole[:cut*len(whole)/3])
+		// It has seen that when it has seen this.
+		other := fmt.Sprint("other ", cut)
+		c.inbox("blue/bob", row(other))
+		r.until(other, func() bool { return slices.Contains(state(t, j), "blue@7/bob "+other+"#1") })
+		write(t, c.file("blue/ann"), whole)
+	}
+	write(t, c.file("blue/ann"), strings.Replace(whole, "]", ","+row("c")+"]", 1))
+	r.until("c", func() bool { return slices.Contains(state(t, j), "blue@7/ann c#1") })
+	for _, m := range messages(t, j, Query{Inbox: "ann"}) {
+		if m.Occurrence != 1 || !m.GoneAt.IsZero() {
+			t.Errorf("%s #%d, gone at %v", m.Text, m.Occurrence, m.GoneAt)
+		}
+	}
+}
+
+// An agent of the first generation that takes rows while others send writes in
+// place all the time.
+func TestTapAgainstWritesInPlace(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Generation: simagent.G1, Name: "blue", Poll: 5 * time.Millisecond,
+		Members: []simagent.Member{{Name: "ann"}}})
+	must(t, err)
+	play(t, team.Run)
+	r := c.tap(j)
+	const n = 200
+	for i := range n {
+		_, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "ann", Text: fmt.Sprint("m-", i)})
+		must(t, err)
+	}
+	r.until("all are there", func() bool { return len(state(t, j)) >= n })
+	_, err = team.Agent("ann").Wait(t.Context(), n)
+	must(t, err)
+	r.until("all are read", func() bool {
+		return number(t, j, "SELECT count(*) FROM messages WHERE read_at IS NOT NULL") == n
+	})
+	list := messages(t, j, Query{})
+	if len(list) != n {
+		t.Errorf("%d messages, want %d", len(list), n)
+	}
+	for _, m := range list {
+		if m.Occurrence != 1 || !m.GoneAt.IsZero() {
+			t.Errorf("%s #%d, gone at %v", m.Text, m.Occurrence, m.GoneAt)
+		}
+	}
+}
+
+// play runs something until the test ends.
+func play(t testing.TB, f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What was recorded before the config.json came is of the team that it names.
+func TestTapConfigComesLast(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	c.team("blue", 0)
+	c.inbox("blue/ann", row("a"))
+	r := c.tap(j)
+	r.has("blue@0/ann a#1")
+	c.config("blue", 7)
+	r.has("blue@7/ann a#1")
+	c.inbox("blue/ann", row("a"), row("b"))
+	r.has("blue@7/ann a#1", "blue@7/ann b#1")
+	// Another creation time in the same place is another team.
+	c.config("blue", 8)
+	r.has("-blue@7/ann a#1", "-blue@7/ann b#1", "blue@8/ann a#1", "blue@8/ann b#1")
+}
+
+// A team that is made again under its name is another one.
+func TestTapTeamMadeAgain(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	c.team("blue", 1)
+	c.inbox("blue/ann", row("a"))
+	r := c.tap(j)
+	r.has("blue@1/ann a#1")
+	must(t, os.RemoveAll(c.path("blue")))
+	c.team("blue", 2)
+	c.inbox("blue/ann", row("a"))
+	r.has("-blue@1/ann a#1", "blue@2/ann a#1")
+	must(t, os.RemoveAll(c.path("blue")))
+	r.has("-blue@1/ann a#1", "-blue@2/ann a#1")
+	// Moved there whole, by one rename.
+	c.team("green", 3)
+	c.inbox("green/ann", row("a"))
+	must(t, os.Rename(c.path("green"), c.path("blue")))
+	r.until("the third", func() bool { return slices.Contains(state(t, j), "blue@3/ann a#1") })
+}
+
+// A damaged inbox is told of once, while all others go on, and is recorded again
+// when it is mended.
+func TestTapDamagedInbox(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	c.team("blue", 7)
+	c.inbox("blue/ann", row("a"))
+	c.inbox("blue/bob")
+	r := c.tap(j)
+	for _, text := range []string{`{"no":"array"}`, `[{"cut`, `{"no":"array"}`} {
+		write(t, c.file("blue/ann"), text)
+	}
+	for i := range 5 {
+		c.inbox("blue/bob", row(fmt.Sprint(i)))
+		r.until("the others go on", func() bool { return slices.Contains(state(t, j), fmt.Sprintf("blue@7/bob %d#1", i)) })
+	}
+	r.until("a warning", func() bool { return len(r.warnings()) > 0 })
+	write(t, c.file("blue/ann"), `{"no":"array"}`)
+	c.inbox("blue/bob", row("after"))
+	r.until("the others go on", func() bool { return slices.Contains(state(t, j), "blue@7/bob after#1") })
+	c.inbox("blue/ann", row("a"), row("mended"))
+	r.until("it is mended", func() bool { return slices.Contains(state(t, j), "blue@7/ann mended#1") })
+	if !slices.Contains(state(t, j), "blue@7/ann a#1") {
+		t.Errorf("the row that was there all the time: %q", state(t, j))
+	}
+	if w := r.warnings(); len(w) != 1 || !strings.Contains(w[0], c.file("blue/ann")) {
+		t.Errorf("warned of %q, want one", w)
+	}
+}
+
+// Several taps at once, in processes of their own as far as the journal can tell,
+// record each row once, and none sees one gone that is there.
+func TestTapTwice(t *testing.T) {
+	t.Parallel()
+	c := newClaude(t)
+	path := filepath.Join(t.TempDir(), "journal.db")
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Generation: simagent.G2, Name: "blue",
+		Members: []simagent.Member{{Name: "ann"}, {Name: "bob", Absent: true}}})
+	must(t, err)
+	play(t, team.Run)
+	j := mustOpen(t, path)
+	first := c.tap(j)
+	c.tap(mustOpen(t, path))
+	const n = 300
+	for i := range n {
+		for _, to := range []string{"ann", "bob"} {
+			if to == "bob" && i%10 != 0 {
+				continue // it keeps them all
+			}
+			_, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: to, Text: fmt.Sprint("m-", i)})
+			must(t, err)
+		}
+	}
+	took, err := team.Agent("ann").Wait(t.Context(), n)
+	must(t, err)
+	c.tap(mustOpen(t, path))
+	first.recorded(took)
+	for _, m := range messages(t, j, Query{}) {
+		switch {
+		case m.Occurrence != 1:
+			t.Errorf("%s to %s is recorded %d times", m.Text, m.Inbox, m.Occurrence)
+		case m.Inbox == "bob" && !m.GoneAt.IsZero():
+			t.Errorf("%s to bob is gone at %v, and is there", m.Text, m.GoneAt)
+		}
+	}
+	if got := len(messages(t, j, Query{Inbox: "bob"})); got != n/10 {
+		t.Errorf("%d messages to bob, want %d", got, n/10)
+	}
+}
+
+// blink is how long a row stays at least that has to be recorded, wherever that
+// is: for as long as a file is not looked at where no events come.
+const blink = 250 * time.Millisecond
+
+// recorded waits until the rows that an agent took are in the journal, but for
+// those that stayed for less than a blink, and returns how many are not.
+func (r *running) recorded(took []simagent.Taken) (missed int) {
+	r.t.Helper()
+	var late []string
+	defer func() {
+		if len(late) > 0 {
+			r.t.Logf("not recorded: %s", late)
+		}
+	}()
+	r.until("what stayed is recorded", func() bool {
+		missed, late = 0, nil
+		seen := map[string]bool{}
+		for _, m := range messages(r.t, r.journal, Query{}) {
+			seen[m.Text] = true
+		}
+		for _, row := range took {
+			if seen[row.Text] {
+				continue
+			}
+			missed++
+			sent, err := time.Parse(time.RFC3339, row.Timestamp)
+			must(r.t, err)
+			if stayed := row.At.Sub(sent); stayed >= blink {
+				late = append(late, fmt.Sprint(row.Text, " for ", stayed))
+			}
+		}
+		return len(late) == 0
+	})
+	return missed
+}
+
+// What cannot be recorded is told of, and the tap goes on.
+func TestTapWithoutAJournal(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	c.team("blue", 7)
+	r := c.tap(j)
+	must(t, run(j, "PRAGMA query_only=TRUE"))
+	c.inbox("blue/ann", row("a"))
+	r.until("a warning", func() bool { return len(r.warnings()) > 0 })
+	must(t, run(j, "PRAGMA query_only=FALSE"))
+	c.inbox("blue/ann", row("a"), row("b"))
+	r.has("blue@7/ann a#1", "blue@7/ann b#1")
+}
+
+func TestAdopt(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	unknown, known := look(t, 1, row("a")), look(t, 1, row("b"))
+	unknown.Team.CreatedAt = 0
+	both := unknown
+	both.Inbox, known.Inbox = "ann", "ann"
+	observe(t, j, unknown, both, known)
+	must(t, j.Adopt(t.Context(), root, blue()))
+	want := []string{"-blue@0/ann a#1", "blue@1763280000000/ann b#1", "blue@1763280000000/bob a#1"}
+	if diff := cmp.Diff(want, state(t, j)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// What is known of them goes on under the new name.
+	s := look(t, 2, row("a"))
+	wantChanges(t, observe(t, j, s).Changes, "")
+	var bad *ValueError
+	if err := j.Adopt(t.Context(), root, teams.Instance{Team: "blue"}); !errors.As(err, &bad) {
+		t.Errorf("without a creation time: %v", err)
+	}
+}
+
+// The tap looks once into a file before it lets others go on.
+func TestReadLooksOnceWithoutTime(t *testing.T) {
+	t.Parallel()
+	c := newClaude(t)
+	c.team("blue", 7)
+	c.inbox("blue/ann", row("a"))
+	team, err := c.root.Team("blue")
+	must(t, err)
+	t.Cleanup(func() { must(t, team.Close()) })
+	box, err := inbox.Open(team, "ann", nil)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if rows, err := box.Read(ctx); err != nil || len(rows) != 1 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	write(t, c.file("blue/ann"), "[")
+	if _, err := box.Read(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("torn: %v", err)
+	}
+}
