@@ -201,7 +201,7 @@ var marker = regexp.MustCompile(`\bflood-[0-9]+\b`)
 // reached its model and how many did more than once.
 func (u *user) flood(n int, every time.Duration, send func(ctx context.Context, text string) error) (lost, twice int) {
 	u.t.Helper()
-	ctx := deadline(u.t, 3*time.Minute)
+	ctx := deadline(u.t, 5*time.Minute)
 	var wg sync.WaitGroup
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -326,7 +326,7 @@ func (u *user) inbox(name string) *inbox.Inbox {
 		u.t.Fatal(err)
 	}
 	u.t.Cleanup(func() { closeAll(team) })
-	box, err := inbox.Open(team, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(u.home, "locks")}))
+	box, err := inbox.Open(team, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(u.home, "locks"), Wait: 4 * time.Minute}))
 	if err != nil {
 		u.t.Fatal(err)
 	}
