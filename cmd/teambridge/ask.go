@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/status"
 	"teambridge/teams"
 )
 
@@ -81,12 +83,20 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return err
 	}
 	if why := silent(c, member); why != "" {
-		return notFound("teambridge send puts it into the inbox all the same", "%s", why)
+		return notFound(anyway, "%s", why)
 	}
 	// Before we join: what is not sent shall leave nothing behind.
 	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color}
 	if err := draft.Check(); err != nil {
 		return err
+	}
+	tap, err := a.tap(ctx, t.Root(), t.Name())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tap.close()) }()
+	if over, err := tap.terminated(ctx, t, member); err != nil || over {
+		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody would answer", member))
 	}
 	if o.from == "" {
 		if o.from, err = a.askingAs(ctx, t, c); err != nil {
@@ -98,11 +108,6 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return err
 	}
 	defer s.close()
-	tap, err := a.tap(ctx, t.Root(), t.Name())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, tap.close()) }()
 	w, err := s.put(ctx, member, body, true)
 	if err != nil {
 		return err
@@ -121,6 +126,15 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		a.note("this may belong to what %s did before", member)
 	}
 	return a.printf("%s\n", escape(reply.text, true))
+}
+
+// anyway is what to do about a member that cannot answer.
+const anyway = "teambridge send puts it into the inbox all the same"
+
+// terminated reports whether a member has shut down.
+func (t *tapped) terminated(ctx context.Context, team *teams.Team, member string) (bool, error) {
+	all, err := t.statuses(ctx, team, time.Now())
+	return slices.ContainsFunc(all, func(s status.Status) bool { return s.Member == member && s.State == status.Terminated }), err
 }
 
 // silent says why nobody can answer for a member, or "".
@@ -215,6 +229,11 @@ func (q *question) await(ctx context.Context) (reply, error) {
 			}
 			q.said = nil
 		}
+		for _, c := range list {
+			if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == q.Team && m.From == q.Member && m.Kind() == "shutdown_approved" {
+				return reply{}, notFound("the message stays sent", "%s has shut down without an answer", q.Member)
+			}
+		}
 		if q.held != nil && time.Since(q.heldAt) >= quiet {
 			return *q.held, nil
 		}
@@ -287,8 +306,6 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	case "message":
 		r.via, r.text = viaMessage, m.Text
 		return r, m.Inbox == q.sender.from, nil
-	case "shutdown_approved":
-		return reply{}, false, notFound("the message was taken", "%s has shut down without an answer", q.Member)
 	case "idle_notification":
 	default:
 		return reply{}, false, nil

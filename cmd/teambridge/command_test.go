@@ -65,15 +65,16 @@ func fixture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.CopyFS(filepath.Join(dir, "teams"), from))
 }
 
-// team makes a team of simulated agents, founded on 2020-01-02, who do nothing
-// before they are told to:
+// team makes a team of simulated agents, founded on 2020-01-02 or another day,
+// who do nothing before they are told to:
 //
-//	team [-g1] [-lead alive|gone|away] [-cwd DIR] [-root DIR] NAME MEMBER...
+//	team [-g1] [-lead alive|gone|away] [-day 2020-01-02] [-cwd DIR] [-root DIR] NAME MEMBER...
 func team(ts *testscript.TestScript, neg bool, args []string) {
+	founded := time.Date(2020, 1, 2, 15, 4, 5, 0, time.UTC)
 	opts := simagent.TeamOptions{
 		Root: ts.Getenv("CLAUDE_CONFIG_DIR"), Generation: simagent.G2, Cwd: "/home/dev/project",
 		SessionID: "2de3961d-6921-4e4d-8adb-18a75361dbe0",
-		Now:       func() time.Time { return time.Date(2020, 1, 2, 15, 4, 5, 0, time.UTC) },
+		Now:       func() time.Time { return founded },
 	}
 	var err error
 	opts.Process, err = simagent.CurrentProcess()
@@ -90,6 +91,10 @@ func team(ts *testscript.TestScript, neg bool, args []string) {
 			opts.Process.Start = "1" // the pid belongs to another process by now
 		case flag == "-lead" && value == "away":
 			opts.Process.Space = "elsewhere#pid:[1]"
+		case flag == "-day":
+			day, err := time.Parse(time.DateOnly, value)
+			ts.Check(err)
+			founded = day
 		case flag == "-cwd":
 			opts.Cwd = ts.MkAbs(value)
 		case flag == "-root":
@@ -100,7 +105,7 @@ func team(ts *testscript.TestScript, neg bool, args []string) {
 		args = args[2:]
 	}
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: team [-g1] [-lead alive|gone|away] [-cwd DIR] [-root DIR] NAME MEMBER...")
+		ts.Fatalf("usage: team [-g1] [-lead alive|gone|away] [-day DAY] [-cwd DIR] [-root DIR] NAME MEMBER...")
 	}
 	opts.Name = args[0]
 	for _, name := range args[1:] {

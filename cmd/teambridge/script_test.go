@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -48,6 +49,14 @@ func TestScripts(t *testing.T) {
 			"untouched": untouched,
 			"closed":    closed,
 			"interrupt": interrupt,
+			"start":     start,
+			"until":     until,
+			"end":       end,
+			"answer":    answering,
+			"clobber":   clobber,
+			"say":       say,
+			"sql":       execute,
+			"hold":      hold,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
@@ -59,6 +68,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("E", "\x1b")
 			env.Values[remembered{}] = map[string]string{}
+			env.Values[started{}] = map[string]*exec.Cmd{}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)
 		},
 	})

@@ -116,6 +116,7 @@ func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*tapped, 
 		}
 	default:
 	}
+	a.debug("watching")
 	return t, nil
 }
 

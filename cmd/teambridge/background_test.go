@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite"
+
+	"teambridge/inbox"
+	"teambridge/inbox/simagent"
+)
+
+// The commands of scripts for what goes on beside them.
+
+// started is the key of the processes that start has started, by name.
+type started struct{}
+
+// start runs teambridge beside the script, with its output in NAME.out and
+// NAME.err, and returns when it matches PATTERN in one of them; with -v, commands
+// that watch say "watching" when they do:
+//
+//	start NAME PATTERN ARGUMENT...
+func start(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: start NAME PATTERN ARGUMENT...")
+	}
+	cmd := bridge(ts, context.Background(), args[2:])
+	open := func(ext string) *os.File {
+		f, err := os.Create(ts.MkAbs(args[0] + ext))
+		ts.Check(err)
+		return f
+	}
+	stdout, stderr := open(".out"), open(".err")
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	ts.Check(cmd.Start())
+	ts.Check(errors.Join(stdout.Close(), stderr.Close())) // the process has its own
+	ts.Value(started{}).(map[string]*exec.Cmd)[args[0]] = cmd
+	ts.Defer(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill() // of a script that failed
+			_ = cmd.Wait()
+		}
+	})
+	seen(ts, args[1], args[0]+".out", args[0]+".err")
+}
+
+// until waits until a file matches PATTERN:
+//
+//	until FILE PATTERN
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: until FILE PATTERN")
+	}
+	seen(ts, args[1], args[0])
+}
+
+func seen(ts *testscript.TestScript, pattern string, files ...string) {
+	re, err := regexp.Compile("(?m)" + pattern)
+	ts.Check(err)
+	wait(ts, func() bool {
+		for _, f := range files {
+			if data, err := os.ReadFile(ts.MkAbs(f)); err == nil && re.Match(data) {
+				return true
+			}
+		}
+		return false
+	}, func() {
+		for _, f := range files {
+			data, err := os.ReadFile(ts.MkAbs(f))
+			ts.Logf("%s: %v\n%s", f, err, data)
+		}
+		ts.Fatalf("nothing matches %s", pattern)
+	})
+}
+
+// wait waits until holds, and gives up after a while.
+func wait(ts *testscript.TestScript, holds func() bool, fail func()) {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for over := time.After(patience); !holds(); {
+		select {
+		case <-tick.C:
+		case <-over:
+			fail()
+		}
+	}
+}
+
+// end waits until a process has ended with a status; for 130 it interrupts it:
+//
+//	end NAME STATUS
+func end(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: end NAME STATUS")
+	}
+	cmd := ts.Value(started{}).(map[string]*exec.Cmd)[args[0]]
+	if cmd == nil {
+		ts.Fatalf("nothing was started as %s", args[0])
+	}
+	if args[1] == strconv.Itoa(exitInterrupted) {
+		ts.Check(cmd.Process.Signal(syscall.SIGINT))
+	}
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	wantStatus(ts, args[1], cmd.Wait())
+}
+
+// answer plays a member until the script ends: each turn lasts as long, and ends
+// with TEXT, as a message to a member and as its result:
+//
+//	answer [-g1] [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT
+func answering(ts *testscript.TestScript, neg bool, args []string) {
+	opts := simagent.Options{Generation: simagent.G2, Poll: 5 * time.Millisecond}
+	to, lasts := "", time.Duration(0)
+	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
+		switch value := args[1]; args[0] {
+		case "-g1":
+			opts.Generation = simagent.G1
+			args = args[1:]
+			continue
+		case "-to":
+			to = value
+		case "-lasts":
+			var err error
+			lasts, err = time.ParseDuration(value)
+			ts.Check(err)
+		}
+		args = args[2:]
+	}
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: answer [-g1] [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT")
+	}
+	opts.Dir, opts.Name = filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]), args[1]
+	opts.Handle = func(_ context.Context, turn simagent.Turn) simagent.Reply {
+		text := args[2] + " to"
+		for _, r := range turn.Rows {
+			text += " " + r.Text
+		}
+		reply := simagent.Reply{Text: text, Lasts: lasts}
+		if to != "" {
+			reply.Messages = []simagent.Message{{To: to, Text: text}}
+		}
+		return reply
+	}
+	opts.Report = func(error) {} // the end of its team
+	agent, err := simagent.New(opts)
+	ts.Check(err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- agent.Run(ctx) }()
+	ts.Defer(func() {
+		stop()
+		<-ended
+	})
+}
+
+// say lets a member send a message to another one, or ask it to shut down:
+//
+//	say TEAM FROM TO TEXT
+//	say TEAM FROM TO -shutdown
+func say(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: say TEAM FROM TO TEXT")
+	}
+	agent, err := simagent.New(simagent.Options{
+		Dir: filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]), Name: args[1], Generation: simagent.G2,
+	})
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if args[3] == "-shutdown" {
+		_, err = agent.RequestShutdown(ctx, args[2], "bye")
+	} else {
+		_, err = agent.Send(ctx, simagent.Message{To: args[2], Text: args[3]})
+	}
+	ts.Check(err)
+}
+
+// clobber is a tool that ignores locks: so many times, it waits until a message
+// stands behind the first one in an inbox, and writes the first one alone. It goes
+// on beside the script.
+//
+//	clobber TEAM MEMBER COUNT
+func clobber(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: clobber TEAM MEMBER COUNT")
+	}
+	path := filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0], "inboxes", args[1]+".json")
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	ended := make(chan error, 1)
+	go func() { ended <- overwrite(ctx, path, n) }()
+	ts.Defer(func() {
+		stop()
+		ts.Check(<-ended)
+	})
+}
+
+func overwrite(ctx context.Context, path string, n int) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for n > 0 && ctx.Err() == nil {
+		<-tick.C
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rows, err := inbox.Parse(data)
+		if err != nil || len(rows) < 2 {
+			continue
+		}
+		if data, err = json.Marshal([]json.RawMessage{rows[0].Raw}); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path+".tmp.0123abcd", data, 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".tmp.0123abcd", path); err != nil {
+			return err
+		}
+		n--
+	}
+	return nil
+}
+
+func open(ts *testscript.TestScript, file string) *sql.DB {
+	db, err := sql.Open("sqlite", ts.MkAbs(file))
+	ts.Check(err)
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec("PRAGMA busy_timeout=5000")
+	ts.Check(err)
+	return db
+}
+
+// sql does something to a database:
+//
+//	sql FILE STATEMENT
+func execute(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql FILE STATEMENT")
+	}
+	db := open(ts, args[0])
+	_, err := db.Exec(args[1])
+	ts.Check(errors.Join(err, db.Close()))
+}
+
+// hold keeps everybody else out of a database until the script ends:
+//
+//	hold FILE
+func hold(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: hold FILE")
+	}
+	db := open(ts, args[0])
+	_, err := db.Exec("PRAGMA journal_mode=DELETE; BEGIN EXCLUSIVE")
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(db.Close()) })
+}
