@@ -117,7 +117,44 @@ func (d *demonstration) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.twice(ctx)
+	if err := d.twice(ctx); err != nil {
+		return err
+	}
+	if err := d.ask(ctx); err != nil {
+		return err
+	}
+	return d.status(ctx)
+}
+
+// ask asks as a script would: the answer is the output.
+func (d *demonstration) ask(ctx context.Context) error {
+	if err := d.say("→ worker  ask %q, and its answer is:", "which task is next?"); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := d.app.ask(ctx, "worker@"+d.team.Name(), "which task is next?", askOptions{timeout: 10 * time.Second}); err != nil {
+		return err
+	}
+	return d.say("  answered after %.0f ms", ms(start))
+}
+
+// status says who is at work.
+func (d *demonstration) status(ctx context.Context) (err error) {
+	tap, err := d.app.tap(ctx, d.team.Root(), d.team.Name())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tap.close()) }()
+	infos, err := d.app.statusInfos(ctx, tap, d.team, nil)
+	if err != nil {
+		return err
+	}
+	for _, i := range infos {
+		if err := d.say("  %s is %s (%s)", i.Member, i.State, i.Detail); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *demonstration) join(ctx context.Context) error {
@@ -227,8 +264,8 @@ func (d *demonstration) reply(ctx context.Context, text string) (inbox.Row, erro
 // end counts, and shows that nothing is left over.
 func (d *demonstration) end() error {
 	taken := len(d.sim.Agent("worker").Log()) + len(d.sim.Agent("reviewer").Log())
-	if taken != 4 {
-		return fmt.Errorf("the agents took %d messages, and 4 were sent", taken)
+	if taken != 5 {
+		return fmt.Errorf("the agents took %d messages, and 5 were sent", taken)
 	}
 	var left []string
 	err := filepath.WalkDir(d.team.Path(), func(path string, e fs.DirEntry, err error) error {
@@ -244,7 +281,7 @@ func (d *demonstration) end() error {
 	if len(left) > 0 {
 		return fmt.Errorf("left behind in the team: %q", left)
 	}
-	return d.say("4 messages sent, 4 taken, each once, 4 answers; nothing left behind")
+	return d.say("5 messages sent, 5 taken, each once, 5 answers; nothing left behind")
 }
 
 func ms(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }
