@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -31,7 +32,6 @@ type runOptions struct {
 	create    bool
 	output    string
 	onCut     string
-	once      bool
 	exitOnEOF bool
 	plain     bool
 }
@@ -76,7 +76,6 @@ another teambridge relays this inbox.`,
 	f.BoolVar(&o.create, "create-team", false, "make the team --team, with this agent as its lead, if it is not there;\nit is removed in the end if nobody else is in it")
 	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as\nNDJSON), or raw (what the agent prints)")
 	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
-	f.BoolVar(&o.once, "once", false, "end when nothing waits")
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
 	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outText, outEvents, outRaw}, cobra.ShellCompDirectiveNoFileComp)))
@@ -145,6 +144,9 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	if err != nil {
 		return err
 	}
+	// The relay, the agent's stderr and what is typed are told of at once.
+	a.stdout, a.stderr = &shared{w: a.stdout}, &shared{w: a.stderr}
+	child.Stderr = a.stderr
 	run := &agentRun{app: a, opts: o}
 	run.relay, err = relay.New(ctx, relay.Options{
 		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut),
@@ -321,9 +323,30 @@ func (r *agentRun) input(ctx context.Context) {
 	}
 	r.mu.Lock()
 	r.eof = true
-	status := r.status
 	r.mu.Unlock()
-	r.report(status)
+	r.over()
+}
+
+// over ends the run if all is done that it was for.
+func (r *agentRun) over() {
+	r.mu.Lock()
+	s, eof := r.status, r.eof
+	r.mu.Unlock()
+	if s.State == relay.Idle && s.Queue == 0 && r.opts.exitOnEOF && eof {
+		r.stop()
+	}
+}
+
+// shared is a writer for several goroutines.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *shared) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
 }
 
 // event is something that the agent printed.
@@ -369,11 +392,10 @@ func (r *agentRun) fail(err error) {
 	r.stop()
 }
 
-// report looks whether the run is over.
+// report tells what the relay is doing, and looks whether the run is over.
 func (r *agentRun) report(s relay.Status) {
 	r.mu.Lock()
 	r.status = s
-	eof := r.eof
 	r.mu.Unlock()
 	if r.opts.output == outEvents {
 		r.printJSON(map[string]any{"status": s.State, "queue": s.Queue, "inFlight": s.InFlight, "pid": s.PID, "session": s.Session, "reason": s.Reason})
@@ -381,9 +403,7 @@ func (r *agentRun) report(s relay.Status) {
 	if s.State == relay.Waiting {
 		r.app.note("%s; it is waited for", s.Reason)
 	}
-	if s.State == relay.Idle && s.Queue == 0 && (r.opts.once || r.opts.exitOnEOF) && eof {
-		r.stop()
-	}
+	r.over()
 }
 
 // createTeam makes a team directory with the agent as its lead. remove takes it
