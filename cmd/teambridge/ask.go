@@ -117,7 +117,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	defer cancel()
 	reply, err := q.await(wait)
 	if err != nil {
-		return err
+		return ended(wait, err)
 	}
 	if a.json {
 		return a.printJSON(answered{q.sent, asRecorded(reply.m), reply.text, reply.via, reply.certain})

@@ -187,9 +187,10 @@ func say(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// clobber is a tool that ignores locks: so many times, it waits until a message
-// stands behind the first one in an inbox, and writes the first one alone. It goes
-// on beside the script.
+// clobber is a tool that writes what it read some time ago: so many times, it
+// waits until a message stands behind the first one in an inbox, and writes the
+// first one alone. It takes the lock for that, to be between others and not amid
+// them, and goes on beside the script.
 //
 //	clobber TEAM MEMBER COUNT
 func clobber(ts *testscript.TestScript, neg bool, args []string) {
@@ -221,13 +222,16 @@ func overwrite(ctx context.Context, path string, n int) error {
 		if err != nil || len(rows) < 2 {
 			continue
 		}
+		if os.Mkdir(path+".lock", 0o700) != nil {
+			continue
+		}
 		if data, err = json.Marshal([]json.RawMessage{rows[0].Raw}); err != nil {
 			return err
 		}
 		if err := os.WriteFile(path+".tmp.0123abcd", data, 0o600); err != nil {
 			return err
 		}
-		if err := os.Rename(path+".tmp.0123abcd", path); err != nil {
+		if err := errors.Join(os.Rename(path+".tmp.0123abcd", path), os.Remove(path+".lock")); err != nil {
 			return err
 		}
 		n--

@@ -374,7 +374,7 @@ func (s *sender) consumed(ctx context.Context, w written) (sent, error) {
 	defer cancel()
 	var err error
 	if w.tracked != nil {
-		err = s.await(wait, w.box, w.tracked)
+		err = ended(wait, s.await(wait, w.box, w.tracked))
 	}
 	w.WaitedMs = time.Since(w.start).Milliseconds()
 	if err == nil {

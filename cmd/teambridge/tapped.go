@@ -384,3 +384,11 @@ func within(ctx context.Context, d time.Duration, what string) (context.Context,
 	}
 	return context.WithTimeoutCause(ctx, d, &timeoutError{fmt.Sprintf("%s within %s", what, d)})
 }
+
+// ended is err or, where that comes of the end of ctx, why it ended.
+func ended(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -102,7 +102,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	case forIdle, forAllIdle, forTerminated:
 		found, err := a.waitStatus(ctx, tap, t, o.what, name)
 		if err != nil {
-			return err
+			return ended(ctx, err)
 		}
 		if a.json {
 			return a.printJSON(found)
@@ -113,7 +113,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 		return m.Kind() == "message" && (name == "" || m.From == name) && (o.what == forMessage || slices.Contains(ours, m.Inbox))
 	})
 	if err != nil {
-		return err
+		return ended(ctx, err)
 	}
 	return a.printRecorded(m)
 }

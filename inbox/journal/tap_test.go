@@ -509,3 +509,36 @@ func TestReadLooksOnceWithoutTime(t *testing.T) {
 		t.Errorf("torn: %v", err)
 	}
 }
+
+// An agent that takes 20 times as often as a real one.
+func TestTapOfANewerAgent(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Generation: simagent.G2, Name: "blue", Poll: 25 * time.Millisecond,
+		Members: []simagent.Member{{Name: "ann"}}})
+	must(t, err)
+	play(t, team.Run)
+	r := c.tap(j)
+	const n = 200
+	flood(t, team, n, 5*time.Millisecond)
+	took, err := team.Agent("ann").Wait(t.Context(), n)
+	must(t, err)
+	missed := r.recorded(took)
+	t.Logf("missed %d of %d", missed, n)
+	for _, m := range messages(t, j, Query{Inbox: "ann"}) {
+		if m.Occurrence != 1 {
+			t.Errorf("%s is recorded %d times", m.Text, m.Occurrence)
+		}
+	}
+}
+
+// flood lets the lead send n messages to ann at a rate, or as fast as it can.
+func flood(t testing.TB, team *simagent.Team, n int, every time.Duration) {
+	t.Helper()
+	start := time.Now()
+	for i := range n {
+		<-time.After(time.Until(start.Add(time.Duration(i) * every)))
+		_, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "ann", Text: fmt.Sprint("m-", i)})
+		must(t, err)
+	}
+}

@@ -1,0 +1,39 @@
+package journal
+
+import (
+	"testing"
+	"time"
+
+	"teambridge/inbox/simagent"
+)
+
+// BenchmarkTap lets 500 messages a second pass through the inbox of a simulated
+// agent of each kind, which takes them as the real one does, and reports how many
+// were not recorded, in percent. The machine also has to run the sender and the
+// agent. Take -benchtime 10s to see a tenth of a percent.
+func BenchmarkTap(b *testing.B) {
+	for _, member := range []string{"teammate", "lead"} {
+		b.Run(member, func(b *testing.B) {
+			c, j := newClaude(b), newJournal(b)
+			opts := simagent.TeamOptions{Root: c.root.Path(), Generation: simagent.G2, Name: "blue", Members: []simagent.Member{{Name: "ann"}}}
+			if member == "lead" {
+				opts.Poll = simagent.G2.Poll(simagent.Lead)
+			}
+			team, err := simagent.Create(b.Context(), opts)
+			must(b, err)
+			play(b, team.Run)
+			r := c.tap(j)
+			b.ResetTimer()
+			start := time.Now()
+			flood(b, team, b.N, 2*time.Millisecond)
+			rate := float64(b.N) / time.Since(start).Seconds()
+			took, err := team.Agent("ann").Wait(b.Context(), b.N)
+			must(b, err)
+			b.StopTimer()
+			missed := r.recorded(took)
+			b.ReportMetric(rate, "rows/s")
+			b.ReportMetric(100*float64(missed)/float64(b.N), "%missed")
+			b.ReportMetric(float64(missed), "missed")
+		})
+	}
+}
