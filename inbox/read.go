@@ -28,7 +28,7 @@ const (
 // Read returns the rows of the inbox as the file has them now, without taking
 // the lock. A file that is empty or no array is read again until nobody has held
 // its lock or changed it for 250 ms, since older agents write in place: it is
-// never taken for an empty inbox.
+// never taken for an empty inbox. With a ctx that has ended it looks once.
 //
 // An inbox that holds nothing gives nil and no error. Otherwise it is one of
 // [ErrMissing], [ErrEmpty], [ErrBusy], [*CorruptError],

@@ -23,13 +23,19 @@ type historyOptions struct {
 	protocol bool
 }
 
+// flags are those of history and search.
 func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
+	o.which(a, cmd)
+	cmd.Flags().IntVar(&o.limit, "limit", limit, "the last N messages; 0 for all")
+	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
+}
+
+// which are the flags that say which messages are meant.
+func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
 	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
 	f.StringVar(&o.since, "since", "", "only messages seen within a duration (1h), since a time, or\nbehind the message with this id")
-	f.IntVar(&o.limit, "limit", limit, "the last N messages; 0 for all")
-	f.BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
@@ -115,11 +121,13 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 		return err
 	}
 	var found []journal.Message
+	hidden := 0
 	for m, err := range j.Messages(ctx, q) {
 		if err != nil {
 			return err
 		}
 		if !o.protocol && m.Noise() {
+			hidden++
 			continue
 		}
 		if found = append(found, m); o.limit > 0 && len(found) == o.limit {
@@ -127,6 +135,10 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 		}
 	}
 	slices.Reverse(found)
+	if len(found)+hidden == 0 {
+		a.note("the journal has nothing; \"teambridge watch\" records what passes")
+	}
+	defer a.hiddenNote(hidden)
 	return a.printHistory(found)
 }
 
@@ -139,18 +151,11 @@ func (a *app) printHistory(found []journal.Message) error {
 		}
 		return a.printJSON(messages)
 	}
-	if len(found) == 0 {
-		a.note("the journal has nothing; \"teambridge watch\" records what passes")
-	}
 	var last teams.Instance
 	for _, m := range found {
 		if m.Team != last {
 			last = m.Team
-			made := ""
-			if last.CreatedAt != 0 {
-				made = ", made " + time.UnixMilli(last.CreatedAt).Local().Format("2006-01-02 15:04:05")
-			}
-			if err := a.printf("%s\n", a.paint(bold, "team "+escape(last.Team, false)+made)); err != nil {
+			if err := a.teamLine(last); err != nil {
 				return err
 			}
 		}
@@ -159,6 +164,15 @@ func (a *app) printHistory(found []journal.Message) error {
 		}
 	}
 	return nil
+}
+
+// teamLine says of which team the messages below are.
+func (a *app) teamLine(i teams.Instance) error {
+	made := ""
+	if i.CreatedAt != 0 {
+		made = ", made " + time.UnixMilli(i.CreatedAt).Local().Format("2006-01-02 15:04:05")
+	}
+	return a.printf("%s\n", a.paint(bold, "team "+escape(i.Team, false)+made))
 }
 
 func newSearch(a *app) *cobra.Command {
@@ -225,7 +239,7 @@ Exit status: 0; 1 it could not be read or written whole.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), o) },
 	}
-	o.flags(a, cmd, 0)
+	o.which(a, cmd)
 	return cmd
 }
 
@@ -239,7 +253,7 @@ func (a *app) export(ctx context.Context, o historyOptions) error {
 	if err != nil {
 		return err
 	}
-	q.Newest, q.Limit = false, o.limit
+	q.Newest = false
 	return j.Export(ctx, a.stdout, q)
 }
 
@@ -265,7 +279,7 @@ Exit status: 0.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
 	}
 	cmd.Flags().DurationVar(&o.olderThan, "older-than", o.olderThan, "how old a message is that is forgotten")
-	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "how large the journal is at most, in MiB")
+	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "how large the journal is at most, in MiB; 0: as it comes")
 	return cmd
 }
 

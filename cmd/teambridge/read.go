@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/teams"
 )
 
@@ -22,6 +25,7 @@ type readOptions struct {
 	unread   bool
 	limit    int
 	protocol bool
+	history  bool
 	markRead bool
 }
 
@@ -36,7 +40,8 @@ is for an inbox that is yours: "user", and the name you joined under.
 
 Newer agents remove what they have taken, so an inbox shows what waits there.
 Confirmations that nobody needs to read, as of an agent that is idle, are left
-out; --protocol shows them.
+out and counted; --protocol shows them. With --history what the journal has of
+this team is shown too, with what is not in its inbox any more marked as gone.
 
 Exit status: 0, also when there is nothing; 3 no such team, inbox or message;
 5 --mark-read on somebody else's inbox; 6 an inbox is corrupt (the others are
@@ -51,6 +56,7 @@ shown).`,
 	f.BoolVar(&o.unread, "unread", false, "only messages that are not read")
 	f.IntVar(&o.limit, "limit", 0, "only the last N messages")
 	f.BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
+	f.BoolVar(&o.history, "history", false, "also what is in the inboxes no more, as far as it was recorded")
 	f.BoolVar(&o.markRead, "mark-read", false, "mark what is shown as read")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	return cmd
@@ -91,11 +97,13 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 		return err
 	}
 	defer closeAll(t)
+	all := len(names) == 0 && !o.markRead
 	if names, err = a.readable(ctx, t, names, o.markRead); err != nil {
 		return err
 	}
 	// What cannot be read does not keep the rest from being shown.
 	var faults []error
+	unreadable := map[string]bool{}
 	rows := map[string][]inbox.Row{}
 	for _, name := range names {
 		box, err := a.inbox(t, name)
@@ -111,27 +119,118 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 			return err
 		default:
 			faults = append(faults, err)
+			unreadable[name] = true
 		}
 	}
-	shown, hidden, err := o.filter(inbox.Merge(rows))
+	var past map[string][]inbox.Row
+	if o.history {
+		wanted := func(name string) bool { return all || slices.Contains(names, name) }
+		if past, err = a.past(ctx, t, wanted, rows, unreadable); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			a.warn("%s; what was before is not shown", describeError(err))
+		}
+	}
+	shown, hidden, err := o.filter(feed(past, rows))
 	if err != nil {
 		return errors.Join(append(faults, err)...)
 	}
 	if err := a.printFeed(t.Name(), shown); err != nil {
 		return err
 	}
-	switch {
-	case hidden == 1:
-		a.note("1 confirmation is not shown: see --protocol")
-	case hidden > 1:
-		a.note("%d confirmations are not shown: see --protocol", hidden)
-	case len(shown) == 0 && len(faults) == 0:
+	a.hiddenNote(hidden)
+	if len(shown) == 0 && len(faults) == 0 && hidden == 0 {
 		a.note("there is nothing to show")
 	}
 	if o.markRead {
 		faults = append(faults, a.markRead(ctx, t, shown))
 	}
 	return errors.Join(faults...)
+}
+
+// hiddenNote says how many confirmations were left out.
+func (a *app) hiddenNote(n int) {
+	switch {
+	case n == 1:
+		a.note("1 confirmation is not shown: see --protocol")
+	case n > 1:
+		a.note("%d confirmations are not shown: see --protocol", n)
+	}
+}
+
+// item is an entry of a feed.
+type item struct {
+	inbox.Entry
+	gone bool // it is not in its inbox any more
+}
+
+// feed is what was and what is in inboxes, in the order of [inbox.Merge].
+func feed(past, now map[string][]inbox.Row) []item {
+	all := map[string][]inbox.Row{}
+	for _, inboxes := range []map[string][]inbox.Row{past, now} {
+		for name, rows := range inboxes {
+			all[name] = append(all[name], rows...)
+		}
+	}
+	var items []item
+	for _, e := range inbox.Merge(all) {
+		items = append(items, item{e, e.Index < len(past[e.Inbox])})
+	}
+	return items
+}
+
+// past returns what the journal has of inboxes, and what of it is not in them
+// now. What it takes to be in one that is unreadable is put into now.
+func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool, now map[string][]inbox.Row, unreadable map[string]bool) (map[string][]inbox.Row, error) {
+	path, err := a.journalPath()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // and none is made: reading leaves nothing behind
+	}
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.journal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	there := map[string]int{}
+	for name, rows := range now {
+		for i := range rows {
+			there[name+"/"+rows[i].Key()]++
+		}
+	}
+	past, hidden := map[string][]inbox.Row{}, map[string][]inbox.Row{}
+	// The newest first: of equal rows, the last are those that are there.
+	q := journal.Query{Root: t.Root().Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Newest: true}
+	for m, err := range j.Messages(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		key := m.Inbox + "/" + m.Key()
+		switch {
+		case !wanted(m.Inbox):
+		case there[key] > 0:
+			there[key]--
+		case unreadable[m.Inbox] && m.GoneAt.IsZero():
+			hidden[m.Inbox] = append(hidden[m.Inbox], m.Row)
+		default:
+			past[m.Inbox] = append(past[m.Inbox], m.Row)
+		}
+	}
+	for _, rows := range past {
+		slices.Reverse(rows)
+	}
+	for name, rows := range hidden {
+		slices.Reverse(rows)
+		now[name] = rows
+	}
+	return past, nil
 }
 
 // sharedTeam returns the team that names like INBOX@TEAM speak of, if any does.
@@ -205,14 +304,14 @@ func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
 }
 
 // filter returns what is to be shown, and how many confirmations are left out.
-func (o readOptions) filter(feed []inbox.Entry) (shown []inbox.Entry, hidden int, err error) {
+func (o readOptions) filter(feed []item) (shown []item, hidden int, err error) {
 	after, err := o.after(feed)
 	if err != nil {
 		return nil, 0, err
 	}
 	for i, e := range feed {
 		switch {
-		case !after(i, e), o.from != "" && e.From != o.from, o.unread && e.Read:
+		case !after(i, e), o.from != "" && e.From != o.from, o.unread && (e.Read || e.gone):
 		case !o.protocol && e.Noise():
 			hidden++
 		default:
@@ -226,9 +325,9 @@ func (o readOptions) filter(feed []inbox.Entry) (shown []inbox.Entry, hidden int
 }
 
 // after understands --since.
-func (o readOptions) after(feed []inbox.Entry) (func(int, inbox.Entry) bool, error) {
+func (o readOptions) after(feed []item) (func(int, item) bool, error) {
 	if o.since == "" {
-		return func(int, inbox.Entry) bool { return true }, nil
+		return func(int, item) bool { return true }, nil
 	}
 	var limit time.Time
 	if d, err := time.ParseDuration(o.since); err == nil {
@@ -236,44 +335,50 @@ func (o readOptions) after(feed []inbox.Entry) (func(int, inbox.Entry) bool, err
 	} else if at, err := time.Parse(time.RFC3339, o.since); err == nil {
 		limit = at
 	} else {
-		i := slices.IndexFunc(feed, func(e inbox.Entry) bool { return e.ID() == o.since })
+		i := slices.IndexFunc(feed, func(e item) bool { return e.ID() == o.since })
 		if i < 0 {
 			return nil, notFound("see the ids with: teambridge read --protocol --json",
 				"--since %s: neither a duration, nor a time, nor the id of a message that is there", o.since)
 		}
-		return func(j int, _ inbox.Entry) bool { return j > i }, nil
+		return func(j int, _ item) bool { return j > i }, nil
 	}
-	return func(_ int, e inbox.Entry) bool {
+	return func(_ int, e item) bool {
 		at, ok := e.Time()
 		return !ok || at.After(limit) // a time that is not understood may be any
 	}, nil
 }
 
-func (a *app) printFeed(team string, feed []inbox.Entry) error {
+func (a *app) printFeed(team string, feed []item) error {
 	if a.json {
 		messages := make([]message, 0, len(feed))
 		for _, e := range feed {
-			messages = append(messages, asMessage(team, e))
+			m := asMessage(team, e.Entry)
+			m.Gone = e.gone
+			messages = append(messages, m)
 		}
 		return a.printJSON(messages)
 	}
 	for _, e := range feed {
-		if err := a.print([]byte(a.entry(e))); err != nil {
+		if err := a.print([]byte(a.entry(e.Entry, e.gone))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entry is a message for a person: a line about it, and its text indented.
-func (a *app) entry(e inbox.Entry) string {
+// entry is a message for a person: a line about it, and its text indented. gone
+// says that it is in its inbox no more.
+func (a *app) entry(e inbox.Entry, gone bool) string {
 	at := dash(e.Timestamp)
 	if t, ok := e.Time(); ok {
 		at = clock(t)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s → %s", a.paint(dim, escape(at, false)), a.paint(bold, dash(escape(e.From, false))), escape(e.Inbox, false))
-	if !e.Read {
+	switch {
+	case gone:
+		b.WriteString("  " + a.paint(dim, "gone"))
+	case !e.Read:
 		b.WriteString("  " + a.paint(yellow, "unread"))
 	}
 	if e.Kind() != "message" {
@@ -315,10 +420,10 @@ func readable(e inbox.Entry) string {
 }
 
 // markRead marks what was shown as read.
-func (a *app) markRead(ctx context.Context, t *teams.Team, shown []inbox.Entry) error {
+func (a *app) markRead(ctx context.Context, t *teams.Team, shown []item) error {
 	ids := map[string][]string{}
 	for _, e := range shown {
-		if !e.Read {
+		if !e.Read && !e.gone {
 			ids[e.Inbox] = append(ids[e.Inbox], e.ID())
 		}
 	}

@@ -197,7 +197,7 @@ func (t *tapped) spare(ctx context.Context, failure error) error {
 
 // rowKey tells rows apart.
 func rowKey(m journal.Message) string {
-	return fmt.Sprintf("%s %q %q %q", m.Team, m.Inbox, m.ID(), m.Text)
+	return m.Team.String() + "/" + m.Inbox + "/" + m.Key()
 }
 
 // news leaves out what is no news.
@@ -242,14 +242,10 @@ func (t *tapped) close() error {
 const recheck = time.Second
 
 // changes waits for changes in the journal and returns them, each once. It
-// returns none if none come within wait; 0 is to wait for ever.
+// returns none if none come within wait.
 func (t *tapped) changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
-	var over <-chan time.Time
-	if wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		over = timer.C
-	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
 	again := time.NewTicker(recheck)
 	defer again.Stop()
 	for {
@@ -275,7 +271,7 @@ func (t *tapped) changes(ctx context.Context, wait time.Duration) ([]journal.Cha
 		select {
 		case <-t.look:
 		case <-again.C:
-		case <-over:
+		case <-over.C:
 			return nil, nil
 		case err := <-t.failed:
 			if err := t.spare(ctx, err); err != nil {

@@ -130,7 +130,7 @@ func (a *app) waitName(ctx context.Context, tap *tapped, t *teams.Team, name str
 // waitMessage waits for a message that is new and wanted.
 func (a *app) waitMessage(ctx context.Context, tap *tapped, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
 	for {
-		list, err := tap.changes(ctx, 0)
+		list, err := tap.changes(ctx, recheck) // a team can end without a change
 		if err != nil {
 			return journal.Message{}, err
 		}

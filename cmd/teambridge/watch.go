@@ -29,7 +29,8 @@ are named, and record every row in the journal: also those that an agent removes
 a moment later. "teambridge history" and "search" find them when the team is gone.
 
 Agents that say they are idle, and confirmations that nobody needs to read, are
-left out; --protocol shows them. With --json each message is a line.
+left out, and counted in the end; --protocol shows them. With --json each message
+is a line.
 
 It ends with the team, or when it is interrupted.
 
@@ -68,8 +69,11 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 		return err
 	}
 	defer closeAll(t)
-	if names, err = a.readable(ctx, t, names, false); err != nil {
-		return err
+	// Without names also those of inboxes that are not there yet.
+	if len(names) > 0 {
+		if names, err = a.readable(ctx, t, names, false); err != nil {
+			return err
+		}
 	}
 	return a.follow(ctx, t.Root(), t, names, o)
 }
@@ -90,30 +94,47 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 		return err
 	}
 	defer func() { err = errors.Join(err, tap.close()) }()
+	hidden := 0
+	defer func() { a.hiddenNote(hidden) }()
 	wanted := func(m journal.Message) bool {
 		switch {
 		case t != nil && m.Team != instance, m.Root != root.Path():
 		case len(names) > 0 && !slices.Contains(names, m.Inbox):
 		case o.from != "" && m.From != o.from:
 		case !o.protocol && m.Noise():
+			hidden++
 		default:
 			return true
 		}
 		return false
 	}
+	var last teams.Instance // that was shown
+	show := func(m journal.Message) error {
+		if !wanted(m) {
+			return nil
+		}
+		if t == nil && m.Team != last && !a.json {
+			last = m.Team
+			if err := a.teamLine(last); err != nil {
+				return err
+			}
+		}
+		return a.printRecorded(m)
+	}
 	if o.since != "" {
-		if err := a.replay(ctx, tap, root, only, o.since, wanted); err != nil {
+		if err := a.replay(ctx, tap, root, only, o.since, show); err != nil {
 			return err
 		}
 	}
 	for {
-		list, err := tap.changes(ctx, 0)
+		// A team can end without a change: when nothing is in its inboxes.
+		list, err := tap.changes(ctx, recheck)
 		if err != nil {
 			return err
 		}
 		for _, c := range list {
-			if c.Kind == journal.Appeared && wanted(c.Message) {
-				if err := a.printRecorded(c.Message); err != nil {
+			if c.Kind == journal.Appeared {
+				if err := show(c.Message); err != nil {
 					return err
 				}
 			}
@@ -126,7 +147,7 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 }
 
 // replay prints what the journal has from before.
-func (a *app) replay(ctx context.Context, tap *tapped, root *teams.Root, team, since string, wanted func(journal.Message) bool) error {
+func (a *app) replay(ctx context.Context, tap *tapped, root *teams.Root, team, since string, show func(journal.Message) error) error {
 	q := journal.Query{Root: root.Path(), Team: team, Before: tap.after + 1}
 	if err := sinceQuery(ctx, tap.journal, since, &q); err != nil {
 		return err
@@ -135,10 +156,8 @@ func (a *app) replay(ctx context.Context, tap *tapped, root *teams.Root, team, s
 		if err != nil {
 			return err
 		}
-		if wanted(m) {
-			if err := a.printRecorded(m); err != nil {
-				return err
-			}
+		if err := show(m); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -150,6 +169,6 @@ func (a *app) printRecorded(m journal.Message) error {
 		return a.printJSON(asRecorded(m))
 	}
 	e := entryOf(m)
-	e.Read = e.Read || !m.ReadAt.IsZero() || !m.GoneAt.IsZero()
-	return a.print([]byte(a.entry(e)))
+	e.Read = e.Read || !m.GoneAt.IsZero() // in a history most are gone
+	return a.print([]byte(a.entry(e, false)))
 }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/simagent"
+	"teambridge/teams"
+)
+
+// BenchmarkChanges measures from the renaming of an inbox to the change that a
+// command is told of, with the journal between: the median and the 99th of a
+// hundred.
+//
+//	go test -run '^$' -bench Changes -benchtime 1000x ./cmd/teambridge
+func BenchmarkChanges(b *testing.B) {
+	dir := b.TempDir()
+	a := &app{host: host{stderr: &bytes.Buffer{}}, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}
+	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Generation: simagent.G2, Members: []simagent.Member{{Name: "worker"}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	root, err := teams.Open(a.claudeDir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer root.Close()
+	tap, err := a.tap(b.Context(), root, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer tap.close()
+	path := team.Agent("worker").Inbox()
+	var took []time.Duration
+	for b.Loop() {
+		rows, err := json.Marshal([]map[string]any{{"from": "user", "text": fmt.Sprint("message ", len(took)), "timestamp": time.Now().UTC().Format(inbox.TimestampLayout)}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(path+".tmp.0123abcd", rows, 0o600); err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		if err := os.Rename(path+".tmp.0123abcd", path); err != nil {
+			b.Fatal(err)
+		}
+		if list, err := tap.changes(b.Context(), patience); err != nil || len(list) == 0 {
+			b.Fatalf("%d changes, %v", len(list), err)
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	b.ReportMetric(milliseconds(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(milliseconds(took[len(took)*99/100]), "p99-ms")
+}

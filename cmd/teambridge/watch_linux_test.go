@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"teambridge/inbox/simagent"
+)
+
+// BenchmarkWatchIdle measures what watch --all costs, as a process, while nothing
+// happens in 100 teams of 10 inboxes: its memory, and its part of a core.
+//
+//	go test -run '^$' -bench WatchIdle -benchtime 30x ./cmd/teambridge
+//
+// An iteration is a second.
+func BenchmarkWatchIdle(b *testing.B) {
+	binary := filepath.Join(b.TempDir(), "teambridge")
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("go build: %v\n%s", err, out)
+	}
+	root := filepath.Join(b.TempDir(), "claude")
+	for i := range 100 {
+		opts := simagent.TeamOptions{Root: root, Generation: simagent.G2, Name: fmt.Sprintf("team-%d", i)}
+		for k := range 9 {
+			opts.Members = append(opts.Members, simagent.Member{Name: fmt.Sprintf("worker-%d", k), Absent: true})
+		}
+		team, err := simagent.Create(b.Context(), opts)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for k := range 9 {
+			m := simagent.Message{To: fmt.Sprintf("worker-%d", k), Text: "please review task 12"}
+			if _, err := team.Agent(simagent.Lead).Send(b.Context(), m); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	cmd := exec.Command(binary, "watch", "--all", "-v")
+	cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+filepath.Join(b.TempDir(), "state"))
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	for s := bufio.NewScanner(stderr); s.Scan() && !strings.HasSuffix(s.Text(), "watching"); {
+	}
+	started := time.Since(begun)
+	go io.Copy(io.Discard, stderr)
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	<-second.C // what the start leaves behind
+	before := ticks(b, cmd.Process.Pid)
+	start := time.Now()
+	for b.Loop() {
+		<-second.C
+	}
+	cpu := float64(ticks(b, cmd.Process.Pid)-before) / 100 / time.Since(start).Seconds()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rss, _ := strings.Cut(string(status), "VmRSS:")
+	kib, err := strconv.Atoi(strings.Fields(rss)[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(kib)/1024, "MiB")
+	b.ReportMetric(100*cpu, "%core")
+	b.ReportMetric(milliseconds(started), "start-ms")
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != exitInterrupted {
+		b.Errorf("watch ended with %v", err)
+	}
+}
+
+// ticks is how long a process has been running on a core, in hundredths of a
+// second, which is what Linux counts in whatever the machine.
+func ticks(b *testing.B, pid int) int {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	// Behind the name, which may hold anything: proc(5).
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	sum := 0
+	for _, f := range fields[11:13] {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
+}
