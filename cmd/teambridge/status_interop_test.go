@@ -21,16 +21,26 @@ type command struct {
 	lines  chan string // of its stdout
 	ended  chan int    // its exit status
 	stderr bytes.Buffer
+	ready  chan struct{} // closed when it says, with -v, that it watches
+}
+
+// Write takes what it prints to stderr.
+func (c *command) Write(b []byte) (int, error) {
+	n, err := c.stderr.Write(b)
+	if bytes.HasSuffix(b, []byte("watching\n")) {
+		close(c.ready)
+	}
+	return n, err
 }
 
 // start runs one command line until it ends by itself.
 func (u *user) start(args ...string) *command {
-	c := &command{t: u.t, lines: make(chan string, 1000), ended: make(chan int, 1)}
+	c := &command{t: u.t, lines: make(chan string, 1000), ended: make(chan int, 1), ready: make(chan struct{})}
 	r, w := io.Pipe()
 	env := map[string]string{"HOME": u.home, "CLAUDE_CONFIG_DIR": u.team.Root}
 	go func() {
 		status := run(args, host{
-			stdin: strings.NewReader(""), stdout: w, stderr: &c.stderr,
+			stdin: strings.NewReader(""), stdout: w, stderr: c,
 			lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 			cwd:    func() (string, error) { return u.home, nil },
 		})

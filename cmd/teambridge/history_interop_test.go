@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/claude/claudetest"
+)
+
+// What was said in a real team is found after its session has ended and its
+// directory is gone; and a team that is made under the same name is another one.
+func TestHistoryOfARealTeamThatEnded(t *testing.T) {
+	t.Parallel()
+	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
+		t.Run(g.String(), func(t *testing.T) {
+			t.Parallel()
+			claudetest.Require(t, g)
+			home := claudetest.NewHome(t, nil)
+			u := &user{t: t, team: claudetest.StartTeam(t, g, home), home: t.TempDir()}
+			ctx := deadline(t, 2*time.Minute)
+			u.lives(ctx, "zucchini")
+			first, err := u.team.Config()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := u.team.Lead.End(ctx); err != nil {
+				t.Fatal(err)
+			}
+			u.ended(t)
+			u.found(t, "zucchini", 1)
+			if status, _, errs := u.run("read", "--team", u.team.Name); status != exitNotFound {
+				t.Errorf("read of the team that ended: exit status %d\n%s", status, errs)
+			}
+
+			// The same name again.
+			again := &user{t: t, home: u.home}
+			if g == claudetest.G1 {
+				again.team = claudetest.StartTeam(t, g, home)
+			} else {
+				// A session that is resumed makes the team of its name again.
+				lead := claudetest.StartTerminal(t, g, home, "--resume", first.LeadSessionID)
+				again.team = &claudetest.Team{Generation: g, Root: home.Root, Name: u.team.Name, Member: claudetest.Worker, Home: home, API: home.API, Lead: lead}
+				if err := again.team.Spawn(ctx, claudetest.Worker); err != nil {
+					t.Fatal(err)
+				}
+			}
+			second, err := again.team.Config()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if second.Name != first.Name || second.CreatedAt == first.CreatedAt {
+				t.Fatalf("want the same name made at another time; first %s at %d, then %s at %d", first.Name, first.CreatedAt, second.Name, second.CreatedAt)
+			}
+			again.lives(ctx, "aubergine")
+			if out := again.must("read", "--history", "--team", second.Name); strings.Contains(out, "zucchini") || !strings.Contains(out, "aubergine") {
+				t.Errorf("the history of the team that lives is not its own:\n%s", out)
+			}
+			if out := again.must("history", "--team", second.Name); strings.Count(out, "team "+second.Name) != 2 ||
+				strings.Index(out, "zucchini") > strings.Index(out, "aubergine") || !strings.Contains(out, "zucchini") {
+				t.Errorf("want two teams of one name, the older first:\n%s", out)
+			}
+			if err := again.team.Lead.End(ctx); err != nil {
+				t.Fatal(err)
+			}
+			again.ended(t)
+			again.found(t, "zucchini", 1)
+			again.found(t, "aubergine", 1)
+		})
+	}
+}
+
+// lives lets the worker be asked something and answer while somebody watches.
+func (u *user) lives(ctx context.Context, word string) {
+	u.t.Helper()
+	watching := u.start("watch", "--team", u.team.Name, "-v")
+	select {
+	case <-watching.ready:
+	case <-ctx.Done():
+		u.t.Fatal("watch did not begin")
+	}
+	u.must("send", "worker", "about the "+word, "--team", u.team.Name, "--wait", "consumed")
+	watching.line(ctx, func(line string) bool { return strings.Contains(line, "about the "+word) })
+}
+
+// ended waits until the team's directory is gone.
+func (u *user) ended(t *testing.T) {
+	t.Helper()
+	ctx := deadline(t, 20*time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(u.team.Dir()); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s is still there", u.team.Dir())
+		}
+	}
+}
+
+// found looks for a word that was said to the worker.
+func (u *user) found(t *testing.T, word string, want int) {
+	t.Helper()
+	for _, args := range [][]string{{"search", word, "--inbox", "worker", "--json"}, {"history", "--inbox", "worker", "--json"}} {
+		var list []message
+		if err := json.Unmarshal([]byte(u.must(args...)), &list); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, m := range list {
+			if m.Text == "about the "+word {
+				n++
+				if m.Team != u.team.Name || !m.Gone {
+					t.Errorf("%v found it as %+v; want it gone, of team %s", args, m, u.team.Name)
+				}
+			}
+		}
+		if n != want {
+			t.Errorf("%v found %q %d times, want %d", args, word, n, want)
+		}
+	}
+}
