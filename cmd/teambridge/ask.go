@@ -194,6 +194,7 @@ type question struct {
 	since, taken time.Time // taken is zero: not yet
 	said         []journal.Message
 
+	before bool   // the turn before was reported: what is said next is of ours
 	held   *reply // may be of the turn before
 	heldAt time.Time
 }
@@ -316,10 +317,13 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	}
 	early := !at.After(q.taken.Add(startup))
 	switch r.via, r.text = viaResult, idle.Result; {
-	case early && idle.Result != "" && idle.IdleReason != "":
-		r.certain = false
-		q.held, q.heldAt = &r, time.Now()
-	case early:
+	case early && idle.IdleReason == "":
+		q.before = true
+	case early && idle.Result != "" && !q.before:
+		held := r
+		held.certain = false
+		q.held, q.heldAt = &held, time.Now()
+	case early && !q.before:
 	case idle.IdleReason == "failed":
 		return reply{}, false, fmt.Errorf("%s took the message, and its turn failed: %s", q.Member, dash(idle.FailureReason))
 	case idle.IdleReason == "interrupted":

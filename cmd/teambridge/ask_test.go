@@ -34,7 +34,7 @@ func TestWeigh(t *testing.T) {
 		"of its turn, and it goes on":          {"team-lead", idle(goesOn), 1000, "done by result, certain"},
 		"of the turn before":                   {"team-lead", idle(available), -1000, "nothing"},
 		"of the turn before, it took and said": {"team-lead", idle(goesOn), 60, "nothing"},
-		"of which turn is not known":           {"team-lead", idle(available), 60, "held"},
+		"of which turn is not known":           {"team-lead", idle(available), 60, "held: done"},
 		"idle without a word":                  {"team-lead", idle(`"idleReason":"available"`), 1000, "nothing"},
 		"another structured text":              {"me", `{"type":"task_completed"}`, 1000, "nothing"},
 		"a failure":                            {"team-lead", idle(`"idleReason":"failed","failureReason":"no credit"`), 1000, "worker took the message, and its turn failed: no credit"},
@@ -60,7 +60,7 @@ func TestWeigh(t *testing.T) {
 		case err != nil:
 			got = err.Error()
 		case q.held != nil:
-			got = "held"
+			got = "held: " + q.held.text
 		case ok:
 			got = r.text + " by " + r.via
 			if r.certain {
@@ -70,5 +70,32 @@ func TestWeigh(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
+	}
+}
+
+// A model that answers within milliseconds: once the turn before is reported,
+// what the agent says next is of the turn with the message.
+func TestWeighOfAFastAgent(t *testing.T) {
+	t.Parallel()
+	took := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	q := question{since: took.Add(-10 * time.Millisecond), taken: took, sender: &sender{from: "me"}, written: written{sent: sent{Member: "worker"}}}
+	said := func(ms int, fields string) journal.Message {
+		raw, err := json.Marshal([]any{map[string]any{"from": "worker", "text": `{"type":"idle_notification",` + fields + `}`,
+			"timestamp": took.Add(time.Duration(ms) * time.Millisecond).Format(inbox.TimestampLayout)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := inbox.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return journal.Message{Row: rows[0], Inbox: "team-lead"}
+	}
+	if r, ok, err := q.weigh(said(30, `"result":"of before"`)); ok || err != nil || q.held != nil {
+		t.Fatalf("the report of the turn before: %+v, %v, %v", r, ok, err)
+	}
+	r, ok, err := q.weigh(said(60, `"idleReason":"available","result":"the answer"`))
+	if !ok || err != nil || r.text != "the answer" || !r.certain {
+		t.Errorf("%+v, %v, %v; want the answer, certain", r, ok, err)
 	}
 }
