@@ -13,7 +13,9 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
 	"teambridge/status"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -56,11 +58,11 @@ within --timeout (the message stays sent); others as of "teambridge send".`,
 
 // answered is what ask says. The names are those of --json.
 type answered struct {
-	Sent    sent    `json:"sent"`
-	Reply   message `json:"reply"`
-	Text    string  `json:"text"` // the answer, also where the reply is a structured text
-	Via     string  `json:"via"`  // message, or result (of the agent's turn)
-	Certain bool    `json:"certain"`
+	Sent    api.Sent    `json:"sent"`
+	Reply   api.Message `json:"reply"`
+	Text    string      `json:"text"` // the answer, also where the reply is a structured text
+	Via     string      `json:"via"`  // message, or result (of the agent's turn)
+	Certain bool        `json:"certain"`
 }
 
 func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err error) {
@@ -112,7 +114,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	q := &question{written: w, sender: s, tap: tap, since: w.start}
+	q := &question{Delivered: w, sender: s, from: s.From(), tap: tap, since: w.Start}
 	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("the message %s was sent, and %s did not answer", w.ID, member))
 	defer cancel()
 	reply, err := q.await(wait)
@@ -120,7 +122,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return ended(wait, err)
 	}
 	if a.json {
-		return a.printJSON(answered{q.sent, asRecorded(reply.m), reply.text, reply.via, reply.certain})
+		return a.printJSON(answered{api.SentOf(q.Delivered), api.RecordedMessage(reply.m), reply.text, reply.via, reply.certain})
 	}
 	if !reply.certain {
 		a.note("this may belong to what %s did before", member)
@@ -158,7 +160,7 @@ func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config) (str
 		return "", err
 	}
 	defer l.Close()
-	guest, err := a.guest(ctx, l, t, c)
+	guest, err := mail.Guest(ctx, l, t, c)
 	if err != nil || guest != "" {
 		return guest, err
 	}
@@ -185,8 +187,9 @@ type reply struct {
 
 // question is a message that was asked, on its way to an answer.
 type question struct {
-	written
+	mail.Delivered
 	sender *sender
+	from   string // that the answer is to
 	tap    *tapped
 
 	// The message was taken between these times: it was still there, and was
@@ -250,12 +253,12 @@ func (q *question) await(ctx context.Context) (reply, error) {
 // look sees whether the message was taken.
 func (q *question) look(ctx context.Context) error {
 	now := time.Now()
-	taken, err := q.sender.look(ctx, q.box, q.tracked)
+	taken, err := q.sender.look(ctx, q.Delivered)
 	switch {
 	case err != nil:
 		return err
 	case taken:
-		q.taken, q.State = time.Now(), consumed
+		q.taken, q.State = time.Now(), api.Consumed
 	default:
 		q.since = now
 	}
@@ -264,7 +267,7 @@ func (q *question) look(ctx context.Context) error {
 
 // alive reports whether somebody is still there who could answer.
 func (q *question) alive(ctx context.Context) error {
-	c, err := q.sender.team.Config(ctx)
+	c, err := q.sender.Team().Config(ctx)
 	if err != nil {
 		return err
 	}
@@ -306,7 +309,7 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	switch m.Kind() {
 	case "message":
 		r.via, r.text = viaMessage, m.Text
-		return r, m.Inbox == q.sender.from, nil
+		return r, m.Inbox == q.from, nil
 	case "idle_notification":
 	default:
 		return reply{}, false, nil

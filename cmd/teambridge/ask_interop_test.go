@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"teambridge/relay/claude/claudetest"
+	"teambridge/status/api"
 )
 
 // asks runs ask with --json and returns what it says.
@@ -57,7 +58,7 @@ func TestAskRealAgent(t *testing.T) {
 			}
 
 			a := u.asks("worker", "SLEEP:1\nwhat is it [q-1]\n"+replyCall(g, us, "it is this [a-1]"))
-			if a.Text != "it is this [a-1]" || a.Via != viaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != consumed {
+			if a.Text != "it is this [a-1]" || a.Via != viaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
 				t.Errorf("answered by a message: %+v", a)
 			}
 			if g == claudetest.G2 {

@@ -7,6 +7,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
 )
 
 // What an agent says is weighed by when it took the message, at 0 ms here; 10 ms
@@ -41,7 +42,7 @@ func TestWeigh(t *testing.T) {
 		"an interruption":                      {"team-lead", idle(`"idleReason":"interrupted"`), 1000, "worker took the message, and was interrupted"},
 		"a failure of the turn before":         {"team-lead", idle(`"idleReason":"failed"`), 60, "nothing"},
 	} {
-		q := question{since: took.Add(-10 * time.Millisecond), taken: took, sender: &sender{from: "me"}, written: written{sent: sent{Member: "worker"}}}
+		q := question{since: took.Add(-10 * time.Millisecond), taken: took, from: "me", Delivered: mail.Delivered{Member: "worker"}}
 		row := map[string]any{"from": "worker", "text": tc.text}
 		if tc.at != 0 {
 			row["timestamp"] = took.Add(time.Duration(tc.at) * time.Millisecond).Format(inbox.TimestampLayout)
@@ -78,7 +79,7 @@ func TestWeigh(t *testing.T) {
 func TestWeighOfAFastAgent(t *testing.T) {
 	t.Parallel()
 	took := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	q := question{since: took.Add(-10 * time.Millisecond), taken: took, sender: &sender{from: "me"}, written: written{sent: sent{Member: "worker"}}}
+	q := question{since: took.Add(-10 * time.Millisecond), taken: took, from: "me", Delivered: mail.Delivered{Member: "worker"}}
 	said := func(ms int, fields string) journal.Message {
 		raw, err := json.Marshal([]any{map[string]any{"from": "worker", "text": `{"type":"idle_notification",` + fields + `}`,
 			"timestamp": took.Add(time.Duration(ms) * time.Millisecond).Format(inbox.TimestampLayout)}})

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
+
+	"teambridge/inbox/mail"
+	"teambridge/status/api"
 )
 
 // broadcastOptions are the flags of broadcast.
@@ -55,81 +57,78 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	if err := s.message(body).Check(); err != nil {
+	if err := s.Draft(s.message(body)).Check(); err != nil {
 		return err
 	}
 	to, err := s.audience(o)
 	if err != nil {
 		return err
 	}
-	answers := make([]sent, 0, len(to))
-	var worst fault
+	answers := make([]outcome, 0, len(to))
+	var worst api.Fault
 	failed := 0
 	for _, member := range to {
-		answer, err := s.send(ctx, member, body)
+		d, err := s.send(ctx, member, body)
+		told := outcome{Delivered: d}
 		if err != nil {
-			f := explain(ctx, err)
-			if failed++; f.exit > worst.exit {
-				worst = f
+			told.fault, _ = explain(ctx, err)
+			if failed++; told.fault.Code.Exit() > worst.Code.Exit() || worst.Code == "" {
+				worst = told.fault
 			}
-			answer.Error = &errorJSON{f.code, describeError(err), f.hint}
 		}
-		answers = append(answers, answer)
+		answers = append(answers, told)
 	}
 	if err := a.printAnswers(answers); err != nil {
 		return fmt.Errorf("%d of %s sent, and the answer could not be given: %w", len(to)-failed, plural(len(to), "message"), err)
 	}
 	s.deafNote()
 	if failed > 0 {
-		return &verdict{fmt.Errorf("%d of %s could not be sent", failed, plural(len(to), "message")),
-			fault{code: worst.code, exit: worst.exit, hint: "the answer says which, and why"}}
+		return api.Decide(worst.Code, "the answer says which, and why", "%d of %s could not be sent", failed, plural(len(to), "message"))
 	}
 	return nil
 }
 
+// outcome is what became of the message to one member.
+type outcome struct {
+	mail.Delivered
+	fault api.Fault // its code is empty where there is none
+}
+
 // printAnswers says what became of each message.
-func (a *app) printAnswers(answers []sent) error {
+func (a *app) printAnswers(answers []outcome) error {
 	if a.json {
-		return a.printJSON(answers)
+		list := make([]api.Sent, 0, len(answers))
+		for _, told := range answers {
+			sent := api.SentOf(told.Delivered)
+			if told.fault.Code != "" {
+				sent.Error = told.fault.Wire()
+			}
+			list = append(list, sent)
+		}
+		return a.printJSON(list)
 	}
-	for _, answer := range answers {
-		if e := answer.Error; e != nil {
-			a.warn("%s@%s: %s", answer.Member, answer.Team, e.Message)
-			if e.Hint != "" {
-				a.say("hint", e.Hint)
+	for _, told := range answers {
+		if f := told.fault; f.Code != "" {
+			a.warn("%s@%s: %s", told.Member, told.Team, f.Message)
+			if f.Hint != "" {
+				a.say("hint", f.Hint)
 			}
 			continue
 		}
-		if err := a.printf("%s\n", a.sentLine(answer)); err != nil {
+		if err := a.printf("%s\n", a.sentLine(told.Delivered)); err != nil {
 			return err
 		}
-		a.reachNote(answer)
+		a.reachNote(told.Delivered)
 	}
 	return nil
 }
 
 // audience returns the agents of the team that a broadcast goes to.
 func (s *sender) audience(o broadcastOptions) ([]string, error) {
-	var except []string
-	for _, name := range o.except {
-		member, err := s.config.Resolve(name, nil)
-		if err != nil {
-			return nil, err
-		}
-		except = append(except, member)
+	to, err := s.Audience(o.except, o.includeLead)
+	if err == nil && len(to) == 0 {
+		err = notFound("see who is there with: teambridge members; --include-lead sends to the lead too",
+			"there is nobody to send to in %s", s.Team().Name())
 	}
-	lead, _ := s.config.Lead()
-	var to []string
-	for _, m := range s.config.Members {
-		switch {
-		case m.Guest(), m.Name == s.from, slices.Contains(except, m.Name), m.Name == lead.Name && !o.includeLead:
-		default:
-			to = append(to, m.Name)
-		}
-	}
-	if len(to) == 0 {
-		return nil, notFound("see who is there with: teambridge members; --include-lead sends to the lead too",
-			"there is nobody to send to in %s", s.team.Name())
-	}
-	return to, nil
+	return to, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -145,9 +146,9 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 // printHistory prints messages of any team, with a line where the team changes.
 func (a *app) printHistory(found []journal.Message) error {
 	if a.json {
-		messages := make([]message, 0, len(found))
+		messages := make([]api.Message, 0, len(found))
 		for _, m := range found {
-			messages = append(messages, asRecorded(m))
+			messages = append(messages, api.RecordedMessage(m))
 		}
 		return a.printJSON(messages)
 	}

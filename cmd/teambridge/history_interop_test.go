@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"teambridge/relay/claude/claudetest"
+	"teambridge/status/api"
 )
 
 // What was said in a real team is found after its session has ended and its
@@ -110,7 +111,7 @@ func (u *user) ended(t *testing.T) {
 func (u *user) found(t *testing.T, word string, want int) {
 	t.Helper()
 	for _, args := range [][]string{{"search", word, "--inbox", "worker", "--json"}, {"history", "--inbox", "worker", "--json"}} {
-		var list []message
+		var list []api.Message
 		if err := json.Unmarshal([]byte(u.must(args...)), &list); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/relay/claude/claudetest"
+	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -99,7 +100,7 @@ func TestRealTeammateOfTheSecondGeneration(t *testing.T) {
 	u := newUser(t, claudetest.G2)
 	ctx := deadline(t, time.Minute)
 
-	var answer sent
+	var answer api.Sent
 	if err := json.Unmarshal([]byte(u.must("send", "worker", "please review [m-1]", "--summary", "a review", "--json")), &answer); err != nil {
 		t.Fatal(err)
 	}

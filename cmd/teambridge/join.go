@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/teams"
 )
 
@@ -132,7 +133,7 @@ func (a *app) leave(ctx context.Context, as string) error {
 	if err != nil {
 		return err
 	}
-	ours, err := memberships(ctx, l, t, c)
+	ours, err := mail.Memberships(ctx, l, t, c)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"inbox/sqlite":            {},
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
+	"inbox/mail":              {"inbox", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/pipe":              {},
@@ -27,7 +28,9 @@ var mayImport = map[string][]string{
 	"relay/claude/claudetest": {},
 	"relay/claude/simchild":   {}, // as simagent
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
-	"status":                  {"inbox", "teams"},
+	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},
+	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/lockedfile"},
+	"status/roster":           {"inbox", "status", "status/api", "teams"},
 	"cmd/teambridge":          {"*"},
 }
 

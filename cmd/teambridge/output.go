@@ -33,6 +33,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -152,32 +153,24 @@ func (a *app) say(what, text string) {
 	fmt.Fprintf(a.stderr, "%s: %s\n", what, escape(text, true))
 }
 
-// errorJSON is how an error is told with --json.
-type errorJSON struct {
-	Code    string `json:"code"` // for programs; stays what it is
-	Message string `json:"message"`
-	Hint    string `json:"hint"`
-}
-
 // fail reports err and returns the exit status for it.
 func (a *app) fail(ctx context.Context, err error) int {
-	f := explain(ctx, err)
-	if f.quiet {
-		return f.exit
+	f, status := explain(ctx, err)
+	if f.Code == "" {
+		return status
 	}
-	text := describeError(err)
 	if a.json {
-		line, err := jsonLine(map[string]errorJSON{"error": {f.code, text, f.hint}})
+		line, err := jsonLine(map[string]*api.Error{"error": f.Wire()})
 		if err == nil {
 			a.stderr.Write(line)
-			return f.exit
+			return status
 		}
 	}
-	a.say("teambridge", text)
-	if f.hint != "" {
-		a.say("hint", f.hint)
+	a.say("teambridge", f.Message)
+	if f.Hint != "" {
+		a.say("hint", f.Hint)
 	}
-	return f.exit
+	return status
 }
 
 // escape makes text of others safe for a terminal: what could move the cursor,

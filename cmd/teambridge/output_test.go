@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -110,25 +108,5 @@ func TestEscape(t *testing.T) {
 		if got := escape(c.in, true); got != c.text {
 			t.Errorf("escape(%q, true) = %q, want %q", c.in, got, c.text)
 		}
-	}
-}
-
-func TestDescribeError(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ in, want string }{
-		{"teams: no team \"x\"", "no team \"x\""},
-		{"inbox /a.json: inbox /a.json: there is none", "inbox /a.json: there is none"},
-		{"join: teams: join: lockedfile: lock /a: held", "join: lock /a: held"},
-		{`send "teams: a: a": no: no`, `send "teams: a: a": no`},
-		{`say "a \" teams: b": c`, `say "a \" teams: b": c`},
-		{"12:30:15 and http://x", "12:30:15 and http://x"},
-		{"ledger: open /x: full", "ledger: open /x: full"},
-	} {
-		if got := describeError(errors.New(c.in)); got != c.want {
-			t.Errorf("describeError(%q) = %q, want %q", c.in, got, c.want)
-		}
-	}
-	if got := describeError(fmt.Errorf("a: %w", errors.New("a"))); got != "a" {
-		t.Errorf("got %q", got)
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -62,28 +64,6 @@ shown).`,
 	return cmd
 }
 
-// message is a row of an inbox as it is shown. The names are those of --json.
-type message struct {
-	Team      string `json:"team"`
-	Inbox     string `json:"inbox"`
-	ID        string `json:"id"`
-	From      string `json:"from"`
-	Text      string `json:"text"`
-	Timestamp string `json:"timestamp"`
-	Read      bool   `json:"read"`
-	Summary   string `json:"summary"`
-	Color     string `json:"color"`
-	Kind      string `json:"kind"`
-	Gone      bool   `json:"gone"`
-}
-
-func asMessage(team string, e inbox.Entry) message {
-	return message{
-		Team: team, Inbox: e.Inbox, ID: e.ID(), From: e.From, Text: e.Text, Timestamp: e.Timestamp,
-		Read: e.Read, Summary: e.Summary, Color: e.Color, Kind: e.Kind(),
-	}
-}
-
 func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if o.limit < 0 {
 		return usage("", "--limit %d: a number of messages is wanted", o.limit)
@@ -114,7 +94,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 		case err == nil, errors.Is(err, inbox.ErrMissing):
 		case errors.Is(err, inbox.ErrEmpty):
 			// Not the same as one without messages: something went wrong here.
-			a.warn("%s", describeError(err))
+			a.warn("%s", api.Describe(err))
 		case ctx.Err() != nil, errors.Is(err, teams.ErrTeamGone):
 			return err
 		default:
@@ -129,7 +109,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			a.warn("%s; what was before is not shown", describeError(err))
+			a.warn("%s; what was before is not shown", api.Describe(err))
 		}
 	}
 	shown, hidden, err := o.filter(feed(past, rows))
@@ -292,15 +272,7 @@ func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
 		return nil, err
 	}
 	defer l.Close()
-	joined, err := memberships(ctx, l, t, c)
-	if err != nil {
-		return nil, err
-	}
-	ours := []string{"user"}
-	for _, m := range joined {
-		ours = append(ours, m.Name)
-	}
-	return ours, nil
+	return mail.Ours(ctx, l, t, c)
 }
 
 // filter returns what is to be shown, and how many confirmations are left out.
@@ -350,9 +322,9 @@ func (o readOptions) after(feed []item) (func(int, item) bool, error) {
 
 func (a *app) printFeed(team string, feed []item) error {
 	if a.json {
-		messages := make([]message, 0, len(feed))
+		messages := make([]api.Message, 0, len(feed))
 		for _, e := range feed {
-			m := asMessage(team, e.Entry)
+			m := api.MessageOf(team, e.Entry)
 			m.Gone = e.gone
 			messages = append(messages, m)
 		}

@@ -332,37 +332,6 @@ func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
 	return ledger.Open(ctx, filepath.Join(dir, "ledger.db"))
 }
 
-// guest returns the name under which we joined t, or "".
-func (a *app) guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) (string, error) {
-	if !slices.ContainsFunc(c.Members, teams.Member.Guest) {
-		return "", nil
-	}
-	ours, err := memberships(ctx, l, t, c)
-	if err != nil {
-		return "", err
-	}
-	for _, m := range ours {
-		if _, ok := c.Member(m.Name); ok {
-			return m.Name, nil
-		}
-	}
-	return "", nil
-}
-
-// memberships returns what the ledger knows of our having joined t.
-func memberships(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) ([]teams.Membership, error) {
-	instance := c.Instance()
-	joins, err := l.Joins(ctx, t.Root().Path(), instance.Team, instance.CreatedAt)
-	if err != nil {
-		return nil, err
-	}
-	ours := make([]teams.Membership, 0, len(joins))
-	for _, j := range joins {
-		ours = append(ours, teams.Membership{Name: j.Member, AgentID: j.AgentID, JoinedAt: j.At})
-	}
-	return ours, nil
-}
-
 // joinRecord is what the ledger keeps of a membership.
 func joinRecord(t *teams.Team, c *teams.Config, m teams.Membership) ledger.Join {
 	instance := c.Instance()

@@ -22,6 +22,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/claude"
 	"teambridge/relay/pipe"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -150,7 +151,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	run := &agentRun{app: a, opts: o}
 	run.relay, err = relay.New(ctx, relay.Options{
 		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut),
-		Events: run.event, Report: run.report, Warn: func(err error) { a.warn("%s", describeError(err)) },
+		Events: run.event, Report: run.report, Warn: func(err error) { a.warn("%s", api.Describe(err)) },
 	})
 	if err != nil {
 		return err
@@ -278,7 +279,7 @@ func (r *agentRun) signals(ctx, caller context.Context, signals <-chan os.Signal
 				return
 			}
 			if err != nil {
-				r.app.warn("%s", describeError(err))
+				r.app.warn("%s", api.Describe(err))
 			}
 			r.app.note("the turn is interrupted; once more ends the agent")
 		}
@@ -314,7 +315,7 @@ func (r *agentRun) input(ctx context.Context) {
 		}
 		if _, err := r.relay.Say(ctx, in); err != nil {
 			if ctx.Err() == nil {
-				r.app.warn("a line of standard input is passed over: %s", describeError(err))
+				r.app.warn("a line of standard input is passed over: %s", api.Describe(err))
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -13,8 +12,9 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/status/api"
 	"teambridge/teams"
-	"teambridge/teams/lockedfile"
 )
 
 // sendOptions are the flags of send.
@@ -65,9 +65,9 @@ whether it is there.`,
 	sendFlags(cmd, &o)
 	cmd.Flags().StringVar(&o.id, "id", "", "an id under which sending again is sending once")
 	cmd.Flags().BoolVar(&o.force, "force", false, "write to an inbox nobody is known to have; send although it is\nnot known whether this id was sent before")
-	cmd.Flags().StringVar(&o.wait, "wait", verified, "for what to wait: verified or consumed")
+	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "for what to wait: verified or consumed")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed; 0: for ever")
-	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions([]string{verified, consumed}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions([]string{api.Verified, api.Consumed}, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything and write nothing")
 	return cmd
 }
@@ -80,28 +80,9 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 	must(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(inbox.Colors(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// How far a message has come.
-const (
-	verified = "verified" // it was read back from the inbox
-	consumed = "consumed" // its agent took it
-)
-
-// sent is what send says about one message. The names are those of --json.
-type sent struct {
-	Team         string      `json:"team"`
-	Member       string      `json:"member"`
-	ID           string      `json:"id"`
-	State        string      `json:"state"` // verified, consumed; dry-run; of broadcast also failed
-	Deduplicated bool        `json:"deduplicated"`
-	Reachable    bool        `json:"reachable"`
-	Reach        teams.Reach `json:"-"` // why not; told to a person
-	WaitedMs     int64       `json:"waitedMs"`
-	Error        *errorJSON  `json:"error,omitempty"` // of broadcast, for this member
-}
-
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
-	if o.wait != verified && o.wait != consumed {
-		return usage("there is "+verified+" and "+consumed, "--wait %q: no such state", o.wait)
+	if o.wait != api.Verified && o.wait != api.Consumed {
+		return usage("there is "+api.Verified+" and "+api.Consumed, "--wait %q: no such state", o.wait)
 	}
 	body, err := a.text(text)
 	if err != nil {
@@ -119,7 +100,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	if err := s.message(body).Check(); err != nil {
+	if err := s.Draft(s.message(body)).Check(); err != nil {
 		return err
 	}
 	member, err := s.resolve(name)
@@ -134,7 +115,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 		return err
 	}
 	if a.json {
-		err = a.printJSON(answer)
+		err = a.printJSON(api.SentOf(answer))
 	} else {
 		err = a.printf("%s\n", a.sentLine(answer))
 		a.reachNote(answer)
@@ -148,41 +129,30 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 
 // resolve says whose inbox is meant by name.
 func (s *sender) resolve(name string) (string, error) {
-	names, err := s.team.Inboxes()
-	if err != nil {
-		return "", err
+	member, err := s.Resolve(name, s.opts.force)
+	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
+		return "", &api.Decided{Err: err, Code: api.CodeNotFound,
+			Hint: "see who is there with: teambridge members; --force makes an inbox that nobody is known to read"}
 	}
-	member, err := s.config.Resolve(name, names)
-	if nf, ok := errors.AsType[*teams.NotFoundError](err); !ok || nf.Kind != "member" {
-		return member, err
-	}
-	// Agents of the first generation can write to "user" at any time, and so
-	// can anybody else.
-	if s.opts.force || name == "user" && s.config.Generation() == teams.G1 {
-		return name, teams.CheckName("member", name)
-	}
-	return "", &verdict{err, fault{
-		code: "not_found", exit: exitNotFound,
-		hint: "see who is there with: teambridge members; --force makes an inbox that nobody is known to read",
-	}}
+	return member, err
 }
 
 // message is what is sent with text.
-func (s *sender) message(text string) *inbox.Message {
-	return &inbox.Message{ID: s.opts.id, From: s.from, Text: text, Summary: s.opts.summary, Color: s.opts.color}
+func (s *sender) message(text string) mail.Message {
+	return mail.Message{ID: s.opts.id, Text: text, Summary: s.opts.summary, Color: s.opts.color}
 }
 
 // sentLine is an answer for a person.
-func (a *app) sentLine(s sent) string {
+func (a *app) sentLine(s mail.Delivered) string {
 	state := a.paint(green, s.State)
 	if s.Deduplicated {
 		state += ", was sent before"
 	}
-	return fmt.Sprintf("%s  %s@%s  %s  %s", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.WaitedMs)))
+	return fmt.Sprintf("%s  %s@%s  %s  %s", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.Waited.Milliseconds())))
 }
 
 // reachNote says when nobody will read a message.
-func (a *app) reachNote(s sent) {
+func (a *app) reachNote(s mail.Delivered) {
 	switch s.Reach {
 	case teams.NotMember:
 		a.note("%s is not a member of %s, or not any more: nobody may read this", s.Member, s.Team)
@@ -217,59 +187,44 @@ func (a *app) text(arg string) (string, error) {
 	return s, nil
 }
 
-// sender sends to the members of one team.
+// sender sends to the members of one team, and tells a person what they should
+// know of it.
 type sender struct {
+	*mail.Sender
 	app    *app
-	team   *teams.Team
-	config *teams.Config
 	ledger *ledger.Ledger // nil where it could not be opened
-	from   string
-	deaf   bool // agents cannot answer to from
 	opts   sendOptions
 }
 
 // deafNote says that nobody will answer, and what to do about it.
 func (s *sender) deafNote() {
-	if s.deaf {
+	if s.Deaf() {
 		s.app.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
 	}
 }
 
 func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender, error) {
+	locker, err := a.locks()
+	if err != nil {
+		return nil, err
+	}
+	s := &sender{app: a, opts: o}
 	config, err := t.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{app: a, team: t, config: config, from: o.from, opts: o}
-	if o.dryRun {
-		// Opening the ledger could write. Which name we joined under is not
-		// known without it, and changes nothing in what is checked.
-		if s.from == "" {
-			s.from = "user"
+	// With --dry-run it could write to open the ledger. Which name we joined under
+	// is not known without it, and changes nothing in what is checked.
+	if !o.dryRun {
+		if s.ledger, err = a.ledger(ctx); err != nil {
+			if o.id != "" && !o.force {
+				return nil, fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
+			}
+			a.warn("%v; the message is sent without being recorded", err)
 		}
-		return s, nil
 	}
-	if s.ledger, err = a.ledger(ctx); err != nil {
-		if o.id != "" && !o.force {
-			return nil, fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
-		}
-		a.warn("%v; the message is sent without being recorded", err)
-	}
-	if s.from != "" {
-		return s, nil
-	}
-	s.from = "user"
-	if s.ledger == nil {
-		return s, nil
-	}
-	guest, err := a.guest(ctx, s.ledger, t, config)
-	if err != nil {
+	if s.Sender, err = mail.New(ctx, mail.Options{Team: t, Config: config, Locker: locker, Ledger: s.ledger, From: o.from}); err != nil {
 		return nil, errors.Join(err, s.close())
-	}
-	if guest != "" {
-		s.from = guest
-	} else {
-		s.deaf = config.Generation() == teams.G2
 	}
 	return s, nil
 }
@@ -281,129 +236,47 @@ func (s *sender) close() error {
 	return s.ledger.Close()
 }
 
-// stillUnread is how long the oldest message may wait before a sender is told.
-const stillUnread = 2 * time.Minute
-
-// written is a message that was put into an inbox.
-type written struct {
-	sent
-	box     *inbox.Inbox
-	tracked *inbox.Tracked // nil if it was sent before, and taken
-	start   time.Time
-}
-
 // put puts text into the inbox of member. What is known is in the answer also
 // where there is an error.
-func (s *sender) put(ctx context.Context, member, text string, track bool) (written, error) {
-	w := written{sent: sent{Team: s.team.Name(), Member: member, ID: s.opts.id, State: "failed"}, start: time.Now()}
-	w.Reach = s.config.Reach(member, teams.Facts{})
-	w.Reachable = w.Reach == teams.Reachable
-	var err error
-	if w.box, err = s.app.inbox(s.team, member); err != nil {
-		return w, err
+func (s *sender) put(ctx context.Context, member, text string, track bool) (mail.Delivered, error) {
+	d, err := s.Put(ctx, member, s.message(text), inbox.AppendOptions{Force: s.opts.force, Track: track})
+	if d.Unrecorded != nil {
+		s.app.warn("the message is in the inbox, but was not recorded: %v", d.Unrecorded)
 	}
-	opts := inbox.AppendOptions{Force: s.opts.force, Track: track}
-	if s.ledger != nil {
-		opts.Memory = s.ledger
-	}
-	receipt, err := w.box.Append(ctx, *s.message(text), opts)
-	w.WaitedMs = time.Since(w.start).Milliseconds()
-	w.ID, w.Deduplicated, w.tracked = receipt.ID, receipt.Deduplicated, receipt.Tracked
-	if err != nil {
-		return w, err
-	}
-	if receipt.Unrecorded != nil {
-		s.app.warn("the message is in the inbox, but was not recorded: %v", receipt.Unrecorded)
-	}
-	w.State = verified
-	return w, nil
+	return d, err
 }
 
 // send puts text into the inbox of member and waits for what is to be waited
 // for. What is known is in the answer also where there is an error.
-func (s *sender) send(ctx context.Context, member, text string) (sent, error) {
+func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered, error) {
 	if s.opts.dryRun {
-		return s.check(ctx, member)
+		d, err := s.Check(ctx, member, s.message(text))
+		if err == nil {
+			d.State = api.DryRun
+		}
+		return d, err
 	}
-	w, err := s.put(ctx, member, text, s.opts.wait == consumed)
+	d, err := s.put(ctx, member, text, s.opts.wait == api.Consumed)
 	if err != nil {
-		return w.sent, err
+		return d, err
 	}
-	if s.opts.wait == consumed {
-		return s.consumed(ctx, w)
+	if s.opts.wait == api.Consumed {
+		return s.consumed(ctx, d)
 	}
-	if w.Reachable && s.waiting(ctx, w.box) {
-		w.Reach, w.Reachable = teams.Unread, false
+	if d.Reachable() && s.Waiting(ctx, d) {
+		d.Reach = teams.Unread
 	}
-	return w.sent, nil
-}
-
-// check is send without sending.
-func (s *sender) check(ctx context.Context, member string) (sent, error) {
-	answer := sent{Team: s.team.Name(), Member: member, ID: s.opts.id, State: "failed"}
-	answer.Reach = s.config.Reach(member, teams.Facts{})
-	answer.Reachable = answer.Reach == teams.Reachable
-	box, err := s.app.inbox(s.team, member)
-	if err != nil {
-		return answer, err
-	}
-	if err := writable(ctx, box); err != nil {
-		return answer, err
-	}
-	answer.State = "dry-run"
-	return answer, nil
-}
-
-// writable reports what would keep a message out of an inbox, as far as that
-// shows without writing.
-func writable(ctx context.Context, box *inbox.Inbox) error {
-	_, err := box.Read(ctx)
-	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
-		return err
-	}
-	lock := lockedfile.LockName(box.Path())
-	if info, err := os.Lstat(lock); err == nil && !info.IsDir() {
-		return fmt.Errorf("%w: a file stands at %s", lockedfile.ErrForeignLock, lock)
-	}
-	return nil
+	return d, nil
 }
 
 // consumed waits until a message was taken.
-func (s *sender) consumed(ctx context.Context, w written) (sent, error) {
-	wait, cancel := within(ctx, s.opts.timeout, notTaken(w.Member))
+func (s *sender) consumed(ctx context.Context, d mail.Delivered) (mail.Delivered, error) {
+	wait, cancel := within(ctx, s.opts.timeout, notTaken(d.Member))
 	defer cancel()
-	var err error
-	if w.tracked != nil {
-		err = ended(wait, s.await(wait, w.box, w.tracked))
-	}
-	w.WaitedMs = time.Since(w.start).Milliseconds()
+	err := ended(wait, s.await(wait, d))
+	d.Waited = time.Since(d.Start)
 	if err == nil {
-		w.State = consumed
+		d.State = api.Consumed
 	}
-	return w.sent, err
-}
-
-// quickRead is the largest inbox that is looked through for old messages, in
-// bytes: it takes about as long as the sending itself.
-const quickRead = 256 << 10
-
-// waiting reports whether the inbox holds messages that nobody has read for
-// minutes. A guest's inbox, which a person reads, does not count.
-func (s *sender) waiting(ctx context.Context, box *inbox.Inbox) bool {
-	if m, ok := s.config.Member(box.Name()); !ok || m.Guest() {
-		return false
-	}
-	if info, err := os.Stat(box.Path()); err != nil || info.Size() > quickRead {
-		return false
-	}
-	rows, err := box.Read(ctx)
-	if err != nil {
-		return false // it was read back a moment ago: others are writing now
-	}
-	for _, r := range rows {
-		if at, ok := r.Time(); !r.Read && ok && time.Since(at) > stillUnread {
-			return true
-		}
-	}
-	return false
+	return d, err
 }

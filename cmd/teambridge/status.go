@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/status/roster"
 	"teambridge/teams"
 )
 
@@ -35,17 +37,6 @@ Exit status: 0; 3 no such team or member; 130 interrupted.`,
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "go on, and print what changes")
 	return cmd
-}
-
-// statusInfo is what status says of one member. The names are those of --json.
-type statusInfo struct {
-	Team     string          `json:"team"`
-	Member   string          `json:"member"`
-	State    status.State    `json:"state"`
-	Since    time.Time       `json:"since"`
-	Detail   status.Detail   `json:"detail"`
-	Evidence status.Evidence `json:"evidence"`
-	Unread   int             `json:"unread"`
 }
 
 func (a *app) status(ctx context.Context, args []string, watch bool) (err error) {
@@ -74,7 +65,7 @@ func (a *app) status(ctx context.Context, args []string, watch bool) (err error)
 }
 
 // statusInfos returns the status of all members, or of one.
-func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args []string) ([]statusInfo, error) {
+func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args []string) ([]api.Status, error) {
 	all, err := tap.statuses(ctx, t, time.Now())
 	if err != nil {
 		return nil, err
@@ -89,17 +80,7 @@ func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args 
 			return nil, notFound("see who is there with: teambridge members", "%s is no agent of %s", name, t.Name())
 		}
 	}
-	infos := make([]statusInfo, 0, len(all))
-	for _, s := range all {
-		box := memberInfo{Team: t.Name(), Member: s.Member}
-		if err := a.count(ctx, t, &box); err != nil {
-			return nil, err
-		}
-		infos = append(infos, statusInfo{
-			Team: t.Name(), Member: s.Member, State: s.State, Since: s.Since.UTC(), Detail: s.Detail, Evidence: s.Evidence, Unread: box.Unread,
-		})
-	}
-	return infos, nil
+	return roster.Shown(ctx, t, all)
 }
 
 // statusName finds a member also among those that have left.
@@ -111,7 +92,7 @@ func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []s
 	return t.Resolve(ctx, name)
 }
 
-func (a *app) printStatus(infos []statusInfo, stream bool) error {
+func (a *app) printStatus(infos []api.Status, stream bool) error {
 	if a.json && stream {
 		for _, i := range infos {
 			if err := a.printJSON(i); err != nil {
@@ -141,7 +122,7 @@ func (a *app) printStatus(infos []statusInfo, stream bool) error {
 const statusStep = time.Second
 
 // followStatus prints what changes, until the team ends.
-func (a *app) followStatus(ctx context.Context, tap *tapped, t *teams.Team, args []string, before []statusInfo) error {
+func (a *app) followStatus(ctx context.Context, tap *tapped, t *teams.Team, args []string, before []api.Status) error {
 	for {
 		if _, err := tap.changes(ctx, statusStep); err != nil {
 			return err
@@ -154,8 +135,8 @@ func (a *app) followStatus(ctx context.Context, tap *tapped, t *teams.Team, args
 		if err != nil {
 			return err
 		}
-		changed := slices.DeleteFunc(slices.Clone(now), func(i statusInfo) bool {
-			return slices.ContainsFunc(before, func(b statusInfo) bool {
+		changed := slices.DeleteFunc(slices.Clone(now), func(i api.Status) bool {
+			return slices.ContainsFunc(before, func(b api.Status) bool {
 				b.Unread, b.Evidence, i.Evidence = i.Unread, status.Evidence{}, status.Evidence{}
 				// Being active for longer is no change.
 				if b.State == status.Active && i.State == status.Active {

@@ -13,6 +13,7 @@ import (
 
 	"teambridge/relay/claude/claudetest"
 	"teambridge/status"
+	"teambridge/status/api"
 )
 
 // command is a command line that is running.
@@ -112,7 +113,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 			ctx := deadline(t, time.Minute)
 			is := func(state status.State) func(string) bool {
 				return func(line string) bool {
-					var i statusInfo
+					var i api.Status
 					if err := json.Unmarshal([]byte(line), &i); err != nil {
 						t.Errorf("%v: %s", err, line)
 					}

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -52,7 +52,7 @@ func (a *app) journalOrNot(ctx context.Context) (j *journal.Journal, done func()
 	if ctx.Err() != nil {
 		return nil, nil, err
 	}
-	a.warn("%s; what was before is not known, and nothing is kept", describeError(err))
+	a.warn("%s; what was before is not known, and nothing is kept", api.Describe(err))
 	return spareJournal(ctx)
 }
 
@@ -153,7 +153,7 @@ func (t *tapped) begin(ctx context.Context) error {
 func (t *tapped) warn(err error) {
 	broken, ok := errors.AsType[*journal.Error](err)
 	if !ok || errors.Is(broken, journal.ErrBusy) {
-		t.app.warn("%s", describeError(err))
+		t.app.warn("%s", api.Describe(err))
 		return
 	}
 	select {
@@ -165,7 +165,7 @@ func (t *tapped) warn(err error) {
 // spare goes on with an empty journal when the journal cannot be written any
 // more: it is full, or was damaged. With an error t is closed.
 func (t *tapped) spare(ctx context.Context, failure error) error {
-	t.app.warn("%s; nothing more is kept", describeError(failure))
+	t.app.warn("%s; nothing more is kept", api.Describe(failure))
 	t.stop()
 	err := <-t.ended
 	t.known = map[string]int{}
@@ -220,7 +220,7 @@ func (t *tapped) sends(ctx context.Context) *ledger.Ledger {
 	if !t.opened {
 		var err error
 		if t.ledger, err = t.app.ledger(ctx); err != nil {
-			t.app.warn("%s; what was sent is not known", describeError(err))
+			t.app.warn("%s; what was sent is not known", api.Describe(err))
 		}
 		t.opened = true
 	}
@@ -289,96 +289,22 @@ func (t *tapped) changes(ctx context.Context, wait time.Duration) ([]journal.Cha
 	}
 }
 
-// entryOf is a message of the journal as an entry of a feed.
-func entryOf(m journal.Message) inbox.Entry {
-	return inbox.Entry{Row: m.Row, Inbox: m.Inbox, Index: int(m.Seq)}
+// source is where it is known from what members did.
+func (t *tapped) source(ctx context.Context) status.Source {
+	return status.Source{Journal: t.journal, Ledger: t.sends(ctx)}
 }
 
-// asRecorded is a message of the journal as it is shown.
-func asRecorded(m journal.Message) message {
-	shown := asMessage(m.Team.Team, entryOf(m))
-	shown.Read = m.Read || !m.ReadAt.IsZero()
-	shown.Gone = !m.GoneAt.IsZero()
-	return shown
-}
-
-// recent is how many of the last messages of each member, and to each, are
-// looked through for its status. The last one decides; the others are for clocks
-// that disagree, and for rows that are not taken yet.
-const recent = 50
-
-// statuses says what is known of the members of team, from the journal and from
-// what we sent.
+// statuses says what is known of the members of team.
 func (t *tapped) statuses(ctx context.Context, team *teams.Team, now time.Time) ([]status.Status, error) {
-	j := t.journal
-	c, err := team.Config(ctx)
-	if err != nil {
-		return nil, err
-	}
-	instance := c.Instance()
-	q := journal.Query{Root: team.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Newest: true, Limit: recent}
-	authors, err := j.Authors(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	var events []status.Event
-	for _, author := range authors {
-		q.From = author
-		for m, err := range j.Messages(ctx, q) {
-			if err != nil {
-				return nil, err
-			}
-			events = append(events, status.Event{Entry: entryOf(m), FirstSeen: m.FirstSeen})
-		}
-	}
-	given := status.Given{}
-	if l := t.sends(ctx); l != nil {
-		// What was taken while nothing watched is known to have been sent.
-		if given, err = l.LastSends(ctx, q.Root, instance.Team, instance.CreatedAt); err != nil {
-			return nil, err
-		}
-	}
-	q.From = ""
-	for _, member := range c.Members {
-		q.Inbox = member.Name
-		for m, err := range j.Messages(ctx, q) {
-			if err != nil {
-				return nil, err
-			}
-			if at := taken(m); at.After(given[member.Name]) {
-				given[member.Name] = at
-			}
-		}
-	}
-	return status.Of(now, c, events, given), nil
+	return t.source(ctx).Read(ctx, team, now)
 }
-
-// taken is when a message was taken from its inbox, as far as that is known: at
-// least, it was written before. Zero: it was not taken.
-func taken(m journal.Message) time.Time {
-	at := m.GoneAt
-	if !m.ReadAt.IsZero() {
-		at = m.ReadAt
-	}
-	if at.Equal(m.FirstSeen) {
-		if written, ok := m.Time(); ok && written.Before(at) {
-			return written
-		}
-	}
-	return at
-}
-
-// timeout ends a wait of ours, as opposed to the caller's.
-type timeoutError struct{ what string }
-
-func (e *timeoutError) Error() string { return e.what }
 
 // within bounds a wait; 0 is no bound.
 func within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, d, &timeoutError{fmt.Sprintf("%s within %s", what, d)})
+	return context.WithTimeoutCause(ctx, d, &api.TimeoutError{What: fmt.Sprintf("%s within %s", what, d)})
 }
 
 // ended is err or, where that comes of the end of ctx, why it ended.

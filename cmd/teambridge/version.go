@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"teambridge/status/api"
 )
 
 func newVersion(a *app) *cobra.Command {
@@ -17,17 +19,8 @@ func newVersion(a *app) *cobra.Command {
 	}
 }
 
-// versionInfo is what version says. The names are those of --json.
-type versionInfo struct {
-	Version string `json:"version"` // of the module; "(devel)" for a build from a checkout
-	Commit  string `json:"commit,omitempty"`
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
-}
-
 func (a *app) version() error {
-	v := versionInfo{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	v := api.Version{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if info.Main.Version != "" {
 			v.Version = info.Main.Version

@@ -12,7 +12,9 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
 	"teambridge/status"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -150,7 +152,7 @@ func (a *app) waitMessage(ctx context.Context, tap *tapped, t *teams.Team, wante
 const settled = 1500 * time.Millisecond
 
 // waitStatus waits until a status holds, and for idle: goes on holding.
-func (a *app) waitStatus(ctx context.Context, tap *tapped, t *teams.Team, what, name string) ([]statusInfo, error) {
+func (a *app) waitStatus(ctx context.Context, tap *tapped, t *teams.Team, what, name string) ([]api.Status, error) {
 	var since time.Time
 	for {
 		infos, err := a.statusInfos(ctx, tap, t, nil)
@@ -192,7 +194,7 @@ func (a *app) leadName(ctx context.Context, t *teams.Team) string {
 }
 
 // judge says whether what is waited for holds now.
-func judge(infos []statusInfo, what, name, lead string) (found []statusInfo, holds bool) {
+func judge(infos []api.Status, what, name, lead string) (found []api.Status, holds bool) {
 	for _, i := range infos {
 		idle := i.State == status.Terminated || i.Unread == 0 && (i.Detail == status.Waiting || i.Detail == status.Failed)
 		switch {
@@ -206,7 +208,7 @@ func judge(infos []statusInfo, what, name, lead string) (found []statusInfo, hol
 			found = append(found, i)
 		case i.Member != name:
 		case what == forIdle && idle, what == forTerminated && i.State == status.Terminated:
-			return []statusInfo{i}, true
+			return []api.Status{i}, true
 		}
 	}
 	return found, what == forAllIdle && len(found) > 0
@@ -217,11 +219,11 @@ const lookStep = 10 * time.Millisecond
 
 // await waits until a message was taken by its agent. One that is proved to be
 // lost is put back.
-func (s *sender) await(ctx context.Context, box *inbox.Inbox, tracked *inbox.Tracked) error {
+func (s *sender) await(ctx context.Context, d mail.Delivered) error {
 	tick := time.NewTicker(lookStep)
 	defer tick.Stop()
 	for {
-		if taken, err := s.look(ctx, box, tracked); taken || err != nil {
+		if taken, err := s.look(ctx, d); taken || err != nil {
 			return err
 		}
 		select {
@@ -233,16 +235,9 @@ func (s *sender) await(ctx context.Context, box *inbox.Inbox, tracked *inbox.Tra
 }
 
 // look says whether a message was taken, and puts it back if it is lost.
-func (s *sender) look(ctx context.Context, box *inbox.Inbox, tracked *inbox.Tracked) (taken bool, err error) {
-	fate, err := box.Look(ctx, s.config.Generation(), tracked)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return false, context.Cause(ctx)
-	case errors.Is(err, inbox.ErrBusy), errors.As(err, new(*inbox.CorruptError)):
-		// Being written, or overwritten by a tool that will be done at some
-		// time; the caller's timeout is the limit.
-		return false, nil
-	case fate == inbox.PutBack:
+func (s *sender) look(ctx context.Context, d mail.Delivered) (taken bool, err error) {
+	fate, err := s.Look(ctx, d)
+	if fate == inbox.PutBack {
 		s.app.warn("another program overwrote the inbox; the message was put back")
 	}
 	return err == nil && fate == inbox.Consumed, err

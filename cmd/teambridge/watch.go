@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -166,9 +167,9 @@ func (a *app) replay(ctx context.Context, tap *tapped, root *teams.Root, team, s
 // printRecorded prints one message of the journal.
 func (a *app) printRecorded(m journal.Message) error {
 	if a.json {
-		return a.printJSON(asRecorded(m))
+		return a.printJSON(api.RecordedMessage(m))
 	}
-	e := entryOf(m)
+	e := m.Entry()
 	e.Read = e.Read || !m.GoneAt.IsZero() // in a history most are gone
 	return a.print([]byte(a.entry(e, false)))
 }

@@ -209,3 +209,8 @@ func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, erro
 		return list, err
 	})
 }
+
+// Entry is the message as an entry of a feed, with its number as its index.
+func (m Message) Entry() inbox.Entry {
+	return inbox.Entry{Row: m.Row, Inbox: m.Inbox, Index: int(m.Seq)}
+}

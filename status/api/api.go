@@ -1,0 +1,138 @@
+// Package api is what the command line prints with --json and what the service
+// speaks: one definition of each answer and of each error, for both of them and
+// for their clients.
+//
+// Names of JSON fields stay what they are. A field that is new may come at any
+// time, so a client passes over those it does not know; what a client sends is
+// read strictly.
+//
+// Texts, names and paths come from files that others write. They are whole here:
+// whoever shows them escapes them.
+package api
+
+import (
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
+	"teambridge/status"
+)
+
+// Team is one team under a Claude directory.
+type Team struct {
+	Team       string    `json:"team"`
+	Lead       string    `json:"lead"`       // the lead's name
+	LeadState  string    `json:"leadState"`  // alive, gone, unknown
+	Generation string    `json:"generation"` // G1: 2.1.80 and like it; G2: 2.1.329 and like it; empty with Problem
+	Members    int       `json:"members"`
+	CreatedAt  time.Time `json:"createdAt"`
+	Cwd        string    `json:"cwd"`
+	Problem    string    `json:"problem,omitempty"` // why the rest is not known
+}
+
+// The roles of members.
+const (
+	RoleLead  = "lead"
+	RoleAgent = "agent"
+	RoleGuest = "guest" // a person who joined
+	RoleNone  = "none"  // an inbox without a member
+)
+
+// Member is one member of a team, or an inbox without one. What a member was
+// started with, its prompt, is not in it: that can hold secrets.
+type Member struct {
+	Team     string     `json:"team"`
+	Member   string     `json:"member"`
+	Role     string     `json:"role"`
+	AgentID  string     `json:"agentId,omitempty"`
+	Type     string     `json:"agentType,omitempty"`
+	Model    string     `json:"model,omitempty"`
+	Color    string     `json:"color,omitempty"`
+	Backend  string     `json:"backendType,omitempty"`
+	Cwd      string     `json:"cwd,omitempty"`
+	JoinedAt *time.Time `json:"joinedAt,omitempty"`
+	Inbox    bool       `json:"inbox"`             // there is a file
+	Unread   int        `json:"unread"`            // rows that are not read
+	Problem  string     `json:"problem,omitempty"` // of the file
+}
+
+// Status says what one agent is doing, and how that is known.
+type Status struct {
+	Team     string          `json:"team"`
+	Member   string          `json:"member"`
+	State    status.State    `json:"state"`
+	Since    time.Time       `json:"since"`
+	Detail   status.Detail   `json:"detail"`
+	Evidence status.Evidence `json:"evidence"` // empty where that is the member's being started
+	Unread   int             `json:"unread"`
+}
+
+// Message is a row of an inbox.
+type Message struct {
+	Team      string `json:"team"`
+	Inbox     string `json:"inbox"`
+	ID        string `json:"id"`
+	From      string `json:"from"`
+	Text      string `json:"text"`
+	Timestamp string `json:"timestamp"` // as it stands in the row: any text
+	Read      bool   `json:"read"`
+	Summary   string `json:"summary"`
+	Color     string `json:"color"`
+	Kind      string `json:"kind"` // message, or the type of a structured text
+	Gone      bool   `json:"gone"` // it is in its inbox no more
+}
+
+// MessageOf is a row of an inbox of team.
+func MessageOf(team string, e inbox.Entry) Message {
+	return Message{
+		Team: team, Inbox: e.Inbox, ID: e.ID(), From: e.From, Text: e.Text, Timestamp: e.Timestamp,
+		Read: e.Read, Summary: e.Summary, Color: e.Color, Kind: e.Kind(),
+	}
+}
+
+// RecordedMessage is a message of the journal, as far as it is told of any row.
+func RecordedMessage(m journal.Message) Message {
+	shown := MessageOf(m.Team.Team, m.Entry())
+	shown.Read = m.Read || !m.ReadAt.IsZero()
+	shown.Gone = !m.GoneAt.IsZero()
+	return shown
+}
+
+// How far a message has come that was sent.
+const (
+	Verified = mail.Verified // it was read back from the inbox
+	Consumed = mail.Consumed // its agent took it
+	Failed   = mail.Failed   // it was not sent
+	Lost     = "lost"        // another program overwrote it, too often to put it back again
+	DryRun   = "dry-run"     // all was checked, and nothing sent
+)
+
+// Sent is the answer to a message that was to be sent.
+type Sent struct {
+	Team         string `json:"team"`
+	Member       string `json:"member"`
+	ID           string `json:"id"`
+	State        string `json:"state"`
+	Deduplicated bool   `json:"deduplicated"` // it was sent before, under this id
+	Reachable    bool   `json:"reachable"`
+	WaitedMs     int64  `json:"waitedMs"`
+	Error        *Error `json:"error,omitempty"` // of a broadcast, for this member
+}
+
+// SentOf is what a sender says of one message.
+func SentOf(d mail.Delivered) Sent {
+	return Sent{
+		Team: d.Team, Member: d.Member, ID: d.ID, State: d.State, Deduplicated: d.Deduplicated,
+		Reachable: d.Reachable(), WaitedMs: d.Waited.Milliseconds(),
+	}
+}
+
+// Version says which teambridge it is.
+type Version struct {
+	Version string `json:"version"` // of the module; "(devel)" for a build from a checkout
+	Commit  string `json:"commit,omitempty"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}

@@ -1,0 +1,157 @@
+// Package roster lists what there is: the teams under a Claude directory, the
+// members of a team, what waits in their inboxes, and what each is doing. It
+// reads the files as they are now, and the journal for what was said before.
+package roster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// Teams lists the teams, by name. What is wrong with one is part of the answer.
+func Teams(ctx context.Context, root *teams.Root) ([]api.Team, error) {
+	all, err := root.Teams()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]api.Team, 0, len(all))
+	for _, l := range all {
+		team, err := listed(ctx, root, l)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, team)
+	}
+	return list, nil
+}
+
+func listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, error) {
+	shown := api.Team{Team: l.Name, LeadState: teams.Unknown.String()}
+	switch {
+	case l.Orphan:
+		shown.Problem = "no config.json"
+		return shown, nil
+	case l.Err != nil:
+		shown.Problem = api.Describe(l.Err)
+		return shown, nil
+	}
+	t, err := root.Team(l.Name)
+	if err == nil {
+		defer t.Close()
+		var c *teams.Config
+		if c, err = t.Config(ctx); err == nil {
+			return Team(c), nil
+		}
+	}
+	if ctx.Err() != nil {
+		return shown, err
+	}
+	shown.Problem = api.Describe(err)
+	return shown, nil
+}
+
+// Team is what a config.json says of its team.
+func Team(c *teams.Config) api.Team {
+	lead, _ := c.Lead()
+	return api.Team{
+		Team: c.Team, Lead: lead.Name, LeadState: c.LeadProcess.Liveness().String(), Generation: c.Generation().String(),
+		Members: len(c.Members), CreatedAt: c.CreatedAt, Cwd: lead.Cwd,
+	}
+}
+
+// Members lists the members of a team in the order of its config.json, and
+// behind them the inboxes without a member.
+func Members(ctx context.Context, t *teams.Team) ([]api.Member, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := t.Inboxes()
+	if err != nil {
+		return nil, err
+	}
+	lead, _ := c.Lead()
+	list := []api.Member{}
+	for _, m := range c.Members {
+		shown := api.Member{
+			Team: t.Name(), Member: m.Name, Role: api.RoleAgent, AgentID: m.AgentID, Type: m.AgentType,
+			Model: m.Model, Color: m.Color, Backend: m.BackendType, Cwd: m.Cwd,
+		}
+		if !m.JoinedAt.IsZero() {
+			shown.JoinedAt = &m.JoinedAt
+		}
+		switch {
+		case m.Name == lead.Name:
+			shown.Role = api.RoleLead
+		case m.Guest():
+			shown.Role = api.RoleGuest
+		}
+		list = append(list, shown)
+	}
+	for _, name := range names {
+		if _, ok := c.Member(name); !ok {
+			list = append(list, api.Member{Team: t.Name(), Member: name, Role: api.RoleNone})
+		}
+	}
+	for i := range list {
+		if err := count(ctx, t, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// count reads the inbox of m's member.
+func count(ctx context.Context, t *teams.Team, m *api.Member) error {
+	box, err := inbox.Open(t, m.Member, nil) // reading takes no lock
+	if err != nil {
+		return err
+	}
+	rows, err := box.Read(ctx)
+	switch {
+	case ctx.Err() != nil, errors.Is(err, teams.ErrTeamGone):
+		return err
+	case errors.Is(err, inbox.ErrMissing):
+		return nil
+	case errors.Is(err, inbox.ErrEmpty):
+	case err != nil:
+		m.Problem = api.Describe(err)
+	}
+	m.Inbox = true
+	for _, r := range rows {
+		if !r.Read {
+			m.Unread++
+		}
+	}
+	return nil
+}
+
+// Statuses says what each agent of a team is doing, as of now.
+func Statuses(ctx context.Context, src status.Source, t *teams.Team, now time.Time) ([]api.Status, error) {
+	all, err := src.Read(ctx, t, now)
+	if err != nil {
+		return nil, err
+	}
+	return Shown(ctx, t, all)
+}
+
+// Shown adds to statuses what waits in the inboxes of their members.
+func Shown(ctx context.Context, t *teams.Team, all []status.Status) ([]api.Status, error) {
+	list := make([]api.Status, 0, len(all))
+	for _, s := range all {
+		m := api.Member{Team: t.Name(), Member: s.Member}
+		if err := count(ctx, t, &m); err != nil {
+			return nil, err
+		}
+		list = append(list, api.Status{
+			Team: t.Name(), Member: s.Member, State: s.State, Since: s.Since.UTC(), Detail: s.Detail, Evidence: s.Evidence, Unread: m.Unread,
+		})
+	}
+	return list, nil
+}
