@@ -99,7 +99,8 @@ that was made again under an old name is another one.
 
 The journal has what passed while "teambridge watch" or another command that
 watches was running. With --json each message says in "gone" whether it is still
-in its inbox.
+in its inbox. Of a message that was relayed to a headless agent it is said what
+became of it: done, cancelled, failed and why, or how far it has come.
 
 Exit status: 0, also when there is nothing; 3 no message with the id of --since.`,
 		Args:              none,
@@ -139,20 +140,35 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 		a.note("the journal has nothing; \"teambridge watch\" records what passes")
 	}
 	defer a.hiddenNote(hidden)
-	return a.printHistory(found)
+	return a.printHistory(ctx, found)
+}
+
+// recorded is a message of the journal, and what became of it.
+type recorded struct {
+	message
+	Relay *fate `json:"relay,omitempty"` // of a message that was relayed
 }
 
 // printHistory prints messages of any team, with a line where the team changes.
-func (a *app) printHistory(found []journal.Message) error {
+func (a *app) printHistory(ctx context.Context, found []journal.Message) error {
+	became := make([]*fate, len(found))
+	if l, err := a.ledgerIfAny(ctx); err != nil {
+		a.warn("%s; what was relayed is not known", describeError(err))
+	} else if l != nil {
+		became, err = fates(ctx, l, found)
+		if err := errors.Join(err, l.Close()); err != nil {
+			return err
+		}
+	}
 	if a.json {
-		messages := make([]message, 0, len(found))
-		for _, m := range found {
-			messages = append(messages, asRecorded(m))
+		messages := make([]recorded, 0, len(found))
+		for i, m := range found {
+			messages = append(messages, recorded{asRecorded(m), became[i]})
 		}
 		return a.printJSON(messages)
 	}
 	var last teams.Instance
-	for _, m := range found {
+	for i, m := range found {
 		if m.Team != last {
 			last = m.Team
 			if err := a.teamLine(last); err != nil {
@@ -161,6 +177,11 @@ func (a *app) printHistory(found []journal.Message) error {
 		}
 		if err := a.printRecorded(m); err != nil {
 			return err
+		}
+		if became[i] != nil {
+			if err := a.printf("    %s\n", a.paint(dim, escape(became[i].text(), false))); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -223,7 +244,7 @@ func (a *app) search(ctx context.Context, words []string, o historyOptions) erro
 		a.note("nothing is found")
 		return nil
 	}
-	return a.printHistory(found)
+	return a.printHistory(ctx, found)
 }
 
 func newExport(a *app) *cobra.Command {

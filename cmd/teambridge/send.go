@@ -189,7 +189,7 @@ func (a *app) reachNote(s sent) {
 	case teams.LeadGone:
 		a.note("the process that led %s has ended: nobody reads this until its session is resumed", s.Team)
 	case teams.NoRelay:
-		a.note("%s is headless and no relay runs for it: it never reads its inbox by itself", s.Member)
+		a.note("%s is headless and no relay runs for it: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.Unread:
 		a.note("older messages to %s have not been read for minutes", s.Member)
 	}
@@ -296,7 +296,7 @@ type written struct {
 // where there is an error.
 func (s *sender) put(ctx context.Context, member, text string, track bool) (written, error) {
 	w := written{sent: sent{Team: s.team.Name(), Member: member, ID: s.opts.id, State: "failed"}, start: time.Now()}
-	w.Reach = s.config.Reach(member, teams.Facts{})
+	w.Reach = s.config.Reach(member, s.app.facts(ctx, s.ledger, s.team, s.config, member))
 	w.Reachable = w.Reach == teams.Reachable
 	var err error
 	if w.box, err = s.app.inbox(s.team, member); err != nil {
@@ -341,7 +341,7 @@ func (s *sender) send(ctx context.Context, member, text string) (sent, error) {
 // check is send without sending.
 func (s *sender) check(ctx context.Context, member string) (sent, error) {
 	answer := sent{Team: s.team.Name(), Member: member, ID: s.opts.id, State: "failed"}
-	answer.Reach = s.config.Reach(member, teams.Facts{})
+	answer.Reach = s.config.Reach(member, s.app.facts(ctx, s.ledger, s.team, s.config, member))
 	answer.Reachable = answer.Reach == teams.Reachable
 	box, err := s.app.inbox(s.team, member)
 	if err != nil {

@@ -28,6 +28,11 @@ What agents said is known from the inboxes and from the journal. Newer agents
 remove what they have read, so much of it is only known if "teambridge watch" was
 running. With --watch a line is printed for each change, until the team ends.
 
+Of a headless agent it is said, too, what its relay does: idle, working, backing
+off, dead, waiting for an earlier agent to end, or stopped, which means that nobody
+reads its inbox; how many messages are in its queue, how many could not be said
+(dead letters), and when the agent last acknowledged something.
+
 Exit status: 0; 3 no such team or member; 130 interrupted.`,
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeMembers(1),
@@ -46,6 +51,7 @@ type statusInfo struct {
 	Detail   status.Detail   `json:"detail"`
 	Evidence status.Evidence `json:"evidence"`
 	Unread   int             `json:"unread"`
+	Relay    *relayInfo      `json:"relay,omitempty"` // of a headless agent
 }
 
 func (a *app) status(ctx context.Context, args []string, watch bool) (err error) {
@@ -89,6 +95,12 @@ func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args 
 			return nil, notFound("see who is there with: teambridge members", "%s is no agent of %s", name, t.Name())
 		}
 	}
+	var relays map[string]*relayInfo
+	if l := tap.sends(ctx); l != nil {
+		if relays, err = a.relays(ctx, l, t); err != nil {
+			return nil, err
+		}
+	}
 	infos := make([]statusInfo, 0, len(all))
 	for _, s := range all {
 		box := memberInfo{Team: t.Name(), Member: s.Member}
@@ -96,7 +108,7 @@ func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args 
 			return nil, err
 		}
 		infos = append(infos, statusInfo{
-			Team: t.Name(), Member: s.Member, State: s.State, Since: s.Since.UTC(), Detail: s.Detail, Evidence: s.Evidence, Unread: box.Unread,
+			Team: t.Name(), Member: s.Member, State: s.State, Since: s.Since.UTC(), Detail: s.Detail, Evidence: s.Evidence, Unread: box.Unread, Relay: relays[s.Member],
 		})
 	}
 	return infos, nil
@@ -123,16 +135,25 @@ func (a *app) printStatus(infos []statusInfo, stream bool) error {
 	if a.json {
 		return a.printJSON(infos)
 	}
+	heading := []string{"MEMBER", "STATE", "SINCE", "DETAIL", "UNREAD", "BY"}
+	relayed := slices.ContainsFunc(infos, func(i statusInfo) bool { return i.Relay != nil })
+	if relayed {
+		heading = slices.Insert(heading, 5, "RELAY")
+	}
 	var rows [][]string
 	if !stream {
-		rows = append(rows, []string{"MEMBER", "STATE", "SINCE", "DETAIL", "UNREAD", "BY"})
+		rows = append(rows, heading)
 	}
 	for _, i := range infos {
 		by := "joined"
 		if i.Evidence.Kind != "" {
 			by = i.Evidence.Kind + " " + i.Evidence.ID
 		}
-		rows = append(rows, []string{i.Member, string(i.State), clock(i.Since), string(i.Detail), strconv.Itoa(i.Unread), by})
+		row := []string{i.Member, string(i.State), clock(i.Since), string(i.Detail), strconv.Itoa(i.Unread), by}
+		if relayed {
+			row = slices.Insert(row, 5, i.Relay.text())
+		}
+		rows = append(rows, row)
 	}
 	return a.table(rows)
 }
@@ -157,6 +178,7 @@ func (a *app) followStatus(ctx context.Context, tap *tapped, t *teams.Team, args
 		changed := slices.DeleteFunc(slices.Clone(now), func(i statusInfo) bool {
 			return slices.ContainsFunc(before, func(b statusInfo) bool {
 				b.Unread, b.Evidence, i.Evidence = i.Unread, status.Evidence{}, status.Evidence{}
+				b.Relay, i.Relay = b.Relay.lasting(), i.Relay.lasting()
 				// Being active for longer is no change.
 				if b.State == status.Active && i.State == status.Active {
 					b.Since = i.Since
