@@ -81,7 +81,7 @@ func outlook(s ledger.Standing, running bool) Outlook {
 	case ledger.RelayBackOff:
 		o.State = BackOff
 	case ledger.RelayRunning:
-		if o.State = Idle; s.InFlight != "" {
+		if o.State = Idle; s.Open > 0 {
 			o.State = Working
 		}
 	default:

@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"inbox/sqlite":            {},
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
+	"inbox/chronicle":         {"inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/pipe":              {},

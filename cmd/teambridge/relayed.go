@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
@@ -109,6 +111,26 @@ func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
 		return nil, nil
 	}
 	return a.ledger(ctx)
+}
+
+// recordRelays copies what happens to relays into the journal, until stop. poke says
+// that something may have happened. A journal that fails stops no relay.
+func (a *app) recordRelays(ctx context.Context, l *ledger.Ledger) (poke func(), stop func() error) {
+	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
+	defer cancel()
+	j, err := a.journal(opening)
+	if err != nil {
+		a.warn("%s; what the relay does is not recorded now", describeError(err))
+		return func() {}, func() error { return nil }
+	}
+	r := chronicle.New(chronicle.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", describeError(err)) }})
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(running) }()
+	return r.Poke, func() error {
+		end()
+		return errors.Join(<-ended, j.Close())
+	}
 }
 
 // facts is what is known of a member beside what config.json says. l may be nil.
