@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,7 +75,17 @@ func (l *loop) run() error {
 	if l.ctx.Err() != nil {
 		err = nil // whatever failed, failed because of that
 	}
-	return errors.Join(err, l.end())
+	return errors.Join(err, l.end(err))
+}
+
+// keep records the session, and what state the relay is in.
+func (l *loop) keep(ctx context.Context, state ledger.RelayState, reason string) error {
+	l.session.State, l.session.Reason, l.session.Relay = state, reason, os.Getpid()
+	if err := l.opts.Ledger.SetSession(ctx, l.session); err != nil {
+		return err
+	}
+	l.opts.Recorded()
+	return nil
 }
 
 // begin finds out where an earlier relay stopped.
@@ -117,9 +128,11 @@ func (l *loop) predecessor() error {
 	if !alive {
 		return nil
 	}
-	l.set(func(s *Status) {
-		s.State, s.Reason = Waiting, fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", old.PID)
-	})
+	reason := fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", old.PID)
+	if err := l.keep(l.ctx, ledger.RelayWaiting, reason); err != nil {
+		return err
+	}
+	l.set(func(s *Status) { s.State, s.Reason = Waiting, reason })
 	wait, cancel := context.WithTimeout(l.ctx, l.opts.Predecessor)
 	err = old.Wait(wait)
 	cancel()
@@ -146,7 +159,7 @@ func (l *loop) start() error {
 	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
 	l.session.Command, l.session.At = strings.Join(opts.Command, " "), time.Now()
 	// The id before the process: one that nobody knows could not be resumed.
-	if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+	if err := l.keep(l.ctx, ledger.RelayStarting, ""); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
@@ -158,7 +171,7 @@ func (l *loop) start() error {
 	p := proc.Predecessor()
 	l.session.PID, l.session.Group, l.session.Start = p.PID, p.Group, p.Start
 	// The process before its first frame: only so can the next relay wait for it.
-	if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+	if err := l.keep(l.ctx, ledger.RelayRunning, ""); err != nil {
 		return errors.Join(err, proc.Kill())
 	}
 	l.proc, l.sent, l.spoke, l.started = proc, false, false, time.Now()
@@ -186,6 +199,7 @@ func (l *loop) transcript() claude.Transcript {
 
 // step does what can be done now: claim rows, make a frame, write it.
 func (l *loop) step() error {
+	defer l.opts.Recorded()
 	if _, err := l.claim(l.ctx, l.self()); err != nil {
 		if errors.Is(err, teams.ErrTeamGone) || l.ctx.Err() != nil {
 			return err
@@ -418,7 +432,7 @@ func (l *loop) event(e claude.Event) error {
 		l.begun(l.frame != nil && l.sent)
 		if i.Session != "" && i.Session != l.session.ID {
 			l.session.ID = i.Session
-			if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+			if err := l.keep(l.ctx, ledger.RelayRunning, ""); err != nil {
 				return err
 			}
 		}
@@ -430,6 +444,7 @@ func (l *loop) event(e claude.Event) error {
 		if err := l.progress(p); err != nil {
 			return err
 		}
+		l.opts.Recorded()
 	}
 	l.opts.Events(e)
 	return nil
@@ -564,7 +579,8 @@ func (l *loop) gone() error {
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
 	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
-	if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+	// What comes of it is decided below.
+	if err := l.keep(l.ctx, ledger.RelayStarting, ""); err != nil {
 		return err
 	}
 	l.careful = l.frame != nil && (sent && !l.spoke || l.careful)
@@ -586,7 +602,7 @@ func (l *loop) gone() error {
 	if l.deaths >= MaxStarts {
 		reason := fmt.Sprintf("it ended %d times in a row without getting anywhere: %v", l.deaths, why)
 		l.session.Dead = reason
-		if err := l.opts.Ledger.SetSession(l.ctx, l.session); err != nil {
+		if err := l.keep(l.ctx, ledger.RelayDead, reason); err != nil {
 			return err
 		}
 		l.set(func(s *Status) { s.State, s.Reason = Dead, reason })
@@ -595,6 +611,9 @@ func (l *loop) gone() error {
 	l.sent = false
 	l.backoff = min(max(2*l.backoff, backoffMin), backoffMax)
 	l.retry = time.After(l.backoff)
+	if err := l.keep(l.ctx, ledger.RelayBackOff, why.Error()); err != nil {
+		return err
+	}
 	l.set(func(s *Status) { s.State, s.Reason = BackOff, why.Error() })
 	l.opts.Warn(fmt.Errorf("relay: %s ended (%w) and is started again in %s", l.opts.Member, why, l.backoff))
 	return nil
@@ -630,28 +649,34 @@ func (l *loop) stop() error {
 	return err
 }
 
-// end lets the agent finish its turn, records that, and ends it.
-func (l *loop) end() error {
-	if l.proc == nil {
-		return nil
-	}
+// end lets the agent finish its turn, records that, and ends it. why is the error
+// that ended the relay, nil if it was told to.
+func (l *loop) end(why error) error {
 	// Our context has ended; what the agent still says is recorded all the same.
 	ctx := context.WithoutCancel(l.ctx)
 	l.ctx = ctx
-	proc, events := l.proc, l.events
-	done := make(chan error, 1)
-	go func() { done <- proc.End(ctx, grace) }()
 	var errs []error
-	for e := range events {
-		if err := l.event(e); err != nil {
-			errs = append(errs, err)
+	if l.proc != nil {
+		proc, events := l.proc, l.events
+		done := make(chan error, 1)
+		go func() { done <- proc.End(ctx, grace) }()
+		for e := range events {
+			if err := l.event(e); err != nil {
+				errs = append(errs, err)
+			}
 		}
+		errs = append(errs, ignoreExit(<-done))
+		_ = l.forget() // its end was asked for
+		l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
 	}
-	errs = append(errs, ignoreExit(<-done))
-	_ = l.forget() // its end was asked for
-	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
-	errs = append(errs, l.opts.Ledger.SetSession(ctx, l.session))
-	return errors.Join(errs...)
+	if l.session.ID == "" || l.session.Dead != "" {
+		return errors.Join(errs...) // it never began, or has said how it ended
+	}
+	reason := ""
+	if why != nil {
+		reason = why.Error()
+	}
+	return errors.Join(append(errs, l.keep(ctx, ledger.RelayEnded, reason))...)
 }
 
 // ignoreExit leaves out how a process ended that was told to.

@@ -42,7 +42,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -121,6 +120,11 @@ type Options struct {
 	// Report, if not nil, is called with each change of the status.
 	Report func(Status)
 
+	// Recorded, if not nil, is called when something about the relay or its
+	// deliveries may have been committed to the ledger, which [ledger.Ledger.Events]
+	// tells. It must not wait.
+	Recorded func()
+
 	// Warn, if not nil, is told what went wrong without ending the relay.
 	Warn func(error)
 }
@@ -186,6 +190,9 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	if opts.Report == nil {
 		opts.Report = func(Status) {}
+	}
+	if opts.Recorded == nil {
+		opts.Recorded = func() {}
 	}
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
@@ -267,7 +274,7 @@ func (r *Relay) poke() {
 // relays this inbox, [ErrDead], [teams.ErrTeamGone], and errors of the ledger:
 // without it nothing is relayed. What was claimed is delivered by the next Run.
 func (r *Relay) Run(ctx context.Context) error {
-	release, err := lockedfile.Hold(filepath.Join(r.opts.State, "locks"), "relay\n"+r.box.Path())
+	release, err := lockedfile.Hold(lockOf(r.opts.State, r.box.Path()))
 	if errors.Is(err, lockedfile.ErrLocked) {
 		return fmt.Errorf("relay: %s@%s: %w", r.opts.Member, r.opts.Team.Name(), ErrBusy)
 	}

@@ -253,6 +253,7 @@ func TestReach(t *testing.T) {
 		{&dead, "worker", Facts{}, LeadGone},
 		{&dead, "worker", Facts{Relayed: true}, Reachable},
 		{&dead, "left", Facts{}, NotMember},
+		{&dead, "lead", Facts{Headless: true}, NoRelay},
 		{&dead, "operator", Facts{}, Reachable},
 		{nil, "worker", Facts{}, Reachable},
 		{nil, "user", Facts{}, Reachable},

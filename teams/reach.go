@@ -30,10 +30,10 @@ func (c *Config) Reach(name string, f Facts) Reach {
 		return Reachable
 	case !member:
 		return NotMember
+	case f.Headless:
+		return NoRelay // whoever leads: a relay is what it needs
 	case c.LeadProcess.Liveness() == Gone:
 		return LeadGone
-	case f.Headless:
-		return NoRelay
 	}
 	return Reachable
 }

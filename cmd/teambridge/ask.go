@@ -84,7 +84,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	if why := silent(c, member); why != "" {
+	if why := silent(c, member, a.facts(ctx, nil, t, c, member)); why != "" {
 		return notFound(anyway, "%s", why)
 	}
 	// Before we join: what is not sent shall leave nothing behind.
@@ -97,6 +97,9 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, tap.close()) }()
+	if why := silent(c, member, a.facts(ctx, tap.sends(ctx), t, c, member)); why != "" {
+		return notFound(anyway, "%s", why)
+	}
 	if over, err := tap.terminated(ctx, t, member); err != nil || over {
 		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody would answer", member))
 	}
@@ -140,12 +143,14 @@ func (t *tapped) terminated(ctx context.Context, team *teams.Team, member string
 }
 
 // silent says why nobody can answer for a member, or "".
-func silent(c *teams.Config, member string) string {
-	switch c.Reach(member, teams.Facts{}) {
+func silent(c *teams.Config, member string, known teams.Facts) string {
+	switch c.Reach(member, known) {
 	case teams.NotMember:
 		return fmt.Sprintf("%s is not a member of %s, or not any more: nobody would answer", member, c.Team)
 	case teams.LeadGone:
 		return fmt.Sprintf("the process that led %s has ended: nobody would answer", c.Team)
+	case teams.NoRelay:
+		return fmt.Sprintf("%s is headless and no relay runs for it: nobody would answer", member)
 	}
 	return ""
 }
@@ -271,7 +276,8 @@ func (q *question) alive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if why := silent(c, q.Member); why != "" {
+	// A relay that is just being started again is no reason to give up.
+	if why := silent(c, q.Member, q.sender.app.facts(ctx, nil, q.sender.Team(), c, q.Member)); why != "" {
 		return notFound("the message stays sent", "%s", why)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/simagent"
+	"teambridge/relay/claude/simchild"
 )
 
 // The commands of scripts for what goes on beside them.
@@ -94,6 +96,53 @@ func wait(ts *testscript.TestScript, holds func() bool, fail func()) {
 		case <-over:
 			fail()
 		}
+	}
+}
+
+// signal sends a process TERM, or KILL, which also waits for its end:
+//
+//	signal NAME TERM|KILL
+func signalling(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: signal NAME TERM|KILL")
+	}
+	cmd := ts.Value(started{}).(map[string]*exec.Cmd)[args[0]]
+	switch {
+	case cmd == nil:
+		ts.Fatalf("nothing was started as %s", args[0])
+	case args[1] == "TERM":
+		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	case args[1] == "KILL":
+		ts.Check(cmd.Process.Kill())
+		_ = cmd.Wait() // says that it was killed
+	default:
+		ts.Fatalf("no such signal: %s", args[1])
+	}
+}
+
+// killagent kills the simulated agent that was started last, as kill -9 does, and
+// waits for its end:
+//
+//	killagent
+func killagent(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: killagent")
+	}
+	entries, err := simchild.Log(ts.Getenv("CLAUDE_CONFIG_DIR"))
+	ts.Check(err)
+	for _, e := range slices.Backward(entries) {
+		if e.Kind != "start" {
+			continue
+		}
+		env, err := os.ReadFile("/proc/" + strconv.Itoa(e.PID) + "/environ")
+		if err != nil || !strings.Contains(string(env), "CLAUDE_CONFIG_DIR="+ts.Getenv("CLAUDE_CONFIG_DIR")) {
+			return // it has ended, and its id may be another's
+		}
+		p, err := os.FindProcess(e.PID)
+		ts.Check(err)
+		ts.Check(p.Kill())
+		wait(ts, func() bool { return p.Signal(syscall.Signal(0)) != nil }, func() { ts.Fatalf("process %d does not end", e.PID) })
+		return
 	}
 }
 

@@ -383,7 +383,7 @@ func (x *examination) state(ctx context.Context, root *teams.Root) {
 			Advice: "messages can be sent, but not under an --id, and nothing remembers them"})
 		return
 	}
-	x.relays(ctx, l, root)
+	x.relays(ctx, dir, l, root)
 	if err := l.Close(); err != nil {
 		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: api.Describe(err)})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
+	"teambridge/status/roster"
 	"teambridge/teams"
 )
 
@@ -100,7 +101,8 @@ that was made again under an old name is another one.
 
 The journal has what passed while "teambridge watch" or another command that
 watches was running. With --json each message says in "gone" whether it is still
-in its inbox.
+in its inbox, and in "teamCreatedAt" (milliseconds) of which team it is. Of a message that was relayed to a headless agent it is said what
+became of it: done, cancelled, failed and why, or how far it has come.
 
 Exit status: 0, also when there is nothing; 3 no message with the id of --since.`,
 		Args:              none,
@@ -140,20 +142,31 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 		a.note("the journal has nothing; \"teambridge watch\" records what passes")
 	}
 	defer a.hiddenNote(hidden)
-	return a.printHistory(found)
+	return a.printHistory(ctx, found)
 }
 
 // printHistory prints messages of any team, with a line where the team changes.
-func (a *app) printHistory(found []journal.Message) error {
+func (a *app) printHistory(ctx context.Context, found []journal.Message) error {
+	became := make([]*api.Fate, len(found))
+	if l, err := a.ledgerIfAny(ctx); err != nil {
+		a.warn("%s; what was relayed is not known", api.Describe(err))
+	} else if l != nil {
+		became, err = roster.Fates(ctx, l, found)
+		if err := errors.Join(err, l.Close()); err != nil {
+			return err
+		}
+	}
 	if a.json {
 		messages := make([]api.Message, 0, len(found))
-		for _, m := range found {
-			messages = append(messages, api.RecordedMessage(m))
+		for i, m := range found {
+			shown := api.RecordedMessage(m)
+			shown.TeamCreatedAt, shown.Relay = m.Team.CreatedAt, became[i]
+			messages = append(messages, shown)
 		}
 		return a.printJSON(messages)
 	}
 	var last teams.Instance
-	for _, m := range found {
+	for i, m := range found {
 		if m.Team != last {
 			last = m.Team
 			if err := a.teamLine(last); err != nil {
@@ -162,6 +175,11 @@ func (a *app) printHistory(found []journal.Message) error {
 		}
 		if err := a.printRecorded(m); err != nil {
 			return err
+		}
+		if became[i] != nil {
+			if err := a.printf("    %s\n", a.paint(dim, escape(fateText(became[i]), false))); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -224,7 +242,7 @@ func (a *app) search(ctx context.Context, words []string, o historyOptions) erro
 		a.note("nothing is found")
 		return nil
 	}
-	return a.printHistory(found)
+	return a.printHistory(ctx, found)
 }
 
 func newExport(a *app) *cobra.Command {

@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":              {"inbox", "inbox/ledger", "teams", "teams/lockedfile"},
+	"inbox/chronicle":         {"inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/pipe":              {},
@@ -30,7 +31,7 @@ var mayImport = map[string][]string{
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/lockedfile"},
-	"status/roster":           {"inbox", "status", "status/api", "teams"},
+	"status/roster":           {"inbox", "inbox/journal", "inbox/ledger", "relay", "status", "status/api", "teams"},
 	"cmd/teambridge":          {"*"},
 }
 

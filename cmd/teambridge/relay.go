@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/status/api"
+	"teambridge/status/roster"
 	"teambridge/teams"
 )
 
@@ -138,8 +142,58 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 	return err
 }
 
+// relay says whether messages wait for an agent whose relay does not run.
+func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger, root *teams.Root, s ledger.Session) error {
+	t, err := root.Team(s.Team)
+	if errors.Is(err, teams.ErrTeamGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if errors.Is(err, teams.ErrTeamGone) {
+		return nil
+	}
+	if err != nil || c.Instance().CreatedAt != s.CreatedAt {
+		return err
+	}
+	f, err := relay.Facts(ctx, l, state, t, c, s.Inbox)
+	if err != nil || !f.Headless || f.Relayed {
+		return err
+	}
+	o, _, err := relay.Look(ctx, l, state, t, c, s.Inbox)
+	if err != nil {
+		return err
+	}
+	unread, err := roster.Unread(ctx, t, s.Inbox)
+	if err != nil {
+		return err
+	}
+	waiting := o.Queue + unread
+	if waiting == 0 {
+		return nil // nothing is kept from anybody
+	}
+	how := "has ended"
+	if s.State != ledger.RelayEnded {
+		how = "is gone"
+	}
+	x.add(finding{Level: problem, Code: "no_relay", Team: s.Team, Path: s.Command,
+		Message: fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits(waiting)),
+		Advice:  fmt.Sprintf("teambridge run --team %s --as %s -- %s", s.Team, s.Inbox, s.Command)})
+	return nil
+}
+
+func waits(n int) string {
+	if n == 1 {
+		return "1 message waits"
+	}
+	return plural(n, "message") + " wait"
+}
+
 // relays says of each relay what is wrong with it.
-func (x *examination) relays(ctx context.Context, l *ledger.Ledger, root *teams.Root) {
+func (x *examination) relays(ctx context.Context, state string, l *ledger.Ledger, root *teams.Root) {
 	sessions, err := l.Sessions(ctx, root.Path())
 	if err != nil {
 		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
@@ -150,6 +204,10 @@ func (x *examination) relays(ctx context.Context, l *ledger.Ledger, root *teams.
 			x.add(finding{Level: problem, Code: "dead_relay", Team: s.Team, Path: s.Command,
 				Message: "the agent that is " + s.Inbox + " does not stay alive: " + s.Dead,
 				Advice:  "run it again with teambridge run; what waits for it is kept"})
+			continue
+		}
+		if err := x.relay(ctx, state, l, root, s); err != nil {
+			x.add(finding{Level: problem, Code: "relay", Team: s.Team, Message: api.Describe(err)})
 		}
 	}
 	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: root.Path(), States: []ledger.DeliveryState{ledger.Failed}})

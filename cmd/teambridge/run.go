@@ -149,9 +149,11 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	a.stdout, a.stderr = &shared{w: a.stdout}, &shared{w: a.stderr}
 	child.Stderr = a.stderr
 	run := &agentRun{app: a, opts: o}
+	recorded, stopRecording := a.recordRelays(ctx, l)
+	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
 		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut),
-		Events: run.event, Report: run.report, Warn: func(err error) { a.warn("%s", api.Describe(err)) },
+		Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", api.Describe(err)) },
 	})
 	if err != nil {
 		return err

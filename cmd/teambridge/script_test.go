@@ -2,13 +2,17 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"teambridge/relay/claude/simchild"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
@@ -22,6 +26,17 @@ func TestMain(m *testing.M) {
 				h.wait = d
 			}
 			os.Exit(run(os.Args[1:], h))
+		},
+		// A simulated Claude Code, for run.
+		"agent": func() {
+			if slices.Contains(os.Args, "--version") {
+				fmt.Println("2.1.329 (simulated)")
+				return
+			}
+			if err := os.Setenv(simchild.Variable, "{}"); err != nil {
+				panic(err)
+			}
+			simchild.Main()
 		},
 	})
 }
@@ -52,6 +67,8 @@ func TestScripts(t *testing.T) {
 			"start":     start,
 			"until":     until,
 			"end":       end,
+			"signal":    signalling,
+			"killagent": killagent,
 			"answer":    answering,
 			"clobber":   clobber,
 			"say":       say,

@@ -159,7 +159,7 @@ func (a *app) reachNote(s mail.Delivered) {
 	case teams.LeadGone:
 		a.note("the process that led %s has ended: nobody reads this until its session is resumed", s.Team)
 	case teams.NoRelay:
-		a.note("%s is headless and no relay runs for it: it never reads its inbox by itself", s.Member)
+		a.note("%s is headless and no relay runs for it: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.Unread:
 		a.note("older messages to %s have not been read for minutes", s.Member)
 	}
@@ -223,7 +223,9 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 			a.warn("%v; the message is sent without being recorded", err)
 		}
 	}
-	if s.Sender, err = mail.New(ctx, mail.Options{Team: t, Config: config, Locker: locker, Ledger: s.ledger, From: o.from}); err != nil {
+	facts := func(member string) teams.Facts { return a.facts(ctx, s.ledger, t, config, member) }
+	s.Sender, err = mail.New(ctx, mail.Options{Team: t, Config: config, Locker: locker, Ledger: s.ledger, From: o.from, Facts: facts})
+	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil

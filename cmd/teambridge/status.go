@@ -30,6 +30,11 @@ What agents said is known from the inboxes and from the journal. Newer agents
 remove what they have read, so much of it is only known if "teambridge watch" was
 running. With --watch a line is printed for each change, until the team ends.
 
+Of a headless agent it is said, too, what its relay does: idle, working, backing
+off, dead, waiting for an earlier agent to end, or stopped, which means that nobody
+reads its inbox; how many messages are in its queue, how many could not be said
+(dead letters), and when the agent last acknowledged something.
+
 Exit status: 0; 3 no such team or member; 130 interrupted.`,
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeMembers(1),
@@ -80,7 +85,20 @@ func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args 
 			return nil, notFound("see who is there with: teambridge members", "%s is no agent of %s", name, t.Name())
 		}
 	}
-	return roster.Shown(ctx, t, all)
+	infos, err := roster.Shown(ctx, t, all)
+	if err != nil {
+		return nil, err
+	}
+	if l := tap.sends(ctx); l != nil {
+		relays, err := a.relays(ctx, l, t)
+		if err != nil {
+			return nil, err
+		}
+		for i := range infos {
+			infos[i].Relay = relays[infos[i].Member]
+		}
+	}
+	return infos, nil
 }
 
 // statusName finds a member also among those that have left.
@@ -104,16 +122,25 @@ func (a *app) printStatus(infos []api.Status, stream bool) error {
 	if a.json {
 		return a.printJSON(infos)
 	}
+	heading := []string{"MEMBER", "STATE", "SINCE", "DETAIL", "UNREAD", "BY"}
+	relayed := slices.ContainsFunc(infos, func(i api.Status) bool { return i.Relay != nil })
+	if relayed {
+		heading = slices.Insert(heading, 5, "RELAY")
+	}
 	var rows [][]string
 	if !stream {
-		rows = append(rows, []string{"MEMBER", "STATE", "SINCE", "DETAIL", "UNREAD", "BY"})
+		rows = append(rows, heading)
 	}
 	for _, i := range infos {
 		by := "joined"
 		if i.Evidence.Kind != "" {
 			by = i.Evidence.Kind + " " + i.Evidence.ID
 		}
-		rows = append(rows, []string{i.Member, string(i.State), clock(i.Since), string(i.Detail), strconv.Itoa(i.Unread), by})
+		row := []string{i.Member, string(i.State), clock(i.Since), string(i.Detail), strconv.Itoa(i.Unread), by}
+		if relayed {
+			row = slices.Insert(row, 5, relayText(i.Relay))
+		}
+		rows = append(rows, row)
 	}
 	return a.table(rows)
 }
@@ -138,6 +165,7 @@ func (a *app) followStatus(ctx context.Context, tap *tapped, t *teams.Team, args
 		changed := slices.DeleteFunc(slices.Clone(now), func(i api.Status) bool {
 			return slices.ContainsFunc(before, func(b api.Status) bool {
 				b.Unread, b.Evidence, i.Evidence = i.Unread, status.Evidence{}, status.Evidence{}
+				b.Relay, i.Relay = b.Relay.Lasting(), i.Relay.Lasting()
 				// Being active for longer is no change.
 				if b.State == status.Active && i.State == status.Active {
 					b.Since = i.Since

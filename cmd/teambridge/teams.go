@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"teambridge/status/api"
 	"teambridge/status/roster"
 )
 
@@ -58,7 +61,8 @@ func newMembers(a *app) *cobra.Command {
 		Use:   "members",
 		Short: "List the members of a team",
 		Long: `List the members of a team, as its config.json has them, with the number of
-unread messages in each inbox. Inboxes without a member are listed too. What a
+unread messages in each inbox, and what the relays of headless agents do. Inboxes
+without a member are listed too. What a
 member was started with (its prompt) is not shown: it can hold secrets.
 
 Exit status: 0; 3 no such team; 6 config.json is corrupt.`,
@@ -78,10 +82,27 @@ func (a *app) members(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if l, err := a.ledgerIfAny(ctx); err != nil {
+		a.warn("%s; what is relayed is not known", api.Describe(err))
+	} else if l != nil {
+		relays, err := a.relays(ctx, l, t)
+		if err := errors.Join(err, l.Close()); err != nil {
+			return err
+		}
+		for i := range infos {
+			if r := relays[infos[i].Member]; r != nil {
+				infos[i].Relay = r.State
+			}
+		}
+	}
 	if a.json {
 		return a.printJSON(infos)
 	}
 	rows := [][]string{{"MEMBER", "ROLE", "TYPE", "MODEL", "COLOR", "JOINED", "UNREAD"}}
+	relayed := slices.ContainsFunc(infos, func(i api.Member) bool { return i.Relay != "" })
+	if relayed {
+		rows[0] = append(rows[0], "RELAY")
+	}
 	for _, i := range infos {
 		unread := "-"
 		switch {
@@ -94,7 +115,11 @@ func (a *app) members(ctx context.Context) error {
 		if i.JoinedAt != nil {
 			joined = clock(*i.JoinedAt)
 		}
-		rows = append(rows, []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread})
+		row := []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread}
+		if relayed {
+			row = append(row, dash(i.Relay))
+		}
+		rows = append(rows, row)
 	}
 	return a.table(rows)
 }

@@ -33,7 +33,7 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 			if after < pruned {
 				return fmt.Errorf("journal: changes after %d, up to %d: %w", after, pruned, ErrPruned)
 			}
-			type ref struct{ message, receipt int64 }
+			type ref struct{ message, receipt, relayed int64 }
 			var refs []ref
 			err = c.Query(func(v []sqlite.Value) error {
 				seq, _ := v[0].(int64)
@@ -41,12 +41,14 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 				var r ref
 				r.message, _ = v[2].(int64)
 				r.receipt, _ = v[3].(int64)
+				r.relayed, _ = v[4].(int64)
 				refs = append(refs, r)
 				list = append(list, Change{Seq: seq, Kind: Kind(kind)})
 				return nil
-			}, `SELECT seq, 'appeared', seq, NULL FROM messages WHERE seq>?1
-				UNION ALL SELECT seq, kind, message, NULL FROM changes WHERE seq>?1
-				UNION ALL SELECT seq, 'receipt', NULL, seq FROM receipts WHERE seq>?1
+			}, `SELECT seq, 'appeared', seq, NULL, NULL FROM messages WHERE seq>?1
+				UNION ALL SELECT seq, kind, message, NULL, NULL FROM changes WHERE seq>?1
+				UNION ALL SELECT seq, 'receipt', NULL, seq, NULL FROM receipts WHERE seq>?1
+				UNION ALL SELECT seq, 'relay', NULL, NULL, seq FROM relays WHERE seq>?1
 				ORDER BY 1 LIMIT ?2`, after, int64(limit))
 			if err != nil {
 				return err
@@ -59,17 +61,27 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 			if err != nil {
 				return err
 			}
+			relayed, err := c.Statement("SELECT " + relayedColumns + " WHERE seq=?")
+			if err != nil {
+				return err
+			}
 			for i, r := range refs {
-				if r.message != 0 {
+				switch {
+				case r.message != 0:
 					err = message.Query(func(v []sqlite.Value) error {
 						list[i].Message = scan(v)
 						return nil
 					}, r.message)
-				} else {
+				case r.receipt != 0:
 					err = receipt.Query(func(v []sqlite.Value) error {
 						list[i].Receipt = scanReceipt(v)
 						return nil
 					}, r.receipt)
+				default:
+					err = relayed.Query(func(v []sqlite.Value) error {
+						list[i].Relayed = scanRelayed(v)
+						return nil
+					}, r.relayed)
 				}
 				if err != nil {
 					return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 	"unicode/utf8"
 )
@@ -27,6 +28,26 @@ type line struct {
 	RowBase64  []byte          `json:"rowBase64,omitempty"`
 }
 
+// relayedLine is one event of a relay as it is exported.
+type relayedLine struct {
+	Seq       int64  `json:"seq"`
+	Root      string `json:"root"`
+	Team      string `json:"team"`
+	CreatedAt int64  `json:"createdAt"` // milliseconds
+	Inbox     string `json:"inbox"`
+	ID        string `json:"id,omitempty"`
+	Relay     struct {
+		State    string    `json:"state"`
+		Reason   string    `json:"reason,omitempty"`
+		At       time.Time `json:"at"`
+		Delivery string    `json:"delivery,omitempty"`
+		From     string    `json:"from,omitempty"`
+		Person   bool      `json:"person,omitempty"`
+		PID      int       `json:"pid,omitempty"`
+		Session  string    `json:"session,omitempty"`
+	} `json:"relay"`
+}
+
 // Export writes the messages that q asks for, one JSON object a line: seq,
 // root, team, createdAt (milliseconds), inbox, id, kind, occurrence, firstSeen,
 // readAt and goneAt (if it was), and the row as it stood in the file.
@@ -35,11 +56,40 @@ type line struct {
 // its keys, keys that are there twice, the spelling of numbers and the escapes
 // in strings stay. A row that JSON text cannot hold, because it is not valid
 // UTF-8, is in rowBase64, to the byte.
+//
+// Among them, in the order of the numbers, are the events of relays that q asks
+// for: seq, root, team, createdAt, inbox, the id of the message, and relay, an
+// object with state, reason, at, and delivery, from and person or pid and session.
+// With a Limit there are at most so many of each.
 func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // which would change rows too
+	next, stop := iter.Pull2(j.RelayedEvents(ctx, q))
+	defer stop()
+	event, err, more := next()
+	// relayed writes the events that stand before a message.
+	relayed := func(before func(int64) bool) error {
+		for ; more && (err != nil || before(event.Seq)); event, err, more = next() {
+			if err != nil {
+				return err
+			}
+			l := relayedLine{
+				Seq: event.Seq, Root: event.Root, Team: event.Team.Team, CreatedAt: event.Team.CreatedAt, Inbox: event.Inbox, ID: event.ID,
+			}
+			r := &l.Relay
+			r.State, r.Reason, r.At, r.Delivery, r.From, r.Person = event.State, event.Reason, event.At, event.Delivery, event.From, event.Person
+			r.PID, r.Session = event.PID, event.Session
+			if err := enc.Encode(l); err != nil {
+				return fmt.Errorf("journal: export event %d: %w", event.Seq, err)
+			}
+		}
+		return nil
+	}
 	for m, err := range j.Messages(ctx, q) {
 		if err != nil {
+			return err
+		}
+		if err := relayed(func(seq int64) bool { return seq < m.Seq != q.Newest }); err != nil {
 			return err
 		}
 		l := line{
@@ -62,5 +112,5 @@ func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 			return fmt.Errorf("journal: export message %d: %w", m.Seq, err)
 		}
 	}
-	return nil
+	return relayed(func(int64) bool { return true })
 }

@@ -44,6 +44,12 @@
 // never used again: who has seen all up to a number N finds the rest with
 // [Journal.Changes] after N.
 //
+// # Relays
+//
+// What happens to relays and to what they bring to their agents is kept in
+// ledgers, which are the truth of it; [Journal.Relayed] copies it here, so that it
+// stands in one order with all else and stays when a ledger has forgotten it.
+//
 // # What is promised
 //
 // What a method acknowledged survives a kill at any instant (write-ahead log,

@@ -100,6 +100,10 @@ func short(changes []Change) string {
 			list = append(list, fmt.Sprintf("%d %s %s", c.Seq, c.Receipt.State, c.Receipt.ID))
 			continue
 		}
+		if c.Kind == Relaying {
+			list = append(list, fmt.Sprintf("%d relay %s %s", c.Seq, c.Relayed.Delivery, c.Relayed.State))
+			continue
+		}
 		list = append(list, fmt.Sprintf("%d %s %s#%d", c.Seq, c.Kind, c.Message.Text, c.Message.Occurrence))
 	}
 	return strings.Join(list, ", ")

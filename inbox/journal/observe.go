@@ -38,14 +38,17 @@ const (
 	Gone     Kind = "gone"     // a row was seen to be gone from the file
 	// Receipted: it became known what became of a message of ours.
 	Receipted Kind = "receipt"
+	// Relaying: something happened to a relay, or to what it brings to its agent.
+	Relaying Kind = "relay"
 )
 
 // A Change is one thing that happened, with a number of its own.
 type Change struct {
 	Seq     int64
 	Kind    Kind
-	Message Message // as it is known now; zero with Receipted
+	Message Message // as it is known now; zero with Receipted and Relaying
 	Receipt Receipt // with Receipted, else zero
+	Relayed Relayed // with Relaying, else zero
 }
 
 // An Observation is what came of snapshots.

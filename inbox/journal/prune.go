@@ -11,6 +11,7 @@ import (
 type Pruned struct {
 	Messages int64 // deleted
 	Receipts int64 // deleted
+	Relayed  int64 // deleted events of relays
 	Bytes    int64 // size of the journal afterwards
 	Freed    int64 // by how much it became smaller
 }
@@ -20,9 +21,10 @@ type Pruned struct {
 const pruneStep = 500
 
 // Prune deletes the messages that were gone from their inboxes before the given
-// time, and the receipts that last changed before it. Then, if the journal is
-// larger than maxBytes and maxBytes is not 0, it deletes the messages that have
-// been gone for longest until it is not. Messages that are in an inbox are
+// time, the receipts that last changed before it and the events of relays that
+// happened before it. Then, if the journal is larger than maxBytes and maxBytes is
+// not 0, it deletes the messages that have been gone for longest and the oldest
+// events until it is not. Messages that are in an inbox are
 // kept: they would come back as new with the next look.
 //
 // It works in steps, between which others get their turn, and gives the space
@@ -53,6 +55,15 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 		return p, err
 	}
 	for {
+		n, err := j.dropRelayed(ctx, before.UnixMicro(), pruneStep)
+		if p.Relayed += n; err != nil {
+			return p, err
+		}
+		if n < pruneStep {
+			break
+		}
+	}
+	for {
 		n, err := j.drop(ctx, before.UnixMicro(), pruneStep)
 		if p.Messages += n; err != nil {
 			return p, err
@@ -61,7 +72,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 			break
 		}
 	}
-	if p.Messages > 0 || p.Receipts > 0 {
+	if p.Messages > 0 || p.Receipts > 0 || p.Relayed > 0 {
 		if err := j.shrink(ctx); err != nil {
 			return p, err
 		}
@@ -74,19 +85,24 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 		if bytes <= maxBytes || messages == 0 {
 			break
 		}
+		var dropped int64
 		// As many as have the size that is too much, if all are alike; if
 		// not, at least so many that it takes few rounds.
 		many := max(messages/20+1, messages*(bytes-maxBytes)/bytes)
-		var dropped int64
 		for dropped < many {
-			n, err := j.drop(ctx, 1<<62, min(pruneStep, many-dropped))
-			p.Messages, dropped = p.Messages+n, dropped+n
-			if err != nil {
+			step := min(pruneStep, many-dropped)
+			n, err := j.drop(ctx, 1<<62, step)
+			if p.Messages += n; err != nil {
 				return p, err
 			}
-			if n == 0 {
+			events, err := j.dropRelayed(ctx, 1<<62, step)
+			if p.Relayed += events; err != nil {
+				return p, err
+			}
+			if n+events == 0 {
 				break
 			}
+			dropped += n + events
 		}
 		if err := j.shrink(ctx); err != nil || dropped == 0 {
 			return p, err
@@ -95,7 +111,8 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 	return p, nil
 }
 
-// size tells how large the journal is and how many messages it has.
+// size tells how large the journal is, and how many messages and events of relays
+// it has.
 func (j *Journal) size(ctx context.Context) (bytes, messages int64, err error) {
 	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
 		return c.Transaction("DEFERRED", func() error {
@@ -108,7 +125,7 @@ func (j *Journal) size(ctx context.Context) (bytes, messages int64, err error) {
 				return err
 			}
 			bytes = size * pages
-			messages, err = c.Number("SELECT count(*) FROM messages")
+			messages, err = c.Number("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM relays)")
 			return err
 		})
 	})
@@ -142,6 +159,23 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 				}
 			}
 			_, err := c.Exec("DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)", before)
+			return err
+		})
+	})
+	return n, err
+}
+
+// dropRelayed deletes at most limit events of relays that happened before a time,
+// the oldest first. What was copied stays known to be.
+func (j *Journal) dropRelayed(ctx context.Context, before, limit int64) (n int64, err error) {
+	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
+		return c.Transaction("IMMEDIATE", func() error {
+			const which = "(SELECT seq FROM relays WHERE at<? ORDER BY at, seq LIMIT ?)"
+			if err := watermark(c, "SELECT max(seq) FROM relays WHERE seq IN "+which, before, limit); err != nil {
+				return err
+			}
+			var err error
+			n, err = c.Exec("DELETE FROM relays WHERE seq IN "+which, before, limit)
 			return err
 		})
 	})

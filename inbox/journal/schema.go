@@ -82,6 +82,32 @@ func schema() []string {
 		CREATE INDEX receipts_at ON receipts (at);
 
 		CREATE VIRTUAL TABLE words USING fts5(sender, summary, body, tokenize='unicode61 remove_diacritics 2');`,
+
+		// What happened to relays and to what they brought, copied from ledgers:
+		// up to which of a ledger's numbers is kept in the same commit.
+		`CREATE TABLE relays (
+			seq        INTEGER PRIMARY KEY,
+			root       TEXT    NOT NULL,
+			team       TEXT    NOT NULL,
+			created_at INTEGER NOT NULL,
+			inbox      TEXT    NOT NULL,
+			at         INTEGER NOT NULL,
+			delivery   TEXT    NOT NULL, -- '': it is about the relay
+			id         TEXT    NOT NULL,
+			sender     TEXT    NOT NULL,
+			person     INTEGER NOT NULL,
+			state      TEXT    NOT NULL,
+			reason     TEXT    NOT NULL,
+			pid        INTEGER NOT NULL,
+			session    TEXT    NOT NULL,
+			n          INTEGER NOT NULL
+		) STRICT;
+		CREATE INDEX relays_at ON relays (at);
+		CREATE INDEX relays_id ON relays (id) WHERE id<>'';
+		CREATE TABLE copied (
+			source     TEXT    PRIMARY KEY,
+			n          INTEGER NOT NULL
+		) STRICT, WITHOUT ROWID;`,
 	}
 }
 

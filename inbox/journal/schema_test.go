@@ -22,11 +22,21 @@ func nextSchema() []string {
 }
 
 // fixtureWants is what stands in the fixture of every version.
-func fixtureWants(t *testing.T, j *Journal) {
+func fixtureWants(t *testing.T, j *Journal, version int) {
 	t.Helper()
 	list, err := j.Changes(t.Context(), 0, 100)
 	must(t, err)
-	wantChanges(t, list, "1 appeared needle#1, 2 appeared b#1, 3 read needle#1, 4 gone b#1, 5 consumed 1")
+	want5 := "1 appeared needle#1, 2 appeared b#1, 3 read needle#1, 4 gone b#1, 5 consumed 1"
+	if version >= 2 {
+		wantChanges(t, list, want5+", 6 relay d1 claimed, 7 relay  running")
+		if diff := cmp.Diff(Relayed{
+			Seq: 7, N: 2, Root: root, Team: blue(), Inbox: "bob", At: at(4), State: "running", PID: 4711, Session: "s",
+		}, list[6].Relayed); diff != "" {
+			t.Errorf("event (-want +got):\n%s", diff)
+		}
+	} else {
+		wantChanges(t, list, want5)
+	}
 	raw := row("needle", `"n":1.0`)
 	want := Message{Seq: 1, Root: root, Team: blue(), Inbox: "bob", Row: file(t, raw)[0], Occurrence: 1, FirstSeen: at(1), ReadAt: at(2)}
 	want.Row.Read = true
@@ -51,6 +61,10 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	observe(t, j, look(t, 1, row("needle", `"n":1.0`), row("b")))
 	observe(t, j, look(t, 2, row("needle", `"n":1.0`, `"read":true`)))
 	_, err = j.Consumed(t.Context(), aKey("1"), at(3))
+	must(t, err)
+	_, err = j.Relayed(t.Context(), "a-ledger", anEvent(1, "d1", "claimed"), Relayed{
+		N: 2, Root: root, Team: blue(), Inbox: "bob", At: at(4), State: "running", PID: 4711, Session: "s",
+	})
 	must(t, err)
 	must(t, j.Close())
 	must(t, os.Chmod(path, 0o644)) // Open makes it 0600
@@ -78,7 +92,7 @@ func TestMigrateFromEachVersion(t *testing.T) {
 						t.Errorf("version %d, want %d", n, len(schema))
 					}
 					if version > 0 {
-						fixtureWants(t, j)
+						fixtureWants(t, j, version)
 					}
 					must(t, j.Close())
 				}

@@ -301,6 +301,11 @@ func (l *Ledger) Advance(ctx context.Context, uuid string, state DeliveryState, 
 		if err := advance(c, f, state, reason, at); err != nil {
 			return err
 		}
+		if state == Accepted || state == Done || state == Cancelled {
+			if err := acked(c, f.Post, at); err != nil {
+				return err
+			}
+		}
 		switch {
 		case f.Kind == FrameNudge && state == Done:
 			parent, found, err := frame(c, f.Parent)
@@ -334,6 +339,20 @@ func advance(c *sqlite.Conn, f Frame, state DeliveryState, reason string, at int
 		return err
 	}
 	_, err = s.Exec(string(state), reason, at, post, f.UUID)
+	return err
+}
+
+// acked notes that the agent acknowledged something.
+func acked(c *sqlite.Conn, p Post, at int64) error {
+	post, err := p.number(c)
+	if err != nil {
+		return err
+	}
+	s, err := c.Statement("UPDATE sessions SET acked=? WHERE post=?")
+	if err != nil {
+		return err
+	}
+	_, err = s.Exec(at, post)
 	return err
 }
 

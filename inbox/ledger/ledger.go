@@ -38,6 +38,9 @@
 //     broken off is gone on with by a nudge: a frame about a frame.
 //  5. Of what failed a person decides: [Ledger.Retry] or [Ledger.Drop].
 //
+// Other processes see how a relay stands with [Ledger.Standing]. What happened,
+// each step once and in order, is in [Ledger.Events].
+//
 // Frames and deliveries share their states, in the order of [DeliveryState]:
 //
 //	claimed -> written -> accepted -> done, cancelled, failed

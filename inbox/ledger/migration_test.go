@@ -42,6 +42,13 @@ func fixture(version int) string {
 	return filepath.Join("testdata", fmt.Sprintf("version%d.db", version))
 }
 
+func copyFixture(t *testing.T, version int, path string) {
+	t.Helper()
+	data, err := os.ReadFile(fixture(version))
+	must(t, err)
+	must(t, os.WriteFile(path, data, 0o600))
+}
+
 // fixtureSends stand in the fixture of every version.
 func fixtureSends() (intent, written Send) {
 	intent, written = aSend("intended"), aSend("done")

@@ -10,7 +10,7 @@ import (
 // Prune forgets what came to its end before the given time, in all teams:
 // messages that were written, deliveries and frames that ended. It tells how
 // many. Intents, what is open, and a frame as long as a delivery in it is kept,
-// stay; so do joins and sessions.
+// stay; so do joins and sessions. Events go by their age.
 //
 // A message that is forgotten and sent again under its id is a new message.
 // Of a delivery it stays known that there was one: [Ledger.Occurrences].
@@ -34,6 +34,7 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err erro
 			{true, `DELETE FROM frames WHERE at<? AND NOT ` + unended + `
 				AND uuid NOT IN (SELECT frame FROM deliveries)
 				AND parent NOT IN (SELECT uuid FROM frames WHERE ` + unended + `)`, []sqlite.Value{at}},
+			{false, "DELETE FROM events WHERE at<?", []sqlite.Value{at}},
 			{false, "DELETE FROM lines WHERE uuid NOT IN (SELECT uuid FROM frames)", nil},
 		} {
 			gone, err := c.Exec(step.query, step.args...)

@@ -108,5 +108,50 @@ func schema() []string {
 			dead       TEXT    NOT NULL,
 			at         INTEGER NOT NULL
 		) STRICT;`,
+
+		// What is seen of a relay from outside, and what happened, in order.
+		// Triggers, so that no step can be taken without its event, and both are
+		// one commit. A relay that starts is not worth one: that it runs follows.
+		// The identity tells the numbers of one ledger from those of another.
+		`ALTER TABLE sessions ADD COLUMN state  TEXT    NOT NULL DEFAULT '';
+		ALTER TABLE sessions ADD COLUMN reason TEXT    NOT NULL DEFAULT '';
+		ALTER TABLE sessions ADD COLUMN relay  INTEGER NOT NULL DEFAULT 0;
+		ALTER TABLE sessions ADD COLUMN acked  INTEGER NOT NULL DEFAULT 0;
+		CREATE INDEX deliveries_failed ON deliveries (post) WHERE state='failed';
+		CREATE TABLE identity (
+			only       INTEGER PRIMARY KEY CHECK (only = 1),
+			id         TEXT    NOT NULL
+		) STRICT;
+		INSERT INTO identity VALUES (1, lower(hex(randomblob(16))));
+		CREATE TABLE events (
+			n          INTEGER PRIMARY KEY AUTOINCREMENT,
+			post       INTEGER NOT NULL,
+			delivery   INTEGER NOT NULL, -- its seq; 0: it is about the relay
+			state      TEXT    NOT NULL,
+			reason     TEXT    NOT NULL,
+			pid        INTEGER NOT NULL,
+			session    TEXT    NOT NULL,
+			at         INTEGER NOT NULL
+		) STRICT;
+		CREATE INDEX events_at ON events (at);
+		INSERT INTO events (post, delivery, state, reason, pid, session, at)
+			SELECT post, seq, state, reason, 0, '', at FROM deliveries ORDER BY at, seq;
+		CREATE TRIGGER deliveries_claimed AFTER INSERT ON deliveries BEGIN
+			INSERT INTO events (post, delivery, state, reason, pid, session, at)
+				VALUES (new.post, new.seq, new.state, new.reason, 0, '', new.at);
+		END;
+		CREATE TRIGGER deliveries_moved AFTER UPDATE OF state ON deliveries WHEN new.state<>old.state BEGIN
+			INSERT INTO events (post, delivery, state, reason, pid, session, at)
+				VALUES (new.post, new.seq, new.state, new.reason, 0, '', new.at);
+		END;
+		CREATE TRIGGER sessions_began AFTER INSERT ON sessions WHEN new.state NOT IN ('', 'starting') BEGIN
+			INSERT INTO events (post, delivery, state, reason, pid, session, at)
+				VALUES (new.post, 0, new.state, new.reason, new.pid, new.id, new.at);
+		END;
+		CREATE TRIGGER sessions_moved AFTER UPDATE OF state, id, pid ON sessions WHEN new.state NOT IN ('', 'starting')
+			AND (new.state<>old.state OR new.id<>old.id OR new.pid<>old.pid) BEGIN
+			INSERT INTO events (post, delivery, state, reason, pid, session, at)
+				VALUES (new.post, 0, new.state, new.reason, new.pid, new.id, new.at);
+		END;`,
 	}
 }

@@ -18,7 +18,30 @@ type Session struct {
 	Command string // what was started
 	At      time.Time
 	Dead    string // why the relay gave up; "": it did not
+
+	// What the relay said of itself last. It cannot say that it was killed.
+	State  RelayState
+	Reason string // why it is in that state, if there is more to say
+	Relay  int    // the process that relays
+
+	// Acked is when the agent last acknowledged something, in UTC; zero if it
+	// never did. [Ledger.Advance] sets it, SetSession does not.
+	Acked time.Time
 }
+
+// RelayState is what a relay says of itself.
+type RelayState string
+
+// The states of a relay that are recorded. Whether a frame is in flight while it
+// runs, the frames say. "" is that of a relay of an earlier version.
+const (
+	RelayWaiting  RelayState = "waiting"     // for the agent of an earlier relay to end
+	RelayStarting RelayState = "starting"    // an agent is being started
+	RelayRunning  RelayState = "running"     // the agent runs
+	RelayBackOff  RelayState = "backing off" // the agent ended, and is started again in a while
+	RelayDead     RelayState = "dead"        // the relay gave up
+	RelayEnded    RelayState = "ended"       // as it was told to, or because of the reason
+)
 
 // SetSession records the session of a post, durably, in place of what was
 // recorded before. A zero At is now. It fails with *[ValueError].
@@ -31,9 +54,12 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec(`INSERT OR REPLACE INTO sessions (post, id, pid, process_group, start, command, dead, at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			post, s.ID, int64(s.PID), int64(s.Group), s.Start, s.Command, s.Dead, micros(s.At))
+		_, err = c.Exec(`INSERT INTO sessions (post, id, pid, process_group, start, command, dead, at, state, reason, relay)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET id=excluded.id, pid=excluded.pid,
+			process_group=excluded.process_group, start=excluded.start, command=excluded.command, dead=excluded.dead,
+			at=excluded.at, state=excluded.state, reason=excluded.reason, relay=excluded.relay`,
+			post, s.ID, int64(s.PID), int64(s.Group), s.Start, s.Command, s.Dead, micros(s.At),
+			string(s.State), s.Reason, int64(s.Relay))
 		return err
 	})
 }
@@ -61,17 +87,30 @@ func (l *Ledger) sessions(ctx context.Context, op, rest string, args ...sqlite.V
 	err := l.db.Do(ctx, op, func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
 		return c.Query(func(v []sqlite.Value) error {
-			list = append(list, Session{
-				Post: Post{Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Inbox: text(v[3])},
-				ID:   text(v[4]), PID: int(integer(v[5])), Group: int(integer(v[6])), Start: text(v[7]),
-				Command: text(v[8]), Dead: text(v[9]), At: moment(v[10]),
-			})
+			list = append(list, scanSession(v))
 			return nil
-		}, `SELECT root, team, created_at, inbox, id, pid, process_group, start, command, dead, at
-			FROM posts JOIN sessions USING (post) WHERE `+rest, args...)
+		}, `SELECT `+sessionColumns+` FROM posts JOIN sessions USING (post) WHERE `+rest, args...)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return list, nil
+}
+
+const sessionColumns = `root, team, created_at, inbox, id, pid, process_group, start, command, dead, at,
+	sessions.state, sessions.reason, relay, acked`
+
+const sessionColumnCount = 15
+
+func scanSession(v []sqlite.Value) Session {
+	s := Session{
+		Post: Post{Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Inbox: text(v[3])},
+		ID:   text(v[4]), PID: int(integer(v[5])), Group: int(integer(v[6])), Start: text(v[7]),
+		Command: text(v[8]), Dead: text(v[9]), At: moment(v[10]),
+		State: RelayState(text(v[11])), Reason: text(v[12]), Relay: int(integer(v[13])),
+	}
+	if integer(v[14]) != 0 {
+		s.Acked = moment(v[14])
+	}
+	return s
 }

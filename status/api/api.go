@@ -54,6 +54,7 @@ type Member struct {
 	JoinedAt *time.Time `json:"joinedAt,omitempty"`
 	Inbox    bool       `json:"inbox"`             // there is a file
 	Unread   int        `json:"unread"`            // rows that are not read
+	Relay    string     `json:"relay,omitempty"`   // what the relay of a headless agent does
 	Problem  string     `json:"problem,omitempty"` // of the file
 }
 
@@ -66,6 +67,7 @@ type Status struct {
 	Detail   status.Detail   `json:"detail"`
 	Evidence status.Evidence `json:"evidence"` // empty where that is the member's being started
 	Unread   int             `json:"unread"`
+	Relay    *Relay          `json:"relay,omitempty"` // of a headless agent
 }
 
 // Message is a row of an inbox.
@@ -81,6 +83,11 @@ type Message struct {
 	Color     string `json:"color"`
 	Kind      string `json:"kind"` // message, or the type of a structured text
 	Gone      bool   `json:"gone"` // it is in its inbox no more
+
+	// Of history and search: when its team was made, in milliseconds, which
+	// tells teams of one name apart; and what became of it if it was relayed.
+	TeamCreatedAt int64 `json:"teamCreatedAt,omitempty"`
+	Relay         *Fate `json:"relay,omitempty"`
 }
 
 // MessageOf is a row of an inbox of team.

@@ -132,6 +132,13 @@ func count(ctx context.Context, t *teams.Team, m *api.Member) error {
 	return nil
 }
 
+// Unread counts what nobody has read in the inbox of a member.
+func Unread(ctx context.Context, t *teams.Team, member string) (int, error) {
+	m := api.Member{Team: t.Name(), Member: member}
+	err := count(ctx, t, &m)
+	return m.Unread, err
+}
+
 // Statuses says what each agent of a team is doing, as of now.
 func Statuses(ctx context.Context, src status.Source, t *teams.Team, now time.Time) ([]api.Status, error) {
 	all, err := src.Read(ctx, t, now)

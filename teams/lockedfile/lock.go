@@ -254,22 +254,46 @@ func waitError(ctx context.Context, f File, locked *LockedError) error {
 }
 
 // Hold takes a lock that only processes of ours know, and keeps it until
-// release: a file in dir, which is made (0700) when missing, named after key. It
-// does not wait: [ErrLocked] says that another process, or another call in this
-// one, holds it. The kernel frees it when the holder dies.
+// release: a file in dir, which is made (0700) when missing, named after key.
+// [ErrLocked] says that another process, or another call in this one, holds it;
+// it does not wait for that one, but 100 ms for who only looks ([Held]). The
+// kernel frees it when the holder dies.
 func Hold(dir, key string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	sum := sha256.Sum256([]byte(key))
-	path := filepath.Join(dir, hex.EncodeToString(sum[:16])+".lock")
+	path := heldPath(dir, key)
 	fl := flock.New(path, flock.SetPermissions(0o600))
-	ok, err := fl.TryLock()
-	if err != nil {
+	looked, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	ok, err := fl.TryLockContext(looked, 2*time.Millisecond)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if !ok {
 		return nil, &LockedError{Path: path, Ours: true}
 	}
 	return fl.Close, nil
+}
+
+// Held reports whether somebody holds the lock of [Hold] now. It makes nothing.
+func Held(dir, key string) (bool, error) {
+	path := heldPath(dir, key)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("look at lock %s: %w", path, err)
+	}
+	// Shared, so that those who look do not take each other for a holder.
+	fl := flock.New(path, flock.SetPermissions(0o600))
+	free, err := fl.TryRLock()
+	if err = errors.Join(err, fl.Close()); err != nil {
+		return false, fmt.Errorf("look at lock %s: %w", path, err)
+	}
+	return !free, nil
+}
+
+func heldPath(dir, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return filepath.Join(dir, hex.EncodeToString(sum[:16])+".lock")
 }

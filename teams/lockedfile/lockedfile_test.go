@@ -735,3 +735,58 @@ func TestHold(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Those who look see a holder, take nobody else for one, and keep nobody from
+// becoming one.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "locks")
+	held := func(want bool) {
+		t.Helper()
+		if got, err := Held(dir, "a"); err != nil || got != want {
+			t.Errorf("held %v, %v; want %v", got, err, want)
+		}
+	}
+	held(false)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("looking made the directory: %v", err)
+	}
+	release, err := Hold(dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held(true)
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	held(false)
+
+	var lookers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 2 {
+		lookers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := Held(dir, "b"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 3000 {
+		release, err := Hold(dir, "b")
+		if err != nil {
+			t.Errorf("with others looking: %v", err)
+			break
+		}
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	lookers.Wait()
+}

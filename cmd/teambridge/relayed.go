@@ -1,0 +1,105 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"teambridge/inbox/chronicle"
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/status/api"
+	"teambridge/status/roster"
+	"teambridge/teams"
+)
+
+// relayText is what a person is told of a relay.
+func relayText(i *api.Relay) string {
+	if i == nil {
+		return "-"
+	}
+	parts := []string{i.State}
+	if i.Queue > 0 {
+		parts = append(parts, fmt.Sprintf("%d in the queue", i.Queue))
+	}
+	if i.DeadLetters > 0 {
+		parts = append(parts, plural(i.DeadLetters, "dead letter"))
+	}
+	if i.LastAck != nil {
+		parts = append(parts, "last answer "+clock(*i.LastAck))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// relays tells how the relays of a team's members stand.
+func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[string]*api.Relay, error) {
+	state, err := a.state()
+	if err != nil {
+		return nil, err
+	}
+	return roster.Relays(ctx, l, state, t)
+}
+
+// ledgerIfAny opens the ledger if there is one: nil, and no error, where nothing
+// was sent or relayed yet.
+func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
+	dir, err := a.state()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return a.ledger(ctx)
+}
+
+// recordRelays copies what happens to relays into the journal, until stop. poke says
+// that something may have happened. A journal that fails stops no relay.
+func (a *app) recordRelays(ctx context.Context, l *ledger.Ledger) (poke func(), stop func() error) {
+	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
+	defer cancel()
+	j, err := a.journal(opening)
+	if err != nil {
+		a.warn("%s; what the relay does is not recorded now", api.Describe(err))
+		return func() {}, func() error { return nil }
+	}
+	r := chronicle.New(chronicle.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", api.Describe(err)) }})
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(running) }()
+	return r.Poke, func() error {
+		end()
+		return errors.Join(<-ended, j.Close())
+	}
+}
+
+// facts is what is known of a member beside what config.json says. l may be nil.
+func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config, member string) teams.Facts {
+	state, err := a.state()
+	if err == nil {
+		var f teams.Facts
+		if f, err = relay.Facts(ctx, l, state, t, c, member); err == nil {
+			return f
+		}
+	}
+	// It is for a hint.
+	a.debug("whether %s is relayed to is not known: %v", member, err)
+	return teams.Facts{}
+}
+
+// fateText is what a person is told of what became of a message.
+func fateText(f *api.Fate) string {
+	if f == nil {
+		return ""
+	}
+	text := "relayed: " + f.State
+	if f.Reason != "" {
+		text += " (" + f.Reason + ")"
+	}
+	return text + ", " + clock(f.At)
+}

@@ -1,0 +1,199 @@
+package chronicle
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+)
+
+// envCopy makes the test binary a process that copies in a directory until it is
+// killed.
+const envCopy = "CHRONICLE_TEST_COPY"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(envCopy); dir != "" {
+		if err := copyForEver(dir); err != nil {
+			fmt.Println(err)
+		}
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func copyForEver(dir string) error {
+	ctx := context.Background()
+	l, err := ledger.Open(ctx, filepath.Join(dir, "ledger.db"))
+	if err != nil {
+		return err
+	}
+	j, err := journal.Open(ctx, filepath.Join(dir, "journal.db"))
+	if err != nil {
+		return err
+	}
+	fmt.Println("copying")
+	for {
+		if _, err := Copy(ctx, l, j); err != nil {
+			return err
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t testing.TB, dir string) (*ledger.Ledger, *journal.Journal) {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	j, err := journal.Open(t.Context(), filepath.Join(dir, "journal.db"))
+	must(t, err)
+	t.Cleanup(func() { j.Close() })
+	return l, j
+}
+
+var post = ledger.Post{Root: "/r", Team: "blue", CreatedAt: 1, Inbox: "bob"}
+
+// deliver takes one person's input from claimed to done: four events.
+func deliver(ctx context.Context, l *ledger.Ledger, id string) error {
+	return errors.Join(
+		l.Claim(ctx, ledger.Delivery{UUID: id, Post: post, Person: true, Raw: []byte("x")}),
+		l.Commit(ctx, ledger.Frame{UUID: "f-" + id, Post: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, id),
+		l.Advance(ctx, "f-"+id, ledger.Accepted, ""),
+		l.Advance(ctx, "f-"+id, ledger.Done, ""),
+	)
+}
+
+// recorded are the events of a journal as it tells them: "d1 done".
+func recorded(t testing.TB, j *journal.Journal) (list []string) {
+	t.Helper()
+	changes, err := j.Changes(t.Context(), 0, 100_000)
+	must(t, err)
+	for _, c := range changes {
+		list = append(list, c.Relayed.Delivery+" "+c.Relayed.State)
+	}
+	return list
+}
+
+func wanted(from, to int) (list []string) {
+	for i := from; i < to; i++ {
+		for _, state := range []string{"claimed", "written", "accepted", "done"} {
+			list = append(list, "d"+strconv.Itoa(i)+" "+state)
+		}
+	}
+	return list
+}
+
+// Processes that copy are killed while others copy the same: each event is
+// recorded once, in order.
+func TestCopiedOnceThroughKills(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, j := open(t, dir)
+	const rounds, each = 6, 10
+	for round := range rounds {
+		var copiers []*exec.Cmd
+		for range 2 {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), envCopy+"="+dir, "GORACE=atexit_sleep_ms=0")
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, cmd.Start())
+			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "copying\n" {
+				t.Errorf("the copier said %q, %v", line, err)
+			}
+			copiers = append(copiers, cmd)
+		}
+		for i := range each {
+			must(t, deliver(t.Context(), l, "d"+strconv.Itoa(round*each+i)))
+		}
+		for _, cmd := range copiers {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}
+	_, err := Copy(t.Context(), l, j)
+	must(t, err)
+	if diff := cmp.Diff(wanted(0, rounds*each), recorded(t, j)); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+// A recorder records what happens while it runs, what happened before and what is
+// left when it ends; what another one has recorded it does not record again.
+func TestRecorder(t *testing.T) {
+	t.Parallel()
+	l, j := open(t, t.TempDir())
+	must(t, deliver(t.Context(), l, "d0"))
+	ctx, stop := context.WithCancel(t.Context())
+	copied := make(chan struct{}, 100)
+	r := New(Options{Ledger: l, Journal: j, Every: time.Hour, Copied: func() { copied <- struct{}{} }})
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := r.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	<-copied
+	must(t, deliver(t.Context(), l, "d1"))
+	r.Poke()
+	<-copied
+	for len(recorded(t, j)) < 8 {
+		<-copied
+	}
+	must(t, deliver(t.Context(), l, "d2")) // of which it is not told
+	stop()
+	running.Wait()
+	if n, err := Copy(t.Context(), l, j); n != 0 || err != nil {
+		t.Errorf("%d were left, %v", n, err)
+	}
+	if diff := cmp.Diff(wanted(0, 3), recorded(t, j)); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+// A journal that cannot be written is warned of once, and ends nothing.
+func TestJournalThatFails(t *testing.T) {
+	t.Parallel()
+	l, j := open(t, t.TempDir())
+	must(t, j.Close())
+	ctx, stop := context.WithCancel(t.Context())
+	warned := make(chan error, 100)
+	r := New(Options{Ledger: l, Journal: j, Every: time.Millisecond, Warn: func(err error) { warned <- err }})
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := r.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := <-warned; !errors.Is(err, journal.ErrClosed) || !strings.Contains(err.Error(), "not recorded") {
+		t.Errorf("warned of %v", err)
+	}
+	for range 5 {
+		r.Poke()
+		must(t, deliver(t.Context(), l, "d"+strconv.Itoa(int(time.Now().UnixNano()))))
+	}
+	stop()
+	running.Wait()
+	if len(warned) != 0 {
+		t.Errorf("warned again: %v", <-warned)
+	}
+}

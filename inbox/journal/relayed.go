@@ -1,0 +1,180 @@
+package journal
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"teambridge/inbox/sqlite"
+	"teambridge/teams"
+)
+
+// A Relayed is one thing that happened to a message on its way to a headless
+// agent, or to the relay that brings it there.
+type Relayed struct {
+	Seq   int64  // its number in the journal
+	Root  string // real path of the Claude root
+	Team  teams.Instance
+	Inbox string
+	At    time.Time // when it happened, in UTC, to the microsecond
+
+	// Of a message; empty if it is about the relay.
+	Delivery string // uuid
+	ID       string // of the message; "" for what a person typed
+	From     string
+	Person   bool // it was typed, with a person's authority
+
+	// Of a message: claimed, written, accepted, cut, done, cancelled, failed,
+	// dropped, taken_by_agent. Of a relay: waiting, running, backing off, dead,
+	// ended; running again when the agent got another process or session.
+	State  string
+	Reason string
+
+	// Of a relay: the agent's process, 0 while there is none, and session.
+	PID     int
+	Session string
+
+	N int64 // its number where it was copied from: growing
+}
+
+// Relayed copies events that another file keeps, named source: those with a
+// higher N than all that were copied from it before. So it does not matter who
+// copies, how often, or where one was killed: each is recorded once. events are
+// in the order of N, and none that source has before the last of them may be
+// missing but what [Journal.RelayedFrom] says is here.
+//
+// It returns how many were new. Errors are *[Error] and *[ValueError]; then
+// nothing was recorded.
+func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed) (recorded int, err error) {
+	if err := names(field{"source", source}); err != nil {
+		return 0, err
+	}
+	for i := range events {
+		if err := events[i].check(); err != nil {
+			return 0, err
+		}
+		if i > 0 && events[i].N <= events[i-1].N {
+			return 0, &ValueError{"number", "of an event is not higher than that of the one before"}
+		}
+	}
+	err = j.db.Do(ctx, "relayed", func(c *sqlite.Conn) error {
+		return c.Transaction("IMMEDIATE", func() error {
+			recorded = 0 // f runs again when the file was busy
+			last, err := copied(c, source)
+			if err != nil {
+				return err
+			}
+			first := slices.IndexFunc(events, func(e Relayed) bool { return e.N > last })
+			if first < 0 {
+				return nil
+			}
+			n, err := count(c)
+			if err != nil {
+				return err
+			}
+			insert, err := c.Statement(`INSERT INTO relays (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
+				state, reason, pid, session, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+			if err != nil {
+				return err
+			}
+			for _, e := range events[first:] {
+				person := int64(0)
+				if e.Person {
+					person = 1
+				}
+				_, err := insert.Exec(n.next(), e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox, e.At.UnixMicro(), e.Delivery, e.ID,
+					e.From, person, e.State, e.Reason, int64(e.PID), e.Session, e.N)
+				if err != nil {
+					return err
+				}
+				recorded++
+			}
+			if _, err := c.Exec("INSERT INTO copied (source, n) VALUES (?, ?) ON CONFLICT DO UPDATE SET n=excluded.n",
+				source, events[len(events)-1].N); err != nil {
+				return err
+			}
+			return n.keep()
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	return recorded, nil
+}
+
+// RelayedFrom returns the highest N that was copied from source, 0 if none was.
+func (j *Journal) RelayedFrom(ctx context.Context, source string) (n int64, err error) {
+	err = j.db.Do(ctx, "relayed", func(c *sqlite.Conn) (err error) {
+		n, err = copied(c, source)
+		return err
+	})
+	return n, err
+}
+
+func copied(c *sqlite.Conn, source string) (int64, error) {
+	return c.Number("SELECT coalesce(max(n), 0) FROM copied WHERE source=?", source)
+}
+
+func (e *Relayed) check() error {
+	if err := names(field{"root", e.Root}, field{"team", e.Team.Team}, field{"inbox", e.Inbox}, field{"state", e.State}); err != nil {
+		return err
+	}
+	if e.At.IsZero() {
+		return &ValueError{"time", "of an event is missing"}
+	}
+	return nil
+}
+
+const relayedColumns = `seq, root, team, created_at, inbox, at, delivery, id, sender, person, state, reason, pid, session, n FROM relays`
+
+func scanRelayed(v []sqlite.Value) (e Relayed) {
+	e.Seq, _ = v[0].(int64)
+	e.Root, _ = v[1].(string)
+	e.Team.Team, _ = v[2].(string)
+	e.Team.CreatedAt, _ = v[3].(int64)
+	e.Inbox, _ = v[4].(string)
+	e.At = moment(v[5])
+	e.Delivery, _ = v[6].(string)
+	e.ID, _ = v[7].(string)
+	e.From, _ = v[8].(string)
+	person, _ := v[9].(int64)
+	e.Person = person != 0
+	e.State, _ = v[10].(string)
+	e.Reason, _ = v[11].(string)
+	pid, _ := v[12].(int64)
+	e.PID = int(pid)
+	e.Session, _ = v[13].(string)
+	e.N, _ = v[14].(int64)
+	return e
+}
+
+// RelayedEvents yields the events that q asks for, in the order of their numbers.
+// Since and Until are about when they happened, ID and From are the message's.
+func (j *Journal) RelayedEvents(ctx context.Context, q Query) iter.Seq2[Relayed, error] {
+	return pages(q, func(e *Relayed) int64 { return e.Seq }, func(q Query, limit int) (list []Relayed, err error) {
+		where, args := q.inboxes()
+		if where == "" {
+			where = "TRUE"
+		}
+		and := func(given bool, term string, value sqlite.Value) {
+			if given {
+				where, args = where+" AND "+term, append(args, value)
+			}
+		}
+		and(q.ID != "", "id=?", q.ID)
+		and(q.From != "", "sender=?", q.From)
+		and(q.After != 0, "seq>?", q.After)
+		and(q.Before != 0, "seq<?", q.Before)
+		and(!q.Since.IsZero(), "at>=?", q.Since.UnixMicro())
+		and(!q.Until.IsZero(), "at<?", q.Until.UnixMicro())
+		err = j.db.Do(ctx, "relayed events", func(c *sqlite.Conn) error {
+			list = list[:0] // f runs again when the file was busy
+			return c.Query(func(v []sqlite.Value) error {
+				list = append(list, scanRelayed(v))
+				return nil
+			}, "SELECT "+relayedColumns+" WHERE "+where+" ORDER BY seq "+q.order()+" LIMIT ?", append(slices.Clip(args), int64(limit))...)
+		})
+		return list, err
+	})
+}

@@ -1,0 +1,145 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func anEvent(n int64, delivery, state string) Relayed {
+	return Relayed{
+		N: n, Root: root, Team: blue(), Inbox: "bob", At: at(float64(n)), Delivery: delivery, ID: "id-" + delivery, From: "alice", State: state,
+	}
+}
+
+func events(t *testing.T, j *Journal, q Query) string {
+	t.Helper()
+	var list []string
+	for e, err := range j.RelayedEvents(t.Context(), q) {
+		must(t, err)
+		list = append(list, fmt.Sprintf("%d %s %s", e.Seq, e.Delivery, e.State))
+	}
+	return strings.Join(list, ", ")
+}
+
+// Events are recorded once each, however often and in whatever pieces they are
+// handed over, in one order with all else; another source counts for itself.
+func TestRelayedOnce(t *testing.T) {
+	t.Parallel()
+	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
+	record := func(want int, source string, list ...Relayed) {
+		t.Helper()
+		got, err := j.Relayed(t.Context(), source, list...)
+		must(t, err)
+		if got != want {
+			t.Errorf("%d recorded, want %d", got, want)
+		}
+	}
+	claimed, written, done := anEvent(3, "d", "claimed"), anEvent(4, "d", "written"), anEvent(9, "d", "done")
+	record(1, "l", claimed)
+	observe(t, j, look(t, 1, row("a")))
+	record(1, "l", claimed, written)
+	record(0, "l", claimed, written)
+	record(1, "l", written, done)
+	record(0, "l")
+	record(1, "other", claimed)
+	list, err := j.Changes(t.Context(), 0, 100)
+	must(t, err)
+	wantChanges(t, list, "1 relay d claimed, 2 appeared a#1, 3 relay d written, 4 relay d done, 5 relay d claimed")
+	claimed.Seq = 1
+	if diff := cmp.Diff(claimed, list[0].Relayed); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+	if n, err := j.RelayedFrom(t.Context(), "l"); n != 9 || err != nil {
+		t.Errorf("copied up to %d, %v; want 9", n, err)
+	}
+	for _, bad := range [][]Relayed{
+		{anEvent(11, "d", "done"), anEvent(11, "e", "done")},
+		{anEvent(11, "d", "")},
+		{{N: 11, Root: root, Team: blue(), Inbox: "bob", State: "done"}},
+	} {
+		if _, err := j.Relayed(t.Context(), "l", bad...); !errors.As(err, new(*ValueError)) {
+			t.Errorf("%v: got %v, want a ValueError", bad, err)
+		}
+	}
+
+	other := anEvent(10, "e", "failed")
+	other.Inbox, other.From = "carol", "dave"
+	record(1, "l", other)
+	for q, want := range map[Query]string{
+		{Inbox: "carol"}:           "6 e failed",
+		{From: "dave"}:             "6 e failed",
+		{ID: "id-d", After: 3}:     "4 d done, 5 d claimed",
+		{Before: 4, Newest: true}:  "3 d written, 1 d claimed",
+		{Since: at(9)}:             "4 d done, 6 e failed",
+		{Until: at(4)}:             "1 d claimed, 5 d claimed",
+		{Limit: 1}:                 "1 d claimed",
+		{Team: "red"}:              "",
+		{Root: root, Team: "blue"}: "1 d claimed, 3 d written, 4 d done, 5 d claimed, 6 e failed",
+	} {
+		if got := events(t, j, q); got != want {
+			t.Errorf("%+v: %q, want %q", q, got, want)
+		}
+	}
+}
+
+// Events are forgotten by age, and with the oldest messages by size; they are
+// not copied again after that, and who has not seen them is told.
+func TestPruneForgetsRelayed(t *testing.T) {
+	t.Parallel()
+	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
+	list := []Relayed{anEvent(1, "d", "claimed"), anEvent(2, "d", "done"), anEvent(30, "e", "claimed")}
+	_, err := j.Relayed(t.Context(), "l", list...)
+	must(t, err)
+	p, err := j.Prune(t.Context(), at(20), 0)
+	must(t, err)
+	if got := events(t, j, Query{}); p.Relayed != 2 || got != "3 e claimed" {
+		t.Errorf("%d forgotten, left %q", p.Relayed, got)
+	}
+	if n, err := j.Relayed(t.Context(), "l", list...); n != 0 || err != nil {
+		t.Errorf("recorded %d again, %v", n, err)
+	}
+	if _, err := j.Changes(t.Context(), 1, 10); !errors.Is(err, ErrPruned) {
+		t.Errorf("changes after what was forgotten: %v", err)
+	}
+	left, err := j.Changes(t.Context(), 2, 10)
+	must(t, err)
+	wantChanges(t, left, "3 relay e claimed")
+	p, err = j.Prune(t.Context(), at(0), 1)
+	must(t, err)
+	if p.Relayed != 1 || events(t, j, Query{}) != "" {
+		t.Errorf("by size: %+v, left %q", p, events(t, j, Query{}))
+	}
+}
+
+func TestExportRelayed(t *testing.T) {
+	t.Parallel()
+	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
+	_, err := j.Relayed(t.Context(), "l", anEvent(1, "d", "claimed"))
+	must(t, err)
+	observe(t, j, look(t, 1, row("a")))
+	failed := anEvent(2, "d", "failed")
+	failed.Reason = "<too large>"
+	_, err = j.Relayed(t.Context(), "l", failed)
+	must(t, err)
+	for _, newest := range []bool{false, true} {
+		var out strings.Builder
+		must(t, j.Export(t.Context(), &out, Query{Newest: newest}))
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != 3 {
+			t.Fatalf("exported %q", lines)
+		}
+		if newest {
+			lines[0], lines[2] = lines[2], lines[0]
+		}
+		for i, want := range []string{`"id":"id-d","relay":{"state":"claimed","at":"`, `"row":{`, `"relay":{"state":"failed","reason":"<too large>",`} {
+			if !strings.HasPrefix(lines[i], fmt.Sprintf(`{"seq":%d,`, i+1)) || !strings.Contains(lines[i], want) {
+				t.Errorf("line %d is %s, want %s", i, lines[i], want)
+			}
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// An Event is one thing that happened to a delivery or to a relay. It is in the
+// ledger by the same commit as what it tells of.
+type Event struct {
+	N int64 // its number in this ledger: growing, never used again
+	Post
+	At time.Time // when; kept to the microsecond, given in UTC
+
+	// Of a delivery: itself, and the state it came to.
+	Delivery string // uuid; "" if the event is about the relay
+	ID       string // of the message; "" for a person's input
+	From     string
+	Person   bool
+	State    DeliveryState
+
+	// Of the relay: the state it came to, or was in when it got another process
+	// or session.
+	Relay   RelayState
+	PID     int    // of the agent; 0 while there is none
+	Session string // of the agent
+
+	Reason string
+}
+
+// Events lists what happened after the number after, at most limit of it, in the
+// order of the numbers. Deliveries that were there before this version have one
+// event, for the state they were in. [Ledger.Prune] forgets events with their age.
+func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
+	var list []Event
+	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) error {
+		list = nil // f runs again when the file was busy
+		s, err := c.Statement(`SELECT n, root, team, created_at, posts.inbox, e.at, e.delivery, e.state, e.reason, e.pid, e.session,
+			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0)
+			FROM events e CROSS JOIN posts USING (post) LEFT JOIN deliveries d ON d.seq=e.delivery
+			WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) ORDER BY n LIMIT ?`)
+		if err != nil {
+			return err
+		}
+		return s.Query(func(v []sqlite.Value) error {
+			e := Event{
+				N: integer(v[0]), Post: Post{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
+				At: moment(v[5]), Reason: text(v[8]),
+			}
+			if integer(v[6]) == 0 {
+				e.Relay, e.PID, e.Session = RelayState(text(v[7])), int(integer(v[9])), text(v[10])
+			} else {
+				e.Delivery, e.State = text(v[11]), DeliveryState(text(v[7]))
+				e.ID, e.From, e.Person = text(v[12]), text(v[13]), integer(v[14]) != 0
+			}
+			list = append(list, e)
+			return nil
+		}, after, int64(limit))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Identity names this ledger: another file, also one in its place, has another.
+func (l *Ledger) Identity(ctx context.Context) (id string, err error) {
+	err = l.db.Do(ctx, "identity", func(c *sqlite.Conn) error {
+		return c.Query(func(v []sqlite.Value) error {
+			id = text(v[0])
+			return nil
+		}, "SELECT id FROM identity")
+	})
+	return id, err
+}

@@ -1,0 +1,184 @@
+package ledger
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// told is a line for each event: "d1 done", "relay running 7 s", with the reason
+// behind it.
+func told(t *testing.T, l *Ledger, after int64) []string {
+	t.Helper()
+	list, err := l.Events(t.Context(), after, 1000)
+	must(t, err)
+	lines := []string{}
+	for i, e := range list {
+		if i > 0 && e.N <= list[i-1].N {
+			t.Errorf("event %d after %d", e.N, list[i-1].N)
+		}
+		line := e.Delivery + " " + string(e.State)
+		if e.Delivery == "" {
+			line = fmt.Sprintf("relay %s %d %s", e.Relay, e.PID, e.Session)
+		}
+		if e.Reason != "" {
+			line += ": " + e.Reason
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Every step of a delivery is told once, a step that changes nothing is not, and
+// one that was refused neither.
+func TestEventForEachStep(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	claimRows(t, l, "a", "b", "c", "d")
+	must(t, l.Claim(t.Context(), aRow("a")))
+	must(t, l.Commit(t.Context(), aFrame("f"), "a", "b"))
+	must(t, l.Tried(t.Context(), "f", "s"))
+	must(t, l.Advance(t.Context(), "f", Accepted, ""))
+	must(t, l.Advance(t.Context(), "f", Accepted, ""))
+	must(t, l.Commit(t.Context(), aNudge("n", "f")))
+	must(t, l.Advance(t.Context(), "n", Done, ""))
+	if err := l.Advance(t.Context(), "f", Failed, ""); err == nil {
+		t.Error("what was done could fail")
+	}
+	must(t, l.Settle(t.Context(), TakenByAgent, "gone", "c"))
+	must(t, l.Drop(t.Context(), "d"))
+	want := []string{
+		"a claimed", "b claimed", "c claimed", "d claimed", "a written", "b written", "a accepted", "b accepted",
+		"a cut", "b cut", "a done", "b done", "c taken_by_agent: gone", "d dropped",
+	}
+	if diff := cmp.Diff(want, told(t, l, 0)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want[12:], told(t, l, 12)); diff != "" {
+		t.Errorf("events after 12 (-want +got):\n%s", diff)
+	}
+	list, err := l.Events(t.Context(), 0, 1)
+	must(t, err)
+	e := aRow("a")
+	if diff := cmp.Diff([]Event{{N: 1, Post: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed}}, list); diff != "" {
+		t.Errorf("the first event (-want +got):\n%s", diff)
+	}
+}
+
+// Of a relay it is told what an observer needs: not that it starts, not what
+// changes nothing.
+func TestEventsOfARelay(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	for _, s := range []Session{
+		{ID: "s", State: RelayStarting},
+		{ID: "s", State: RelayRunning, PID: 7},
+		{ID: "s", State: RelayRunning, PID: 7, Command: "claude"},
+		{ID: "s2", State: RelayRunning, PID: 7},
+		{ID: "s2", State: RelayStarting},
+		{ID: "s2", State: RelayBackOff, Reason: "it died"},
+		{ID: "s2", State: RelayStarting},
+		{ID: "s2", State: RelayRunning, PID: 8},
+		{ID: "s2", State: RelayEnded},
+		{ID: "s2", State: RelayDead, Dead: "5 deaths", Reason: "5 deaths"},
+	} {
+		s.Post = bob
+		must(t, l.SetSession(t.Context(), s))
+	}
+	want := []string{
+		"relay running 7 s", "relay running 7 s2", "relay backing off 0 s2: it died", "relay running 8 s2", "relay ended 0 s2",
+		"relay dead 0 s2: 5 deaths",
+	}
+	if diff := cmp.Diff(want, told(t, l, 0)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// What an earlier version left is told by one event each.
+func TestEventsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	copyFixture(t, 2, path)
+	l := mustOpen(t, path)
+	got := strings.Join(told(t, l, 0), ", ")
+	for _, want := range []string{"taken taken_by_agent: gone from the file", "cut cut", "typed claimed", "waiting claimed", "unmarked claimed"} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("%q is not told once: %s", want, got)
+		}
+	}
+	id, err := l.Identity(t.Context())
+	must(t, err)
+	other, err := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db")).Identity(t.Context())
+	must(t, err)
+	if len(id) != 32 || id == other {
+		t.Errorf("identities %q and %q", id, other)
+	}
+}
+
+// Events go with their age; what is told of a delivery that is there is not
+// mixed up with one that was forgotten.
+func TestPruneForgetsEvents(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	claimRows(t, l, "old", "open")
+	must(t, l.Settle(t.Context(), Done, "", "old"))
+	_, err := l.Prune(t.Context(), time.Now().Add(time.Hour))
+	must(t, err)
+	if got := told(t, l, 0); len(got) != 0 {
+		t.Errorf("left: %q", got)
+	}
+	must(t, l.Drop(t.Context(), "open"))
+	if diff := cmp.Diff([]string{"open dropped"}, told(t, l, 0)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestStanding(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	if _, found, err := l.Standing(t.Context(), bob); found || err != nil {
+		t.Errorf("found %v, %v in an empty ledger", found, err)
+	}
+	session := Session{Post: bob, ID: "s", At: monday, State: RelayRunning, PID: 7, Relay: 6}
+	must(t, l.SetSession(t.Context(), session))
+	claimRows(t, l, "a", "b", "c")
+	must(t, l.Settle(t.Context(), Failed, "too large", "c"))
+	must(t, l.Commit(t.Context(), aFrame("f"), "a"))
+	standing := func(want Standing) {
+		t.Helper()
+		got, found, err := l.Standing(t.Context(), bob)
+		must(t, err)
+		if diff := cmp.Diff(want, got); !found || diff != "" {
+			t.Errorf("found %v (-want +got):\n%s", found, diff)
+		}
+		all, err := l.Standings(t.Context(), bob.Root)
+		must(t, err)
+		if diff := cmp.Diff([]Standing{want}, all); diff != "" {
+			t.Errorf("all (-want +got):\n%s", diff)
+		}
+	}
+	want := Standing{Session: session, Open: 2, Failed: 1, InFlight: "f"}
+	standing(want)
+	must(t, l.Advance(t.Context(), "f", Accepted, ""))
+	must(t, l.SetSession(t.Context(), session)) // keeps when the agent acknowledged
+	want.Acked = mustFrame(t, l, "f").At
+	standing(want)
+	must(t, l.Advance(t.Context(), "f", Done, ""))
+	want.Acked, want.Open, want.InFlight = mustFrame(t, l, "f").At, 1, ""
+	standing(want)
+	if list, err := l.Standings(t.Context(), "/elsewhere"); err != nil || len(list) != 0 {
+		t.Errorf("elsewhere: %v, %v", list, err)
+	}
+
+	d := aRow("a")
+	if got, found, err := l.Fate(t.Context(), bob, d.Key, d.Occurrence); err != nil || !found || got.UUID != "a" || got.State != Done {
+		t.Errorf("the fate of a row: %+v, %v, %v", got, found, err)
+	}
+	if _, found, err := l.Fate(t.Context(), bob, d.Key, d.Occurrence+1); err != nil || found {
+		t.Errorf("the fate of another row: %v, %v", found, err)
+	}
+}

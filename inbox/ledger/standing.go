@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"context"
+
+	"teambridge/inbox/sqlite"
+)
+
+// A Standing is how a relay stands, as far as its ledger says. Whether the relay
+// still runs is not among it.
+type Standing struct {
+	Session
+	Open     int    // deliveries that have not ended
+	Failed   int    // deliveries that failed, and of which nobody has decided yet
+	InFlight string // uuid of the frame that has not ended; "" for none
+}
+
+// Standings lists how the relays of a Claude root stand, in the order of
+// [Ledger.Sessions]; those of every root if root is "".
+func (l *Ledger) Standings(ctx context.Context, root string) ([]Standing, error) {
+	return l.standings(ctx, "?1='' OR root=?1 ORDER BY root, team, created_at, inbox", root)
+}
+
+// Standing tells how the relay of a post stands, and whether there ever was one.
+func (l *Ledger) Standing(ctx context.Context, p Post) (Standing, bool, error) {
+	if err := p.check(); err != nil {
+		return Standing{}, false, err
+	}
+	list, err := l.standings(ctx, "root=? AND team=? AND created_at=? AND inbox=?", p.args()...)
+	if err != nil || len(list) == 0 {
+		return Standing{}, false, err
+	}
+	return list[0], true, nil
+}
+
+func (l *Ledger) standings(ctx context.Context, rest string, args ...sqlite.Value) ([]Standing, error) {
+	var list []Standing
+	err := l.db.Do(ctx, "standings", func(c *sqlite.Conn) error {
+		list = nil // f runs again when the file was busy
+		return c.Query(func(v []sqlite.Value) error {
+			list = append(list, Standing{
+				Session: scanSession(v),
+				Open:    int(integer(v[sessionColumnCount])), Failed: int(integer(v[sessionColumnCount+1])),
+				InFlight: text(v[sessionColumnCount+2]),
+			})
+			return nil
+		}, `SELECT `+sessionColumns+`,
+			(SELECT count(*) FROM deliveries WHERE post=posts.post AND `+unended+`),
+			(SELECT count(*) FROM deliveries WHERE post=posts.post AND state='failed'),
+			coalesce((SELECT uuid FROM frames WHERE post=posts.post AND `+unended+` ORDER BY kind='nudge' DESC LIMIT 1), '')
+			FROM posts JOIN sessions USING (post) WHERE `+rest, args...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Fate gives the delivery that a row of an inbox became, and whether it did:
+// the occurrence-th row with that key, from 1. Raw and Mode are left out.
+func (l *Ledger) Fate(ctx context.Context, p Post, key string, occurrence int) (d Delivery, found bool, err error) {
+	if err := p.check(); err != nil {
+		return Delivery{}, false, err
+	}
+	err = l.db.Do(ctx, "fate", func(c *sqlite.Conn) error {
+		s, err := c.Statement("SELECT " + deliveryColumns + ` FROM posts JOIN deliveries USING (post)
+			WHERE root=? AND team=? AND created_at=? AND inbox=? AND key=? AND occurrence=? AND key<>''`)
+		if err != nil {
+			return err
+		}
+		found = false
+		return s.Query(func(v []sqlite.Value) error {
+			d, found = scanDelivery(v), true
+			return nil
+		}, append(p.args(), key, int64(occurrence))...)
+	})
+	return d, found, err
+}

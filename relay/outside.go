@@ -1,0 +1,120 @@
+package relay
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// Stopped is the state of a relay that does not run: it ended, or its process is
+// gone. Nobody reads what comes into the inbox until it runs again.
+const Stopped State = "stopped"
+
+// Outlook is what can be seen of a relay from another process.
+type Outlook struct {
+	ledger.Post
+	Running bool // its process is there
+	State   State
+	Reason  string // why it waits, backs off, is dead or stopped
+	Relay   int    // its process; 0 if it is not running
+	PID     int    // of the agent, which can outlive the relay; 0 while there is none
+	Session string // of the agent
+	Command string // what was started
+	Queue   int    // deliveries that are claimed and not done
+	Failed  int    // deliveries that failed, and of which nobody has decided yet
+	LastAck time.Time
+}
+
+// lockOf names the lock that the relay of an inbox holds, as [lockedfile.Hold]
+// wants it.
+func lockOf(state, path string) (dir, key string) {
+	return filepath.Join(state, "locks"), "relay\n" + path
+}
+
+// Running reports whether a relay of ours serves an inbox now. state is our state
+// directory.
+func Running(state string, t *teams.Team, member string) (bool, error) {
+	return lockedfile.Held(lockOf(state, filepath.Join(t.Path(), "inboxes", member+".json")))
+}
+
+// Look tells how the relay of a member stands, and whether there ever was one for
+// it in this instance of its team. A zero Outlook with Running is that of a relay
+// that has only just begun.
+func Look(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (o Outlook, found bool, err error) {
+	i := c.Instance()
+	post := ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member}
+	running, err := Running(state, t, member)
+	if err != nil {
+		return Outlook{}, false, err
+	}
+	s, found, err := l.Standing(ctx, post)
+	if err != nil || !found && !running {
+		return Outlook{}, false, err
+	}
+	s.Post = post
+	return outlook(s, running), true, nil
+}
+
+// outlook puts together what the ledger says and whether the relay runs.
+func outlook(s ledger.Standing, running bool) Outlook {
+	o := Outlook{
+		Post: s.Post, Running: running, State: Stopped, Reason: s.Reason, PID: s.PID, Session: s.ID, Command: s.Command,
+		Queue: s.Open, Failed: s.Failed, LastAck: s.Acked,
+	}
+	if !running {
+		switch {
+		case s.Dead != "":
+			o.State, o.Reason = Dead, s.Dead
+		case s.State != ledger.RelayEnded:
+			o.Reason = "its process is gone without having ended it"
+		}
+		return o
+	}
+	o.Relay = s.Relay
+	switch s.State {
+	case ledger.RelayWaiting:
+		o.State = Waiting
+	case ledger.RelayBackOff:
+		o.State = BackOff
+	case ledger.RelayRunning:
+		if o.State = Idle; s.Open > 0 {
+			o.State = Working
+		}
+	default:
+		// The record is of an earlier run; this one begins.
+		o.State, o.Reason, o.Relay = Starting, "", 0
+	}
+	return o
+}
+
+// Facts is what [teams.Config.Reach] wants to know of a member. Without a ledger
+// it is only known whether a relay runs.
+//
+// A member is headless if it was relayed to before. The lead is not if its
+// process runs: then another session, with a terminal, has resumed the team; nor
+// is one that came into the team since under the same name.
+func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (teams.Facts, error) {
+	running, err := Running(state, t, member)
+	if err != nil || running {
+		return teams.Facts{Headless: running, Relayed: running}, err
+	}
+	if l == nil {
+		return teams.Facts{}, nil
+	}
+	i := c.Instance()
+	s, found, err := l.Session(ctx, ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member})
+	return teams.Facts{Headless: found && headless(c, member, s)}, err
+}
+
+func headless(c *teams.Config, member string, s ledger.Session) bool {
+	m, ok := c.Member(member)
+	if !ok || m.JoinedAt.After(s.At) {
+		return false
+	}
+	lead, _ := c.Lead()
+	return member != lead.Name || c.LeadProcess.Liveness() != teams.Alive
+}

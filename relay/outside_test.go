@@ -1,0 +1,160 @@
+package relay
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
+)
+
+func (s *station) config() *teams.Config {
+	s.t.Helper()
+	c, err := s.team.Config(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// outside is the lead's relay as another process sees it.
+func (s *station) outside() (Outlook, bool) {
+	s.t.Helper()
+	o, found, err := Look(s.t.Context(), s.ledger, s.options().State, s.team, s.config(), "team-lead")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return o, found
+}
+
+func (s *station) reach(member string) teams.Reach {
+	s.t.Helper()
+	f, err := Facts(s.t.Context(), s.ledger, s.options().State, s.team, s.config(), member)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.config().Reach(member, f)
+}
+
+// happened are the events of the ledger, without pids and sessions.
+func (s *station) happened() (list []string) {
+	s.t.Helper()
+	events, err := s.ledger.Events(s.t.Context(), 0, 10000)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range events {
+		list = append(list, string(e.State)+string(e.Relay))
+	}
+	return list
+}
+
+// How a relay stands is seen from outside while it works, is idle, has ended, and
+// when it was killed; and so is whether somebody will read a message.
+func TestSeenFromOutside(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	if o, found := s.outside(); found {
+		t.Errorf("before it ever ran: %+v", o)
+	}
+	if r := s.reach("team-lead"); r != teams.Reachable {
+		t.Errorf("before it ever ran: %s", r)
+	}
+	_, stop := s.relay(s.options())
+	s.until("idle", func(st Status) bool { return st.State == Idle })
+	o, _ := s.outside()
+	if !o.Running || o.State != Idle || o.Relay != os.Getpid() || o.PID == 0 || o.Session == "" || !o.LastAck.IsZero() {
+		t.Errorf("idle: %+v", o)
+	}
+	if r := s.reach("team-lead"); r != teams.Reachable {
+		t.Errorf("while it runs: %s", r)
+	}
+	s.send("SLEEP:1 [m-1]", "[m-2]")
+	s.until("working", func(st Status) bool { return st.State == Working && st.Queue == 2 })
+	if o, _ := s.outside(); o.State != Working || o.Queue != 2 {
+		t.Errorf("working: %+v", o)
+	}
+	s.killAgent()
+	s.settled(2)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	o, _ = s.outside()
+	if o.Running || o.State != Stopped || o.Reason != "" || o.PID != 0 || o.LastAck.IsZero() || o.Queue != 0 {
+		t.Errorf("ended: %+v", o)
+	}
+	if r := s.reach("team-lead"); r != teams.NoRelay {
+		t.Errorf("ended: %s, want %s", r, teams.NoRelay)
+	}
+	if r := s.reach("worker"); r != teams.Reachable {
+		t.Errorf("a member that was never relayed to: %s", r)
+	}
+	got := s.happened()
+	for _, once := range []string{"backing off", "ended"} {
+		if n := strings.Count(strings.Join(got, "\n"), once); n != 1 {
+			t.Errorf("%q happened %d times, want once: %q", once, n, got)
+		}
+	}
+	if n := len(got) - len(slices.DeleteFunc(slices.Clone(got), func(e string) bool { return e == "running" })); n != 2 {
+		t.Errorf("an agent was started %d times, want 2: %q", n, got)
+	}
+
+	// As kill -9 leaves it: nobody said that it ended.
+	session, _, err := s.ledger.Session(t.Context(), o.Post)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session.State, session.PID = ledger.RelayRunning, 1
+	if err := s.ledger.SetSession(t.Context(), session); err != nil {
+		t.Fatal(err)
+	}
+	if o, _ := s.outside(); o.Running || o.State != Stopped || o.Relay != 0 || !strings.Contains(o.Reason, "gone") {
+		t.Errorf("killed: %+v", o)
+	}
+}
+
+func TestDeadSeenFromOutside(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}})
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); !errors.Is(err, ErrDead) {
+		t.Fatalf("got %v, want ErrDead", err)
+	}
+	if o, found := s.outside(); !found || o.State != Dead || o.Running || o.Reason == "" {
+		t.Errorf("seen %v as %+v", found, o)
+	}
+	got := s.happened()
+	want := append(slices.Repeat([]string{"running", "backing off"}, MaxStarts-1), "running", "dead")
+	if !slices.Equal(got, want) {
+		t.Errorf("happened %q, want %q", got, want)
+	}
+}
+
+// A member that came since under the name of one that was relayed to, and a lead
+// whose own process runs, are not headless.
+func TestNotHeadlessAnyMore(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	session := ledger.Session{At: time.UnixMilli(1795196213317)}
+	c := s.config()
+	if !headless(c, "worker", session) || !headless(c, "team-lead", session) {
+		t.Error("members that were relayed to are not headless")
+	}
+	for i := range c.Members {
+		c.Members[i].JoinedAt = session.At.Add(time.Second)
+	}
+	if headless(c, "worker", session) {
+		t.Error("a member of the same name that came later is headless")
+	}
+	if headless(c, "nobody", session) {
+		t.Error("who is no member is headless")
+	}
+}

@@ -1,0 +1,66 @@
+package roster
+
+import (
+	"context"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// Relays tells how the relay of each member of a team stands, of those that have
+// one, or had one and are not reached any more. state is our state directory.
+func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) (map[string]*api.Relay, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]*api.Relay{}
+	for _, m := range c.Members {
+		o, found, err := relay.Look(ctx, l, state, t, c, m.Name)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			continue
+		}
+		f, err := relay.Facts(ctx, l, state, t, c, m.Name)
+		if err != nil {
+			return nil, err
+		}
+		if f.Headless || o.Queue > 0 {
+			known[m.Name] = relayOf(o)
+		}
+	}
+	return known, nil
+}
+
+func relayOf(o relay.Outlook) *api.Relay {
+	r := &api.Relay{
+		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
+		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason,
+	}
+	if !o.LastAck.IsZero() {
+		at := o.LastAck.UTC()
+		r.LastAck = &at
+	}
+	return r
+}
+
+// Fates tells what became of recorded messages, nil of those that were not
+// relayed.
+func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
+	list := make([]*api.Fate, len(found))
+	for i, m := range found {
+		d, ok, err := l.Fate(ctx, api.PostOf(m), m.Key(), m.Occurrence)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			list[i] = api.FateOf(d)
+		}
+	}
+	return list, nil
+}
