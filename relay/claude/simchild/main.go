@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -248,6 +249,11 @@ func (c *child) take(line []byte) {
 				body["model"] = c.model
 			}
 		case "set_permission_mode":
+			if slices.Contains(c.script.Refuse, l.Request.Mode) {
+				c.print(object{"type": "control_response", "response": object{"subtype": "error", "request_id": l.RequestID,
+					"error": "Invalid permission mode: " + l.Request.Mode}})
+				return
+			}
 			c.mode = l.Request.Mode
 			body["mode"] = c.mode
 			defer c.print(object{"type": "system", "subtype": "status", "status": nil, "permissionMode": c.mode, "session_id": c.memory.session})
@@ -313,6 +319,11 @@ func (c *child) fault(at Point) {
 			fmt.Println("this is no JSON")
 			fmt.Println(`["neither an object"]`)
 			c.print(object{"type": "noise", "filler": strings.Repeat("x", f.Size)})
+		case Other:
+			c.begin([]string{})
+			c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
+				"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{"type": "text", "text": "ACK: " + c.current}}}})
+			c.result([]string{}, object{"subtype": "success", "is_error": false, "result": "ACK: " + c.current, "stop_reason": "end_turn"}, "completed")
 		case Torn:
 			fmt.Print(`{"type":"result","subtype":"succ`)
 			die()
