@@ -217,6 +217,7 @@ func (c *child) take(line []byte) {
 	case "user":
 		f := frame{uuid: l.UUID, text: textOf(l.Message.Content)}
 		c.current = f.text
+		c.log(Entry{Kind: "read", UUIDs: []string{f.uuid}, Text: f.text})
 		c.fault(Read)
 		switch {
 		case c.script.Mute:
