@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -320,6 +321,14 @@ func (c *child) fault(at Point) {
 			fmt.Println("this is no JSON")
 			fmt.Println(`["neither an object"]`)
 			c.print(object{"type": "noise", "filler": strings.Repeat("x", f.Size)})
+		case Hold:
+			c.log(Entry{Kind: "hold", Text: c.current})
+			for {
+				if _, err := os.Stat(filepath.Join(c.script.State, f.Name)); err == nil {
+					break
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
 		case Other:
 			c.begin([]string{})
 			c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,

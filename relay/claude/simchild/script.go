@@ -66,6 +66,8 @@ type Fault struct {
 	Times int `json:"times,omitempty"`
 	// Size is for Flood and Noise: how many bytes.
 	Size int `json:"size,omitempty"`
+	// Name is for Hold: of a file in the State.
+	Name string `json:"name,omitempty"`
 }
 
 // Action is what happens.
@@ -80,6 +82,7 @@ const (
 	Flood Action = "flood" // prints Size bytes in lines of a type nobody knows
 	Noise Action = "noise" // prints what is no JSON, and a line of Size bytes
 	Torn  Action = "torn"  // prints half a line and is killed
+	Hold  Action = "hold"  // logs "hold", and waits until the file of that Name is in the State; it reads nothing meanwhile
 	Other Action = "other" // prints a turn that nobody asked for: init, assistant and result, as of a background task
 )
 
