@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,68 +32,167 @@ type claimer struct {
 
 	mine  []string // deliveries whose rows say so, or will after the edit
 	taken []string // deliveries whose rows somebody else took
-	odd   []string // rows that say that they were taken by a delivery nobody knows
+	more  bool     // rows wait for which there is no room
 }
 
-// claim takes the rows that wait. It returns how many it took.
-func (r *Relay) claim(ctx context.Context, self bool) (int, error) {
-	open, err := r.opts.Ledger.OpenCount(ctx, r.post)
+// look is what an inbox was like when nothing in it was left to claim.
+type look struct {
+	info fs.FileInfo // nil where there was none
+	self bool
+}
+
+// claim takes rows that wait, if there can be any, until [MaxAhead] are claimed.
+//
+// It takes many at once: only when half of the room is free. Each time the whole
+// file is written anew, and an agent that polls it finds it locked for as long.
+// What is done goes from the file in the same writing.
+func (l *loop) claim() error {
+	if !l.dirty && !l.more {
+		return nil
+	}
+	open, err := l.opts.Ledger.OpenCount(l.ctx, l.post)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	config, err := r.opts.Team.Config(ctx)
+	unmarked, err := l.opts.Ledger.Unmarked(l.ctx, l.post)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	c := &claimer{ctx: ctx, relay: r, config: config, self: self, limit: MaxAhead - open}
-	if ok, err := c.needed(); err != nil || !ok {
-		return 0, err
+	if open > MaxAhead/2 && len(unmarked) == 0 {
+		return nil // looked at when there is room
 	}
-	if err := r.box.Edit(ctx, c.edit); err != nil {
-		return 0, err
+	config, err := l.config()
+	if err != nil {
+		return err
 	}
-	if err := r.opts.Ledger.Mark(ctx, c.mine...); err != nil {
-		return 0, err
+	c := &claimer{ctx: l.ctx, relay: l.Relay, config: config, self: l.self(config), limit: MaxAhead - open}
+	// Before the file is read: what comes later is seen next time.
+	now, err := l.stat()
+	if err != nil {
+		return err
 	}
-	if len(c.taken) > 0 {
-		if err := r.opts.Ledger.Settle(ctx, ledger.TakenByAgent, "its row was read or removed by somebody else before it was claimed", c.taken...); err != nil {
-			return 0, err
+	if !l.more && len(unmarked) == 0 {
+		if l.seen != nil && l.seen.self == c.self && same(l.seen.info, now) {
+			l.dirty = false
+			return nil
+		}
+		// Without the lock: an agent that polls must not find its inbox locked
+		// for nothing.
+		waiting, err := l.waits(c)
+		if err != nil {
+			return err
+		}
+		if !waiting {
+			l.dirty, l.seen = false, &look{info: now, self: c.self}
+			return nil
 		}
 	}
-	for _, id := range c.odd {
-		r.opts.Warn(&UnknownDeliveryError{Inbox: r.box.Path(), Delivery: id})
+	if err := l.box.Edit(l.ctx, c.edit); err != nil {
+		return err
 	}
-	return len(c.mine), nil
+	if err := l.opts.Ledger.Mark(l.ctx, c.mine...); err != nil {
+		return err
+	}
+	if len(c.taken) > 0 {
+		if err := l.opts.Ledger.Settle(l.ctx, ledger.TakenByAgent, "its row was read or removed by somebody else before it was claimed", c.taken...); err != nil {
+			return err
+		}
+	}
+	// Our own writing is a change too, and is looked at once.
+	l.dirty, l.more = false, c.more
+	return nil
 }
 
-// UnknownDeliveryError says that a row was taken by a relay whose ledger is not
-// ours, or is gone. It is not delivered: it may have been.
-type UnknownDeliveryError struct{ Inbox, Delivery string }
-
-func (e *UnknownDeliveryError) Error() string {
-	return "relay: " + e.Inbox + ": a row says that delivery " + e.Delivery + " took it, which is not in the ledger; it is not delivered"
+// config reads config.json of the team, which must still be the one that the
+// relay was made for: what is claimed for another must not reach this agent.
+func (l *loop) config() (*teams.Config, error) {
+	if err := l.opts.Team.Exists(); err != nil {
+		return nil, err
+	}
+	c, err := l.opts.Team.Config(l.ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i := c.Instance(); i.CreatedAt != l.post.CreatedAt {
+		return nil, fmt.Errorf("relay: team %s was made anew: %w", i.Team, teams.ErrTeamGone)
+	}
+	return c, nil
 }
 
-// needed looks without the lock whether there is anything to do: an agent that
-// polls must not find its inbox locked for nothing.
-func (c *claimer) needed() (bool, error) {
-	unmarked, err := c.relay.opts.Ledger.Unmarked(c.ctx, c.relay.post)
-	if err != nil || len(unmarked) > 0 {
-		return len(unmarked) > 0, err
+// stat says what the inbox is like; nil where there is none.
+func (l *loop) stat() (fs.FileInfo, error) {
+	info, err := os.Lstat(l.box.Path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	rows, err := c.relay.box.Read(c.ctx)
+	if err != nil {
+		return nil, fmt.Errorf("relay: look at the inbox: %w", err)
+	}
+	return info, nil
+}
+
+// same reports whether a file has not been written between two looks at it.
+func same(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// waits reports whether there is a row to take. It also tells of rows that say
+// they were taken by a delivery that is not in the ledger, each once.
+func (l *loop) waits(c *claimer) (bool, error) {
+	rows, err := l.box.Read(l.ctx)
 	if errors.Is(err, inbox.ErrMissing) || errors.Is(err, inbox.ErrEmpty) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return c.limit > 0 && slices.ContainsFunc(rows, func(r inbox.Row) bool { return !r.Read && !c.keeps(&r) }), nil
+	waiting := false
+	known := make(map[string]bool, len(l.named))
+	var asked []string
+	for i := range rows {
+		by := deliveryOf(&rows[i])
+		switch {
+		case by == "":
+			waiting = waiting || !rows[i].Read && !c.keeps(&rows[i])
+		case l.named[by]:
+			known[by] = true
+		default:
+			asked = append(asked, by)
+		}
+	}
+	unknown, err := l.opts.Ledger.Missing(l.ctx, l.post, asked...)
+	if err != nil {
+		return false, err
+	}
+	for _, by := range asked {
+		known[by] = true // or told of
+	}
+	l.named = known
+	if len(unknown) > 0 {
+		l.opts.Warn(&UnknownDeliveryError{Inbox: l.box.Path(), Deliveries: unknown})
+	}
+	return waiting, nil
+}
+
+// UnknownDeliveryError says that rows were taken by a relay whose ledger is not
+// ours, or is gone, or that somebody wrote rows that say so. They are not
+// delivered: they may have been.
+type UnknownDeliveryError struct {
+	Inbox      string   // the path
+	Deliveries []string // at least one
+}
+
+func (e *UnknownDeliveryError) Error() string {
+	return fmt.Sprintf("relay: %s: %d rows say that they were taken by deliveries that are not in the ledger, the first by %.60q; they are not delivered",
+		e.Inbox, len(e.Deliveries), e.Deliveries[0])
 }
 
 // edit claims rows in a draft of the inbox. It may run several times.
 func (c *claimer) edit(d *inbox.Draft) error {
-	c.mine, c.taken, c.odd = nil, nil, nil
+	c.mine, c.taken, c.more = nil, nil, false
 	r := c.relay
 	unmarked, err := r.opts.Ledger.Unmarked(c.ctx, r.post)
 	if err != nil {
@@ -104,16 +206,24 @@ func (c *claimer) edit(d *inbox.Draft) error {
 	}
 	occurrences := map[string]int{}
 	var fresh []ledger.Delivery
+	var relayed []taken
 	for i, row := range d.All() {
 		if by := deliveryOf(&row); by != "" {
 			if open[by] {
 				c.mine = append(c.mine, by)
 				delete(open, by)
 			}
+			if row.Read {
+				relayed = append(relayed, taken{i, by})
+			}
 			continue
 		}
 		if row.Read || c.keeps(&row) {
 			continue
+		}
+		if len(fresh) >= c.limit && len(open) == 0 {
+			c.more = true
+			break // 10,000 rows are not looked through each time
 		}
 		if row.From == r.opts.Member || c.noise(&row) {
 			if err := d.Set(i, "read", true); err != nil {
@@ -132,6 +242,7 @@ func (c *claimer) edit(d *inbox.Draft) error {
 		}
 		if id == "" {
 			if len(fresh) >= c.limit {
+				c.more = true
 				continue
 			}
 			if occurrences[key] == 0 {
@@ -155,9 +266,35 @@ func (c *claimer) edit(d *inbox.Draft) error {
 	for id := range open {
 		c.taken = append(c.taken, id)
 	}
+	if err := c.compact(d, relayed); err != nil {
+		return err
+	}
 	// In the ledger before in the file: a row that says it was taken, and of
 	// which the ledger knows nothing, would be lost.
 	return r.opts.Ledger.Claim(c.ctx, fresh...)
+}
+
+// taken is a row that a relay has taken.
+type taken struct {
+	row int
+	by  string
+}
+
+// compact removes rows that are done, but for the last [KeptRows] of them, once
+// half as many more have gathered.
+func (c *claimer) compact(d *inbox.Draft, relayed []taken) error {
+	if len(relayed) < KeptRows+KeptRows/2 {
+		return nil
+	}
+	open, err := c.relay.opts.Ledger.Open(c.ctx, c.relay.post)
+	if err != nil {
+		return err
+	}
+	relayed = slices.DeleteFunc(relayed, func(t taken) bool { return slices.Contains(open, t.by) })
+	for _, t := range relayed[:max(0, len(relayed)-KeptRows)] {
+		d.Remove(t.row)
+	}
+	return nil
 }
 
 // delivery is the claim of a row that was not claimed before.
@@ -195,23 +332,4 @@ func deliveryOf(row *inbox.Row) string {
 		return ""
 	}
 	return id
-}
-
-// compact removes rows that are done from the inbox, but for the last ones.
-func (r *Relay) compact(ctx context.Context) error {
-	open, err := r.opts.Ledger.Deliveries(ctx, ledger.DeliveryQuery{
-		Root: r.post.Root, Team: r.post.Team, CreatedAt: r.post.CreatedAt, Inbox: r.post.Inbox,
-		States: []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut},
-	})
-	if err != nil {
-		return err
-	}
-	_, err = r.box.Compact(ctx, KeptRows, func(row inbox.Row) bool {
-		by := deliveryOf(&row)
-		return row.Read && by != "" && !slices.ContainsFunc(open, func(d ledger.Delivery) bool { return d.UUID == by })
-	})
-	if errors.Is(err, inbox.ErrMissing) {
-		return nil
-	}
-	return err
 }

@@ -1,11 +1,16 @@
 package relay
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,17 +20,37 @@ import (
 	"teambridge/relay/claude/simchild"
 )
 
-// envBridge makes the test binary a bridge: it relays for the station whose
-// directory is named, until it is killed.
-const envBridge = "RELAY_TEST_BRIDGE"
+// The environment of a bridge.
+const (
+	// envBridge makes the test binary a bridge: it relays for the station whose
+	// directory is named, until it is killed.
+	envBridge = "RELAY_TEST_BRIDGE"
+	// envScript is the script of its agent, as in the environment of that.
+	envScript = "RELAY_TEST_SCRIPT"
+	// envPatience is how long it waits for an agent that was left behind.
+	envPatience = "RELAY_TEST_PATIENCE"
+)
+
+// envRounds is how many rounds TestKilledAtRandomInstants plays; the default is
+// few. 200 take about two minutes:
+//
+//	RELAY_TEST_ROUNDS=200 go test -run KilledAtRandomInstants -v -timeout 30m ./relay
+const envRounds = "RELAY_TEST_ROUNDS"
 
 func runBridge(dir string) int {
 	t := &bridgeT{}
 	defer t.cleanup()
 	s := openStation(t, dir, simchild.Script{})
-	script := os.Getenv("RELAY_TEST_SCRIPT")
 	opts := s.options()
-	opts.Child.Env = append(opts.Child.Env, script)
+	opts.Child.Env = append(opts.Child.Env, os.Getenv(envScript))
+	opts.Predecessor, _ = time.ParseDuration(os.Getenv(envPatience)) // none: the default
+	opts.Report = func(st Status) {
+		f, err := os.OpenFile(filepath.Join(dir, "states"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			fmt.Fprintln(f, os.Getpid(), st.State)
+			f.Close()
+		}
+	}
 	r, err := New(context.Background(), opts)
 	if err != nil {
 		fmt.Println(err)
@@ -55,125 +80,420 @@ func (t *bridgeT) cleanup() {
 	}
 }
 
-func (s *station) bridge() *exec.Cmd {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envBridge+"="+s.dir, "RELAY_TEST_SCRIPT="+s.script.Env(), "GORACE=atexit_sleep_ms=0")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	return cmd
+// bridge is a process that relays.
+type bridge struct {
+	s    *station
+	env  []string
+	cmd  *exec.Cmd
+	kept bytes.Buffer // what it printed; read when it has ended
 }
 
-// The bridge, the agent, or both are killed at random instants with messages on
-// their way, and started again at once. Nothing is lost, nothing is worked on
-// twice, and a turn that was cut is noticed. The count is the agent's own.
-func TestKilledAtRandomInstants(t *testing.T) {
-	rounds := 20
-	if testing.Short() {
-		rounds = 4
-	}
-	for _, g := range []int{1, 2} {
-		t.Run(fmt.Sprintf("G%d", g), func(t *testing.T) {
-			t.Parallel()
-			seed := uint64(time.Now().UnixNano())
-			rnd := rand.New(rand.NewPCG(seed, uint64(g)))
-			t.Logf("seed %d", seed)
-			s := newStation(t, simchild.Script{Generation: g})
-			const each = 5
-			var markers []string
-			cmd := s.bridge()
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer func() { cmd.Process.Kill(); cmd.Wait(); s.killAgent() }()
-			for round := range rounds {
-				for i := range each {
-					m := fmt.Sprintf("[m-%d-%d]", round, i)
-					markers = append(markers, m)
-					s.send("SLEEP:0.02 " + m)
-				}
-				<-time.After(time.Duration(rnd.IntN(150)) * time.Millisecond)
-				switch rnd.IntN(3) {
-				case 0: // the agent
-					s.killAgent()
-				case 1: // the bridge alone: its agent goes on
-					cmd.Process.Kill()
-					cmd.Wait()
-					cmd = s.bridge()
-					if err := cmd.Start(); err != nil {
-						t.Fatal(err)
-					}
-				case 2: // both
-					cmd.Process.Kill()
-					cmd.Wait()
-					s.killAgent()
-					cmd = s.bridge()
-					if err := cmd.Start(); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			all := s.settled(len(markers))
-			counts := s.works(append(markers, Nudge)...)
-			lost, twice, cut := 0, 0, 0
-			for _, d := range all {
-				if d.State != ledger.Done {
-					t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
-				}
-			}
-			for _, m := range markers {
-				switch n := counts[m]; {
-				case n > 1:
-					twice++
-				case n == 0:
-					cut++ // only right if its frame was cut and nudged
-					if !s.nudged(m) {
-						lost++
-					}
-				}
-			}
-			t.Logf("%d messages: lost %d, twice %d, cut before their work %d, nudges worked on %d", len(markers), lost, twice, cut, counts[Nudge])
-			if lost > 0 || twice > 0 {
-				t.Errorf("lost %d, twice %d; want 0, 0", lost, twice)
-			}
-		})
-	}
-}
-
-// nudged reports whether the frame that held a message was cut and the agent
-// was told so.
-func (s *station) nudged(marker string) bool {
+// bridge starts one, and ends it and its agent with the test.
+func (s *station) bridge(env ...string) *bridge {
 	s.t.Helper()
+	b := &bridge{s: s, env: env}
+	b.start()
+	s.t.Cleanup(func() {
+		b.kill()
+		s.killAgent()
+	})
+	return b
+}
+
+func (b *bridge) start() {
+	b.s.t.Helper()
+	b.kept.Reset()
+	b.cmd = exec.Command(os.Args[0])
+	b.cmd.Env = append(os.Environ(), envBridge+"="+b.s.dir, envScript+"="+b.s.script.Env(), "GORACE=atexit_sleep_ms=0")
+	b.cmd.Env = append(b.cmd.Env, b.env...)
+	b.cmd.Stdout, b.cmd.Stderr = &b.kept, &b.kept
+	if err := b.cmd.Start(); err != nil {
+		b.s.t.Fatal(err)
+	}
+}
+
+// kill is kill -9, of the bridge alone.
+func (b *bridge) kill() {
+	_ = b.cmd.Process.Kill()
+	_ = b.cmd.Wait() // tells that it was killed
+	if b.kept.Len() > 0 {
+		b.s.t.Errorf("the bridge said: %s", b.kept.String())
+	}
+}
+
+// reaches waits until the bridge that runs now has been in a state.
+func (b *bridge) reaches(state State) {
+	b.s.t.Helper()
+	line := fmt.Sprintln(b.cmd.Process.Pid, state)
+	b.s.await("the bridge is "+string(state), func() bool {
+		data, err := os.ReadFile(filepath.Join(b.s.dir, "states"))
+		return err == nil && strings.Contains(string(data), line)
+	})
+}
+
+// await waits until something holds that other processes bring about.
+func (s *station) await(what string, holds func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); !holds(); {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("never: %s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// drained waits until every row of the inbox was claimed, and every delivery has
+// ended.
+func (s *station) drained() {
+	s.t.Helper()
+	r, err := New(s.t.Context(), s.options())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.await("all is done", func() bool {
+		data, err := os.ReadFile(r.box.Path())
+		if err != nil || bytes.Contains(data, []byte(`"read": false`)) {
+			return false
+		}
+		open, err := s.ledger.OpenCount(s.t.Context(), r.post)
+		return err == nil && open == 0
+	})
+}
+
+// The bridge, the agent, or both are killed at random instants, some of them
+// twice in a row, with 20 messages on their way, and started again at once.
+// Nothing is lost, nothing is done twice, no two agents are at work on one
+// session, and each turn that was cut, and no other, is gone on with by one
+// nudge. What counts is what the agent itself wrote down.
+func TestKilledAtRandomInstants(t *testing.T) {
+	rounds := 8
+	if testing.Short() {
+		rounds = 3
+	}
+	if n, err := strconv.Atoi(os.Getenv(envRounds)); err == nil {
+		rounds = n
+	}
+	generations(t, func(t *testing.T, g int) {
+		seed := uint64(time.Now().UnixNano())
+		rnd := rand.New(rand.NewPCG(seed, uint64(g)))
+		t.Logf("seed %d", seed)
+		s := newStation(t, simchild.Script{Generation: g})
+		sender := s.agent()
+		const each = 20
+		var markers []string
+		kills := map[string]int{}
+		person, err := New(t.Context(), s.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := s.bridge()
+		for round := range rounds {
+			texts := make([]string, each)
+			for i := range texts {
+				m := fmt.Sprintf("[m-%d-%d]", round, i)
+				markers = append(markers, m)
+				texts[i] = fmt.Sprintf("SLEEP:%.3f\nTOOL:%.3f\n%s", rnd.Float64()/20, rnd.Float64()/20, m)
+			}
+			// A person's words are frames of their own, and acknowledged by uuid also
+			// where a teammate's message is not.
+			for _, text := range texts[:3] {
+				if _, err := person.Say(t.Context(), Input{Text: text}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if rnd.IntN(2) == 0 {
+				sender.write(texts[3:]...)
+			} else {
+				sender.write(texts[3:5]...)
+				sender.write(texts[5:]...)
+			}
+			// Twice at most: a message with which the agent dies three times is
+			// given up.
+			for range 1 + rnd.IntN(4)/3 {
+				<-time.After(time.Duration(rnd.IntN(250)) * time.Millisecond)
+				victim := []string{"agent", "bridge", "both"}[rnd.IntN(3)]
+				kills[victim]++
+				if victim != "agent" {
+					b.kill()
+				}
+				if victim != "bridge" {
+					s.killAgent()
+				}
+				if victim != "agent" {
+					b.start()
+				}
+			}
+			s.drained()
+		}
+		v := s.verdict(markers)
+		t.Logf("%d rounds, kills of %v: %d messages in %d turns: lost %d, twice %d; written again %d, of these known %d; cut %d, nudges %d; two agents at once %d",
+			rounds, kills, len(markers), v.turns, v.lost, v.twice, v.again, v.known, v.cut, v.nudges, v.beside)
+		v.check(t)
+	})
+}
+
+// verdict is what the agents' own records say of what was done.
+type verdict struct {
+	turns  int // frames that were begun
+	lost   int // messages never worked on, and whose turn no nudge went on with
+	twice  int // messages that were stored, worked on, or led to the call of a tool, more than once
+	again  int // frames that were read more than once
+	known  int // readings of a frame that began no turn
+	cut    int // turns that were begun and came to no end, nudges not counted
+	nudges int // frames that are nudges
+	beside int // times that an agent did something although a later one had been started
+
+	wrong []string
+}
+
+func (v *verdict) check(t *testing.T) {
+	t.Helper()
+	if v.lost+v.twice+v.beside > 0 {
+		t.Errorf("lost %d, twice %d, two agents at once %d; want 0", v.lost, v.twice, v.beside)
+	}
+	for _, w := range v.wrong {
+		t.Error(w)
+	}
+}
+
+func (v *verdict) say(format string, args ...any) {
+	v.wrong = append(v.wrong, fmt.Sprintf(format, args...))
+}
+
+// record is a line of a transcript, read without any of the code under test.
+type record struct {
+	Type, UUID string
+	Message    struct {
+		Stop    string `json:"stop_reason"`
+		Content json.RawMessage
+	}
+}
+
+// verdict reads the agents' log and transcripts, and the ledger.
+func (s *station) verdict(markers []string) verdict {
+	s.t.Helper()
+	entries, err := simchild.Log(s.script.State)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var v verdict
+	read, begun := map[string]int{}, map[string]int{}
+	works, tools := map[string]int{}, map[string]int{}
+	last, said := 0, map[int]bool{} // the newest process, and those that were told something
+	for _, e := range entries {
+		switch e.Kind {
+		case "start":
+			last = e.PID
+			said[e.PID] = false
+			continue
+		case "read":
+			said[e.PID] = true
+			read[e.UUIDs[0]]++
+		case "begin":
+			begun[e.UUIDs[0]]++
+		}
+		if e.PID != last && said[e.PID] {
+			v.beside++
+		}
+		for _, m := range markers {
+			switch n := strings.Count(e.Text, m); e.Kind {
+			case "tool":
+				tools[m] += n
+			case "work":
+				works[m] += n
+			}
+		}
+	}
+	for uuid, n := range read {
+		if n > 1 {
+			v.again++
+		}
+		v.known += n - begun[uuid]
+	}
+	v.turns = len(begun)
+
+	// The conversation: which frames stand in it, and which turns came to an end.
+	files, err := filepath.Glob(filepath.Join(s.script.State, "projects", "*", "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		s.t.Fatalf("transcripts %q, %v; want one", files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	finished := map[string]bool{} // by frame; only those that are stored
+	nudges := map[string][]string{}
+	current := ""
+	for line := range bytes.Lines(data) {
+		var r record
+		if json.Unmarshal(line, &r) != nil {
+			continue // torn by a kill
+		}
+		switch {
+		case r.Type == "assistant" && r.Message.Stop == "end_turn":
+			finished[current] = true
+		case r.Type == "user" && len(r.Message.Content) > 0 && r.Message.Content[0] == '"':
+			current = r.UUID
+			if _, there := finished[current]; there {
+				v.twice++
+				v.say("frame %s stands in the conversation twice", current)
+			}
+			finished[current] = false
+			f, ok, err := s.ledger.Frame(s.t.Context(), current)
+			if err != nil || !ok {
+				s.t.Fatalf("frame %s of the transcript: %t, %v", current, ok, err)
+			}
+			if f.Kind != ledger.FrameNudge {
+				break
+			}
+			v.nudges++
+			if finished[f.Parent] {
+				v.say("frame %s had been finished, and was nudged", f.Parent)
+			}
+			nudges[f.Parent] = append(nudges[f.Parent], current)
+		}
+	}
+	for uuid, done := range finished {
+		f, _, err := s.ledger.Frame(s.t.Context(), uuid)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if done || f.Kind == ledger.FrameNudge {
+			continue
+		}
+		v.cut++
+		// One nudge finishes it; a nudge that was cut itself is followed by one more.
+		list := nudges[uuid]
+		for i, n := range list {
+			if last := i == len(list)-1; finished[n] != last {
+				v.say("frame %s: nudge %d of %d finished: %t", uuid, i+1, len(list), finished[n])
+			}
+		}
+		if len(list) == 0 {
+			v.say("frame %s was cut, and nobody noticed", uuid)
+		}
+	}
+
 	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	frames := map[string]string{}
 	for _, d := range all {
-		if strings.Contains(string(d.Raw), marker) {
-			f, ok, err := s.ledger.Frame(s.t.Context(), d.Frame)
-			return err == nil && ok && f.Nudges > 0
+		if d.State != ledger.Done {
+			v.say("%s is %s (%s)", d.ID, d.State, d.Reason)
+		}
+		if i := strings.Index(string(d.Raw), "[m"); i >= 0 {
+			frames[string(d.Raw)[i:i+strings.Index(string(d.Raw)[i:], "]")+1]] = d.Frame
 		}
 	}
-	return false
+	for _, m := range markers {
+		if works[m] > 1 || tools[m] > 1 {
+			v.twice++
+			v.say("%s was worked on %d times, with %d calls of a tool", m, works[m], tools[m])
+		}
+		if works[m] == 0 && len(nudges[frames[m]]) == 0 {
+			v.lost++
+			v.say("%s was lost, in frame %s", m, frames[m])
+		}
+	}
+	return v
 }
 
-// killAgent kills the newest agent that runs.
+// killAgent kills every agent of the station that runs.
 func (s *station) killAgent() {
 	entries, err := simchild.Log(s.script.State)
 	if err != nil {
 		return
 	}
-	for i := len(entries) - 1; i >= 0; i-- {
-		if e := entries[i]; e.Kind == "start" && isChild(e.PID) {
-			if p, err := os.FindProcess(e.PID); err == nil {
+	pids := map[int]bool{}
+	for _, e := range entries {
+		if e.Kind == "start" {
+			pids[e.PID] = true
+		}
+	}
+	for _, pid := range slices.Sorted(maps.Keys(pids)) {
+		if s.isAgent(pid) {
+			if p, err := os.FindProcess(pid); err == nil {
 				_ = p.Kill() // it may have ended by itself
 			}
-			return
 		}
 	}
 }
 
-// isChild reports whether the process is a simulated child of this test binary:
-// process ids are used again.
-func isChild(pid int) bool {
+// isAgent reports whether the process is an agent of this station: process ids
+// are used again.
+func (s *station) isAgent(pid int) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	return err == nil && strings.Contains(string(env), simchild.Variable+"=")
+	return err == nil && strings.Contains(string(env), s.script.Env())
+}
+
+// The bridge alone is killed in the middle of a turn, and started again at once;
+// its agent is alive, and held where it is. The next bridge waits for it: an
+// agent that comes to its end has done the message, once, and is not nudged. One
+// that does not is ended, and only what it had not taken is said again.
+func TestBridgeKilledAgentGoesOn(t *testing.T) {
+	generations(t, func(t *testing.T, g int) {
+		type want struct{ works, nudges int }
+		for _, tc := range []struct {
+			at   simchild.Point
+			held [2]want // of G1 and G2, if it is never let go; zero: not tried
+		}{
+			{simchild.Began, [2]want{{0, 1}, {1, 0}}}, // before the echo: stored by G1 only
+			{simchild.Echoed, [2]want{{0, 1}, {0, 1}}},
+			{simchild.Called, [2]want{{0, 1}, {0, 1}}},
+			{simchild.Worked, [2]want{{1, 1}, {1, 1}}}, // done, but nobody but the log knows
+			{simchild.Finished, [2]want{{1, 0}, {1, 0}}},
+			{simchild.Answered, [2]want{{1, 0}, {1, 0}}},
+		} {
+			for _, let := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, let go %t", tc.at, let), func(t *testing.T) {
+					t.Parallel()
+					s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: tc.at, Do: simchild.Hold, Match: "[m-1]", Times: 1, Name: "go"}}})
+					patience, expected := "60s", want{1, 0}
+					if !let {
+						patience, expected = "50ms", tc.held[g-1]
+					}
+					s.agent().write("TOOL:0.01\n[m-1]")
+					b := s.bridge(envPatience + "=" + patience)
+					s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
+					b.kill()
+					b.start()
+					b.reaches(Waiting)
+					if let {
+						if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
+							t.Fatal(err)
+						}
+					}
+					s.drained()
+					s.agent().write("[m-2]")
+					s.drained()
+					v := s.verdict([]string{"[m-1]", "[m-2]"})
+					v.check(t)
+					if got := (want{s.works("[m-1]")["[m-1]"], v.nudges}); got != expected {
+						t.Errorf("works and nudges %v, want %v", got, expected)
+					}
+					if s.works("[m-2]")["[m-2]"] != 1 {
+						t.Error("the next message was not worked on once")
+					}
+				})
+			}
+		}
+	})
+}
+
+// logged counts the entries of a kind in the agents' log.
+func (s *station) logged(kind string) int {
+	s.t.Helper()
+	entries, err := simchild.Log(s.script.State)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	n := 0
+	for _, e := range entries {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
 }

@@ -38,10 +38,16 @@ type loop struct {
 	sent    bool          // it was written to this agent
 	careful bool          // the last agent died with it, and had said nothing
 
+	// What the claiming of rows goes by.
+	dirty   bool            // the inbox may have changed since it was looked at
+	more    bool            // rows wait in it for which there was no room
+	seen    *look           // when nothing in it waited; nil if that is not known
+	named   map[string]bool // deliveries that its rows name, and that were looked up
+	trouble string          // why claiming fails; empty if it does not
+
 	deaths  int           // in a row, without getting anywhere
 	backoff time.Duration // how long the next start is put off
 	retry   <-chan time.Time
-	dones   int // since the inbox was compacted
 }
 
 // startup is how long an agent gets to show that it stays alive before a frame is
@@ -62,8 +68,9 @@ func (l *loop) run() error {
 		case <-l.ctx.Done():
 			err = l.ctx.Err()
 		case <-l.wake:
+			l.dirty = true
 		case <-l.retry:
-			l.retry = nil
+			l.retry, l.dirty = nil, true
 		case e, ok := <-l.events:
 			if !ok {
 				err = l.gone()
@@ -111,6 +118,7 @@ func (l *loop) begin() error {
 	if ok {
 		l.frame = &f
 	}
+	l.dirty = true
 	return l.start()
 }
 
@@ -200,18 +208,22 @@ func (l *loop) transcript() claude.Transcript {
 // step does what can be done now: claim rows, make a frame, write it.
 func (l *loop) step() error {
 	defer l.opts.Recorded()
-	if _, err := l.claim(l.ctx, l.self()); err != nil {
-		if errors.Is(err, teams.ErrTeamGone) || l.ctx.Err() != nil {
+	if err := l.claim(); err != nil {
+		if errors.Is(err, teams.ErrTeamGone) || l.ctx.Err() != nil || fatal(err) {
 			return err
 		}
-		// Being written, locked, or corrupt: said, and tried again with the next
-		// change or in a while.
-		if !errors.Is(err, inbox.ErrBusy) {
+		// Being written, locked, or corrupt: said once, and tried again with the
+		// next change or in a while.
+		if why := err.Error(); why != l.trouble && !errors.Is(err, inbox.ErrBusy) {
+			l.trouble = why
 			l.opts.Warn(err)
 		}
+		l.dirty, l.seen = true, nil
 		if l.retry == nil {
 			l.retry = time.After(2 * time.Second)
 		}
+	} else {
+		l.trouble = ""
 	}
 	if l.proc == nil {
 		if l.retry != nil {
@@ -235,7 +247,7 @@ func (l *loop) step() error {
 		return err
 	}
 	l.set(func(s *Status) {
-		s.Queue, s.InFlight, s.State = open, "", Idle
+		s.Queue, s.InFlight, s.State, s.Reason = open, "", Idle, l.trouble
 		if l.frame != nil {
 			s.InFlight, s.State = l.frame.UUID, Working
 		}
@@ -250,13 +262,19 @@ func (l *loop) step() error {
 	return l.write()
 }
 
+// fatal reports whether an error is one of the ledger that waiting does not
+// mend. A ledger that is locked or full can be used again in a while.
+func fatal(err error) bool {
+	if errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull) {
+		return false
+	}
+	_, ok := errors.AsType[*ledger.Error](err)
+	return ok || errors.Is(err, ledger.ErrClosed)
+}
+
 // self reports whether the agent polls its inbox itself: a lead of the first
 // generation, in the team that its own session made.
-func (l *loop) self() bool {
-	c, err := l.opts.Team.Config(l.ctx)
-	if err != nil {
-		return false // claim says what is wrong
-	}
+func (l *loop) self(c *teams.Config) bool {
 	lead, _ := c.Lead()
 	return c.Generation() == teams.G1 && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID
 }
@@ -267,7 +285,7 @@ func (l *loop) make() (bool, error) {
 	if err != nil || len(waiting) == 0 {
 		return false, err
 	}
-	config, err := l.opts.Team.Config(l.ctx)
+	config, err := l.config()
 	if err != nil {
 		return false, err
 	}
@@ -564,12 +582,6 @@ func (l *loop) finish(state ledger.DeliveryState, reason string) error {
 	l.begun(false)
 	l.set(func(s *Status) { s.LastDone = time.Now() })
 	l.deaths, l.backoff = 0, 0
-	if l.dones++; l.dones >= KeptRows/2 {
-		l.dones = 0
-		if err := l.compact(l.ctx); err != nil && !errors.Is(err, teams.ErrTeamGone) {
-			l.opts.Warn(err) // the rows stay a little longer
-		}
-	}
 	return nil
 }
 

@@ -135,7 +135,7 @@ type State string
 // The states.
 const (
 	Starting State = "starting" // the agent is being started
-	Waiting  State = "waiting"  // an agent of an earlier relay still runs
+	Waiting  State = "waiting"  // an earlier relay, or an agent of one, still runs
 	Idle     State = "idle"     // nothing waits
 	Working  State = "working"  // a frame is in flight
 	BackOff  State = "backing off"
@@ -271,14 +271,11 @@ func (r *Relay) poke() {
 
 // Run relays until ctx ends, and returns nil then; the agent is ended, after it
 // has finished its turn or 30 s. It returns [ErrBusy] where another process
-// relays this inbox, [ErrDead], [teams.ErrTeamGone], and errors of the ledger:
+// relays this inbox, and still does after 2 s, [ErrDead], [teams.ErrTeamGone], and errors of the ledger:
 // without it nothing is relayed. What was claimed is delivered by the next Run.
 func (r *Relay) Run(ctx context.Context) error {
-	release, err := lockedfile.Hold(lockOf(r.opts.State, r.box.Path()))
-	if errors.Is(err, lockedfile.ErrLocked) {
-		return fmt.Errorf("relay: %s@%s: %w", r.opts.Member, r.opts.Team.Name(), ErrBusy)
-	}
-	if err != nil {
+	release, err := r.hold(ctx)
+	if err != nil || release == nil {
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
@@ -297,6 +294,35 @@ func (r *Relay) Run(ctx context.Context) error {
 	stop()
 	helpers.Wait()
 	return errors.Join(err, release())
+}
+
+// handover is how long a relay waits for the lock of one before it. The kernel
+// frees that when its holder dies; but an agent that was just being started holds
+// it, too, from the fork until it becomes the agent. Of 600 kills one found that.
+const handover = 2 * time.Second
+
+// hold takes the lock that makes this the only relay of the inbox. It returns nil
+// without an error when ctx ends.
+func (r *Relay) hold(ctx context.Context) (release func() error, err error) {
+	wait, cancel := context.WithTimeout(ctx, handover)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		release, err := lockedfile.Hold(lockOf(r.opts.State, r.box.Path()))
+		if !errors.Is(err, lockedfile.ErrLocked) {
+			return release, err
+		}
+		r.set(func(s *Status) { s.State, s.Reason = Waiting, ErrBusy.Error() })
+		select {
+		case <-tick.C:
+		case <-wait.Done():
+			if ctx.Err() != nil {
+				return nil, nil
+			}
+			return nil, fmt.Errorf("relay: %s@%s: %w", r.opts.Member, r.opts.Team.Name(), ErrBusy)
+		}
+	}
 }
 
 // watch pokes the loop when something happens to the inbox or the team.

@@ -368,6 +368,31 @@ func TestOneRelayForAnInbox(t *testing.T) {
 	}
 }
 
+// A relay that was killed while it started its agent leaves its lock to that for
+// an instant: the next one waits.
+func TestWaitsForTheLock(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := r.hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.send("[m-1]")
+	_, stop := s.relay(s.options())
+	s.until("waiting", func(st Status) bool { return st.State == Waiting && st.Reason != "" })
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	s.settled(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // What nobody needs to be told is taken and not said; what the member itself
 // wrote is no message to it; what is read is left alone.
 func TestWhatIsNotSaid(t *testing.T) {

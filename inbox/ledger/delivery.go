@@ -177,6 +177,52 @@ func (l *Ledger) Unmarked(ctx context.Context, p Post) ([]Delivery, error) {
 	return l.list(ctx, "unmarked", p, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
 }
 
+// Open lists the uuids of the deliveries of an inbox that have not ended.
+func (l *Ledger) Open(ctx context.Context, p Post) (uuids []string, err error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	err = l.db.Do(ctx, "open deliveries", func(c *sqlite.Conn) error {
+		uuids = nil // f runs again when the file was busy
+		s, err := c.Statement(`SELECT uuid FROM posts JOIN deliveries USING (post)
+			WHERE root=? AND team=? AND created_at=? AND inbox=? AND ` + unended)
+		if err != nil {
+			return err
+		}
+		return s.Query(func(v []sqlite.Value) error {
+			uuids = append(uuids, text(v[0]))
+			return nil
+		}, p.args()...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return uuids, nil
+}
+
+// Missing returns those of the uuids that are no deliveries of the inbox, in
+// their order. Deliveries that were pruned are missing too.
+func (l *Ledger) Missing(ctx context.Context, p Post, uuids ...string) (missing []string, err error) {
+	if err := p.check(); err != nil || len(uuids) == 0 {
+		return nil, err
+	}
+	err = l.db.Do(ctx, "missing", func(c *sqlite.Conn) error {
+		missing = nil
+		for _, uuid := range uuids {
+			if d, found, err := delivery(c, uuid); err != nil {
+				return err
+			} else if !found || d.Post != p {
+				missing = append(missing, uuid)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return missing, nil
+}
+
 // Waiting lists the deliveries of an inbox that can go into a frame: claimed,
 // marked and in none. Persons' come first, each in the order of claiming.
 func (l *Ledger) Waiting(ctx context.Context, p Post) ([]Delivery, error) {

@@ -18,7 +18,9 @@
 // # What a text does
 //
 //	SLEEP:2.5      the answer comes after 2.5 seconds; an interrupt ends that
+//	TOOL:2.5       calls a tool that takes 2.5 seconds, after the echo; an interrupt ends that
 //	ASK:Bash       asks (can_use_tool) whether the tool may be used, and answers "allowed" or "denied: " and the reason
+//	ASKS:100       asks that many times, 2 KiB each, and reads the answers when it has asked all
 //	FAIL           the model API fails
 //	/compact       compacts the conversation; /clear begins another (G2). Other commands are unknown
 //
@@ -28,7 +30,8 @@
 //
 // Below Script.State: the transcripts, in the folder and form of Claude Code, which are also its memory after --resume;
 // and a log of what processes did, for counting, see [Log]. A G2 stores a frame right before it echoes it, a G1 at the
-// start of its turn; of frames that waited together a G2 stores and remembers only the last.
+// start of its turn; of frames that waited together a G2 stores and remembers only the last. A text that holds a
+// teammate's message a G1 never echoes, not even one that it knows.
 //
 // The real ones differ in more than this package knows. A test that passes with it should have a smaller sibling that
 // runs with them.

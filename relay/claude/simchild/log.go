@@ -13,8 +13,8 @@ import (
 
 // Entry is something a child did.
 type Entry struct {
-	// Kind is "start" and "exit" of a process (a killed one has no exit), "begin" of a turn, and "work": what a turn
-	// was for has been done. A message that was worked on twice has two of these.
+	// Kind is "start" and "exit" of a process (a killed one has no exit), "read" of a frame, "begin" of a turn, "tool": a tool was
+	// called, "hold": a fault of that name strikes, and "work": what a turn was for has been done. A message that was worked on twice has two of these.
 	Kind    string    `json:"kind"`
 	At      time.Time `json:"at"` // UTC
 	PID     int       `json:"pid"`

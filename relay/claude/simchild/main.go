@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -216,6 +218,7 @@ func (c *child) take(line []byte) {
 	case "user":
 		f := frame{uuid: l.UUID, text: textOf(l.Message.Content)}
 		c.current = f.text
+		c.log(Entry{Kind: "read", UUIDs: []string{f.uuid}, Text: f.text})
 		c.fault(Read)
 		switch {
 		case c.script.Mute:
@@ -248,6 +251,11 @@ func (c *child) take(line []byte) {
 				body["model"] = c.model
 			}
 		case "set_permission_mode":
+			if slices.Contains(c.script.Refuse, l.Request.Mode) {
+				c.print(object{"type": "control_response", "response": object{"subtype": "error", "request_id": l.RequestID,
+					"error": "Invalid permission mode: " + l.Request.Mode}})
+				return
+			}
 			c.mode = l.Request.Mode
 			body["mode"] = c.mode
 			defer c.print(object{"type": "system", "subtype": "status", "status": nil, "permissionMode": c.mode, "session_id": c.memory.session})
@@ -313,6 +321,19 @@ func (c *child) fault(at Point) {
 			fmt.Println("this is no JSON")
 			fmt.Println(`["neither an object"]`)
 			c.print(object{"type": "noise", "filler": strings.Repeat("x", f.Size)})
+		case Hold:
+			c.log(Entry{Kind: "hold", Text: c.current})
+			for {
+				if _, err := os.Stat(filepath.Join(c.script.State, f.Name)); err == nil {
+					break
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+		case Other:
+			c.begin([]string{})
+			c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
+				"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{"type": "text", "text": "ACK: " + c.current}}}})
+			c.result([]string{}, object{"subtype": "success", "is_error": false, "result": "ACK: " + c.current, "stop_reason": "end_turn"}, "completed")
 		case Torn:
 			fmt.Print(`{"type":"result","subtype":"succ`)
 			die()

@@ -20,6 +20,9 @@ type Script struct {
 	State string `json:"state,omitempty"`
 	// Mute makes it a program that acknowledges nothing: no init, no echo, no lifecycle, no memory, only results.
 	Mute bool `json:"mute,omitempty"`
+	// Refuse lists the permission modes that set_permission_mode answers with an error, as a G2 does with those it does
+	// not know.
+	Refuse []string `json:"refuse,omitempty"`
 	// IgnoreTerm makes it survive SIGTERM.
 	IgnoreTerm bool `json:"ignoreTerm,omitempty"`
 	// Faults are what goes wrong, each at its point.
@@ -46,6 +49,7 @@ const (
 	Began    Point = "began"    // init was printed; the delay of SLEEP is over; a G1 has stored the frame
 	Stored   Point = "stored"   // the frame is in the transcript, and was not echoed
 	Echoed   Point = "echoed"   // the frame was echoed, the work is not done
+	Called   Point = "called"   // the tool of TOOL runs
 	Worked   Point = "worked"   // the work is done and logged, the answer not in the transcript
 	Finished Point = "finished" // the answer is in the transcript, and was not printed
 	Answered Point = "answered" // assistant and result were printed; a G2 has not said completed
@@ -60,8 +64,10 @@ type Fault struct {
 	Match string `json:"match,omitempty"`
 	// Times limits it to so many in this State, over all processes; 0 is always.
 	Times int `json:"times,omitempty"`
-	// Size is for Flood: how many bytes.
+	// Size is for Flood and Noise: how many bytes.
 	Size int `json:"size,omitempty"`
+	// Name is for Hold: of a file in the State.
+	Name string `json:"name,omitempty"`
 }
 
 // Action is what happens.
@@ -76,6 +82,8 @@ const (
 	Flood Action = "flood" // prints Size bytes in lines of a type nobody knows
 	Noise Action = "noise" // prints what is no JSON, and a line of Size bytes
 	Torn  Action = "torn"  // prints half a line and is killed
+	Hold  Action = "hold"  // logs "hold", and waits until the file of that Name is in the State; it reads nothing meanwhile
+	Other Action = "other" // prints a turn that nobody asked for: init, assistant and result, as of a background task
 )
 
 // strike reports whether a fault strikes, and counts it. A file per fault and time, made O_EXCL, counts over processes.

@@ -15,6 +15,8 @@ import (
 var (
 	sleepLine = regexp.MustCompile(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
 	askLine   = regexp.MustCompile(`(?m)^[ \t]*ASK:(\w+)`)
+	toolLine  = regexp.MustCompile(`(?m)^[ \t]*TOOL:([0-9.]+)`)
+	asksLine  = regexp.MustCompile(`(?m)^[ \t]*ASKS:([0-9]+)`)
 	failLine  = regexp.MustCompile(`(?m)^[ \t]*FAIL\b`)
 )
 
@@ -52,8 +54,8 @@ func (c *child) turn() {
 	if c.script.Generation == 1 {
 		c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
 	}
-	if c.sleep(whole.text) {
-		c.interrupted(whole, frames, uuids)
+	if c.pause(sleepLine, whole.text) {
+		c.interrupted(whole, frames, uuids, false)
 		return
 	}
 	c.fault(Began)
@@ -63,9 +65,16 @@ func (c *child) turn() {
 	c.fault(Stored)
 	c.echo(whole, true)
 	c.fault(Echoed)
+	if toolLine.MatchString(whole.text) && c.tool(whole, uuids) {
+		c.interrupted(whole, frames, uuids, true)
+		return
+	}
 	answer, stop := "ACK: "+whole.text, "end_turn"
 	if m := askLine.FindStringSubmatch(whole.text); m != nil {
 		answer = c.ask(m[1])
+	}
+	if m := asksLine.FindStringSubmatch(whole.text); m != nil {
+		answer = c.askAll(m[1])
 	}
 	c.failed = failLine.MatchString(whole.text)
 	if c.failed {
@@ -159,9 +168,9 @@ func (c *child) begin(uuids []string) {
 	c.print(line)
 }
 
-// sleep waits as the text says, taking input meanwhile. It reports whether the turn was interrupted.
-func (c *child) sleep(text string) bool {
-	m := sleepLine.FindStringSubmatch(text)
+// pause waits as long as the text says, taking input meanwhile. It reports whether the turn was interrupted.
+func (c *child) pause(line *regexp.Regexp, text string) bool {
+	m := line.FindStringSubmatch(text)
 	if m == nil {
 		return false
 	}
@@ -176,6 +185,29 @@ func (c *child) sleep(text string) bool {
 			return interrupted
 		}
 	}
+}
+
+// tool calls a tool that takes the time the text says. It reports whether the turn was interrupted meanwhile.
+func (c *child) tool(f frame, uuids []string) bool {
+	use, call := uuid.NewString(), "toolu_"+uuid.NewString()
+	content := []object{{"type": "tool_use", "id": call, "name": "Bash", "input": object{"command": "sleep"}}}
+	c.store("assistant", use, object{"message": object{"role": "assistant", "stop_reason": "tool_use", "content": content}})
+	if !c.script.Mute {
+		c.print(object{"type": "assistant", "uuid": use, "session_id": c.memory.session, "parent_tool_use_id": nil,
+			"message": object{"role": "assistant", "stop_reason": nil, "content": content}})
+	}
+	c.log(Entry{Kind: "tool", UUIDs: uuids, Text: f.text})
+	c.fault(Called)
+	if c.pause(toolLine, f.text) {
+		return true
+	}
+	answer := []object{{"type": "tool_result", "tool_use_id": call, "content": "done"}}
+	id := uuid.NewString()
+	c.store("user", id, object{"message": object{"role": "user", "content": answer}})
+	if !c.script.Mute {
+		c.print(object{"type": "user", "uuid": id, "session_id": c.memory.session, "message": object{"role": "user", "content": answer}})
+	}
+	return false
 }
 
 // interrupt answers a line that is one.
@@ -202,12 +234,14 @@ func (c *child) interrupt(line []byte) bool {
 	return true
 }
 
-// interrupted ends a turn that was stopped before the model said anything.
-func (c *child) interrupted(whole frame, frames []frame, uuids []string) {
-	if c.script.Generation == 2 {
-		c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
+// interrupted ends a turn that was stopped: before the model said anything, or when the frame was echoed already.
+func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed bool) {
+	if !echoed {
+		if c.script.Generation == 2 {
+			c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
+		}
+		c.echo(whole, true)
 	}
-	c.echo(whole, true)
 	note := []object{{"type": "text", "text": "[Request interrupted by user]"}}
 	id := uuid.NewString()
 	c.store("user", id, object{"message": object{"role": "user", "content": note}})
@@ -258,8 +292,35 @@ func (c *child) ask(tool string) string {
 	return answer
 }
 
+// askAll asks n questions at once, each with 2 KiB of input, and reads nothing before all were asked.
+func (c *child) askAll(n string) string {
+	count, _ := strconv.Atoi(n) // digits
+	for range count {
+		c.asks++
+		id := "ask-" + strconv.Itoa(c.asks)
+		c.print(object{"type": "control_request", "request_id": id, "request": object{
+			"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "toolu_" + id,
+			"input": object{"command": strings.Repeat("x", 2<<10)}}})
+	}
+	answered := 0
+	for answered < count && !c.inOver {
+		c.wait(nil, func(line []byte) bool {
+			var l struct {
+				Type string `json:"type"`
+			}
+			if json.Unmarshal(line, &l) != nil || l.Type != "control_response" {
+				return false
+			}
+			answered++
+			return true
+		})
+	}
+	return strconv.Itoa(answered) + " answers"
+}
+
+// echo prints a frame back. A G1 does not where a teammate's message is in it.
 func (c *child) echo(f frame, stamped bool) {
-	if c.script.Mute {
+	if c.script.Mute || c.script.Generation == 1 && strings.Contains(f.text, "<teammate-message") {
 		return
 	}
 	line := object{"type": "user", "isReplay": true, "uuid": f.uuid, "session_id": c.memory.session, "parent_tool_use_id": nil,

@@ -1,0 +1,205 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+)
+
+// agent writes to an inbox as a newer Claude Code does, and nothing of ours with
+// it: lock directory, temporary file, rename.
+type agent struct {
+	t    testing.TB
+	path string
+}
+
+func (s *station) agent() *agent {
+	return &agent{t: s.t, path: filepath.Join(s.dir, "root/teams/demo/inboxes/team-lead.json")}
+}
+
+// write appends rows, and returns the instant before the rename.
+func (a *agent) write(texts ...string) (at time.Time) {
+	a.t.Helper()
+	fail := func(err error) {
+		if err != nil {
+			a.t.Helper()
+			a.t.Fatal(err)
+		}
+	}
+	for {
+		err := os.Mkdir(a.path+".lock", 0o700)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			fail(err)
+		}
+		<-time.After(time.Millisecond)
+	}
+	data, err := os.ReadFile(a.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = []byte("[]"), nil
+	}
+	fail(err)
+	var b bytes.Buffer
+	b.Write(bytes.TrimRight(bytes.TrimSuffix(bytes.TrimSpace(data), []byte("]")), "\n "))
+	for _, text := range texts {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		row, err := json.MarshalIndent(map[string]any{
+			"from": "worker", "text": text, "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+			"read": false, "msgV": 1, "msg_id": fmt.Sprintf("%08x-0000-4000-8000-000000000000", b.Len()), "type": "message",
+		}, "  ", "  ")
+		fail(err)
+		b.WriteString("\n  ")
+		b.Write(row)
+	}
+	b.WriteString("\n]")
+	fail(os.WriteFile(a.path+".tmp.0a1b2c3d", b.Bytes(), 0o600))
+	at = time.Now()
+	fail(os.Rename(a.path+".tmp.0a1b2c3d", a.path))
+	fail(os.Remove(a.path + ".lock"))
+	return at
+}
+
+// ends counts the frames that have ended, by what the agent prints.
+func ends(opts *Options) <-chan struct{} {
+	done := make(chan struct{}, 1<<16)
+	opts.Events = func(e claude.Event) {
+		for _, p := range e.Progress {
+			if !p.State.InFlight() {
+				done <- struct{}{}
+			}
+		}
+	}
+	return done
+}
+
+// BenchmarkLatency measures from the rename of an inbox to the frame in the
+// agent's hands: read from its stdin, all commits of the ledger before it. One
+// message at a time, to an agent that is idle. With "loaded" the inbox has 1000
+// further rows in it.
+//
+//	go test -run '^$' -bench Latency -benchtime 1000x ./relay
+func BenchmarkLatency(b *testing.B) {
+	for _, rows := range []int{0, 1000} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+			s := newStation(b, simchild.Script{})
+			sender := s.agent()
+			if rows > 0 {
+				sender.write(slices.Repeat([]string{"old"}, rows)...)
+				data, err := os.ReadFile(sender.path)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := os.WriteFile(sender.path, bytes.ReplaceAll(data, []byte(`"read": false`), []byte(`"read": true`)), 0o600); err != nil {
+					b.Fatal(err)
+				}
+			}
+			opts := s.options()
+			done := ends(&opts)
+			s.relay(opts)
+			s.until("idle", func(st Status) bool { return st.State == Idle })
+			sender.write("[warm]")
+			<-done
+			at := map[string]time.Time{}
+			n := 0
+			for b.Loop() {
+				n++
+				m := fmt.Sprintf("[m-%d]", n)
+				at[m] = sender.write(m)
+				<-done
+			}
+			entries, err := simchild.Log(s.script.State)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var times []time.Duration
+			for _, e := range entries {
+				if i := strings.Index(e.Text, "[m-"); e.Kind == "read" && i >= 0 {
+					m := e.Text[i : i+strings.Index(e.Text[i:], "]")+1]
+					times = append(times, e.At.Sub(at[m]))
+				}
+			}
+			if len(times) != n {
+				b.Fatalf("%d of %d frames were read", len(times), n)
+			}
+			slices.Sort(times)
+			b.ReportMetric(float64(times[n/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(times[n*99/100].Microseconds())/1000, "p99-ms")
+		})
+	}
+}
+
+// BenchmarkBacklog measures a relay that finds as many rows as it has
+// iterations: how many it delivers in a second, and what it holds in memory
+// meanwhile.
+//
+//	go test -run '^$' -bench Backlog -benchtime 10000x ./relay
+func BenchmarkBacklog(b *testing.B) {
+	for _, g := range []int{1, 2} {
+		b.Run(fmt.Sprintf("G%d", g), func(b *testing.B) {
+			s := newStation(b, simchild.Script{Generation: g})
+			texts := make([]string, b.N)
+			for i := range texts {
+				texts[i] = fmt.Sprintf("[m-%05d] %s", i, strings.Repeat("x", 200))
+			}
+			s.agent().write(texts...)
+			before := heap()
+			opts := s.options()
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			ahead, done, peak := 0, 0, uint64(0)
+			opts.Report = func(st Status) {
+				ahead = max(ahead, st.Queue)
+				if st.State == Idle && st.Queue == 0 {
+					cancel()
+				}
+			}
+			opts.Events = func(e claude.Event) {
+				for _, p := range e.Progress {
+					if !p.State.InFlight() {
+						if done++; done%100 == 0 {
+							peak = max(peak, heap())
+						}
+					}
+				}
+			}
+			r, err := New(ctx, opts)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ResetTimer()
+			if err := r.Run(ctx); err != nil {
+				b.Fatal(err)
+			}
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+			b.ReportMetric(float64(peak-min(peak, before))/(1<<20), "heap-MiB")
+			b.ReportMetric(float64(ahead), "ahead")
+			b.ReportMetric(float64(done), "turns")
+		})
+	}
+}
+
+// heap is what is in use after a collection.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
