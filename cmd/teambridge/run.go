@@ -58,8 +58,8 @@ JSON objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one a 
 each is kept before the next is read, and goes ahead of entries that wait. A line
 that begins with "/" is a command of the agent.
 
-Interrupt (^C) stops the agent's turn, twice ends it. On SIGTERM the agent may
-finish its turn, for 30 s.
+Interrupt (^C) stops the agent's turn; without one, or again in the same turn, it
+ends the agent. On SIGTERM the agent may finish its turn, for 30 s.
 
 Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger cannot
 be used; 3 no such team or member; 5 the team has a living lead of its own, or
@@ -261,17 +261,20 @@ func (r *agentRun) serve(ctx context.Context) error {
 
 // signals waits for the user's or the system's wish to end.
 func (r *agentRun) signals(ctx, caller context.Context, signals <-chan os.Signal) {
-	interrupted := false
+	interrupted := "" // the frame; a later one can be interrupted, too
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case s := <-signals:
-			if s != os.Interrupt || interrupted {
+			r.mu.Lock()
+			frame := r.status.InFlight
+			r.mu.Unlock()
+			if s != os.Interrupt || interrupted != "" && frame == interrupted {
 				r.stop()
 				return
 			}
-			interrupted = true
+			interrupted = frame
 			err := r.relay.Interrupt(ctx)
 			if errors.Is(err, claude.ErrNotInFlight) {
 				r.stop()
