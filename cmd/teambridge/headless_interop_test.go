@@ -139,7 +139,7 @@ func (h *headless) start(flags ...string) {
 			_ = cmd.Process.Kill()
 			<-ended
 		}
-		if h.t.Failed() {
+		if h.t.Failed() && h.ended == ended {
 			h.t.Logf("run %d: %s", run, h)
 		}
 	})
@@ -304,25 +304,36 @@ func (h *headless) deliveries(l *ledger.Ledger) []ledger.Delivery {
 // settled waits until n deliveries have ended, and returns all there are.
 func (h *headless) settled(ctx context.Context, l *ledger.Ledger, n int) []ledger.Delivery {
 	h.t.Helper()
+	return h.counted(ctx, l, n, "ended", ledger.DeliveryState.Ended)
+}
+
+// claimed waits until there are n deliveries, whatever has become of them.
+func (h *headless) claimed(ctx context.Context, l *ledger.Ledger, n int) {
+	h.t.Helper()
+	h.counted(ctx, l, n, "been claimed", func(ledger.DeliveryState) bool { return true })
+}
+
+func (h *headless) counted(ctx context.Context, l *ledger.Ledger, n int, what string, is func(ledger.DeliveryState) bool) []ledger.Delivery {
+	h.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		all := h.deliveries(l)
-		ended := 0
+		found := 0
 		for _, d := range all {
-			if d.State.Ended() {
-				ended++
+			if is(d.State) {
+				found++
 			}
 		}
-		if ended >= n {
+		if found >= n {
 			return all
 		}
 		select {
 		case <-tick.C:
 		case <-h.ended:
-			h.t.Fatalf("the bridge ended, with %d of %d deliveries\n%s", ended, n, h)
+			h.t.Fatalf("the bridge ended when %d of %d deliveries had %s\n%s", found, n, what, h)
 		case <-ctx.Done():
-			h.t.Fatalf("%d of %d deliveries have ended\n%s", ended, n, h)
+			h.t.Fatalf("%d of %d deliveries have %s\n%s", found, n, what, h)
 		}
 	}
 }
