@@ -20,13 +20,13 @@ import (
 )
 
 // thinker is a model that takes its time, as real ones do: the shortest thought
-// lasts longer than the 0.1 s that a G1 takes to write down what it was asked.
+// lasts longer than the 0.1 s that an agent takes to write down what it was asked.
 type thinker struct {
 	// held for reading while an answer is given, for writing while none may be.
 	gate sync.RWMutex
 }
 
-const thought = 250 * time.Millisecond
+const thought = 400 * time.Millisecond
 
 func (m *thinker) respond(ctx context.Context, r claudetest.Request) claudetest.Answer {
 	a := claudetest.Script(ctx, r)
@@ -45,9 +45,9 @@ func (m *thinker) respond(ctx context.Context, r claudetest.Request) claudetest.
 	return a
 }
 
-// quiet runs f at an instant at which no answer has been given for 150 ms. What
-// an agent is told right before it is killed is not in its memory, and it asks
-// again for the same turn: nobody but itself could keep that.
+// quiet runs f at an instant at which no answer has been given for 300 ms. Both
+// generations write down what they were told about 0.1 s late: killed before, they
+// have it no longer, ask again for the same turn, and nobody else can know.
 func (m *thinker) quiet(api *claudetest.API, f func()) {
 	m.gate.Lock()
 	defer m.gate.Unlock()
@@ -58,7 +58,7 @@ func (m *thinker) quiet(api *claudetest.API, f func()) {
 				last = r.Answered
 			}
 		}
-		rest := 150*time.Millisecond - time.Since(last)
+		rest := 300*time.Millisecond - time.Since(last)
 		if rest <= 0 {
 			break
 		}
@@ -101,7 +101,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 				tool(messages+2, "sleep 0.4;"),
 				fmt.Sprintf("<m-%d>\nSLEEP:0.6", messages+3))
 			messages += 4
-			<-time.After(time.Duration(rnd.IntN(3000)) * time.Millisecond)
+			<-time.After(time.Duration(rnd.IntN(4000)) * time.Millisecond)
 			victim := (first + round) % 3
 			if victim != 1 {
 				model.quiet(h.home.API, func() {
@@ -277,4 +277,53 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The agent is killed when it has written down what a person said, and printed
+// nothing of it yet. A newer agent would run that again if it were said again, and
+// then has it twice in its conversation; so it is told to go on instead.
+func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
+		release := make(chan struct{})
+		h := newHeadless(t, g, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+			return claudetest.Script(ctx, r)
+		})
+		ctx := deadline(t, time.Minute)
+		h.start()
+		h.up(ctx)
+		l := h.ledger()
+		h.typing("<m-1>")
+		frame := h.wait(ctx, "at work", func(s saying) bool { return s.InFlight != "" }).InFlight
+		session, _ := h.agent(l)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for stored := false; !stored; {
+			turn, err := h.transcript(session.ID).Turn(ctx, frame)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, h)
+			}
+			stored = turn.Stored
+			<-tick.C
+		}
+		h.killAgent(ctx, l)
+		close(release)
+		d := h.settled(ctx, l, 1)[0]
+		f, _, err := l.Frame(ctx, frame)
+		if err != nil || d.State != ledger.Done || d.Frame != frame || f.Tries != 1 || f.Nudges != 1 {
+			t.Errorf("%s: %s, %d tries, %d nudges, %v; want done, 1, 1", d.Raw, d.State, f.Tries, f.Nudges, err)
+		}
+		if c := h.home.API.Count(claudetest.Any, "<m-1>"); c != 1 {
+			t.Errorf("<m-1> was given %d times, want once", c)
+		}
+		if c := h.home.API.Count(claudetest.Any, relay.Nudge); c != 1 {
+			t.Errorf("the agent was told %d times to go on, want once", c)
+		}
+		if status := h.finish(ctx); status != 0 {
+			t.Errorf("run ended with %d\n%s", status, h)
+		}
+	})
 }
