@@ -176,7 +176,8 @@ func (a *app) relayable(ctx context.Context, t *teams.Team, as string) (string, 
 }
 
 // memberFlags is the version of Claude Code from which on a headless process can
-// be told which member it is. It was measured to be able to; 2.1.80 was not.
+// be told which member it is, and to take another system prompt when it resumes.
+// It was measured to be able to; 2.1.80 was not.
 const memberFlags = "2.1.329"
 
 // childOptions is how the agent is started.
@@ -201,7 +202,7 @@ func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, co
 	}
 	a.debug("the agent says it is version %s", version)
 	if !older(version, memberFlags) {
-		child.Member = claude.Member{Name: member, Team: t.Name()}
+		child.Member, child.FreshPrompt = claude.Member{Name: member, Team: t.Name()}, true
 	}
 	return child, nil
 }

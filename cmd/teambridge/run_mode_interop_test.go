@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +13,7 @@ import (
 )
 
 // A message can change how the agent works: model and permission mode in the
-// process that runs, the system prompt by another one on the same session. Order
+// process that runs, tools and system prompt by another one on the same session. Order
 // is kept, and each message reaches an agent that works as it says.
 func TestRealModeByMessage(t *testing.T) {
 	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
@@ -20,36 +22,43 @@ func TestRealModeByMessage(t *testing.T) {
 		h.start()
 		h.up(ctx)
 		l := h.ledger()
+		other := map[claudetest.Generation]string{claudetest.G1: "opus", claudetest.G2: "sonnet"}[g] // than the default
 		h.typing(
 			"<m-1>",
-			`{"text": "<m-2>", "mode": {"model": "haiku"}}`,
+			`{"text": "<m-2>", "mode": {"model": "`+other+`"}}`,
 			`{"text": "<m-3>", "mode": {"permissionMode": "plan"}}`,
-			`{"text": "<m-4>", "mode": {"customSystemPrompt": "You are a test."}}`,
+			`{"text": "<m-4>", "mode": {"disallowedTools": ["Edit"]}}`,
+			`{"text": "<m-5>", "mode": {"customSystemPrompt": "You are a test."}}`,
 		)
-		h.claimed(ctx, l, 4)
-		h.send("<m-5>")
-		all := h.settled(ctx, l, 5)
-
+		h.claimed(ctx, l, 5)
+		h.send("<m-6>")
+		all := h.settled(ctx, l, 6)
+		if status := h.finish(ctx); status != 0 {
+			t.Errorf("run ended with %d\n%s", status, h)
+		}
 		asked := slices.DeleteFunc(h.asked(), func(r claudetest.Request) bool { return !r.Has("<m-") })
-		if len(asked) != 5 {
-			t.Fatalf("the model was asked %d times, want 5\n%s", len(asked), h)
+		if len(asked) != 6 {
+			t.Fatalf("the model was asked %d times, want 6\n%s", len(asked), h)
 		}
 		var pids []int
 		for i, r := range asked {
-			m := []string{"<m-1>", "<m-2>", "<m-3>", "<m-4>", "<m-5>"}[i]
-			haiku, plan, test := strings.Contains(r.Model, "haiku"), strings.Contains(strings.ToLower(strings.Join(r.Uncut, "\n")), "plan mode"), strings.Contains(r.System, "You are a test.")
-			if !r.Has(m) || haiku != (i >= 1) || test != (i >= 3) || i == 2 && !plan || i < 2 && plan {
-				t.Errorf("call %d: %q, model %s, plan mode %t, system prompt %.80q", i+1, r.Texts, r.Model, plan, r.System)
+			m := []string{"<m-1>", "<m-2>", "<m-3>", "<m-4>", "<m-5>", "<m-6>"}[i]
+			if !r.Has(m) || strings.Contains(r.Model, other) != (i >= 1) || strings.Contains(r.System, "You are a test.") != (i >= 4) ||
+				slices.Contains(r.Tools, "Edit") != (i < 3) {
+				t.Errorf("call %d: %q, model %s, tools %q, system prompt %.300q", i+1, r.Texts, r.Model, r.Tools, r.System)
 			}
 			at := slices.IndexFunc(all, func(d ledger.Delivery) bool { return strings.Contains(string(d.Raw), m) })
 			if d := all[at]; d.State != ledger.Done {
 				t.Errorf("%s: %s (%s), want done", m, d.State, d.Reason)
 			}
+			if mode, want := permissionMode(t, h, all[at].Frame), map[bool]string{false: "bypassPermissions", true: "plan"}[i >= 2]; mode != want {
+				t.Errorf("%s was said in permission mode %s, want %s", m, mode, want)
+			}
 			s := h.wait(ctx, "at work on it", func(s saying) bool { return s.Status == "working" && s.InFlight == all[at].Frame })
 			pids = append(pids, s.PID)
 		}
-		if pids[1] != pids[0] || pids[2] != pids[0] || pids[3] == pids[0] || pids[4] != pids[3] {
-			t.Errorf("processes %v: model and permission mode change in the one that runs, the system prompt in another", pids)
+		if pids[1] != pids[0] || pids[2] != pids[0] || pids[3] == pids[0] || pids[4] == pids[3] || pids[5] != pids[4] {
+			t.Errorf("processes %v: model and permission mode change in the one that runs, tools and system prompt in another", pids)
 		}
 		sessions := map[string]bool{}
 		for _, s := range h.sayings() {
@@ -60,10 +69,28 @@ func TestRealModeByMessage(t *testing.T) {
 		if len(sessions) != 1 {
 			t.Errorf("sessions %v, want one", sessions)
 		}
-		if status := h.finish(ctx); status != 0 {
-			t.Errorf("run ended with %d\n%s", status, h)
-		}
 	})
+}
+
+// permissionMode is that in which the agent took a frame, by its transcript.
+func permissionMode(t *testing.T, h *headless, frame string) string {
+	t.Helper()
+	session, _ := h.agent(h.ledger())
+	path, err := h.transcript(session.ID).Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var record struct{ UUID, PermissionMode string }
+		if json.Unmarshal([]byte(line), &record) == nil && record.UUID == frame {
+			return record.PermissionMode
+		}
+	}
+	return ""
 }
 
 // A person's commands are alone in their frames, and nothing else is lost: also
