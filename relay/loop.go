@@ -417,8 +417,10 @@ func (l *loop) write() error {
 	}
 	if before, ok, err := l.opts.Ledger.Frame(l.ctx, l.frame.UUID); err != nil {
 		return err
-	} else if ok && before.Tries > 0 && frame.IsSilent() && !frame.IsSlash() {
-		// An older agent would not say that it knows it.
+	} else if ok && before.Tries > 0 && !frame.IsSlash() {
+		// An older agent would not say that it knows a teammate's message. A newer
+		// one, killed before it echoed a frame, runs it again although it stands in
+		// the conversation: there twice then, and what its turn had done is done again.
 		turn, err := l.transcript().Turn(l.ctx, l.frame.UUID)
 		if err != nil {
 			return fmt.Errorf("relay: what became of frame %s: %w", l.frame.UUID, err)

@@ -17,11 +17,11 @@
 //     uuid, are in the ledger; then they go to the agent's stdin.
 //  3. accepted, done: what the agent itself says of that uuid.
 //
-// After a crash of this process, of the agent, or of both, the same bytes are
-// written again. An agent that had taken the frame knows its uuid and runs
-// nothing; its transcript then tells whether the turn was finished or cut. A turn
-// that was cut is not run again: the agent is told, once, that it was, and goes
-// on.
+// After a crash of this process, of the agent, or of both, the transcript of the
+// agent tells whether it had taken the frame. If not, the same bytes are written
+// again, and an agent that knows the uuid after all runs nothing. If it had, its
+// turn was finished or cut. A turn that was cut is not run again: the agent is
+// told, once, that it was, and goes on.
 //
 // One frame is in flight at a time, since of several that wait a newer agent
 // remembers only one. What waits when the agent is free becomes one frame.

@@ -59,8 +59,8 @@ JSON objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one a 
 each is kept before the next is read, and goes ahead of entries that wait. A line
 that begins with "/" is a command of the agent.
 
-Interrupt (^C) stops the agent's turn, twice ends it. On SIGTERM the agent may
-finish its turn, for 30 s.
+Interrupt (^C) stops the agent's turn; without one, or again in the same turn, it
+ends the agent. On SIGTERM the agent may finish its turn, for 30 s.
 
 Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger cannot
 be used; 3 no such team or member; 5 the team has a living lead of its own, or
@@ -179,7 +179,8 @@ func (a *app) relayable(ctx context.Context, t *teams.Team, as string) (string, 
 }
 
 // memberFlags is the version of Claude Code from which on a headless process can
-// be told which member it is. It was measured to be able to; 2.1.80 was not.
+// be told which member it is, and to take another system prompt when it resumes.
+// It was measured to be able to; 2.1.80 was not.
 const memberFlags = "2.1.329"
 
 // childOptions is how the agent is started.
@@ -204,7 +205,7 @@ func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, co
 	}
 	a.debug("the agent says it is version %s", version)
 	if !older(version, memberFlags) {
-		child.Member = claude.Member{Name: member, Team: t.Name()}
+		child.Member, child.FreshPrompt = claude.Member{Name: member, Team: t.Name()}, true
 	}
 	return child, nil
 }
@@ -264,17 +265,20 @@ func (r *agentRun) serve(ctx context.Context) error {
 
 // signals waits for the user's or the system's wish to end.
 func (r *agentRun) signals(ctx, caller context.Context, signals <-chan os.Signal) {
-	interrupted := false
+	interrupted := "" // the frame; a later one can be interrupted, too
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case s := <-signals:
-			if s != os.Interrupt || interrupted {
+			r.mu.Lock()
+			frame := r.status.InFlight
+			r.mu.Unlock()
+			if s != os.Interrupt || interrupted != "" && frame == interrupted {
 				r.stop()
 				return
 			}
-			interrupted = true
+			interrupted = frame
 			err := r.relay.Interrupt(ctx)
 			if errors.Is(err, claude.ErrNotInFlight) {
 				r.stop()

@@ -30,6 +30,10 @@ type launch struct {
 //	--agent-id NAME@TEAM --agent-name NAME --team-name TEAM with a Member
 //	--model, --permission-mode, --fallback-model, --system-prompt, --append-system-prompt, --allowedTools,
 //	--disallowedTools                                       with a Mode
+//	--system-prompt-snapshot off                            with a system prompt in it, and FreshPrompt
+//
+// --dangerously-skip-permissions would win against a permission mode; with one it becomes
+// --allow-dangerously-skip-permissions, so that the mode can be changed back.
 //
 // --session-id and --resume of the command name the session if Options.Session does not, and are replaced, so that the
 // same options serve for the first process and for those that resume it. A command whose flags contradict is refused
@@ -126,6 +130,11 @@ func (o Options) launch() (launch, error) {
 	if err := args.mode(o.Mode); err != nil {
 		return invalid("%w", err)
 	}
+	_, custom := o.Mode.CustomSystemPrompt.Value()
+	_, more := o.Mode.AppendSystemPrompt.Value()
+	if o.FreshPrompt && (custom || more) && !args.has("--system-prompt-snapshot") {
+		args.add("--system-prompt-snapshot", "off")
+	}
 	l.argv = append(slices.Clone(o.Command[:first]), args.list...)
 	return l, nil
 }
@@ -198,6 +207,13 @@ func (f *flags) take(name string) (value string, there bool) {
 
 // mode adds the flags of a mode, in place of those of the command.
 func (f *flags) mode(m pipe.Mode) error {
+	const skip, may = "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"
+	if _, ok := m.PermissionMode.Value(); ok && f.has(skip) {
+		f.list = slices.DeleteFunc(f.list, func(arg string) bool { return arg == skip })
+		if !f.has(may) {
+			f.add(may)
+		}
+	}
 	for _, s := range []struct {
 		flag    string
 		setting pipe.Setting[string]

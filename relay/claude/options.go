@@ -29,6 +29,10 @@ type Options struct {
 	// Member makes the process a member of a team (G2 only: a G1 has no such flags for a headless process).
 	Member Member
 
+	// FreshPrompt says that the version knows --system-prompt-snapshot (G2; a G1 does not start with it). Without it a
+	// G2 that resumes a conversation keeps the system prompt of its first process, whatever Mode says.
+	FreshPrompt bool
+
 	// Permission answers the process when it asks whether a tool may be used. Nil: it is not told that there is
 	// somebody to ask, and denies by itself.
 	Permission *Permission

@@ -26,7 +26,8 @@ type Home struct {
 	Extra []string
 }
 
-// NewHome makes a home in a temporary folder that is removed when the test ends. A nil API starts one with Script.
+// NewHome makes a home in a temporary folder that is removed when the test ends, after what still runs in it was killed
+// (on Linux), also what the code under test started. A nil API starts one with Script.
 func NewHome(t testing.TB, api *API) *Home {
 	t.Helper()
 	if api == nil {
@@ -42,6 +43,7 @@ func NewHome(t testing.TB, api *API) *Home {
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(func() { sweep(h) }) // before the folder is removed, behind everybody else's
 	config, err := json.MarshalIndent(object{
 		"hasCompletedOnboarding":        true,
 		"theme":                         "dark",

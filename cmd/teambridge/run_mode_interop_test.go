@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/claudetest"
+)
+
+// A message can change how the agent works: model and permission mode in the
+// process that runs, tools and system prompt by another one on the same session. Order
+// is kept, and each message reaches an agent that works as it says.
+func TestRealModeByMessage(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
+		h := newHeadless(t, g, nil)
+		ctx := deadline(t, time.Minute)
+		h.start()
+		h.up(ctx)
+		l := h.ledger()
+		other := map[claudetest.Generation]string{claudetest.G1: "opus", claudetest.G2: "sonnet"}[g] // than the default
+		h.typing(
+			"<m-1>",
+			`{"text": "<m-2>", "mode": {"model": "`+other+`"}}`,
+			`{"text": "<m-3>", "mode": {"permissionMode": "plan"}}`,
+			`{"text": "<m-4>", "mode": {"disallowedTools": ["Edit"]}}`,
+			`{"text": "<m-5>", "mode": {"customSystemPrompt": "You are a test."}}`,
+		)
+		h.claimed(ctx, l, 5)
+		h.send("<m-6>")
+		all := h.settled(ctx, l, 6)
+		if status := h.finish(ctx); status != 0 {
+			t.Errorf("run ended with %d\n%s", status, h)
+		}
+		asked := slices.DeleteFunc(h.asked(), func(r claudetest.Request) bool { return !r.Has("<m-") })
+		if len(asked) != 6 {
+			t.Fatalf("the model was asked %d times, want 6\n%s", len(asked), h)
+		}
+		var pids []int
+		for i, r := range asked {
+			m := []string{"<m-1>", "<m-2>", "<m-3>", "<m-4>", "<m-5>", "<m-6>"}[i]
+			if !r.Has(m) || strings.Contains(r.Model, other) != (i >= 1) || strings.Contains(r.System, "You are a test.") != (i >= 4) ||
+				slices.Contains(r.Tools, "Edit") != (i < 3) {
+				t.Errorf("call %d: %q, model %s, tools %q, system prompt %.300q", i+1, r.Texts, r.Model, r.Tools, r.System)
+			}
+			at := slices.IndexFunc(all, func(d ledger.Delivery) bool { return strings.Contains(string(d.Raw), m) })
+			if d := all[at]; d.State != ledger.Done {
+				t.Errorf("%s: %s (%s), want done", m, d.State, d.Reason)
+			}
+			if mode, want := permissionMode(t, h, all[at].Frame), map[bool]string{false: "bypassPermissions", true: "plan"}[i >= 2]; mode != want {
+				t.Errorf("%s was said in permission mode %s, want %s", m, mode, want)
+			}
+			s := h.wait(ctx, "at work on it", func(s saying) bool { return s.Status == "working" && s.InFlight == all[at].Frame })
+			pids = append(pids, s.PID)
+		}
+		if pids[1] != pids[0] || pids[2] != pids[0] || pids[3] == pids[0] || pids[4] == pids[3] || pids[5] != pids[4] {
+			t.Errorf("processes %v: model and permission mode change in the one that runs, tools and system prompt in another", pids)
+		}
+		sessions := map[string]bool{}
+		for _, s := range h.sayings() {
+			if s.Session != "" {
+				sessions[s.Session] = true
+			}
+		}
+		if len(sessions) != 1 {
+			t.Errorf("sessions %v, want one", sessions)
+		}
+	})
+}
+
+// permissionMode is that in which the agent took a frame, by its transcript.
+func permissionMode(t *testing.T, h *headless, frame string) string {
+	t.Helper()
+	session, _ := h.agent(h.ledger())
+	path, err := h.transcript(session.ID).Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var record struct{ UUID, PermissionMode string }
+		if json.Unmarshal([]byte(line), &record) == nil && record.UUID == frame {
+			return record.PermissionMode
+		}
+	}
+	return ""
+}
+
+// A person's commands are alone in their frames, and nothing else is lost: also
+// if one makes a new session, which is gone on with after a kill of both, and if
+// an agent does not know one.
+func TestRealCommandsOfAPerson(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
+		h := newHeadless(t, g, nil)
+		ctx := deadline(t, time.Minute)
+		h.start()
+		first := h.up(ctx).Session
+		l := h.ledger()
+		h.typing("<m-1>", "/compact", "<m-2>", "/clear", "<m-3>")
+		h.claimed(ctx, l, 5)
+		h.send("<m-4>", "<m-5>")
+		h.settled(ctx, l, 7)
+		session, _ := h.agent(l)
+		if (session.ID == first) != (g == claudetest.G1) {
+			t.Errorf("session %s, at first %s", session.ID, first)
+		}
+		h.kill()
+		h.killAgent(ctx, l)
+		h.start()
+		h.send("<m-6>")
+		all := h.settled(ctx, l, 8)
+		if status := h.finish(ctx); status != 0 {
+			t.Errorf("run ended with %d\n%s", status, h)
+		}
+		frames := map[string]int{}
+		for _, d := range all {
+			frames[d.Frame]++
+		}
+		for _, d := range all {
+			if d.State != ledger.Done {
+				t.Errorf("%s: %s (%s), want done", d.Raw, d.State, d.Reason)
+			}
+			if d.Person && frames[d.Frame] != 1 {
+				t.Errorf("%s is in one frame with %d others", d.Raw, frames[d.Frame]-1)
+			}
+		}
+		for _, m := range []string{"<m-1>", "<m-2>", "<m-3>", "<m-4>", "<m-5>", "<m-6>"} {
+			if c := h.home.API.Count(claudetest.Any, m); c != 1 {
+				t.Errorf("%s was given %d times, want once", m, c)
+			}
+			for _, r := range h.asked() {
+				late := m == "<m-3>" || m == "<m-4>" || m == "<m-5>" || m == "<m-6>"
+				if want := map[bool]string{false: first, true: session.ID}[late]; r.Has(m) && r.Session != want {
+					t.Errorf("%s was said in session %s, want %s", m, r.Session, want)
+				}
+			}
+		}
+		if !slices.ContainsFunc(h.home.API.Log(), func(r claudetest.Request) bool { return r.Side }) {
+			t.Error("nothing was compacted")
+		}
+		unknown := slices.ContainsFunc(h.sayings(), func(s saying) bool { return strings.Contains(s.Text, "Unknown skill") })
+		if unknown != (g == claudetest.G1) {
+			t.Errorf("a command that is not known: %t", unknown)
+		}
+	})
+}
