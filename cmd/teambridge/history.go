@@ -101,7 +101,7 @@ that was made again under an old name is another one.
 
 The journal has what passed while "teambridge watch" or another command that
 watches was running. With --json each message says in "gone" whether it is still
-in its inbox, and in "teamCreatedAt" (milliseconds) of which team it is. Of a message that was relayed to a headless agent it is said what
+in its inbox, and in "createdAt" (milliseconds) of which team it is. Of a message that was relayed to a headless agent it is said what
 became of it: done, cancelled, failed and why, or how far it has come.
 
 Exit status: 0, also when there is nothing; 3 no message with the id of --since.`,
@@ -157,10 +157,10 @@ func (a *app) printHistory(ctx context.Context, found []journal.Message) error {
 		}
 	}
 	if a.json {
-		messages := make([]api.Message, 0, len(found))
+		messages := make([]api.Record, 0, len(found))
 		for i, m := range found {
-			shown := api.RecordedMessage(m)
-			shown.TeamCreatedAt, shown.Relay = m.Team.CreatedAt, became[i]
+			shown := api.RecordOf(m, nil)
+			shown.Relay = became[i]
 			messages = append(messages, shown)
 		}
 		return a.printJSON(messages)
