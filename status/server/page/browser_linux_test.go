@@ -162,14 +162,14 @@ func (p *tab) text() string {
 // until waits until an expression is true in the page.
 func (p *tab) until(expression string, args ...any) {
 	p.t.Helper()
-	for i, a := range args {
-		data, err := json.Marshal(a)
-		if err != nil {
-			p.t.Fatal(err)
+	if len(args) > 0 {
+		for i, a := range args {
+			if text, ok := a.(string); ok {
+				args[i] = quote(text)
+			}
 		}
-		args[i] = string(data)
+		expression = fmt.Sprintf(expression, args...)
 	}
-	expression = fmt.Sprintf(expression, args...)
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	err := chromedp.Do(ctx, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(0)))
@@ -214,9 +214,15 @@ func (p *tab) write(text string) {
 	p.run(chromedp.SendKeys(chromedp.CSS("#text"), text), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 }
 
+// quote is a text as JavaScript has it.
+func quote(text string) string {
+	data, _ := json.Marshal(text) // a string always can be
+	return string(data)
+}
+
 // bubble is an expression for the last message that holds a text.
 func bubble(text string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll(".bubble")].filter(b => b.textContent.includes(%q)).at(-1)`, text)
+	return fmt.Sprintf(`[...document.querySelectorAll(".bubble")].filter(b => b.textContent.includes(%s)).at(-1)`, quote(text))
 }
 
 // picture takes pictures of the page, light and dark, where that is wanted.
@@ -230,21 +236,25 @@ func (p *tab) picture(name string) {
 		p.t.Fatal(err)
 	}
 	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
 		ctx, cancel := context.WithTimeout(p.ctx, patience)
-		err := chromedp.Do(ctx, call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
-		}))
-		if err == nil {
-			var shot page.CaptureScreenshotResult
-			if shot, err = chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{}); err == nil {
-				err = os.WriteFile(filepath.Join(dir, name+"-"+theme+".png"), shot.Data, 0o644)
-			}
-		}
+		shot, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{})
 		cancel()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+"-"+theme+".png"), shot.Data, 0o644)
+		}
 		if err != nil {
 			p.t.Errorf("picture %s: %v", name, err)
 		}
 	}
+}
+
+// theme makes it light or dark, and still, so that pictures show how it ends.
+func (p *tab) theme(theme string) {
+	p.t.Helper()
+	p.run(call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}}))
 }
 
 // size changes the size of the window.

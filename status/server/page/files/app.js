@@ -6,7 +6,7 @@ import { Live } from "./live.js";
 import { Outbox } from "./outbox.js";
 import { People } from "./people.js";
 import { found } from "./search.js";
-import { Talk } from "./talk.js";
+import { content, Talk } from "./talk.js";
 import { flat, short } from "./text.js";
 
 const main = document.getElementById("main");
@@ -178,7 +178,8 @@ const live = new Live({
     else if (tome) known.unread.set(r.seq, r);
     if (!r.noise) known?.meanwhile?.push({ r, there });
     if (change === "appeared" && (tome || talk.place?.member === r.from) && !r.noise) {
-      announce(`${flat(r.from)}${talk.place?.team === r.team ? "" : " in " + flat(r.team)}: ${short(r.kind === "message" ? r.text : r.kind.replaceAll("_", " "), 200)}`);
+      const { label, text } = content(r);
+      announce(`${flat(r.from)}${talk.place?.team === r.team ? "" : " in " + flat(r.team)}: ${short([label, text].filter(Boolean).join(", "), 200)}`);
     }
     talk.event(r, change === "appeared");
     showPeople();

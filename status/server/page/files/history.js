@@ -4,7 +4,8 @@
 const toAll = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(.+)$/;
 
 // History has items, by seq: each is one message, or one that went to several
-// members. What pages and events say of a message only adds to what is known, so
+// members. A message that was overwritten and put back appears again in the
+// journal; here it is one, of which the last appearance tells how it is. What pages and events say of a message only adds to what is known, so
 // they may come in any order, and twice.
 export class History {
   items = [];
@@ -12,6 +13,7 @@ export class History {
   newer = false; // there is more behind: this is not the end
   #records = new Map(); // by seq
   #groups = new Map(); // items by key of a message to all
+  #copies = new Map(); // what #records has of a message with an id of its own, by that
 
   // who is the member of the conversation, null for all of the team.
   constructor(team, createdAt, who) {
@@ -35,7 +37,7 @@ export class History {
   }
 
   find(seq) {
-    return this.items.find((i) => i.records.some((r) => r.seq === seq));
+    return this.#records.get(seq)?.item;
   }
 
   // add takes a record, and returns what it did: the item, whether that is new,
@@ -44,16 +46,29 @@ export class History {
     const known = this.#records.get(r.seq);
     if (known) {
       const before = JSON.stringify(known.record);
-      merge(known.record, r);
+      merge(known.record, r.seq < known.record.last ? { receipt: r.receipt } : r);
       return { item: known.item, fresh: false, changed: JSON.stringify(known.record) !== before };
     }
+    // What has no id of its own is known by what it says: said again, it is another one.
+    const copy = r.id.startsWith("inbox-") ? null : [r.inbox, r.id, r.from, r.text].join("\0");
+    const put = copy !== null && this.#copies.get(copy);
+    if (put) {
+      if (r.seq > put.record.last) {
+        const { receipt, relay, seq } = put.record;
+        Object.assign(put.record, r, { seq, last: r.seq, receipt, relay });
+      }
+      merge(put.record, { receipt: r.receipt, relay: r.relay });
+      this.#records.set(r.seq, put);
+      return { item: put.item, fresh: false, changed: true };
+    }
+    r.last = r.seq;
     const group = this.who === null && toAll.exec(r.id);
     const key = group && group[2] === r.inbox ? group[1] + "\0" + r.from : null;
     let item = key && this.#groups.get(key);
     if (item) {
       item.records.push(r);
       item.records.sort((a, b) => a.seq - b.seq);
-      this.#records.set(r.seq, { record: r, item });
+      this.#keep(r, item, copy);
       return { item, fresh: false, changed: true };
     }
     item = { seq: r.seq, records: [r] };
@@ -61,8 +76,14 @@ export class History {
     while (n > 0 && this.items[n - 1].seq > r.seq) n--;
     this.items.splice(n, 0, item);
     if (key) this.#groups.set(key, item);
-    this.#records.set(r.seq, { record: r, item });
+    this.#keep(r, item, copy);
     return { item, fresh: true, changed: true };
+  }
+
+  #keep(record, item, copy) {
+    const entry = { record, item };
+    this.#records.set(record.seq, entry);
+    if (copy !== null) this.#copies.set(copy, entry);
   }
 
   // receipt takes what became of a message, and returns its item, if it is here.

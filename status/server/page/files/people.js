@@ -117,7 +117,7 @@ function badge(n) {
 }
 
 function waiting(s) {
-  return s.unread > 0 ? h("span", { class: "waiting" }, ` · ${s.unread} in its inbox`) : null;
+  return s.unread > 0 ? h("span", { class: "waiting" }, `${s.unread} in its inbox`) : null;
 }
 
 function relay(s) {

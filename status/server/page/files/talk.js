@@ -211,7 +211,7 @@ export class Talk {
     if (!range) return;
     const button = p[where];
     button.disabled = true;
-    const first = p.list.firstElementChild;
+    const first = p.list.querySelector(".bubble"); // above it there may be a day, which goes
     const top = first.getBoundingClientRect().top;
     if (where === "newer") this.#bottom = false;
     await this.#fill(where === "older" ? { before: range.low } : { after: range.high });
@@ -517,7 +517,7 @@ function beginning(text) {
 
 // content says how a message is shown. Structured texts are told in words where
 // they are known; others as they stand.
-function content(r) {
+export function content(r) {
   if (r.kind === "message") return { summary: r.summary, text: r.text };
   let o = null;
   try {
@@ -553,9 +553,11 @@ function fate(r) {
   const time = (t) => (t ? wholeTime(new Date(t)) : "");
   const back = told?.putBacks > 0 ? `, put back ${told.putBacks === 1 ? "once" : told.putBacks + " times"}` : "";
   if (told?.state === "lost") return { state: "lost", tick: "⚠", words: "lost", reason: told.reason, title: time(told.lostAt) };
-  if (told?.state === "consumed" || r.read || r.gone) {
-    return { state: "consumed", tick: "✓✓", words: "taken" + back, title: time(told?.consumedAt ?? r.readAt ?? r.goneAt) };
+  if (told?.state === "consumed" || r.read) {
+    return { state: "consumed", tick: "✓✓", words: "taken" + back, title: time(told?.consumedAt ?? r.readAt) };
   }
+  // Taken, most likely; but another program may have overwritten it.
+  if (r.gone) return { state: "verified", tick: "✓", words: "left the inbox" + back, title: time(r.goneAt) };
   return { state: "verified", tick: "✓", words: "in the inbox" + back, title: time(told?.verifiedAt) };
 }
 

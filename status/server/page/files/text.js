@@ -68,10 +68,10 @@ export function dayOf(date, now = new Date()) {
 // since says how long ago a date was, in few letters.
 export function since(date, now = new Date()) {
   const s = Math.max(0, (now - date) / 1000);
-  if (s < 60) return "just now";
-  if (s < 3600) return Math.floor(s / 60) + " min";
-  if (s < 86400) return Math.floor(s / 3600) + " h";
-  return Math.floor(s / 86400) + " d";
+  if (s < 60) return "just\u00a0now";
+  if (s < 3600) return Math.floor(s / 60) + "\u00a0min";
+  if (s < 86400) return Math.floor(s / 3600) + "\u00a0h";
+  return Math.floor(s / 86400) + "\u00a0d";
 }
 
 // size of a text, for people.
