@@ -369,7 +369,7 @@ export class Talk {
     const tome = names.mine(r.inbox);
     const at = when(r);
     li.classList.add(mine ? "mine" : tome ? "tome" : "between");
-    const to = item.records.length > 1 ? item.records.map((o) => names.name(o.inbox)).join(", ") : names.name(r.inbox);
+    const to = item.records.length > 1 ? `${item.records.length} members` : names.name(r.inbox);
     const { label, summary, text, raw } = content(r);
     const body = raw
       ? h("details", { class: "raw" }, h("summary", null, "Show it as it stands"), h("pre", null, said(text, true)))
