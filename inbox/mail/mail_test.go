@@ -1,0 +1,141 @@
+package mail_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// open returns a copy of a captured team, a locker and a ledger for it.
+func open(t *testing.T, captured, name string) mail.Options {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", captured, "teams"))); err != nil {
+		t.Fatal(err)
+	}
+	root, err := teams.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	team, err := root.Team(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = team.Close() })
+	l, err := ledger.Open(t.Context(), filepath.Join(dir, "state", "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return mail.Options{Team: team, Locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(dir, "state", "locks")}), Ledger: l}
+}
+
+func sender(t *testing.T, opts mail.Options) *mail.Sender {
+	t.Helper()
+	s, err := mail.New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The person is "user" until a newer team was joined from here, and is nobody
+// that somebody else brought.
+func TestFrom(t *testing.T) {
+	t.Parallel()
+	older := sender(t, open(t, "claude-2.1.80", "myteam"))
+	if older.From() != "user" || older.Deaf() {
+		t.Errorf("older agents: %s, deaf %v", older.From(), older.Deaf())
+	}
+	opts := open(t, "claude-2.1.329", "session-2de3961d")
+	if s := sender(t, opts); s.From() != "user" || !s.Deaf() {
+		t.Errorf("newer agents: %s, deaf %v", s.From(), s.Deaf())
+	}
+	m, err := opts.Team.Join(t.Context(), opts.Locker, "operator", "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := sender(t, opts); s.From() != "user" {
+		t.Errorf("without a record of having joined: %s", s.From())
+	}
+	c, err := opts.Team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opts.Ledger.Joined(t.Context(), ledger.Join{
+		Root: opts.Team.Root().Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s := sender(t, opts)
+	if s.From() != "operator" || s.Deaf() {
+		t.Errorf("joined: %s, deaf %v", s.From(), s.Deaf())
+	}
+	if ours, err := mail.Ours(t.Context(), opts.Ledger, opts.Team, c); err != nil || !slices.Equal(ours, []string{"user", "operator"}) {
+		t.Errorf("ours %v, %v", ours, err)
+	}
+	if to, err := s.Audience(nil, true); err != nil || !slices.Equal(to, []string{"team-lead", "worker"}) {
+		t.Errorf("all are %v, %v", to, err)
+	}
+	opts.From = "boss"
+	if s := sender(t, opts); s.From() != "boss" {
+		t.Errorf("from %s", s.From())
+	}
+}
+
+func TestPutAndLook(t *testing.T) {
+	t.Parallel()
+	opts := open(t, "claude-2.1.80", "myteam")
+	opts.Facts = func(member string) teams.Facts { return teams.Facts{Headless: member == "worker"} }
+	s := sender(t, opts)
+	d, err := s.Put(t.Context(), "worker", mail.Message{ID: "k", Text: "hello"}, inbox.AppendOptions{Track: true})
+	if err != nil || d.State != mail.Verified || d.ID != "k" || d.Deduplicated || d.Reach != teams.NoRelay {
+		t.Fatalf("put %+v, %v", d, err)
+	}
+	if fate, err := s.Look(t.Context(), d); err != nil || fate != inbox.Unconsumed {
+		t.Errorf("it is %s, %v", fate, err)
+	}
+	if _, err := s.Put(t.Context(), "worker", mail.Message{ID: "k", Text: "other"}, inbox.AppendOptions{}); !errors.Is(err, inbox.ErrIDTaken) {
+		t.Errorf("another text under its id: %v", err)
+	}
+	if _, err := d.Inbox.MarkRead(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	if fate, err := s.Look(t.Context(), d); err != nil || fate != inbox.Consumed {
+		t.Errorf("it is %s, %v", fate, err)
+	}
+	if again, err := s.Put(t.Context(), "worker", mail.Message{ID: "k", Text: "hello"}, inbox.AppendOptions{Track: true}); err != nil || !again.Deduplicated {
+		t.Errorf("again %+v, %v", again, err)
+	}
+	if sent, ok, err := opts.Ledger.Recall(t.Context(), s.Key(d)); err != nil || !ok || sent.State != ledger.Written {
+		t.Errorf("the ledger has %+v, %v, %v", sent, ok, err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	s := sender(t, open(t, "claude-2.1.80", "myteam"))
+	for name, want := range map[string]string{"lead": "team-lead", "WORKER": "worker", "user": "user"} {
+		if got, err := s.Resolve(name, false); err != nil || got != want {
+			t.Errorf("%s is %s, %v", name, got, err)
+		}
+	}
+	if _, err := s.Resolve("ghost", false); !errors.As(err, new(*teams.NotFoundError)) {
+		t.Errorf("ghost: %v", err)
+	}
+	if got, err := s.Resolve("ghost", true); err != nil || got != "ghost" {
+		t.Errorf("ghost, by force: %s, %v", got, err)
+	}
+	if _, err := s.Resolve("../x", true); !errors.Is(err, teams.ErrBadName) {
+		t.Errorf("a bad name: %v", err)
+	}
+}
