@@ -31,7 +31,10 @@ var mayImport = map[string][]string{
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/lockedfile"},
 	"status/roster":           {"inbox", "status", "status/api", "teams"},
-	"cmd/teambridge":          {"*"},
+	"status/server": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "status/api", "status/roster", "teams", "teams/lockedfile",
+	},
+	"cmd/teambridge": {"*"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the

@@ -116,16 +116,21 @@ type Sent struct {
 	State        string `json:"state"`
 	Deduplicated bool   `json:"deduplicated"` // it was sent before, under this id
 	Reachable    bool   `json:"reachable"`
+	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, unread
 	WaitedMs     int64  `json:"waitedMs"`
 	Error        *Error `json:"error,omitempty"` // of a broadcast, for this member
 }
 
 // SentOf is what a sender says of one message.
 func SentOf(d mail.Delivered) Sent {
-	return Sent{
+	s := Sent{
 		Team: d.Team, Member: d.Member, ID: d.ID, State: d.State, Deduplicated: d.Deduplicated,
 		Reachable: d.Reachable(), WaitedMs: d.Waited.Milliseconds(),
 	}
+	if !s.Reachable {
+		s.Reach = string(d.Reach)
+	}
+	return s
 }
 
 // Version says which teambridge it is.

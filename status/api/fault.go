@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -49,9 +51,10 @@ const (
 	CodeForbidden    Code = "forbidden"    // from another site, or for another host
 	CodeReadOnly     Code = "read_only"    // the service changes nothing
 	CodeMethod       Code = "method"       // there is the path, and not for this method
-	CodeBody         Code = "body"         // the body is too long, or no JSON
-	CodeTooMany      Code = "too_many"     // connections
-	CodeUnavailable  Code = "unavailable"  // the service is starting or ending
+	CodeBody         Code = "body"         // the body is no JSON, or has what is not known
+	CodeBodyTooLarge Code = "body_too_large"
+	CodeTooMany      Code = "too_many"    // connections
+	CodeUnavailable  Code = "unavailable" // the service is starting or ending
 )
 
 // Exit statuses of the command line; they are documented in its help.
@@ -99,6 +102,7 @@ var standings = map[Code]standing{
 	CodeReadOnly:      {ExitRefused, http.StatusForbidden},
 	CodeMethod:        {ExitUsage, http.StatusMethodNotAllowed},
 	CodeBody:          {ExitUsage, http.StatusBadRequest},
+	CodeBodyTooLarge:  {ExitUsage, http.StatusRequestEntityTooLarge},
 	CodeTooMany:       {ExitError, http.StatusServiceUnavailable},
 	CodeUnavailable:   {ExitError, http.StatusServiceUnavailable},
 }
@@ -119,6 +123,18 @@ func (c Code) HTTP() int {
 		return s.http
 	}
 	return http.StatusInternalServerError
+}
+
+// Title says in a few words what a code is about. It is the same for every error
+// of that code.
+func (c Code) Title() string { return strings.ReplaceAll(string(c), "_", " ") }
+
+// nearest are the names most like one that was not found.
+func nearest(err error) []string {
+	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok {
+		return nf.Nearest
+	}
+	return nil
 }
 
 // Fault is what there is to say of an error.
@@ -293,3 +309,6 @@ func clauses(s string) []string {
 	}
 	return append(parts, s[start:])
 }
+
+// Codes returns every code, in byte order.
+func Codes() []Code { return slices.Sorted(maps.Keys(standings)) }

@@ -22,7 +22,7 @@ func Teams(ctx context.Context, root *teams.Root) ([]api.Team, error) {
 	}
 	list := make([]api.Team, 0, len(all))
 	for _, l := range all {
-		team, err := listed(ctx, root, l)
+		team, err := Listed(ctx, root, l)
 		if err != nil {
 			return nil, err
 		}
@@ -31,7 +31,8 @@ func Teams(ctx context.Context, root *teams.Root) ([]api.Team, error) {
 	return list, nil
 }
 
-func listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, error) {
+// Listed is one team as [Teams] has it.
+func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, error) {
 	shown := api.Team{Team: l.Name, LeadState: teams.Unknown.String()}
 	switch {
 	case l.Orphan:

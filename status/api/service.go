@@ -1,0 +1,228 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"teambridge/inbox/journal"
+)
+
+// What only the service says and is told. openapi.json of package
+// teambridge/status/server explains the same for programs that are not Go.
+
+// TeamDetail is a team, and who asks in it.
+type TeamDetail struct {
+	Team
+	Ours       []string `json:"ours"`       // the inboxes of the person: "user", and the names that were joined under
+	From       string   `json:"from"`       // the name that messages are sent under
+	Answerable bool     `json:"answerable"` // agents can write to that name
+}
+
+// Record is a message as the journal has it.
+type Record struct {
+	Message
+	Seq       int64      `json:"seq"`              // its number in the journal, in the order of appearing
+	CreatedAt int64      `json:"createdAt"`        // of the team, in milliseconds: it tells teams of one name apart
+	Noise     bool       `json:"noise"`            // a confirmation that nobody needs to read; answers leave it out unless asked
+	FirstSeen time.Time  `json:"firstSeen"`        // to the microsecond
+	ReadAt    *time.Time `json:"readAt,omitempty"` // when it was first seen to be read
+	GoneAt    *time.Time `json:"goneAt,omitempty"` // when it was first seen to be gone
+	Receipt   *Receipt   `json:"receipt,omitempty"`
+}
+
+// RecordOf is a message of the journal; r is what became of it, if it was sent
+// through the service, else nil.
+func RecordOf(m journal.Message, r *journal.Receipt) Record {
+	shown := Record{
+		Message: RecordedMessage(m), Seq: m.Seq, CreatedAt: m.Team.CreatedAt, Noise: m.Noise(), FirstSeen: m.FirstSeen,
+		ReadAt: moment(m.ReadAt), GoneAt: moment(m.GoneAt),
+	}
+	if r != nil {
+		receipt := ReceiptOf(*r)
+		shown.Receipt = &receipt
+	}
+	return shown
+}
+
+// moment is a time that may not have come.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Receipt says what became of a message that was sent through the service.
+type Receipt struct {
+	Seq        int64      `json:"seq"` // number of its last change in the journal
+	Team       string     `json:"team"`
+	CreatedAt  int64      `json:"createdAt"` // of the team, in milliseconds
+	Member     string     `json:"member"`
+	ID         string     `json:"id"`
+	State      string     `json:"state"`            // verified, consumed, lost
+	Reason     string     `json:"reason,omitempty"` // why it is lost
+	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
+	ConsumedAt *time.Time `json:"consumedAt,omitempty"`
+	LostAt     *time.Time `json:"lostAt,omitempty"`
+	PutBacks   int        `json:"putBacks"` // how often it was overwritten and put back
+}
+
+// ReceiptOf is a receipt of the journal.
+func ReceiptOf(r journal.Receipt) Receipt {
+	return Receipt{
+		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, ID: r.ID, State: string(r.State), Reason: r.Reason,
+		VerifiedAt: moment(r.VerifiedAt), ConsumedAt: moment(r.ConsumedAt), LostAt: moment(r.LostAt), PutBacks: r.PutBacks,
+	}
+}
+
+// Page is a part of the messages of a team, oldest first.
+type Page struct {
+	Messages []Record `json:"messages"`
+
+	// More says that there are more in the direction that was asked for: behind the
+	// last one with after, else before the first one.
+	More bool `json:"more"`
+
+	// Seq is the number that the journal had come to before the messages were
+	// read: events after it miss nothing, and may repeat what is here.
+	Seq int64 `json:"seq"`
+}
+
+// Found is what a search found, the newest first.
+type Found struct {
+	Hits []Hit `json:"hits"`
+	More bool  `json:"more"` // there are older ones
+}
+
+// Hit is a message that was found, with the part of it that fits best.
+type Hit struct {
+	Record
+	Snippet []Piece `json:"snippet"`
+}
+
+// Piece is a part of a snippet.
+type Piece struct {
+	Text  string `json:"text"`
+	Match bool   `json:"match"` // it is what was looked for
+}
+
+// HitOf is a hit of the journal.
+func HitOf(h journal.Hit, r *journal.Receipt) Hit {
+	hit := Hit{Record: RecordOf(h.Message, r), Snippet: []Piece{}}
+	add := func(text string, match bool) {
+		if text != "" {
+			hit.Snippet = append(hit.Snippet, Piece{text, match})
+		}
+	}
+	end := 0
+	for _, m := range h.Matches {
+		add(h.Snippet[end:m[0]], false)
+		add(h.Snippet[m[0]:m[1]], true)
+		end = m[1]
+	}
+	add(h.Snippet[end:], false)
+	return hit
+}
+
+// NewMessage is a message to send. Only Text is needed. Its id, under which
+// sending again is sending once, is the header Idempotency-Key.
+type NewMessage struct {
+	Text    string `json:"text"`
+	Summary string `json:"summary,omitempty"`
+	Color   string `json:"color,omitempty"`
+	From    string `json:"from,omitempty"` // default: [TeamDetail.From]
+
+	// Mode changes how a member that is relayed works on it; see package relay.
+	Mode json.RawMessage `json:"mode,omitempty"`
+
+	// Force sends to an inbox that nobody is known to read, and although it is
+	// not known whether the id was sent before.
+	Force bool `json:"force,omitempty"`
+}
+
+// NewBroadcast is a message to all agents of a team.
+type NewBroadcast struct {
+	Text        string   `json:"text"`
+	Summary     string   `json:"summary,omitempty"`
+	Color       string   `json:"color,omitempty"`
+	From        string   `json:"from,omitempty"`
+	Except      []string `json:"except,omitempty"`
+	IncludeLead bool     `json:"includeLead,omitempty"`
+}
+
+// MarkRead says which messages to mark as read, of an inbox that is the person's.
+type MarkRead struct {
+	Inbox string   `json:"inbox,omitempty"` // default: "user"
+	IDs   []string `json:"ids"`
+}
+
+// Marked says how many messages were marked: not those that were read already.
+type Marked struct {
+	Inbox  string `json:"inbox"`
+	Marked int    `json:"marked"`
+}
+
+// Health says that the service is there.
+type Health struct {
+	Status string `json:"status"` // ok
+}
+
+// The events of the stream, by the name that stands in their "event:" line.
+const (
+	EventSnapshot = "snapshot" // Snapshot
+	EventMessage  = "message"  // MessageEvent
+	EventReceipt  = "receipt"  // Receipt
+	EventReset    = "reset"    // Reset
+)
+
+// Snapshot is all teams and what their agents are doing.
+type Snapshot struct {
+	Teams  []Team   `json:"teams"`
+	Status []Status `json:"status"`
+}
+
+// The changes of messages.
+const (
+	Appeared = string(journal.Appeared)
+	Read     = string(journal.Read)
+	Gone     = string(journal.Gone)
+)
+
+// MessageEvent says that a message appeared, was read, or is gone from its inbox.
+type MessageEvent struct {
+	Seq     int64  `json:"seq"` // of the change; the message has its own
+	Change  string `json:"change"`
+	Message Record `json:"message"`
+}
+
+// Reset says that events were forgotten before they could be told: what the
+// client knows has gaps, and it reads anew what it shows. Events go on after Seq.
+type Reset struct {
+	Seq int64 `json:"seq"`
+}
+
+// ProblemType is the media type of a [Problem].
+const ProblemType = "application/problem+json"
+
+// Problem is how the service tells an error (RFC 9457), with the code and the
+// hint of the command line.
+type Problem struct {
+	Type    string   `json:"type"` // urn:teambridge:CODE
+	Title   string   `json:"title"`
+	Status  int      `json:"status"`
+	Detail  string   `json:"detail"`
+	Code    Code     `json:"code"`
+	Hint    string   `json:"hint"`
+	Nearest []string `json:"nearest,omitempty"` // names that are most like one that was not found
+}
+
+// ProblemOf is how the service tells err.
+func ProblemOf(err error) Problem {
+	f := Explain(err)
+	p := Problem{
+		Type: "urn:teambridge:" + string(f.Code), Status: f.Code.HTTP(), Title: f.Code.Title(),
+		Detail: f.Message, Code: f.Code, Hint: f.Hint,
+	}
+	p.Nearest = nearest(err)
+	return p
+}

@@ -1,0 +1,257 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/teams/lockedfile"
+)
+
+func TestTeamsAndMembers(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).start(t)
+	list := get[[]api.Team](t, r, "/v1/teams")
+	if len(list) != 2 || list[0].Team != older || list[0].Generation != "G1" || list[1].Team != newer || list[1].Generation != "G2" {
+		t.Errorf("teams %+v", list)
+	}
+	detail := get[api.TeamDetail](t, r, "/v1/teams/"+newer)
+	if detail.Lead != "team-lead" || detail.From != "user" || detail.Answerable || !slices.Equal(detail.Ours, []string{"user"}) {
+		t.Errorf("team %+v", detail)
+	}
+	if !get[api.TeamDetail](t, r, "/v1/teams/"+older).Answerable {
+		t.Error("older agents cannot answer")
+	}
+	members := get[[]api.Member](t, r, "/v1/teams/"+older+"/members")
+	var names []string
+	for _, m := range members {
+		names = append(names, m.Member+" "+m.Role)
+	}
+	if want := []string{"team-lead lead", "worker agent", "user none"}; !slices.Equal(names, want) {
+		t.Errorf("members %v, want %v", names, want)
+	}
+	states := get[[]api.Status](t, r, "/v1/teams/"+older+"/status")
+	if len(states) != 2 || states[1].State != status.Terminated || states[1].Evidence.Kind != "shutdown_approved" {
+		t.Errorf("states %+v", states)
+	}
+	if v := get[api.Version](t, r, "/v1/version"); v.Version != "v" {
+		t.Errorf("version %+v", v)
+	}
+	if h := get[api.Health](t, r, "/healthz"); h.Status != "ok" {
+		t.Errorf("health %+v", h)
+	}
+	get[map[string]any](t, r, "/openapi.json")
+	for _, path := range []string{"", "/members", "/status", "/messages"} {
+		p := problem(t, r.ask(t, "GET", "/v1/teams/myteem"+path, ""), api.CodeNotFound)
+		if path == "" && !slices.Contains(p.Nearest, older) {
+			t.Errorf("nearest %v", p.Nearest)
+		}
+	}
+	problem(t, r.ask(t, "GET", "/v1/teams/..%2f..", ""), api.CodeInvalid)
+}
+
+// Messages come in pages, in both directions, with and without confirmations, and
+// also when their team is gone.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n := range 7 {
+		w.say(t, older, "worker", "user", fmt.Sprintf("answer %d", n))
+		w.say(t, older, "user", "worker", fmt.Sprintf("question %d", n))
+	}
+	r := w.start(t)
+	base := "/v1/teams/" + older + "/messages?"
+	texts := func(p api.Page) (list []string) {
+		for _, m := range p.Messages {
+			list = append(list, m.Text)
+		}
+		return list
+	}
+	last := get[api.Page](t, r, base+"inbox=user&limit=2")
+	if got := texts(last); !slices.Equal(got, []string{"answer 5", "answer 6"}) || !last.More || last.Seq < last.Messages[1].Seq {
+		t.Errorf("the last two: %v %v %d", got, last.More, last.Seq)
+	}
+	before := get[api.Page](t, r, fmt.Sprintf("%sinbox=user&limit=3&before=%d", base, last.Messages[0].Seq))
+	if got := texts(before); !slices.Equal(got, []string{"answer 2", "answer 3", "answer 4"}) {
+		t.Errorf("before them: %v", got)
+	}
+	after := get[api.Page](t, r, fmt.Sprintf("%sinbox=user&limit=3&after=%d", base, before.Messages[0].Seq))
+	if got := texts(after); !slices.Equal(got, []string{"answer 3", "answer 4", "answer 5"}) || !after.More {
+		t.Errorf("after the first of those: %v", got)
+	}
+	whole := get[api.Page](t, r, base+"with=worker&limit=500")
+	var said, heard int
+	for i, m := range whole.Messages {
+		if m.From == "worker" {
+			said++
+		}
+		if m.Inbox == "worker" {
+			heard++
+		}
+		if m.From != "worker" && m.Inbox != "worker" || i > 0 && m.Seq <= whole.Messages[i-1].Seq || m.Noise {
+			t.Errorf("in the conversation: %+v", m)
+		}
+	}
+	if heard != 9 || said != 9 || whole.More { // of the captured team two more each
+		t.Errorf("the conversation has %d to worker and %d of it, more %v", heard, said, whole.More)
+	}
+	protocol := get[api.Page](t, r, base+"with=worker&limit=500&protocol=true")
+	if len(protocol.Messages) <= len(whole.Messages) || !slices.ContainsFunc(protocol.Messages, func(m api.Record) bool { return m.Noise }) {
+		t.Errorf("with confirmations %d messages, without %d", len(protocol.Messages), len(whole.Messages))
+	}
+	paged := []string{}
+	for at := int64(0); ; {
+		p := get[api.Page](t, r, fmt.Sprintf("%swith=worker&limit=4&after=%d", base, at))
+		paged = append(paged, texts(p)...)
+		if !p.More {
+			break
+		}
+		at = p.Messages[len(p.Messages)-1].Seq
+	}
+	if !slices.Equal(paged, texts(whole)) {
+		t.Errorf("page by page %v\nat once %v", paged, texts(whole))
+	}
+	for _, query := range []string{"limit=0", "limit=501", "limit=x", "after=-1", "nonsense=1", "inbox=a&inbox=b", "with=a&from=b", "protocol=yes"} {
+		problem(t, r.ask(t, "GET", base+query, ""), api.CodeUsage)
+	}
+	stream := r.listen(t, "", "")
+	if err := os.RemoveAll(filepath.Join(w.root.Path(), "teams", older)); err != nil {
+		t.Fatal(err)
+	}
+	stream.until(api.EventSnapshot, func(e event) bool { return len(as[api.Snapshot](t, e).Teams) == 1 })
+	if got := texts(get[api.Page](t, r, base+"with=worker&limit=500")); !slices.Equal(got, paged) {
+		t.Errorf("of a team that is gone: %v", got)
+	}
+	problem(t, r.ask(t, "GET", base+"createdAt=1", ""), api.CodeNotFound)
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.say(t, older, "worker", "user", "the build is green, <b>really</b>")
+	w.say(t, newer, "worker", "team-lead", "the build is red")
+	r := w.start(t)
+	found := get[api.Found](t, r, "/v1/search?q=BUILD&limit=1")
+	if len(found.Hits) != 1 || !found.More {
+		t.Fatalf("found %+v", found)
+	}
+	hit := get[api.Found](t, r, "/v1/search?q=build&team="+older).Hits[0]
+	var all, marked string
+	for _, p := range hit.Snippet {
+		if all += p.Text; p.Match {
+			marked += p.Text
+		}
+	}
+	if all != "the build is green, <b>really</b>" || marked != "build" {
+		t.Errorf("snippet %q, marked %q", all, marked)
+	}
+	problem(t, r.ask(t, "GET", "/v1/search?q=+", ""), api.CodeUsage)
+	problem(t, r.ask(t, "GET", "/v1/search", ""), api.CodeUsage)
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t)
+	to := "/v1/teams/" + older + "/members/"
+	sent := of[api.Sent](t, r.ask(t, "POST", to+"worker/messages", `{"text":"hello","summary":"s","color":"cyan"}`), http.StatusCreated)
+	if sent.Member != "worker" || sent.State != api.Verified || sent.ID == "" || sent.Deduplicated || !sent.Reachable {
+		t.Errorf("sent %+v", sent)
+	}
+	rows, err := w.inbox(t, older, "worker").Read(t.Context())
+	if row := rows[len(rows)-1]; err != nil || row.Text != "hello" || row.From != "user" || row.Color != "cyan" || row.ID() != sent.ID {
+		t.Errorf("in the inbox: %+v, %v", row, err)
+	}
+	if lead := of[api.Sent](t, r.ask(t, "POST", to+"lead/messages", `{"text":"hello"}`), http.StatusCreated); lead.Member != "team-lead" {
+		t.Errorf("lead is %+v", lead)
+	}
+
+	// Sending twice with one key is sending once.
+	first := of[api.Sent](t, r.ask(t, "POST", to+"worker/messages", `{"text":"once"}`, "Idempotency-Key", "k"), http.StatusCreated)
+	again := of[api.Sent](t, r.ask(t, "POST", to+"worker/messages", `{"text":"once"}`, "Idempotency-Key", `"k"`), http.StatusOK)
+	if first.ID != "k" || again.ID != "k" || !again.Deduplicated {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"other"}`, "Idempotency-Key", "k"), api.CodeIDTaken)
+	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"other"}`, "Idempotency-Key", `""`), api.CodeUsage)
+
+	// What is no good.
+	p := problem(t, r.ask(t, "POST", to+"wroker/messages", `{"text":"x"}`), api.CodeNotFound)
+	if len(p.Nearest) == 0 || p.Nearest[0] != "worker" {
+		t.Errorf("nearest %v", p.Nearest)
+	}
+	of[api.Sent](t, r.ask(t, "POST", to+"ghost/messages", `{"text":"x","force":true}`), http.StatusCreated)
+	problem(t, r.ask(t, "POST", to+"..%2fconfig/messages", `{"text":"x","force":true}`), api.CodeInvalid)
+	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"   "}`), api.CodeInvalid)
+	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"`+strings.Repeat("x", 200<<10)+`"}`), api.CodeInvalid)
+	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"`+strings.Repeat("x", 2<<20)+`"}`), api.CodeBodyTooLarge)
+	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"x","mode":{"model":"opus"}}`), api.CodeInvalid)
+	for _, body := range []string{`{"text":"x","txet":"y"}`, `{"text":"x"} {}`, `[]`, `{"text":1}`, `{`, `x`, ``} {
+		problem(t, r.ask(t, "POST", to+"worker/messages", body), api.CodeBody)
+	}
+	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"x"}`, "Content-Type", "text/plain"), api.CodeBody)
+
+	// The file is not there for us.
+	path := w.inbox(t, older, "worker").Path()
+	if err := os.Mkdir(lockedfile.LockName(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"x"}`), api.CodeLocked)
+	if err := os.Remove(lockedfile.LockName(path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(`{"no":"array"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"x"}`), api.CodeCorrupt)
+	if data, err := os.ReadFile(path); err != nil || string(data) != `{"no":"array"}` {
+		t.Errorf("the corrupt file is %s, %v", data, err)
+	}
+}
+
+func TestBroadcast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t)
+	to := "/v1/teams/" + older + "/broadcast"
+	list := of[[]api.Sent](t, r.ask(t, "POST", to, `{"text":"all","includeLead":true}`, "Idempotency-Key", "b"), http.StatusCreated)
+	if len(list) != 2 || list[0].ID != "b-team-lead" || list[1].ID != "b-worker" {
+		t.Errorf("sent %+v", list)
+	}
+	list = of[[]api.Sent](t, r.ask(t, "POST", to, `{"text":"all"}`, "Idempotency-Key", "b"), http.StatusCreated)
+	if len(list) != 1 || !list[0].Deduplicated {
+		t.Errorf("again %+v", list)
+	}
+	if err := os.WriteFile(w.inbox(t, older, "worker").Path(), []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list = of[[]api.Sent](t, r.ask(t, "POST", to, `{"text":"more","includeLead":true}`), http.StatusMultiStatus)
+	if len(list) != 2 || list[0].State != api.Verified || list[1].State != api.Failed || list[1].Error == nil || list[1].Error.Code != api.CodeCorrupt {
+		t.Errorf("sent %+v", list)
+	}
+	problem(t, r.ask(t, "POST", to, `{"text":"all","except":["worker"]}`), api.CodeNotFound)
+	problem(t, r.ask(t, "POST", to, `{"text":" "}`), api.CodeInvalid)
+}
+
+func TestMarkRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t)
+	to := "/v1/teams/" + older + "/read"
+	m := get[api.Page](t, r, "/v1/teams/"+older+"/messages?inbox=user").Messages[0]
+	body := fmt.Sprintf(`{"ids":[%q]}`, m.ID)
+	if got := of[api.Marked](t, r.ask(t, "POST", to, body), http.StatusOK); got != (api.Marked{Inbox: "user", Marked: 1}) {
+		t.Errorf("marked %+v", got)
+	}
+	if got := of[api.Marked](t, r.ask(t, "POST", to, body), http.StatusOK); got.Marked != 0 {
+		t.Errorf("again %+v", got)
+	}
+	problem(t, r.ask(t, "POST", to, fmt.Sprintf(`{"inbox":"worker","ids":[%q]}`, m.ID)), api.CodeRefused)
+	problem(t, r.ask(t, "POST", to, `{"ids":[]}`), api.CodeInvalid)
+}

@@ -1,0 +1,248 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/status/roster"
+	"teambridge/teams"
+)
+
+// board keeps what the teams and their agents are doing for as long as a stream
+// wants to know. It looks again at those of which the journal has news, whose
+// config.json was written, whose lead came or went, or of which a state ends by
+// time alone.
+type board struct {
+	root    *teams.Root
+	source  status.Source
+	limits  limits
+	news    *hub          // of the journal
+	changed *hub          // the snapshot is another one
+	dirty   chan struct{} // something may have changed that is in no journal
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	entries map[string]*entry // by team
+	seq     int64             // of the journal, up to which entries know it
+	list    []api.Team        // of the last look, in their order
+	digest  string            // of the last snapshot that was told of
+	fresh   time.Time         // when it was looked at
+}
+
+// entry is one team as it was last looked at.
+type entry struct {
+	team   api.Team
+	states []api.Status
+	config os.FileInfo
+	lead   *teams.LeadProcess
+	due    time.Time // when a state ends by time alone; zero: it does not
+	stale  bool
+}
+
+func newBoard(root *teams.Root, source status.Source, limits limits, news *hub, log *slog.Logger) *board {
+	return &board{
+		root: root, source: source, limits: limits, news: news, changed: newHub(), dirty: make(chan struct{}, 1), log: log,
+		entries: map[string]*entry{},
+	}
+}
+
+// look is told that something may have changed.
+func (b *board) look() { signal(b.dirty) }
+
+// run tells streams when the snapshot changes, while there are any.
+func (b *board) run(ctx context.Context) error {
+	news, done := b.news.subscribe()
+	defer done()
+	tick := time.NewTicker(b.limits.tick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-news:
+		case <-b.dirty:
+		case <-tick.C:
+		}
+		if b.changed.size() == 0 {
+			continue
+		}
+		if err := b.refresh(ctx); err != nil && ctx.Err() == nil {
+			b.log.Warn("the teams cannot be listed", "err", api.Describe(err))
+		}
+		// Many changes of one moment are one.
+		select {
+		case <-ctx.Done():
+		case <-time.After(b.limits.gather):
+		}
+	}
+}
+
+// snapshot returns how things are, of one team or (the name is empty) of all.
+func (b *board) snapshot(ctx context.Context, team string) (api.Snapshot, error) {
+	b.mu.Lock()
+	old := time.Since(b.fresh) > b.limits.gather
+	b.mu.Unlock()
+	if old {
+		if err := b.refresh(ctx); err != nil {
+			return api.Snapshot{}, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}}
+	for _, t := range b.list {
+		if team != "" && t.Team != team {
+			continue
+		}
+		s.Teams = append(s.Teams, t)
+		if e := b.entries[t.Team]; e != nil {
+			s.Status = append(s.Status, e.states...)
+		}
+	}
+	return s, nil
+}
+
+// refresh looks at what may have changed, and tells streams if it has.
+func (b *board) refresh(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.catchUp(ctx); err != nil {
+		return err
+	}
+	listings, err := b.root.Teams()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	there := map[string]bool{}
+	list := make([]api.Team, 0, len(listings))
+	for _, l := range listings {
+		there[l.Name] = true
+		e := b.entries[l.Name]
+		if e == nil || !b.same(e, l, now) {
+			if e, err = b.examine(ctx, l, now); err != nil {
+				return err
+			}
+			b.entries[l.Name] = e
+		}
+		list = append(list, e.team)
+	}
+	for name := range b.entries {
+		if !there[name] {
+			delete(b.entries, name)
+		}
+	}
+	b.list, b.fresh = list, now
+	states := [][]api.Status{}
+	for _, t := range list {
+		states = append(states, b.entries[t.Team].states)
+	}
+	digest, err := json.Marshal([]any{list, states})
+	if err != nil {
+		return err
+	}
+	if b.digest != string(digest) {
+		b.digest = string(digest)
+		b.changed.tell()
+	}
+	return nil
+}
+
+// catchUp marks the teams of which the journal has news.
+func (b *board) catchUp(ctx context.Context) error {
+	const page = 500
+	for {
+		list, err := b.source.Journal.Changes(ctx, b.seq, page)
+		if errors.Is(err, journal.ErrPruned) {
+			for _, e := range b.entries {
+				e.stale = true
+			}
+			b.seq, err = b.source.Journal.Last(ctx)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			if e := b.entries[c.Message.Team.Team]; e != nil {
+				e.stale = true
+			}
+			b.seq = c.Seq
+		}
+		if len(list) < page {
+			return nil
+		}
+	}
+}
+
+// same reports whether an entry still says how a team is.
+func (b *board) same(e *entry, l teams.Listing, now time.Time) bool {
+	if e.stale || e.config == nil || l.Orphan || l.Err != nil || !e.due.IsZero() && !now.Before(e.due) {
+		return false
+	}
+	info, err := os.Stat(b.config(l.Name))
+	return err == nil && os.SameFile(info, e.config) && info.ModTime().Equal(e.config.ModTime()) && info.Size() == e.config.Size() &&
+		e.lead.Liveness().String() == e.team.LeadState
+}
+
+func (b *board) config(team string) string {
+	return filepath.Join(b.root.Path(), "teams", team, "config.json")
+}
+
+// examine looks at a team. What is wrong with it is part of what it says.
+func (b *board) examine(ctx context.Context, l teams.Listing, now time.Time) (*entry, error) {
+	e := &entry{states: []api.Status{}}
+	// Before it is read: what changes meanwhile is looked at again.
+	info, err := os.Stat(b.config(l.Name))
+	if err == nil {
+		e.config = info
+	}
+	if e.team, err = roster.Listed(ctx, b.root, l); err != nil {
+		return nil, err
+	}
+	if e.team.Problem != "" {
+		e.config = nil
+		return e, nil
+	}
+	if err := b.states(ctx, e, l.Name, now); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		e.states, e.config = []api.Status{}, nil
+		e.team.Problem = api.Describe(err)
+	}
+	for _, s := range e.states {
+		if s.State != status.Active {
+			continue
+		}
+		if end := s.Since.Add(status.IdleAfter); e.due.IsZero() || end.Before(e.due) {
+			e.due = end
+		}
+	}
+	return e, nil
+}
+
+// states looks at what the agents of a team are doing.
+func (b *board) states(ctx context.Context, e *entry, name string, now time.Time) error {
+	t, err := b.root.Team(name)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return err
+	}
+	e.team, e.lead = roster.Team(c), c.LeadProcess
+	e.states, err = roster.Statuses(ctx, b.source, t, now)
+	return err
+}

@@ -1,0 +1,234 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/status/api"
+)
+
+// events tells what happens, as server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each stream
+// reads the journal by itself, so what it may tell is where it stands in there.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	ask := asked(r, "team", "after")
+	after := ask.number("after", -1)
+	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that comes again
+		n, err := strconv.ParseInt(last, 10, 64)
+		if err != nil || n < 0 {
+			ask.bad("the header Last-Event-ID is none of ours")
+		}
+		after = n
+	}
+	if ask.err != nil {
+		return ask.err
+	}
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return api.Decide(api.CodeTooMany, "close one of them", "there are %d streams of events already", cap(s.streams))
+	}
+	select {
+	case <-s.ending:
+		return api.Decide(api.CodeUnavailable, "come again", "the service is ending")
+	default:
+	}
+	// Before anything is read, so that nothing that comes after is overlooked.
+	news, done := s.news.subscribe()
+	defer done()
+	changed, done := s.board.changed.subscribe()
+	defer done()
+	ctx := r.Context()
+	last, err := s.reads.Last(ctx)
+	if err != nil {
+		return err
+	}
+	if after < 0 {
+		after = last
+	}
+	out := &stream{control: http.NewResponseController(w), w: w, write: s.limits.write}
+	// The deadlines of the server are for answers that end.
+	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	t := &telling{server: s, out: out, team: ask.text("team"), after: after}
+	err = t.run(ctx, last, news, changed)
+	s.log.Debug("a stream of events ended", "after", t.after, "err", err)
+	return nil // what was begun cannot be answered otherwise
+}
+
+// telling is one stream and where it stands.
+type telling struct {
+	server *Server
+	out    *stream
+	team   string // of one team alone, or of all
+	after  int64  // the number of the last change that was told, or passed over
+	shot   []byte // the last snapshot
+}
+
+func (t *telling) run(ctx context.Context, last int64, news, changed <-chan struct{}) error {
+	if t.after > last { // of a journal that is no more
+		if err := t.reset(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.snapshot(ctx); err != nil {
+		return err
+	}
+	alive := time.NewTicker(t.server.limits.heartbeat)
+	defer alive.Stop()
+	for {
+		more, err := t.catchUp(ctx)
+		if err != nil {
+			return err
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.server.ending:
+			return nil
+		case <-news:
+		case <-changed:
+			if err := t.snapshot(ctx); err != nil {
+				return err
+			}
+		case <-alive.C:
+			t.out.comment("alive")
+			if err := t.out.flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// pageOfChanges is how many changes are told at once. Between two pages it is seen
+// that the client is gone, or the service ending.
+const pageOfChanges = 100
+
+// catchUp tells what the journal has more.
+func (t *telling) catchUp(ctx context.Context) (more bool, err error) {
+	select {
+	case <-t.server.ending:
+		return false, nil
+	default:
+	}
+	list, err := t.server.reads.Changes(ctx, t.after, pageOfChanges)
+	if errors.Is(err, journal.ErrPruned) {
+		if err := t.reset(ctx); err != nil {
+			return false, err
+		}
+		return false, t.snapshot(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, c := range list {
+		t.after = c.Seq
+		if err := t.change(c); err != nil {
+			return false, err
+		}
+	}
+	return len(list) == pageOfChanges, t.out.flush()
+}
+
+// change tells one change, if it is of this root and team.
+func (t *telling) change(c journal.Change) error {
+	root := t.server.opts.Root.Path()
+	wanted := func(r, team string) bool { return r == root && (t.team == "" || team == t.team) }
+	switch c.Kind {
+	case journal.Appeared, journal.Read, journal.Gone:
+		if !wanted(c.Message.Root, c.Message.Team.Team) {
+			return nil
+		}
+		return t.out.event(api.EventMessage, c.Seq, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: api.RecordOf(c.Message, nil)})
+	case journal.Receipted:
+		if !wanted(c.Receipt.Root, c.Receipt.Team) {
+			return nil
+		}
+		return t.out.event(api.EventReceipt, c.Seq, api.ReceiptOf(c.Receipt))
+	}
+	return nil // a kind that this stream does not know yet
+}
+
+// snapshot tells how things are. Its id is where the stream stands, so that a
+// client that comes again after nothing else goes on there.
+func (t *telling) snapshot(ctx context.Context) error {
+	shot, err := t.server.board.snapshot(ctx, t.team)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(shot)
+	if err != nil || bytes.Equal(data, t.shot) {
+		return err
+	}
+	t.shot = data
+	if err := t.out.event(api.EventSnapshot, t.after, json.RawMessage(data)); err != nil {
+		return err
+	}
+	return t.out.flush()
+}
+
+// reset tells the client that it has to begin anew.
+func (t *telling) reset(ctx context.Context) error {
+	last, err := t.server.reads.Last(ctx)
+	if err != nil {
+		return err
+	}
+	t.after, t.shot = last, nil
+	return t.out.event(api.EventReset, last, api.Reset{Seq: last})
+}
+
+// stream writes events. What it is given goes out with flush.
+type stream struct {
+	control *http.ResponseController
+	w       http.ResponseWriter
+	write   time.Duration // how long the client may take
+	buf     bytes.Buffer
+}
+
+// most is how much is kept before it goes out, in bytes.
+const most = 64 << 10
+
+func (s *stream) event(name string, id int64, v any) error {
+	data, err := json.Marshal(v) // on one line
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&s.buf, "event: %s\nid: %d\ndata: %s\n\n", name, id, data)
+	if s.buf.Len() >= most {
+		return s.flush()
+	}
+	return nil
+}
+
+func (s *stream) comment(text string) { fmt.Fprintf(&s.buf, ": %s\n\n", text) }
+
+// flush hands over what there is. A client that does not take it in time is
+// dropped: the error is its end.
+func (s *stream) flush() error {
+	if s.buf.Len() == 0 {
+		return nil
+	}
+	if err := s.control.SetWriteDeadline(time.Now().Add(s.write)); err != nil {
+		return err
+	}
+	if _, err := s.w.Write(s.buf.Bytes()); err != nil {
+		return err
+	}
+	s.buf.Reset()
+	return s.control.Flush()
+}

@@ -1,0 +1,279 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"teambridge/status/api"
+)
+
+// tcp makes a service listen on a loopback address, too.
+func tcp(s *Server) { s.listen = append(s.listen, address{"tcp", "127.0.0.1:0"}) }
+
+// overTCP asks over TCP.
+func (r *running) overTCP(t *testing.T, method, path string, header ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.Addrs()[1]+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+			continue
+		}
+		req.Header.Add(header[i], header[i+1])
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return r.do(t, client, req)
+}
+
+// Over TCP the token is needed, and nothing is answered that another site's page
+// could have asked.
+func TestWhoMayAsk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t, tcp)
+	data, err := os.ReadFile(TokenPath(w.state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSpace(string(data))
+	auth := "Bearer " + token
+	here := r.Addrs()[1]
+	_, port, _ := net.SplitHostPort(here)
+	for name, c := range map[string]struct {
+		path   string
+		header []string
+		want   api.Code // "": answered
+	}{
+		"the token":                    {"/v1/teams", []string{"Authorization", auth}, ""},
+		"the token, lower-case scheme": {"/v1/teams", []string{"Authorization", "bearer " + token}, ""},
+		"localhost":                    {"/v1/teams", []string{"Authorization", auth, "Host", "localhost:" + port}, ""},
+		"IPv6":                         {"/v1/teams", []string{"Authorization", auth, "Host", "[::1]:" + port}, ""},
+		"a forwarded port":             {"/v1/teams", []string{"Authorization", auth, "Host", "localhost:9"}, ""},
+		"its own page":                 {"/v1/teams", []string{"Authorization", auth, "Origin", "http://" + here, "Sec-Fetch-Site", "same-origin"}, ""},
+		"typed by the user":            {"/v1/teams", []string{"Authorization", auth, "Sec-Fetch-Site", "none"}, ""},
+		"health needs no token":        {"/healthz", nil, ""},
+
+		"no token":                  {"/v1/teams", nil, api.CodeUnauthorized},
+		"another token":             {"/v1/teams", []string{"Authorization", auth + "x"}, api.CodeUnauthorized},
+		"a part of the token":       {"/v1/teams", []string{"Authorization", auth[:len(auth)-1]}, api.CodeUnauthorized},
+		"an empty token":            {"/v1/teams", []string{"Authorization", "Bearer "}, api.CodeUnauthorized},
+		"another scheme":            {"/v1/teams", []string{"Authorization", "Basic " + token}, api.CodeUnauthorized},
+		"no token for the events":   {"/v1/events", nil, api.CodeUnauthorized},
+		"no token for the document": {"/openapi.json", nil, api.CodeUnauthorized},
+
+		"another host":            {"/v1/teams", []string{"Authorization", auth, "Host", "evil.example"}, api.CodeForbidden},
+		"another host's health":   {"/healthz", []string{"Host", "evil.example:" + port}, api.CodeForbidden},
+		"a host like ours":        {"/v1/teams", []string{"Authorization", auth, "Host", "127.0.0.1.evil.example"}, api.CodeForbidden},
+		"another origin":          {"/v1/teams", []string{"Authorization", auth, "Origin", "http://evil.example"}, api.CodeForbidden},
+		"another port's origin":   {"/v1/teams", []string{"Authorization", auth, "Origin", "http://127.0.0.1:9"}, api.CodeForbidden},
+		"no origin to speak of":   {"/v1/teams", []string{"Authorization", auth, "Origin", "null"}, api.CodeForbidden},
+		"two origins":             {"/v1/teams", []string{"Authorization", auth, "Origin", "http://" + here, "Origin", "http://evil.example"}, api.CodeForbidden},
+		"an origin of encryption": {"/v1/teams", []string{"Authorization", auth, "Origin", "https://" + here}, api.CodeForbidden},
+		"another site":            {"/v1/teams", []string{"Authorization", auth, "Sec-Fetch-Site", "cross-site"}, api.CodeForbidden},
+		"another port":            {"/v1/teams", []string{"Authorization", auth, "Sec-Fetch-Site", "same-site"}, api.CodeForbidden},
+	} {
+		a := r.overTCP(t, "GET", c.path, c.header...)
+		if c.want != "" {
+			problem(t, a, c.want)
+		} else if a.status != http.StatusOK {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		if t.Failed() {
+			t.Fatalf("%s: %d %s", name, a.status, a.body)
+		}
+		if csp := a.header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: without security headers: %v", name, a.header)
+		}
+	}
+	// On the socket any host is ours, and another site's page is still refused.
+	if a := r.ask(t, "GET", "/v1/teams", "", "Host", "anything"); a.status != http.StatusOK {
+		t.Errorf("on the socket: %d %s", a.status, a.body)
+	}
+	problem(t, r.ask(t, "GET", "/v1/teams", "", "Origin", "http://evil.example"), api.CodeForbidden)
+	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/members/worker/messages", `{"text":"x"}`, "Sec-Fetch-Site", "cross-site"), api.CodeForbidden)
+}
+
+// Who passed is a person.
+func TestPerson(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).start(t, func(s *Server) {
+		s.opts.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if Person(r.Context()) {
+				w.WriteHeader(http.StatusTeapot)
+			}
+		})
+	}, tcp)
+	res, err := r.client.Get("http://teambridge/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusTeapot {
+		t.Errorf("on the socket: %d", res.StatusCode)
+	}
+	if res, err = http.Get("http://" + r.Addrs()[1] + "/ui/x"); err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("without a token: %d", res.StatusCode)
+	}
+}
+
+func TestMethodsAndPaths(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).start(t)
+	a := r.ask(t, "DELETE", "/v1/teams", "")
+	problem(t, a, api.CodeMethod)
+	if allow := a.header.Get("Allow"); allow != "GET, HEAD" {
+		t.Errorf("Allow: %s", allow)
+	}
+	problem(t, r.ask(t, "POST", "/v1/teams/"+older, `{}`), api.CodeMethod)
+	problem(t, r.ask(t, "GET", "/v1/nothing", ""), api.CodeNotFound)
+	problem(t, r.ask(t, "GET", "/", ""), api.CodeNotFound)
+	problem(t, r.ask(t, "GET", "/v1/teams", `{"x":1}`), api.CodeBody)
+	if a := r.ask(t, "HEAD", "/v1/teams", ""); a.status != http.StatusOK {
+		t.Errorf("HEAD: %d", a.status)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t, func(s *Server) { s.opts.ReadOnly = true })
+	path := w.inbox(t, older, "worker").Path()
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/members/worker/messages", `{"text":"x"}`), api.CodeReadOnly)
+	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/broadcast", `{"text":"x"}`), api.CodeReadOnly)
+	problem(t, r.ask(t, "POST", "/v1/teams/"+older+"/read", `{"ids":["x"]}`), api.CodeReadOnly)
+	if after, err := os.ReadFile(path); err != nil || !slices.Equal(before, after) {
+		t.Errorf("the inbox was changed: %v", err)
+	}
+	get[[]api.Team](t, r, "/v1/teams")
+}
+
+// A fault in a handler is an answer, and the service goes on.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).start(t, func(s *Server) {
+		s.opts.Page = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oops") })
+	})
+	problem(t, r.ask(t, "GET", "/", ""), api.CodeError)
+	get[[]api.Team](t, r, "/v1/teams")
+	r.end(t)
+	if log := r.logs.String(); !strings.Contains(log, "oops") {
+		t.Errorf("the log has no word of it: %s", log)
+	}
+}
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "state")
+	first, err := token(state)
+	if err != nil || len(first) != 43 {
+		t.Fatalf("token %q, %v", first, err)
+	}
+	info, err := os.Stat(TokenPath(state))
+	if err != nil || exposed(info) {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if again, err := token(state); err != nil || again != first {
+		t.Errorf("again %q, %v", again, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(state, ".api*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if err := os.WriteFile(TokenPath(state), []byte("short\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := token(state); err == nil {
+		t.Error("a short token is taken")
+	}
+}
+
+// One Claude directory has one service, and the second is told of the first.
+func TestSecondService(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t)
+	second, err := New(Options{Root: w.root, State: w.state, Listen: []string{"unix:" + filepath.Join(w.state, "other.sock")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, ok := errors.AsType[*RunningError](second.Run(t.Context()))
+	if !ok || there.PID != os.Getpid() || !slices.Equal(there.Listen, r.Addrs()) {
+		t.Errorf("told %+v, want process %d at %v", there, os.Getpid(), r.Addrs())
+	}
+	get[[]api.Team](t, r, "/v1/teams") // the first one is still there
+	r.end(t)
+	if _, _, found := Running(w.state, w.root.Path()); found {
+		t.Error("a service that ended says that it is there")
+	}
+	if _, err := os.Lstat(SocketPath(w.state, w.root.Path())); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket stays: %v", err)
+	}
+	w.start(t)
+}
+
+func TestSocket(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := SocketPath(w.state, w.root.Path())
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil { // as one that was killed leaves it
+		t.Fatal(err)
+	}
+	w.start(t).end(t)
+	w.start(t, func(*Server) {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the socket stays: %v", err)
+		}
+	})
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != fs.ModeSocket|0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+
+	file := filepath.Join(w.state, "file")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, taken := range []string{file, path, filepath.Join(w.state, strings.Repeat("x", 120))} {
+		if l, err := listenUnix(t.Context(), taken); err == nil {
+			t.Errorf("listens at %s", taken)
+			l.Close()
+		}
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != "mine" {
+		t.Errorf("the file is %s, %v", data, err)
+	}
+}
+
+func TestParseAddress(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"127.0.0.1:80": "127.0.0.1:80", "localhost:0": "127.0.0.1:0", "[::1]:80": "[::1]:80", "127.1.2.3:80": "127.1.2.3:80", "unix:/a/b": "/a/b",
+		"0.0.0.0:80": "", "[::]:80": "", ":80": "", "192.0.2.1:80": "", "example.com:80": "", "80": "", "unix:": "", "": "",
+	} {
+		if a, err := parseAddress(text); a.name != want || (err != nil) != (want == "") {
+			t.Errorf("%q: %v, %v, want %q", text, a, err, want)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/status/api"
+)
+
+const unixPrefix = "unix:"
+
+// address is a place to listen.
+type address struct{ network, name string }
+
+// parseAddress understands one of [Options].Listen.
+func parseAddress(text string) (address, error) {
+	const hint = "it is unix:PATH, or a loopback address with a port, as 127.0.0.1:8080"
+	if path, ok := strings.CutPrefix(text, unixPrefix); ok {
+		if path == "" {
+			return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: there is no path", text)
+		}
+		path, err := filepath.Abs(path)
+		return address{"unix", path}, err
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: %v", text, err)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1" // and not whatever the name is made to mean
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: only processes on this machine are served", text)
+	}
+	return address{"tcp", net.JoinHostPort(host, port)}, nil
+}
+
+// listenAll opens all listeners or none.
+func (s *Server) listenAll(ctx context.Context) (listeners []net.Listener, err error) {
+	for _, a := range s.listen {
+		var l net.Listener
+		if a.network == "unix" {
+			l, err = listenUnix(ctx, a.name)
+			s.addrs = append(s.addrs, unixPrefix+a.name)
+		} else if l, err = new(net.ListenConfig).Listen(ctx, a.network, a.name); err == nil {
+			s.addrs = append(s.addrs, l.Addr().String())
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("server: listen: %w", err), closeListeners(listeners))
+		}
+		listeners = append(listeners, newLimited(l, s.limits.connections))
+	}
+	return listeners, nil
+}
+
+func closeListeners(listeners []net.Listener) error {
+	var errs []error
+	for _, l := range listeners {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// maxSocketPath is how long the path of a socket may be, in bytes, on the system
+// that allows least.
+const maxSocketPath = 103
+
+// listenUnix listens at path, with a socket that only this user can open. A socket
+// at which nobody listens is taken over; nothing else is removed.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, api.Decide(api.CodeUsage, "choose a shorter one with --listen unix:PATH",
+			"the path of the socket has %d bytes, and %d are allowed: %s", len(path), maxSocketPath, path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode()&fs.ModeSocket == 0:
+		return nil, api.Decide(api.CodeRefused, "choose another path", "%s is there, and is no socket", path)
+	default:
+		dial := net.Dialer{Timeout: time.Second}
+		if c, err := dial.DialContext(ctx, "unix", path); err == nil {
+			_ = c.Close()
+			return nil, api.Decide(api.CodeRefused, "choose another path", "another program listens at %s", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	config := net.ListenConfig{Control: private}
+	l, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// limited accepts so many connections at once; the others wait.
+type limited struct {
+	net.Listener
+	slots chan struct{}
+	gone  chan struct{} // closed with it
+	once  sync.Once
+}
+
+func newLimited(l net.Listener, n int) *limited {
+	return &limited{Listener: l, slots: make(chan struct{}, n), gone: make(chan struct{})}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.gone:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &slot{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.gone) })
+	return l.Listener.Close()
+}
+
+// slot is a connection that counts.
+type slot struct {
+	net.Conn
+	free func()
+}
+
+func (s *slot) Close() error {
+	defer s.free()
+	return s.Conn.Close()
+}

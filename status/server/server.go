@@ -1,0 +1,375 @@
+// Package server is the service: it records what passes through the inboxes of
+// one Claude directory for as long as it runs, answers questions about teams over
+// HTTP, sends messages, follows them until an agent has taken them, and tells what
+// happens as a stream of events.
+//
+//	s, err := server.New(server.Options{Root: root, State: stateDir, Log: log})
+//	err = s.Run(ctx) // until ctx ends
+//
+// openapi.json, which is served at /openapi.json, is the reference of what it
+// answers; package api has the types.
+//
+// # Who may ask
+//
+// It listens on a unix socket that only its user can open, and, if told to, on
+// loopback addresses, where each request needs the token of the file api.token in
+// the state directory. Whoever passes is a person, with a person's authority: see
+// [Person]. Requests from pages of other sites are refused wherever they come from.
+//
+// # What is promised
+//
+//   - One service for each Claude directory: a second one is told who is there.
+//   - What the events tell has the order and the numbers of the journal: a client
+//     that names the last number it has seen goes on behind it, without a gap and
+//     without a repeat, or is told that it has to begin anew.
+//   - A client that does not read is dropped, and may come again. It keeps nobody
+//     else waiting, and costs no memory: each stream reads the journal by itself.
+//   - When its context ends, requests that are under way are answered, and streams
+//     end, within 10 s.
+//   - It has no effect on teams but by the messages that it is told to send.
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// Options says what a service serves and where. Root and State are needed.
+type Options struct {
+	Root  *teams.Root
+	State string // the directory of journal, ledger, locks and token
+
+	// Listen has "unix:PATH" or HOST:PORT, where HOST is a loopback address. None:
+	// the socket of [SocketPath].
+	Listen []string
+
+	ReadOnly bool        // refuse whatever changes anything
+	Version  api.Version // as it is told
+	Log      *slog.Logger
+
+	// Page, if not nil, answers GET / and what is below /ui/, to anybody who can
+	// connect: it must hold no secret.
+	Page http.Handler
+}
+
+// Server is a service. Make it with [New].
+type Server struct {
+	opts   Options
+	log    *slog.Logger
+	listen []address
+	limits limits
+	wait   time.Duration // for locks; 0: as long as is usual
+	ready  chan struct{}
+	ending chan struct{} // closed when no stream shall go on
+
+	// From the beginning of Run to its end.
+	addrs    []string
+	token    string
+	locker   *lockedfile.Locker
+	ledger   *ledger.Ledger
+	journal  *journal.Journal // that the tap writes
+	reads    *journal.Journal // the same file, so that a long search does not keep the tap waiting
+	news     *hub             // the journal has more
+	board    *board
+	follower *follower
+	streams  chan struct{} // one for each that is open
+}
+
+// limits are what keeps clients from using the service up.
+type limits struct {
+	connections int           // at once, on each listener
+	streams     int           // of events, at once
+	body        int64         // of a request, in bytes
+	request     time.Duration // to read, handle and answer one
+	write       time.Duration // for a client of a stream to take what was written
+	heartbeat   time.Duration // between two signs of life on a stream
+	drain       time.Duration // for what is under way when the service ends
+	tick        time.Duration // between two looks at what changes by time alone
+	gather      time.Duration // between two snapshots, at least
+}
+
+// New returns a service. It starts nothing. The error is about Listen.
+func New(opts Options) (*Server, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if len(opts.Listen) == 0 {
+		opts.Listen = []string{unixPrefix + SocketPath(opts.State, opts.Root.Path())}
+	}
+	s := &Server{
+		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(),
+		limits: limits{
+			connections: 256, streams: 64, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
+			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond,
+		},
+	}
+	for _, text := range opts.Listen {
+		a, err := parseAddress(text)
+		if err != nil {
+			return nil, err
+		}
+		s.listen = append(s.listen, a)
+	}
+	return s, nil
+}
+
+// key tells Claude directories apart in names of files, some of which have to be
+// short.
+func key(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return hex.EncodeToString(sum[:6])
+}
+
+// SocketPath returns where the service for the Claude directory with the real
+// path root listens by default.
+func SocketPath(state, root string) string { return filepath.Join(state, key(root)+".sock") }
+
+// RunningError says that there is a service for the Claude directory already.
+type RunningError struct {
+	Root   string
+	PID    int      // 0 if it did not say
+	Listen []string // where it listens, as in [Options]
+}
+
+func (e *RunningError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("a service for %s is running already, or starting", e.Root)
+	}
+	return fmt.Sprintf("a service for %s is running already: process %d, at %v", e.Root, e.PID, e.Listen)
+}
+
+// card is what a running service says of itself in a file.
+type card struct {
+	PID    int      `json:"pid"`
+	Listen []string `json:"listen"`
+}
+
+// Running returns what the service for the Claude directory with the real path
+// root says of itself. Found is false where none has said anything; one that was
+// killed leaves its word behind.
+func Running(state, root string) (pid int, listen []string, found bool) {
+	data, err := os.ReadFile(cardPath(state, root))
+	var c card
+	if err != nil || json.Unmarshal(data, &c) != nil {
+		return 0, nil, false
+	}
+	return c.PID, c.Listen, true
+}
+
+func cardPath(state, root string) string { return filepath.Join(state, key(root)+".service.json") }
+
+// Ready is closed once the service answers.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Addrs returns where the service listens, as in [Options]; with the port that the
+// system chose for 0. It may be called once Ready is closed.
+func (s *Server) Addrs() []string { return s.addrs }
+
+// Run serves until ctx ends, and returns nil then. It can be called once. The
+// errors before Ready are *[RunningError], those of the journal, the ledger and
+// the listeners; later, that the recording or a listener failed.
+func (s *Server) Run(ctx context.Context) (err error) {
+	root := s.opts.Root.Path()
+	release, err := lockedfile.Hold(filepath.Join(s.opts.State, "locks"), "service for "+root)
+	if errors.Is(err, lockedfile.ErrLocked) {
+		running := &RunningError{Root: root}
+		running.PID, running.Listen, _ = Running(s.opts.State, root)
+		return running
+	}
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	// What one that was killed has left behind speaks of nobody.
+	if err := os.Remove(cardPath(s.opts.State, root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("server: %w", err)
+	}
+	if err := s.open(ctx); err != nil {
+		return errors.Join(err, s.close())
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+
+	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer stop(nil)
+	part := func(name string, run func(context.Context) error) {
+		parts.Go(func() {
+			if err := run(running); err != nil && running.Err() == nil {
+				stop(fmt.Errorf("server: %s: %w", name, err))
+			}
+		})
+	}
+	look := make(chan struct{}, 1)
+	tap := journal.NewTap(journal.TapOptions{
+		Root: s.opts.Root, Journal: s.journal,
+		Report: func() { signal(look) },
+		Warn:   func(err error) { s.log.Warn("recording", "err", api.Describe(err)) },
+	})
+	part("recording", tap.Run)
+	select {
+	case <-tap.Ready():
+	case <-running.Done():
+		return context.Cause(running)
+	case <-ctx.Done():
+		return nil
+	}
+	part("news", func(ctx context.Context) error { return s.pump(ctx, look) })
+	if err := s.follower.adopt(running); err != nil {
+		s.log.Warn("messages that were sent before are not followed", "err", api.Describe(err))
+	}
+	part("following", s.follower.run)
+	part("states", s.board.run)
+
+	listeners, err := s.listenAll(running)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       s.limits.request,
+		WriteTimeout:      s.limits.request + s.limits.write,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return running },
+		ConnContext:       connContext,
+	}
+	for _, l := range listeners {
+		part("listening", func(context.Context) error {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+	}
+	// Closes the listeners also where nothing was served on them yet.
+	defer func() { err = errors.Join(err, closeListeners(listeners), server.Close()) }()
+	if err := s.announce(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(cardPath(s.opts.State, root))) }()
+	close(s.ready)
+	s.log.Info("serving", "root", root, "listen", s.addrs, "readOnly", s.opts.ReadOnly)
+	select {
+	case <-ctx.Done():
+	case <-running.Done():
+		return context.Cause(running)
+	}
+	s.log.Info("ending: requests that are under way are answered")
+	close(s.ending)
+	drain, cancel := context.WithTimeout(running, s.limits.drain)
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil {
+		s.log.Warn("not all requests were answered", "err", err)
+	}
+	return nil
+}
+
+// open opens what a service works with.
+func (s *Server) open(ctx context.Context) (err error) {
+	s.streams = make(chan struct{}, s.limits.streams)
+	s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.opts.State, "locks"), Wait: s.wait})
+	if s.ledger, err = ledger.Open(ctx, filepath.Join(s.opts.State, "ledger.db")); err != nil {
+		return err
+	}
+	path := filepath.Join(s.opts.State, "journal.db")
+	if s.journal, err = journal.Open(ctx, path); err != nil {
+		return err
+	}
+	if s.reads, err = journal.Open(ctx, path); err != nil {
+		return err
+	}
+	for _, a := range s.listen {
+		if a.network != "unix" && s.token == "" {
+			if s.token, err = token(s.opts.State); err != nil {
+				return err
+			}
+		}
+	}
+	s.board = newBoard(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.limits, s.news, s.log)
+	s.follower = newFollower(s.opts.Root, s.reads, s.locker, s.limits, s.news, s.log)
+	return nil
+}
+
+func (s *Server) close() error {
+	var errs []error
+	if s.follower != nil {
+		s.follower.close()
+	}
+	if s.reads != nil {
+		errs = append(errs, s.reads.Close())
+	}
+	if s.journal != nil {
+		errs = append(errs, s.journal.Close())
+	}
+	if s.ledger != nil {
+		errs = append(errs, s.ledger.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// announce says in a file who serves, and where.
+func (s *Server) announce() error {
+	data, err := json.Marshal(card{os.Getpid(), s.addrs})
+	if err != nil {
+		return err
+	}
+	path := cardPath(s.opts.State, s.opts.Root.Path())
+	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}
+
+// recheck is how often the journal is looked at without having been told to:
+// another process may record faster than this one.
+const recheck = time.Second
+
+// pump tells when the journal has more, whoever has recorded it.
+func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {
+	again := time.NewTicker(recheck)
+	defer again.Stop()
+	var last int64
+	for {
+		seq, err := s.reads.Last(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("the journal cannot be read", "err", api.Describe(err))
+		}
+		if seq != last {
+			last = seq
+			s.news.tell()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look:
+			// Also what is in no journal may have changed: a config.json.
+			s.board.look()
+		case <-again.C:
+		}
+	}
+}

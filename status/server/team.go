@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	_ "embed"
+	"net/http"
+	"time"
+
+	"teambridge/inbox/mail"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/status/roster"
+	"teambridge/teams"
+)
+
+func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
+	if _, err := s.reads.Last(r.Context()); err != nil {
+		return &api.Decided{Err: err, Code: api.CodeUnavailable, Hint: "teambridge doctor tells what is wrong"}
+	}
+	return write(w, http.StatusOK, api.Health{Status: "ok"})
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
+	return write(w, http.StatusOK, s.opts.Version)
+}
+
+// document is the reference of what the service answers.
+//
+//go:embed openapi.json
+var document []byte
+
+func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(document)
+	return nil
+}
+
+func (s *Server) teams(w http.ResponseWriter, r *http.Request) error {
+	list, err := roster.Teams(r.Context(), s.opts.Root)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, list)
+}
+
+// within does something with the team that a request names.
+func (s *Server) within(r *http.Request, do func(*teams.Team) error) error {
+	t, err := s.opts.Root.Team(r.PathValue("team"))
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return do(t)
+}
+
+func (s *Server) team(w http.ResponseWriter, r *http.Request) error {
+	return s.within(r, func(t *teams.Team) error {
+		sender, err := s.sender(r.Context(), t, "")
+		if err != nil {
+			return err
+		}
+		ours, err := mail.Ours(r.Context(), s.ledger, t, sender.Config())
+		if err != nil {
+			return err
+		}
+		return write(w, http.StatusOK, api.TeamDetail{
+			Team: roster.Team(sender.Config()), Ours: ours, From: sender.From(), Answerable: !sender.Deaf(),
+		})
+	})
+}
+
+func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.Sender, error) {
+	return mail.New(ctx, mail.Options{Team: t, Locker: s.locker, Ledger: s.ledger, From: from})
+}
+
+func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
+	return s.within(r, func(t *teams.Team) error {
+		list, err := roster.Members(r.Context(), t)
+		if err != nil {
+			return err
+		}
+		return write(w, http.StatusOK, list)
+	})
+}
+
+func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
+	return s.within(r, func(t *teams.Team) error {
+		list, err := roster.Statuses(r.Context(), status.Source{Journal: s.reads, Ledger: s.ledger}, t, time.Now())
+		if err != nil {
+			return err
+		}
+		return write(w, http.StatusOK, list)
+	})
+}

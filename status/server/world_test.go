@@ -1,0 +1,357 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/status/api"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// patience is how long a test waits for what has to come.
+const patience = 20 * time.Second
+
+// The teams of the fixtures.
+const (
+	older = "myteam"           // of the first generation
+	newer = "session-2de3961d" // of the second
+)
+
+// world is a Claude directory with a team of each generation.
+type world struct {
+	root  *teams.Root
+	state string // short enough for a socket
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	for _, captured := range []string{"claude-2.1.80", "claude-2.1.329"} {
+		if err := os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", captured, "teams"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, err := os.MkdirTemp("", "tb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(state) })
+	root, err := teams.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	return &world{root: root, state: state}
+}
+
+// inbox opens an inbox from outside of the service.
+func (w *world) inbox(t *testing.T, team, name string) *inbox.Inbox {
+	t.Helper()
+	open, err := w.root.Team(team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = open.Close() })
+	box, err := inbox.Open(open, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return box
+}
+
+// say puts a message into an inbox as somebody else would.
+func (w *world) say(t *testing.T, team, from, to, text string) {
+	t.Helper()
+	if _, err := w.inbox(t, team, to).Append(t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// running is a service that runs.
+type running struct {
+	*Server
+	world  *world
+	doc    reference
+	client *http.Client // over the socket
+	logs   *bytes.Buffer
+
+	stop context.CancelFunc
+	over chan error
+}
+
+// start starts a service, with something about it changed. It is ended with the
+// test, or by end.
+func (w *world) start(t *testing.T, change ...func(*Server)) *running {
+	t.Helper()
+	logs := &bytes.Buffer{}
+	s, err := New(Options{
+		Root: w.root, State: w.state, Version: api.Version{Version: "v", Go: "go", OS: "os", Arch: "arch"},
+		Log: slog.New(slog.NewTextHandler(logs, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wait = 300 * time.Millisecond
+	s.limits.gather = 10 * time.Millisecond
+	for _, f := range change {
+		f(s)
+	}
+	socket := SocketPath(w.state, w.root.Path())
+	r := &running{
+		Server: s, world: w, doc: read(t), logs: logs, over: make(chan error, 1),
+		client: &http.Client{Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", socket)
+			},
+		}},
+	}
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(context.Background())
+	go func() { r.over <- s.Run(ctx) }()
+	select {
+	case <-s.Ready():
+	case err := <-r.over:
+		t.Fatalf("the service ended: %v", err)
+	case <-time.After(patience):
+		t.Fatal("the service is not ready")
+	}
+	t.Cleanup(func() {
+		r.end(t)
+		if t.Failed() {
+			t.Logf("log:\n%s", logs)
+		}
+	})
+	return r
+}
+
+// end ends the service, once.
+func (r *running) end(t *testing.T) {
+	t.Helper()
+	r.client.CloseIdleConnections()
+	r.stop()
+	select {
+	case err := <-r.over:
+		if err != nil {
+			t.Errorf("the service ended with: %v", err)
+		}
+		r.over <- nil
+	case <-time.After(patience):
+		t.Error("the service does not end")
+	}
+}
+
+// answer is what the service said.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// ask asks over the socket, and checks the answer against the document.
+func (r *running) ask(t *testing.T, method, path, body string, header ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://teambridge"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+			continue
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	return r.do(t, r.client, req)
+}
+
+func (r *running) do(t *testing.T, client *http.Client, req *http.Request) answer {
+	t.Helper()
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if req.Method != http.MethodHead {
+		r.doc.conforms(t, req.Method, r.pattern(req), res.StatusCode, res.Header.Get("Content-Type"), data)
+	}
+	return answer{res.StatusCode, res.Header, data}
+}
+
+// pattern is the path of the document that a request is for.
+func (r *running) pattern(req *http.Request) string {
+	mux := http.NewServeMux()
+	for _, route := range r.routes() {
+		mux.Handle(route.method+" "+route.path, http.NotFoundHandler())
+	}
+	_, pattern := mux.Handler(req)
+	_, path, _ := strings.Cut(pattern, " ")
+	return path
+}
+
+// get asks for something that is there.
+func get[T any](t *testing.T, r *running, path string) T {
+	t.Helper()
+	return of[T](t, r.ask(t, "GET", path, ""), http.StatusOK)
+}
+
+// of reads an answer that has to have a status.
+func of[T any](t *testing.T, a answer, status int) T {
+	t.Helper()
+	var v T
+	if a.status != status {
+		t.Fatalf("%d, want %d: %s", a.status, status, a.body)
+	}
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		t.Fatalf("%v: %s", err, a.body)
+	}
+	return v
+}
+
+// problem is an answer that has to be an error.
+func problem(t *testing.T, a answer, code api.Code) api.Problem {
+	t.Helper()
+	p := of[api.Problem](t, a, code.HTTP())
+	if p.Code != code || p.Status != a.status {
+		t.Errorf("%s %d, want %s: %s", p.Code, p.Status, code, a.body)
+	}
+	return p
+}
+
+// event is one of a stream.
+type event struct {
+	name, id string
+	data     []byte
+}
+
+// events is a stream that is read.
+type events struct {
+	t    *testing.T
+	doc  reference
+	body io.ReadCloser
+	in   *bufio.Reader
+	past string // comments that came
+}
+
+// listen begins a stream.
+func (r *running) listen(t *testing.T, query, last string) *events {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://teambridge/v1/events"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	res, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	if media := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || media != "text/event-stream" {
+		t.Fatalf("%d %s", res.StatusCode, media)
+	}
+	return &events{t: t, doc: r.doc, body: res.Body, in: bufio.NewReader(res.Body)}
+}
+
+// next returns the next event, checked against the document; io.EOF at the end.
+func (e *events) next() (event, error) {
+	e.t.Helper()
+	var ev event
+	for {
+		line, err := e.in.ReadString('\n')
+		if err != nil {
+			return ev, err
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch field {
+		case "event":
+			ev.name = value
+		case "id":
+			ev.id = value
+		case "data":
+			ev.data = []byte(value)
+		case "":
+			if value != "" {
+				e.past += value
+				continue
+			}
+			if ev.name == "" {
+				continue
+			}
+			var v any
+			if err := json.Unmarshal(ev.data, &v); err != nil {
+				e.t.Fatalf("%v: %s", err, ev.data)
+			}
+			name := map[string]string{
+				api.EventSnapshot: "Snapshot", api.EventMessage: "MessageEvent", api.EventReceipt: "Receipt", api.EventReset: "Reset",
+			}[ev.name]
+			for _, wrong := range e.doc.check(schema{Ref: "#/components/schemas/" + name}, v, ev.name) {
+				e.t.Errorf("%s in %s", wrong, ev.data)
+			}
+			return ev, nil
+		}
+	}
+}
+
+// until reads events up to one that is wanted, and returns it.
+func (e *events) until(name string, wanted func(event) bool) event {
+	e.t.Helper()
+	for {
+		ev, err := e.next()
+		if err != nil {
+			e.t.Fatalf("waiting for %s: %v", name, err)
+		}
+		if ev.name == name && (wanted == nil || wanted(ev)) {
+			return ev
+		}
+	}
+}
+
+func (e *events) close() {
+	if err := e.body.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		e.t.Error(err)
+	}
+}
+
+// as reads the data of an event.
+func as[T any](t *testing.T, e event) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(e.data, &v); err != nil {
+		t.Fatalf("%v: %s", err, e.data)
+	}
+	return v
+}
+
+func number(t *testing.T, e event) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(e.id, 10, 64)
+	if err != nil {
+		t.Fatalf("id %q: %v", e.id, err)
+	}
+	return n
+}
