@@ -366,7 +366,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 func bridge(ts *testscript.TestScript, ctx context.Context, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "teambridge", args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "GORACE", "PATH"} {
+	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "GORACE", "PATH", "NOTIFY_SOCKET"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd

@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +58,9 @@ func TestScripts(t *testing.T) {
 			"say":       say,
 			"sql":       execute,
 			"hold":      hold,
+			"request":   request,
+			"terminate": terminate,
+			"notified":  notified,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
@@ -68,6 +72,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("E", "\x1b")
 			env.Values[remembered{}] = map[string]string{}
+			env.Values[notices{}] = &[]*net.UnixConn{}
 			env.Values[started{}] = map[string]*exec.Cmd{}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)
 		},

@@ -19,7 +19,8 @@ func newVersion(a *app) *cobra.Command {
 	}
 }
 
-func (a *app) version() error {
+// build says what this program was built from.
+func build() api.Version {
 	v := api.Version{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if info.Main.Version != "" {
@@ -31,6 +32,11 @@ func (a *app) version() error {
 			}
 		}
 	}
+	return v
+}
+
+func (a *app) version() error {
+	v := build()
 	if a.json {
 		return a.printJSON(v)
 	}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/status/api"
+	"teambridge/status/server"
+)
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	listen   []string
+	readOnly bool
+}
+
+func newServe(a *app) *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the service: history without a gap, and an API",
+		Long: `Run the service for the Claude directory: it records what passes through all
+inboxes for as long as it runs, and answers over HTTP what the other commands
+answer with --json. Messages that are sent through it are followed until an agent
+has taken them, and GET /v1/events tells what happens, as it happens.
+
+It listens on a unix socket that only you can open, by default NAME.sock in the
+state directory. With --listen 127.0.0.1:PORT it listens there, and every request
+needs the token in the file api.token in the state directory:
+
+  curl --unix-socket PATH http://localhost/v1/teams
+  curl -H "Authorization: Bearer $(cat TOKEN)" http://127.0.0.1:PORT/v1/teams
+
+GET /openapi.json says all that can be asked. No other command needs the service.
+
+It says on stdout where it listens, and logs to stderr. SIGTERM ends it: requests
+that are under way are answered first. Under systemd (Type=notify) it says when
+it is ready.
+
+Exit status: 0 it was ended; 1 it failed; 2 an address that is no good; 3 no
+Claude directory; 5 there is a service for this Claude directory already.`,
+		Example: `  teambridge serve
+  teambridge serve --listen 127.0.0.1:7420 --read-only`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
+	}
+	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH, or a loopback address with a port; may be repeated")
+	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "answer questions, and change nothing")
+	return cmd
+}
+
+// serving is what serve says when it is ready. The names are those of --json.
+type serving struct {
+	Listen []string `json:"listen"`
+	Token  string   `json:"token,omitempty"` // the file that it is in; only of TCP
+}
+
+func (a *app) serve(ctx context.Context, o serveOptions) error {
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	state, err := a.state()
+	if err != nil {
+		return err
+	}
+	s, err := server.New(server.Options{
+		Root: root, State: state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
+	})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	told := make(chan error, 1)
+	go func() {
+		told <- a.tellServing(running, s, state)
+		stop() // nobody could know where it is; or it has ended
+	}()
+	err = s.Run(running)
+	stop()
+	if err := errors.Join(err, <-told); err != nil {
+		if there, ok := errors.AsType[*server.RunningError](err); ok {
+			return &api.Decided{Err: there, Code: api.CodeRefused, Hint: "ask it, or end it first"}
+		}
+		return err
+	}
+	return nil
+}
+
+// tellServing says where the service is, and to systemd that it is ready and that
+// it is ending. It returns when that is so.
+func (a *app) tellServing(ctx context.Context, s *server.Server, state string) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.Ready():
+	}
+	where := serving{Listen: s.Addrs()}
+	for _, l := range where.Listen {
+		if !strings.HasPrefix(l, "unix:") {
+			where.Token = server.TokenPath(state)
+		}
+	}
+	var err error
+	if a.json {
+		err = a.printJSON(where)
+	} else {
+		for _, l := range where.Listen {
+			err = errors.Join(err, a.printf("serving %s\n", escape(l, false)))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if where.Token != "" {
+		a.note("requests over TCP need the token in %s", where.Token)
+	}
+	if err := a.notify("READY=1"); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return a.notify("STOPPING=1")
+}
+
+// notify tells systemd how the service is doing, where it wants to know
+// (sd_notify(3)).
+func (a *app) notify(state string) error {
+	path, _ := a.lookup("NOTIFY_SOCKET")
+	if path == "" {
+		return nil
+	}
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err == nil {
+		_, err = c.Write([]byte(state))
+		err = errors.Join(err, c.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("tell $NOTIFY_SOCKET: %w", err)
+	}
+	return nil
+}
+
+// logger writes the log of a service to stderr: lines of key=value, or of JSON.
+func (a *app) logger() *slog.Logger {
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if a.verbose {
+		opts.Level = slog.LevelDebug
+	}
+	if a.json {
+		return slog.New(slog.NewJSONHandler(a.stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, opts))
+}

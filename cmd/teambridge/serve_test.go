@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The commands of scripts that speak with a service.
+
+// request asks a service that start has started, and prints the status and the
+// body: over the socket at the path SOCKET or, with -tcp, at the address of which
+// it said "serving" in FILE, with the token if there is -token.
+//
+//	request SOCKET METHOD PATH [BODY]
+//	request -tcp|-token FILE METHOD PATH [BODY]
+func request(ts *testscript.TestScript, neg bool, args []string) {
+	way := ""
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		way, args = args[0], args[1:]
+	}
+	if neg || len(args) < 3 || len(args) > 4 {
+		ts.Fatalf("usage: request [-tcp|-token] SOCKET|FILE METHOD PATH [BODY]")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	network, address := "unix", ts.MkAbs(args[0])
+	host := "teambridge"
+	if way != "" {
+		said := regexp.MustCompile(`(?m)^serving (\d+\.\S+)$`).FindStringSubmatch(ts.ReadFile(args[0]))
+		if said == nil {
+			ts.Fatalf("it does not serve over TCP")
+		}
+		network, address, host = "tcp", said[1], said[1]
+	}
+	req, err := http.NewRequestWithContext(ctx, args[1], "http://"+host+args[2], strings.NewReader(strings.Join(args[3:], "")))
+	ts.Check(err)
+	req.Header.Set("Content-Type", "application/json")
+	if way == "-token" {
+		token, err := os.ReadFile(filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "api.token"))
+		ts.Check(err)
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+	}}
+	res, err := client.Do(req)
+	ts.Check(err)
+	defer res.Body.Close()
+	_, err = fmt.Fprintln(ts.Stdout(), res.Status)
+	ts.Check(err)
+	_, err = io.Copy(ts.Stdout(), res.Body)
+	ts.Check(err)
+}
+
+// terminate ends a process as systemd does, which has to end with a status:
+//
+//	terminate NAME STATUS
+func terminate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: terminate NAME STATUS")
+	}
+	cmd := ts.Value(started{}).(map[string]*exec.Cmd)[args[0]]
+	if cmd == nil {
+		ts.Fatalf("nothing was started as %s", args[0])
+	}
+	ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	end(ts, false, args)
+}
+
+// notices is the key of the socket that a service tells how it is doing.
+type notices struct{}
+
+// notified makes a socket at $NOTIFY_SOCKET or, with TEXT, waits until that was
+// told there:
+//
+//	notified [TEXT]
+func notified(ts *testscript.TestScript, neg bool, args []string) {
+	all := ts.Value(notices{}).(*[]*net.UnixConn)
+	if len(args) == 0 {
+		c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: ts.Getenv("NOTIFY_SOCKET"), Net: "unixgram"})
+		ts.Check(err)
+		ts.Defer(func() { _ = c.Close() })
+		*all = append(*all, c)
+		return
+	}
+	buf := make([]byte, 100)
+	c := (*all)[0]
+	ts.Check(c.SetReadDeadline(time.Now().Add(patience)))
+	n, err := c.Read(buf)
+	ts.Check(err)
+	if got := string(buf[:n]); neg || got != args[0] {
+		ts.Fatalf("told %q, want %q", got, args[0])
+	}
+}
