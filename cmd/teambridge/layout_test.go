@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"relay/claude/claudetest": {},
 	"relay/claude/simchild":   {}, // as simagent
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
+	"relay/fleet":             {"inbox/ledger", "relay", "relay/claude", "relay/pipe", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "teams"},
 	"cmd/teambridge":          {"*"},
 }

@@ -59,3 +59,19 @@ func TestRelaysToBeRun(t *testing.T) {
 	}
 	wantRelays(t, l, second)
 }
+
+// A relay that gave up is tried again when that is said, by whoever.
+func TestRevive(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	must(t, l.Revive(t.Context(), bob)) // of whom nothing is known
+	must(t, l.SetSession(t.Context(), aSession()))
+	must(t, l.Revive(t.Context(), bob))
+	s, _, err := l.Session(t.Context(), bob)
+	must(t, err)
+	want := aSession()
+	want.Dead = ""
+	if s != want {
+		t.Errorf("got %+v, want %+v", s, want)
+	}
+}
