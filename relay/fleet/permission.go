@@ -85,8 +85,10 @@ var ErrNoQuestion = errors.New("no such question is open")
 type Desk struct {
 	changed func(asked Question, open bool)
 
-	mu   sync.Mutex
-	open map[string]waiting
+	mu     sync.Mutex
+	open   map[string]waiting
+	closed bool
+	reason string // what is told when it is closed
 }
 
 type waiting struct {
@@ -110,6 +112,10 @@ func (d *Desk) ask(ctx context.Context, use claude.Use) claude.Decision {
 		answer:   make(chan claude.Decision, 1),
 	}
 	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return claude.Decision{Reason: d.reason}
+	}
 	d.open[w.ID] = w
 	d.mu.Unlock()
 	d.changed(w.Question, true)
@@ -139,6 +145,18 @@ func (d *Desk) Answer(id string, allow bool, reason string) error {
 	delete(d.open, id) // the first answer counts
 	w.answer <- claude.Decision{Allow: allow, Reason: reason}
 	return nil
+}
+
+// Close says that nobody answers any more: what is open, and what is asked later,
+// is not allowed. reason is what the agent is told.
+func (d *Desk) Close(reason string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed, d.reason = true, reason
+	for id, w := range d.open {
+		delete(d.open, id)
+		w.answer <- claude.Decision{Reason: reason}
+	}
 }
 
 // Questions lists those that are open, the oldest first.
