@@ -77,6 +77,7 @@ func TestScripts(t *testing.T) {
 			"end":       end,
 			"signal":    signalling,
 			"killagent": killagent,
+			"id":        relayID,
 			"answer":    answering,
 			"clobber":   clobber,
 			"say":       say,
