@@ -97,6 +97,7 @@ func (l *loop) keep(ctx context.Context, state ledger.RelayState, reason string)
 
 // begin finds out where an earlier relay stopped.
 func (l *loop) begin() error {
+	l.mode = l.opts.Mode
 	var err error
 	if l.session, _, err = l.opts.Ledger.Session(l.ctx, l.post); err != nil {
 		return err
