@@ -16,12 +16,15 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // runOptions are the flags of run.
@@ -79,7 +82,7 @@ another teambridge relays this inbox.`,
 	f := cmd.Flags()
 	f.StringVar(&o.as, "as", o.as, "the member the agent is")
 	f.StringVar(&o.session, "session", "", "the id of the agent's session (a UUID), for its first run")
-	f.BoolVar(&o.create, "create-team", false, "make the team --team, with this agent as its lead, if it is not there;\nit is removed in the end if nobody else is in it")
+	f.BoolVar(&o.create, "create-team", false, "make the team --team, with this agent as its lead, if it is not there;\nit is removed in the end if nobody else is in it and nothing waits")
 	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as\nNDJSON), or raw (what the agent prints)")
 	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
 	permissionsFlag(cmd, &o.permissions)
@@ -138,12 +141,17 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 			return usage("", "--session %q: not a UUID", o.session)
 		}
 	}
+	keep := false
 	if o.create {
 		remove, err := a.createTeam(ctx, o)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, remove()) }()
+		defer func() {
+			if !keep {
+				err = errors.Join(err, remove())
+			}
+		}()
 	}
 	t, err := a.team(ctx, "")
 	if err != nil {
@@ -185,7 +193,43 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	if err != nil {
 		return err
 	}
-	return run.serve(ctx)
+	err = run.serve(ctx)
+	// What waits belongs to this team: without it nobody would ever be told.
+	waits, more := waiting(context.WithoutCancel(ctx), t, member, locker, l, run.relay.Post())
+	if waits > 0 && o.create {
+		a.note("team %s is kept: %d messages wait in it, or failed; run again to have them said", t.Name(), waits)
+	}
+	keep = waits > 0 || more != nil
+	return errors.Join(err, more)
+}
+
+// waiting is how many messages an agent was not told: rows that nobody took,
+// and deliveries that have not ended or failed.
+func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfile.Locker, l *ledger.Ledger, p ledger.Post) (int, error) {
+	open, err := l.Deliveries(ctx, ledger.DeliveryQuery{
+		Root: p.Root, Team: p.Team, CreatedAt: p.CreatedAt, Inbox: p.Inbox,
+		States: []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed},
+	})
+	if err != nil {
+		return 0, err
+	}
+	box, err := inbox.Open(t, member, locker)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := box.Read(ctx)
+	switch {
+	case errors.Is(err, inbox.ErrMissing), errors.Is(err, inbox.ErrEmpty), errors.Is(err, teams.ErrTeamGone):
+	case err != nil:
+		return 0, err
+	}
+	n := len(open)
+	for _, row := range rows {
+		if !row.Read {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // relayable returns the member that the agent is to be.

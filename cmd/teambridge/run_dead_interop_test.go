@@ -76,7 +76,7 @@ func TestRealMessageIsRetried(t *testing.T) {
 		h := newHeadless(t, g, nil)
 		ctx := deadline(t, time.Minute)
 		// Its first three starts die of the first line, as of one that it cannot take.
-		script := filepath.Join(h.home.Dir, "claude")
+		script := filepath.Join(h.home.Dir, "dying")
 		quoted := "'" + strings.Join(h.command, "' '") + "'"
 		count := "'" + filepath.Join(h.home.Dir, "starts") + "'"
 		if err := os.WriteFile(script, []byte(`#!/bin/sh
