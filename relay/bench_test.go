@@ -24,10 +24,11 @@ import (
 type agent struct {
 	t    testing.TB
 	path string
+	from string
 }
 
 func (s *station) agent() *agent {
-	return &agent{t: s.t, path: filepath.Join(s.dir, "root/teams/demo/inboxes/team-lead.json")}
+	return &agent{t: s.t, path: filepath.Join(s.dir, "root/teams/demo/inboxes/team-lead.json"), from: "worker"}
 }
 
 // write appends rows, and returns the instant before the rename.
@@ -61,7 +62,7 @@ func (a *agent) write(texts ...string) (at time.Time) {
 			b.WriteByte(',')
 		}
 		row, err := json.MarshalIndent(map[string]any{
-			"from": "worker", "text": text, "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+			"from": a.from, "text": text, "timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
 			"read": false, "msgV": 1, "msg_id": fmt.Sprintf("%08x-0000-4000-8000-000000000000", b.Len()), "type": "message",
 		}, "  ", "  ")
 		fail(err)

@@ -95,6 +95,14 @@ func openStation(t testing.TB, dir string, script simchild.Script) *station {
 	return s
 }
 
+// newStationBeside is another agent's station in the same team, with the same
+// ledger.
+func newStationBeside(s *station, script simchild.Script) *station {
+	s.t.Helper()
+	script.State = filepath.Join(s.dir, "beside")
+	return &station{t: s.t, dir: s.dir, team: s.team, locker: s.locker, ledger: s.ledger, script: script, look: make(chan struct{}, 1)}
+}
+
 func (s *station) options() Options {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, envBridge+"=") })
 	return Options{
