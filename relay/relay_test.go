@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +29,11 @@ func TestMain(m *testing.M) {
 	simchild.Main()
 	if bridge := os.Getenv(envBridge); bridge != "" {
 		os.Exit(runBridge(bridge))
+	}
+	// Most of these tests wait, for agents to be started again with a back-off.
+	flag.Parse()
+	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue || n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "8")
 	}
 	os.Exit(m.Run())
 }
