@@ -134,7 +134,7 @@ func (b *bridge) reaches(state State) {
 // await waits until something holds that other processes bring about.
 func (s *station) await(what string, holds func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); !holds(); {
+	for deadline := time.Now().Add(60 * time.Second); !holds(); {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("never: %s", what)
 		}
