@@ -190,7 +190,8 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 	return err
 }
 
-// relay says whether messages wait for an agent whose relay does not run.
+// relay says whether an agent does not stay alive, or messages wait for one whose
+// relay does not run. What a team that has ended left is nobody's trouble any more.
 func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger, root *teams.Root, s ledger.Session) error {
 	t, err := root.Team(s.Team)
 	if errors.Is(err, teams.ErrTeamGone) {
@@ -206,6 +207,12 @@ func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger,
 	}
 	if err != nil || c.Instance().CreatedAt != s.CreatedAt {
 		return err
+	}
+	if s.Dead != "" {
+		x.add(finding{Level: problem, Code: "dead_relay", Team: s.Team, Path: s.Command,
+			Message: "the agent that is " + s.Inbox + " does not stay alive: " + s.Dead,
+			Advice:  "run it again with teambridge run; if it was added, with teambridge relay retry; what waits for it is kept"})
+		return nil
 	}
 	f, err := relay.Facts(ctx, l, state, t, c, s.Inbox)
 	if err != nil || !f.Headless || f.Relayed {
@@ -248,12 +255,6 @@ func (x *examination) relays(ctx context.Context, state string, l *ledger.Ledger
 		return
 	}
 	for _, s := range sessions {
-		if s.Dead != "" {
-			x.add(finding{Level: problem, Code: "dead_relay", Team: s.Team, Path: s.Command,
-				Message: "the agent that is " + s.Inbox + " does not stay alive: " + s.Dead,
-				Advice:  "run it again with teambridge run; what waits for it is kept"})
-			continue
-		}
 		if err := x.relay(ctx, state, l, root, s); err != nil {
 			x.add(finding{Level: problem, Code: "relay", Team: s.Team, Message: api.Describe(err)})
 		}
