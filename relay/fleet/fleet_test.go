@@ -455,3 +455,29 @@ func TestInitialMode(t *testing.T) {
 		t.Errorf("began with %q, want opus", h.models)
 	}
 }
+
+// What is open when nobody answers any more, and what is asked later, is refused.
+func TestDeskCloses(t *testing.T) {
+	t.Parallel()
+	asked := make(chan Question, 1)
+	d := NewDesk(func(q Question, open bool) {
+		if open {
+			asked <- q
+		}
+	})
+	answer := make(chan claude.Decision, 1)
+	go func() { answer <- d.ask(t.Context(), claude.Use{Tool: "Bash"}) }()
+	q := <-asked
+	d.Close("gone")
+	if got := <-answer; got.Allow || got.Reason != "gone" {
+		t.Errorf("what was open: %+v", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // only a failure waits so long
+	defer cancel()
+	if got := d.ask(ctx, claude.Use{Tool: "Bash"}); got.Allow || got.Reason != "gone" {
+		t.Errorf("what was asked later: %+v", got)
+	}
+	if err := d.Answer(q.ID, true, ""); !errors.Is(err, ErrNoQuestion) {
+		t.Errorf("answered afterwards: %v", err)
+	}
+}
