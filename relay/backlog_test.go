@@ -17,7 +17,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// envRows is how many rows wait in TestBacklog; the default is 1500.
+// envRows is how many rows wait in TestBacklog; the default is 500.
 //
 //	RELAY_TEST_ROWS=10000 go test -run Backlog -v ./relay
 const envRows = "RELAY_TEST_ROWS"
@@ -26,7 +26,7 @@ const envRows = "RELAY_TEST_ROWS"
 // more than 64 are claimed ahead; the file is written anew once for every 32 of
 // them, and not for every frame; and what is done goes from it.
 func TestBacklog(t *testing.T) {
-	rows := 1500
+	rows := 500
 	if n, err := strconv.Atoi(os.Getenv(envRows)); err == nil {
 		rows = n
 	}

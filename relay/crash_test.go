@@ -138,7 +138,7 @@ func (s *station) await(what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("never: %s", what)
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }
 

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	if bridge := os.Getenv(envBridge); bridge != "" {
 		os.Exit(runBridge(bridge))
 	}
+	if dir := os.Getenv(envFull); dir != "" {
+		os.Exit(runFull(dir))
+	}
 	// Most of these tests wait, for agents to be started again with a back-off.
 	flag.Parse()
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue || n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
