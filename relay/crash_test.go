@@ -32,7 +32,7 @@ const (
 )
 
 // envRounds is how many rounds TestKilledAtRandomInstants plays; the default is
-// few. 200 take about two minutes:
+// few. 200 take two to three minutes:
 //
 //	RELAY_TEST_ROUNDS=200 go test -run KilledAtRandomInstants -v -timeout 30m ./relay
 const envRounds = "RELAY_TEST_ROUNDS"
