@@ -18,7 +18,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
+// agentMain is the simulated Claude Code of tests of run.
+func agentMain() {
+	if slices.Contains(os.Args, "--version") {
+		fmt.Println("2.1.329 (simulated)")
+		os.Exit(0)
+	}
+	simchild.Main()
+}
+
 func TestMain(m *testing.M) {
+	if _, ok := os.LookupEnv(simchild.Variable); ok {
+		agentMain()
+	}
 	testscript.Main(m, map[string]func(){
 		"teambridge": func() {
 			h := process()
@@ -30,14 +42,10 @@ func TestMain(m *testing.M) {
 		},
 		// A simulated Claude Code, for run.
 		"agent": func() {
-			if slices.Contains(os.Args, "--version") {
-				fmt.Println("2.1.329 (simulated)")
-				return
-			}
 			if err := os.Setenv(simchild.Variable, "{}"); err != nil {
 				panic(err)
 			}
-			simchild.Main()
+			agentMain()
 		},
 	})
 }
@@ -70,6 +78,7 @@ func TestScripts(t *testing.T) {
 			"end":       end,
 			"signal":    signalling,
 			"killagent": killagent,
+			"id":        relayID,
 			"answer":    answering,
 			"clobber":   clobber,
 			"say":       say,

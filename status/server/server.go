@@ -247,8 +247,8 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(api.CardPath(s.opts.State, root))) }()
-	close(s.ready)
 	s.log.Info("serving", "root", root, "listen", s.addrs, "readOnly", s.opts.ReadOnly)
+	close(s.ready)
 	select {
 	case <-ctx.Done():
 	case <-running.Done():
