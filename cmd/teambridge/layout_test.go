@@ -34,8 +34,9 @@ var mayImport = map[string][]string{
 	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/lockedfile"},
 	"status/roster":           {"inbox", "inbox/journal", "inbox/ledger", "relay", "status", "status/api", "teams"},
 	"status/server": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "status/api", "status/roster", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "status", "status/api", "status/roster", "teams", "teams/lockedfile",
 	},
+	"status/client":  {"status/api", "teams/lockedfile"},
 	"cmd/teambridge": {"*"},
 }
 

@@ -85,6 +85,8 @@ func TestScripts(t *testing.T) {
 			"sql":       execute,
 			"hold":      hold,
 			"request":   request,
+			"mute":      mute,
+			"becomes":   becomes,
 			"terminate": terminate,
 			"notified":  notified,
 		},
