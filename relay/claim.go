@@ -77,10 +77,13 @@ func (l *loop) claim() error {
 			return nil
 		}
 		// Without the lock: an agent that polls must not find its inbox locked
-		// for nothing.
-		waiting, err := l.waits(c)
-		if err != nil {
-			return err
+		// for nothing. A file that has grown since nothing in it waited has got a
+		// row, as a rule.
+		waiting := l.seen != nil && l.seen.info != nil && now != nil && now.Size() > l.seen.info.Size()
+		if !waiting {
+			if waiting, err = l.waits(c); err != nil {
+				return err
+			}
 		}
 		if !waiting {
 			l.dirty, l.seen = false, &look{info: now, self: c.self}
@@ -99,7 +102,7 @@ func (l *loop) claim() error {
 		}
 	}
 	// Our own writing is a change too, and is looked at once.
-	l.dirty, l.more = false, c.more
+	l.dirty, l.more, l.seen = false, c.more, nil
 	return nil
 }
 

@@ -32,7 +32,7 @@ const (
 )
 
 // envRounds is how many rounds TestKilledAtRandomInstants plays; the default is
-// few. 200 take about two minutes:
+// few. 200 take two to three minutes:
 //
 //	RELAY_TEST_ROUNDS=200 go test -run KilledAtRandomInstants -v -timeout 30m ./relay
 const envRounds = "RELAY_TEST_ROUNDS"
@@ -134,11 +134,11 @@ func (b *bridge) reaches(state State) {
 // await waits until something holds that other processes bring about.
 func (s *station) await(what string, holds func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); !holds(); {
+	for deadline := time.Now().Add(60 * time.Second); !holds(); {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("never: %s", what)
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }
 

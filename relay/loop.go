@@ -36,6 +36,9 @@ type loop struct {
 
 	frame   *ledger.Frame // in flight; nil if none is
 	sent    bool          // it was written to this agent
+	silent  bool          // an older agent does not acknowledge it by its uuid
+	acked   bool          // this agent did
+	doubt   *doubt        // a turn has ended that was perhaps its own
 	careful bool          // the last agent died with it, and had said nothing
 
 	// What the claiming of rows goes by.
@@ -55,29 +58,22 @@ type loop struct {
 // anyway? Only the first is held against the frame.
 const startup = 2 * time.Second
 
+// lookEvery is how often the ledger is asked whether another process has put
+// something back into the queue: "relay retry" tells nobody. It takes 0.1 ms.
+const lookEvery = 2 * time.Second
+
 // grace is how an agent is ended: it may finish its turn first.
 var grace = claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
 func (l *loop) run() error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	err := l.begin()
 	for err == nil {
 		if err = l.step(); err != nil {
 			break
 		}
-		select {
-		case <-l.ctx.Done():
-			err = l.ctx.Err()
-		case <-l.wake:
-			l.dirty = true
-		case <-l.retry:
-			l.retry, l.dirty = nil, true
-		case e, ok := <-l.events:
-			if !ok {
-				err = l.gone()
-				break
-			}
-			err = l.event(e)
-		}
+		err = l.next(look.C)
 	}
 	if l.ctx.Err() != nil {
 		err = nil // whatever failed, failed because of that
@@ -95,8 +91,40 @@ func (l *loop) keep(ctx context.Context, state ledger.RelayState, reason string)
 	return nil
 }
 
+// next waits until there may be something to do.
+func (l *loop) next(look <-chan time.Time) error {
+	for {
+		select {
+		case <-l.ctx.Done():
+			return l.ctx.Err()
+		case <-l.wake:
+			l.dirty = true
+			return nil
+		case <-l.retry:
+			l.retry, l.dirty = nil, true
+			if l.doubt != nil && l.frame != nil {
+				return l.believe()
+			}
+			return nil
+		case e, ok := <-l.events:
+			if !ok {
+				return l.gone()
+			}
+			return l.event(e)
+		case <-look:
+			if l.frame != nil {
+				continue
+			}
+			if open, err := l.opts.Ledger.OpenCount(l.ctx, l.post); err != nil || open > 0 {
+				return err
+			}
+		}
+	}
+}
+
 // begin finds out where an earlier relay stopped.
 func (l *loop) begin() error {
+	l.mode = l.opts.Mode
 	var err error
 	if l.session, _, err = l.opts.Ledger.Session(l.ctx, l.post); err != nil {
 		return err
@@ -116,11 +144,39 @@ func (l *loop) begin() error {
 		return err
 	}
 	if ok {
+		// A power cut may have taken back that it was written.
+		f.Tries = max(f.Tries, 1)
 		l.frame = &f
+	}
+	if err := l.restoreMode(); err != nil {
+		return err
 	}
 	l.dirty = true
 	return l.start()
 }
+
+// restoreMode finds out what mode the agent worked with, so that a message in
+// flight is not run with more permissions than it was sent with. Where another
+// command is to be started now, that says what the mode is.
+func (l *loop) restoreMode() error {
+	if l.session.Command != l.command() {
+		return nil
+	}
+	modes, err := l.opts.Ledger.Modes(l.ctx, l.post)
+	if err != nil {
+		return err
+	}
+	for _, m := range modes {
+		change, err := pipe.ParseMode(m)
+		if err != nil {
+			return fmt.Errorf("relay: a mode in the ledger: %w", err)
+		}
+		l.mode = l.mode.Merge(change)
+	}
+	return nil
+}
+
+func (l *loop) command() string { return strings.Join(l.opts.Child.Command, " ") }
 
 // predecessor makes sure that no agent of an earlier relay works on: resuming
 // its session beside it would run a message twice.
@@ -165,7 +221,7 @@ func (l *loop) start() error {
 		return fmt.Errorf("relay: look for the session of the agent: %w", err)
 	}
 	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
-	l.session.Command, l.session.At = strings.Join(opts.Command, " "), time.Now()
+	l.session.Command, l.session.At = l.command(), time.Now()
 	// The id before the process: one that nobody knows could not be resumed.
 	if err := l.keep(l.ctx, ledger.RelayStarting, ""); err != nil {
 		return err
@@ -320,8 +376,11 @@ func (l *loop) make() (bool, error) {
 		return false, err
 	}
 	if batch.Mode != l.mode {
-		if err := l.change(batch.Mode); err != nil {
-			return false, err
+		if made, err := l.changed(batch); !made || err != nil {
+			return made, err
+		}
+		if batch.Mode != l.mode {
+			return true, nil // it was refused, and what asked for it has failed
 		}
 	}
 	frame, n, err := l.encode(config, batch.Items)
@@ -384,6 +443,26 @@ func text(config *teams.Config, d ledger.Delivery) string {
 	return Wrap(&rows[0], member)
 }
 
+// changed is change, with what becomes of a batch whose mode cannot be had. It
+// returns false if nothing can be said before the agent was started again.
+func (l *loop) changed(batch pipe.Batch[ledger.Delivery]) (bool, error) {
+	err := l.change(batch.Mode)
+	if err == nil {
+		return true, nil
+	}
+	if l.ctx.Err() != nil || l.proc == nil {
+		return false, err
+	}
+	if _, ok := errors.AsType[*claude.ControlError](err); ok {
+		// The first of the batch is what asked for the mode: with what is before it
+		// the agent had another.
+		l.opts.Warn(err)
+		return true, l.opts.Ledger.Settle(l.ctx, ledger.Failed, err.Error(), batch.Items[0].UUID)
+	}
+	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
+	return false, ignoreExit(l.proc.Kill())
+}
+
 // change brings the agent to another mode: in the running process if that is
 // possible, else by another process on the same session.
 func (l *loop) change(to pipe.Mode) error {
@@ -398,6 +477,7 @@ func (l *loop) change(to pipe.Mode) error {
 		if _, err := l.proc.SetModel(l.ctx, model); err != nil {
 			return fmt.Errorf("relay: change the model: %w", err)
 		}
+		l.mode.Model = to.Model
 	}
 	if mode, ok := to.PermissionMode.Value(); ok && to.PermissionMode != l.mode.PermissionMode {
 		if err := l.proc.SetPermissionMode(l.ctx, mode); err != nil {
@@ -415,9 +495,7 @@ func (l *loop) write() error {
 	if err != nil {
 		return fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err)
 	}
-	if before, ok, err := l.opts.Ledger.Frame(l.ctx, l.frame.UUID); err != nil {
-		return err
-	} else if ok && before.Tries > 0 && !frame.IsSlash() {
+	if l.frame.Tries > 0 && !frame.IsSlash() {
 		// An older agent would not say that it knows a teammate's message. A newer
 		// one, killed before it echoed a frame, runs it again although it stands in
 		// the conversation: there twice then, and what its turn had done is done again.
@@ -433,7 +511,9 @@ func (l *loop) write() error {
 	if err := l.opts.Ledger.Tried(l.ctx, l.frame.UUID, l.session.ID); err != nil {
 		return err
 	}
-	l.sent = true
+	l.frame.Tries++
+	l.sent, l.acked, l.doubt = true, false, nil
+	l.silent = frame.IsSilent() && !frame.IsSlash()
 	l.begun(false)
 	if err := l.proc.Send(l.ctx, frame); err != nil {
 		if l.ctx.Err() != nil {
@@ -449,6 +529,9 @@ func (l *loop) write() error {
 func (l *loop) event(e claude.Event) error {
 	if i, ok := e.Payload.(claude.Init); ok {
 		l.spoke = true
+		if l.doubt != nil {
+			l.doubt.other = true
+		}
 		l.begun(l.frame != nil && l.sent)
 		if i.Session != "" && i.Session != l.session.ID {
 			l.session.ID = i.Session
@@ -466,6 +549,13 @@ func (l *loop) event(e claude.Event) error {
 		}
 		l.opts.Recorded()
 	}
+	if r, ok := e.Payload.(claude.Result); ok && l.doubt != nil && l.doubt.other {
+		l.doubt = &doubt{progress: l.doubt.progress, since: time.Now()}
+		l.doubt.progress.Result = &r
+		if err := l.believe(); err != nil {
+			return err
+		}
+	}
 	l.opts.Events(e)
 	return nil
 }
@@ -477,9 +567,55 @@ func (l *loop) begun(yes bool) {
 	l.mu.Unlock()
 }
 
+// doubt is a turn that ended, of an agent that does not say whose it was: the
+// tracker takes the first that began after the frame was written for ours, but a
+// background task, or a message that the agent took itself, can come between.
+type doubt struct {
+	progress claude.Progress
+	since    time.Time
+	other    bool // another turn has begun since
+}
+
+// How long a doubt lasts: a 2.1.80 has the record of a turn in its transcript
+// some 100 ms after it printed the result. If no other turn begins for long, the
+// one that ended was ours.
+const (
+	doubtStep = 50 * time.Millisecond
+	doubtful  = 10 * time.Second
+)
+
+// believe looks in the transcript whether the turn that ended was that of the
+// frame.
+func (l *loop) believe() error {
+	turn, err := l.transcript().Turn(l.ctx, l.frame.UUID)
+	if err != nil {
+		return fmt.Errorf("relay: what became of frame %s: %w", l.frame.UUID, err)
+	}
+	d := l.doubt
+	ended := turn.Finished || turn.Interrupted || turn.Failed || turn.Stop != "" && turn.Stop != "tool_use"
+	switch {
+	case ended, !d.other && time.Since(d.since) > doubtful:
+		l.doubt = nil
+		return l.finished(d.progress)
+	case !d.other:
+		l.retry = time.After(doubtStep)
+	}
+	return nil
+}
+
 func (l *loop) progress(p claude.Progress) error {
+	if l.silent && !l.acked && (p.State == claude.Done || p.State == claude.Failed || p.State == claude.Cancelled) {
+		l.doubt = &doubt{progress: p, since: time.Now()}
+		return l.believe()
+	}
+	return l.finished(p)
+}
+
+// finished does what an acknowledgement of the frame means.
+func (l *loop) finished(p claude.Progress) error {
 	switch p.State {
 	case claude.Accepted:
+		l.acked = true
 		l.deaths, l.backoff, l.careful = 0, 0, false
 		l.begun(true)
 		return l.opts.Ledger.Advance(l.ctx, p.UUID, ledger.Accepted, "")
@@ -580,7 +716,7 @@ func (l *loop) finish(state ledger.DeliveryState, reason string) error {
 			return err
 		}
 	}
-	l.frame, l.sent, l.careful = nil, false, false
+	l.frame, l.sent, l.careful, l.doubt = nil, false, false, nil
 	l.begun(false)
 	l.set(func(s *Status) { s.LastDone = time.Now() })
 	l.deaths, l.backoff = 0, 0
@@ -605,9 +741,12 @@ func (l *loop) gone() error {
 		}
 		if f.Deaths >= MaxDeaths {
 			l.opts.Warn(fmt.Errorf("relay: %s died %d times with one message: it is given up: %w", l.opts.Member, f.Deaths, why))
+			// It got nowhere all the same: what dies of everything is given up, too.
+			deaths, backoff := l.deaths, l.backoff
 			if err := l.finish(ledger.Failed, "agent died"); err != nil {
 				return err
 			}
+			l.deaths, l.backoff = deaths, backoff
 		}
 	}
 	if !l.spoke || time.Since(l.started) < deadWithin {
@@ -640,7 +779,7 @@ func (l *loop) forget() error {
 	l.mu.Lock()
 	l.child = nil
 	l.mu.Unlock()
-	l.proc, l.events, l.sent = nil, nil, false
+	l.proc, l.events, l.sent, l.doubt = nil, nil, false, nil
 	if err == nil {
 		err = errors.New("it exited with status 0")
 	}
@@ -675,7 +814,9 @@ func (l *loop) end(why error) error {
 		done := make(chan error, 1)
 		go func() { done <- proc.End(ctx, grace) }()
 		for e := range events {
-			if err := l.event(e); err != nil {
+			if len(errs) > 0 {
+				l.opts.Events(e) // the ledger knows no more; the next relay finds out
+			} else if err := l.event(e); err != nil {
 				errs = append(errs, err)
 			}
 		}

@@ -104,9 +104,12 @@ type Options struct {
 	Ledger *ledger.Ledger
 	State  string // our state directory
 
-	// Child is how the agent is started. Its Session, Resume and Mode are set by
-	// the relay.
+	// Child is how the agent is started. Its Resume and Mode are set by the relay,
+	// and its Session is for the first run alone.
 	Child claude.Options
+
+	// Mode is what the agent begins with; what a person says can change it.
+	Mode pipe.Mode
 
 	OnCut OnCut // empty: [NudgeAgent]
 

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +29,14 @@ func TestMain(m *testing.M) {
 	simchild.Main()
 	if bridge := os.Getenv(envBridge); bridge != "" {
 		os.Exit(runBridge(bridge))
+	}
+	if dir := os.Getenv(envFull); dir != "" {
+		os.Exit(runFull(dir))
+	}
+	// Most of these tests wait, for agents to be started again with a back-off.
+	flag.Parse()
+	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue || n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "8")
 	}
 	os.Exit(m.Run())
 }
@@ -93,6 +104,14 @@ func openStation(t testing.TB, dir string, script simchild.Script) *station {
 	}
 	t.Cleanup(func() { s.ledger.Close() })
 	return s
+}
+
+// newStationBeside is another agent's station in the same team, with the same
+// ledger.
+func newStationBeside(s *station, script simchild.Script) *station {
+	s.t.Helper()
+	script.State = filepath.Join(s.dir, "beside")
+	return &station{t: s.t, dir: s.dir, team: s.team, locker: s.locker, ledger: s.ledger, script: script, look: make(chan struct{}, 1)}
 }
 
 func (s *station) options() Options {

@@ -19,6 +19,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
 	"teambridge/relay/claude/simchild"
 )
@@ -118,6 +119,27 @@ func signalling(ts *testscript.TestScript, neg bool, args []string) {
 	default:
 		ts.Fatalf("no such signal: %s", args[1])
 	}
+}
+
+// id sets a variable to the id of the relay that was added for a member:
+//
+//	id VARIABLE MEMBER@TEAM
+func relayID(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: id VARIABLE MEMBER@TEAM")
+	}
+	ctx := context.Background()
+	l, err := ledger.Open(ctx, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
+	ts.Check(err)
+	all, err := l.Relays(ctx, "")
+	ts.Check(errors.Join(err, l.Close()))
+	for _, r := range all {
+		if r.Member+"@"+r.Team == args[1] {
+			ts.Setenv(args[0], r.ID)
+			return
+		}
+	}
+	ts.Fatalf("no relay for %s", args[1])
 }
 
 // killagent kills the simulated agent that was started last, as kill -9 does, and

@@ -22,7 +22,8 @@ func newDemo(a *app) *cobra.Command {
 		Short: "Show the whole job on a simulated team, with its timings",
 		Long: `Show the whole job on a simulated team in a temporary directory: agents that
 treat their inboxes as Claude Code 2.1.329 does, to the poll interval, but think
-without a model. Nothing outside of the temporary directory is touched, and no
+without a model. Their lead is headless, a process of its own, and has its inbox
+relayed to it. Nothing outside of the temporary directory is touched, and no
 account is needed. It takes a few seconds.
 
 Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
@@ -39,6 +40,7 @@ type demonstration struct {
 	team  *teams.Team
 	sim   *simagent.Team
 	you   *sender
+	lead  *deafLead
 }
 
 // say prints one line of the demo.
@@ -59,6 +61,7 @@ func (a *app) demo(ctx context.Context) (err error) {
 	d := &demonstration{app: &app{host: a.host, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}, start: time.Now()}
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
 		Root: d.app.claudeDir, Generation: simagent.G2, Cwd: dir,
+		Lead: simagent.Member{Absent: true}, // a process of its own plays it
 		Members: []simagent.Member{
 			{Name: "worker", Handle: answer(300 * time.Millisecond)},
 			{Name: "reviewer", Handle: answer(100 * time.Millisecond)},
@@ -69,7 +72,10 @@ func (a *app) demo(ctx context.Context) (err error) {
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- d.sim.Run(running) }()
-	err = d.run(ctx)
+	err = errors.Join(d.run(ctx), d.lead.close())
+	if d.team != nil {
+		closeAll(d.team)
+	}
 	stop()
 	// Looked at when they have ended: agents at work have locks and temporary
 	// files.
@@ -77,6 +83,11 @@ func (a *app) demo(ctx context.Context) (err error) {
 		return err
 	}
 	return d.end()
+}
+
+// toLead are the messages to the lead.
+func toLead() []string {
+	return []string{"plan the release", "and then\ntell everybody"}
 }
 
 // answer is the mind of a simulated agent: it tells whoever wrote what it did.
@@ -97,8 +108,10 @@ func (d *demonstration) run(ctx context.Context) error {
 	if d.team, err = d.app.team(ctx, d.sim.Name()); err != nil {
 		return err
 	}
-	defer closeAll(d.team)
 	if err := d.say("a team is there: %s, with team-lead, worker and reviewer (simulated)", d.team.Name()); err != nil {
+		return err
+	}
+	if err := d.headless(ctx); err != nil {
 		return err
 	}
 	if err := d.join(ctx); err != nil {
@@ -119,6 +132,11 @@ func (d *demonstration) run(ctx context.Context) error {
 	}
 	if err := d.twice(ctx); err != nil {
 		return err
+	}
+	for _, text := range toLead() {
+		if err := d.relayed(ctx, text); err != nil {
+			return err
+		}
 	}
 	if err := d.ask(ctx); err != nil {
 		return err
@@ -150,7 +168,11 @@ func (d *demonstration) status(ctx context.Context) (err error) {
 		return err
 	}
 	for _, i := range infos {
-		if err := d.say("  %s is %s (%s)", i.Member, i.State, i.Detail); err != nil {
+		relay := ""
+		if i.Relay != nil {
+			relay = ", relay " + relayText(i.Relay)
+		}
+		if err := d.say("  %s is %s (%s)%s", i.Member, i.State, i.Detail, relay); err != nil {
 			return err
 		}
 	}
@@ -267,8 +289,15 @@ func (d *demonstration) end() error {
 	if taken != 5 {
 		return fmt.Errorf("the agents took %d messages, and 5 were sent", taken)
 	}
+	said, err := d.said(toLead()...)
+	if err != nil {
+		return err
+	}
+	if said != len(toLead()) {
+		return fmt.Errorf("the lead worked on %d messages, and %d were sent", said, len(toLead()))
+	}
 	var left []string
-	err := filepath.WalkDir(d.team.Path(), func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(d.team.Path(), func(path string, e fs.DirEntry, err error) error {
 		expected := path == d.team.Path() || e != nil && e.IsDir() && e.Name() == "inboxes" || filepath.Ext(path) == ".json"
 		if !expected {
 			left = append(left, path)
@@ -281,7 +310,7 @@ func (d *demonstration) end() error {
 	if len(left) > 0 {
 		return fmt.Errorf("left behind in the team: %q", left)
 	}
-	return d.say("5 messages sent, 5 taken, each once, 5 answers; nothing left behind")
+	return d.say("7 messages sent, 7 taken, each once, 5 answers; nothing left behind")
 }
 
 func ms(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }

@@ -29,13 +29,15 @@ var mayImport = map[string][]string{
 	"relay/claude/claudetest": {},
 	"relay/claude/simchild":   {}, // as simagent
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
+	"relay/fleet":             {"inbox/ledger", "relay", "relay/claude", "relay/pipe", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/lockedfile"},
 	"status/roster":           {"inbox", "inbox/journal", "inbox/ledger", "relay", "status", "status/api", "teams"},
 	"status/server": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "status/api", "status/roster", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "status", "status/api", "status/roster", "teams", "teams/lockedfile",
 	},
 	"status/server/page": {}, // files alone
+	"status/client":      {"status/api", "teams/lockedfile"},
 	"cmd/teambridge":     {"*"},
 }
 

@@ -7,9 +7,9 @@ import "os/exec"
 // opener returns the program that opens an address in the person's browser;
 // errNoScreen where there can be none, as over ssh.
 func opener(lookup func(string) (string, bool), address string) (*exec.Cmd, error) {
-	_, x := lookup("DISPLAY")
-	_, wayland := lookup("WAYLAND_DISPLAY")
-	if !x && !wayland {
+	x, _ := lookup("DISPLAY")
+	wayland, _ := lookup("WAYLAND_DISPLAY")
+	if x == "" && wayland == "" {
 		return nil, errNoScreen
 	}
 	return exec.Command("xdg-open", address), nil

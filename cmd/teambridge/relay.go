@@ -19,37 +19,44 @@ import (
 func newRelay(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "relay",
-		Short: "See what was relayed to headless agents, and mend it",
-		Long: `See what "teambridge run" has claimed for headless agents and what became of it,
-say again what failed, and give up what waits.`,
+		Short: "Headless agents: what is relayed to them, and which the service runs",
+		Long: `See how the relays of headless agents stand, what they have claimed and what
+became of it; say again what failed, and give up what waits. Tell the service which
+agents to run.`,
 		Args:              func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var all bool
+	var all, relays bool
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List deliveries that are on their way, or failed",
-		Long: `List the deliveries that are on their way, or failed: of the team named with
---team, else of all. --all lists those that are done, too.
+		Short: "List relays, and deliveries that are on their way or failed",
+		Long: `List the relays, and the deliveries that are on their way, or failed: of the team
+named with --team, else of all. --all lists the deliveries that are done, too.
 
-Exit status: 0, also when there are none.`,
+Relays are those that the service is told to run, with an id, and those that were
+run with "teambridge run". With --json there are the deliveries alone, and with
+--relays the relays alone.
+
+Exit status: 0, also when there are none; 3 there is no Claude directory (--relays).`,
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.relayList(cmd.Context(), all) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.relayList(cmd.Context(), all, relays) },
 	}
 	list.Flags().BoolVar(&all, "all", false, "also deliveries that have ended")
+	list.Flags().BoolVar(&relays, "relays", false, "the relays alone")
 	retry := &cobra.Command{
-		Use:   "retry DELIVERY",
-		Short: "Say a message again that failed",
+		Use:   "retry DELIVERY|RELAY",
+		Short: "Say a message again that failed, or try an agent again that is dead",
 		Long: `Put a delivery that failed into the queue again. It is said by the next
-"teambridge run", or by the one that runs.
+"teambridge run", or by the one that runs. With the id of a relay that was added and
+whose agent does not stay alive, the service tries it again.
 
-Exit status: 0; 3 no such delivery; 5 it has not failed.`,
+Exit status: 0; 3 no such delivery or relay; 5 it has not failed, or is not dead.`,
 		Args:              exactly(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.relayMove(cmd.Context(), args[0], (*ledger.Ledger).Retry)
+			return a.relayRetry(cmd.Context(), args[0])
 		},
 	}
 	drop := &cobra.Command{
@@ -65,7 +72,7 @@ Exit status: 0; 3 no such delivery; 5 it is being said, or has ended.`,
 			return a.relayMove(cmd.Context(), args[0], (*ledger.Ledger).Drop)
 		},
 	}
-	cmd.AddCommand(list, retry, drop)
+	cmd.AddCommand(list, retry, drop, newRelayAdd(a), newRelayRemove(a))
 	return cmd
 }
 
@@ -83,12 +90,35 @@ type deliveryInfo struct {
 	At       time.Time `json:"at"` // when it came to that state
 }
 
-func (a *app) relayList(ctx context.Context, all bool) error {
+func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
+	if all && relaysOnly {
+		return usage("leave one of them out", "--all is about deliveries, which --relays leaves out")
+	}
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
+	relays := 0
+	if relaysOnly || !a.json {
+		known, err := a.relaysKnown(ctx, l)
+		var missing *teams.NoRootError
+		switch {
+		case err != nil && (relaysOnly || !errors.As(err, &missing)):
+			return err
+		case a.json:
+			return a.printJSON(known)
+		case relaysOnly && len(known) == 0:
+			a.note("no relay was added, and none was run")
+		case len(known) > 0:
+			if err := a.printRelays(known); err != nil {
+				return err
+			}
+		}
+		if relays = len(known); relaysOnly {
+			return nil
+		}
+	}
 	q := ledger.DeliveryQuery{Team: a.teamName}
 	if !all {
 		q.States = []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed}
@@ -111,6 +141,11 @@ func (a *app) relayList(ctx context.Context, all bool) error {
 		a.note("nothing is on its way, and nothing failed")
 		return nil
 	}
+	if relays > 0 {
+		if err := a.printf("\n"); err != nil {
+			return err
+		}
+	}
 	rows := [][]string{{"DELIVERY", "TO", "FROM", "KIND", "STATE", "SINCE", "REASON"}}
 	for _, i := range infos {
 		from := i.From
@@ -120,6 +155,19 @@ func (a *app) relayList(ctx context.Context, all bool) error {
 		rows = append(rows, []string{i.Delivery, i.Member + "@" + i.Team, from, i.Kind, i.State, clock(i.At), dash(i.Reason)})
 	}
 	return a.table(rows)
+}
+
+// relayRetry puts a delivery into the queue again, or tries a relay again.
+func (a *app) relayRetry(ctx context.Context, id string) error {
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	was, err := a.relayRevive(ctx, l, id)
+	if err := errors.Join(err, l.Close()); err != nil || was {
+		return err
+	}
+	return a.relayMove(ctx, id, (*ledger.Ledger).Retry)
 }
 
 // relayMove changes the state of a delivery.
@@ -142,7 +190,8 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 	return err
 }
 
-// relay says whether messages wait for an agent whose relay does not run.
+// relay says whether an agent does not stay alive, or messages wait for one whose
+// relay does not run. What a team that has ended left is nobody's trouble any more.
 func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger, root *teams.Root, s ledger.Session) error {
 	t, err := root.Team(s.Team)
 	if errors.Is(err, teams.ErrTeamGone) {
@@ -158,6 +207,12 @@ func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger,
 	}
 	if err != nil || c.Instance().CreatedAt != s.CreatedAt {
 		return err
+	}
+	if s.Dead != "" {
+		x.add(finding{Level: problem, Code: "dead_relay", Team: s.Team, Path: s.Command,
+			Message: "the agent that is " + s.Inbox + " does not stay alive: " + s.Dead,
+			Advice:  "run it again with teambridge run; if it was added, with teambridge relay retry; what waits for it is kept"})
+		return nil
 	}
 	f, err := relay.Facts(ctx, l, state, t, c, s.Inbox)
 	if err != nil || !f.Headless || f.Relayed {
@@ -200,12 +255,6 @@ func (x *examination) relays(ctx context.Context, state string, l *ledger.Ledger
 		return
 	}
 	for _, s := range sessions {
-		if s.Dead != "" {
-			x.add(finding{Level: problem, Code: "dead_relay", Team: s.Team, Path: s.Command,
-				Message: "the agent that is " + s.Inbox + " does not stay alive: " + s.Dead,
-				Advice:  "run it again with teambridge run; what waits for it is kept"})
-			continue
-		}
 		if err := x.relay(ctx, state, l, root, s); err != nil {
 			x.add(finding{Level: problem, Code: "relay", Team: s.Team, Message: api.Describe(err)})
 		}

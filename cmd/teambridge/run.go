@@ -8,22 +8,23 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/claude"
+	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // runOptions are the flags of run.
@@ -35,6 +36,8 @@ type runOptions struct {
 	onCut     string
 	exitOnEOF bool
 	plain     bool
+
+	permissions string
 }
 
 // The kinds of output of run.
@@ -59,6 +62,11 @@ JSON objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one a 
 each is kept before the next is read, and goes ahead of entries that wait. A line
 that begins with "/" is a command of the agent.
 
+With --permissions ask, what the agent wants to use and may not by itself is told
+with an id; {"permit": "ID", "allow": true} is the answer, or with "allow": false
+and a "reason". Once standard input has ended nobody can answer, and nothing more
+is allowed.
+
 Interrupt (^C) stops the agent's turn; without one, or again in the same turn, it
 ends the agent. On SIGTERM the agent may finish its turn, for 30 s.
 
@@ -74,9 +82,10 @@ another teambridge relays this inbox.`,
 	f := cmd.Flags()
 	f.StringVar(&o.as, "as", o.as, "the member the agent is")
 	f.StringVar(&o.session, "session", "", "the id of the agent's session (a UUID), for its first run")
-	f.BoolVar(&o.create, "create-team", false, "make the team --team, with this agent as its lead, if it is not there;\nit is removed in the end if nobody else is in it")
+	f.BoolVar(&o.create, "create-team", false, "make the team --team, with this agent as its lead, if it is not there;\nit is removed in the end if nobody else is in it and nothing waits")
 	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as\nNDJSON), or raw (what the agent prints)")
 	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
+	permissionsFlag(cmd, &o.permissions)
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
 	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outText, outEvents, outRaw}, cobra.ShellCompDirectiveNoFileComp)))
@@ -85,11 +94,27 @@ another teambridge relays this inbox.`,
 	return cmd
 }
 
+// permissionsFlag is that of run and of relay add.
+func permissionsFlag(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "permissions", "deny", "what the agent may use that its own rules leave open: deny,\nallow=TOOL,TOOL or ask (a person)")
+	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
+}
+
+// policy understands --permissions.
+func policy(flag string) (fleet.Policy, error) {
+	p, err := fleet.ParsePolicy(flag)
+	if err != nil {
+		return p, usage("there is deny, ask, and allow= with names of tools, such as allow=Read,Grep", "--permissions %q: no such policy", flag)
+	}
+	return p, nil
+}
+
 // agentRun is a run at work.
 type agentRun struct {
 	app   *app
 	opts  runOptions
 	relay *relay.Relay
+	desk  *fleet.Desk
 
 	mu     sync.Mutex
 	failed error // of the output
@@ -107,17 +132,26 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	case o.create && a.teamName == "":
 		return usage("", "--create-team needs --team")
 	}
+	permissions, err := policy(o.permissions)
+	if err != nil {
+		return err
+	}
 	if o.session != "" {
 		if _, err := uuid.Parse(o.session); err != nil {
 			return usage("", "--session %q: not a UUID", o.session)
 		}
 	}
+	keep := false
 	if o.create {
 		remove, err := a.createTeam(ctx, o)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, remove()) }()
+		defer func() {
+			if !keep {
+				err = errors.Join(err, remove())
+			}
+		}()
 	}
 	t, err := a.team(ctx, "")
 	if err != nil {
@@ -133,7 +167,9 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 		return fmt.Errorf("nothing is relayed without the ledger: %w", err)
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	child, err := a.childOptions(ctx, t, member, command, o)
+	run := &agentRun{app: a, opts: o}
+	run.desk = fleet.NewDesk(run.asked)
+	child, err := a.childOptions(ctx, t, member, command, o, permissions.Permission(run.desk))
 	if err != nil {
 		return err
 	}
@@ -148,7 +184,6 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	// The relay, the agent's stderr and what is typed are told of at once.
 	a.stdout, a.stderr = &shared{w: a.stdout}, &shared{w: a.stderr}
 	child.Stderr = a.stderr
-	run := &agentRun{app: a, opts: o}
 	recorded, stopRecording := a.recordRelays(ctx, l)
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
@@ -158,91 +193,67 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	if err != nil {
 		return err
 	}
-	return run.serve(ctx)
+	err = run.serve(ctx)
+	// What waits belongs to this team: without it nobody would ever be told.
+	waits, more := waiting(context.WithoutCancel(ctx), t, member, locker, l, run.relay.Post())
+	if waits > 0 && o.create {
+		a.note("team %s is kept: %d messages wait in it, or failed; run again to have them said", t.Name(), waits)
+	}
+	keep = waits > 0 || more != nil
+	return errors.Join(err, more)
+}
+
+// waiting is how many messages an agent was not told: rows that nobody took,
+// and deliveries that have not ended or failed.
+func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfile.Locker, l *ledger.Ledger, p ledger.Post) (int, error) {
+	open, err := l.Deliveries(ctx, ledger.DeliveryQuery{
+		Root: p.Root, Team: p.Team, CreatedAt: p.CreatedAt, Inbox: p.Inbox,
+		States: []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed},
+	})
+	if err != nil {
+		return 0, err
+	}
+	box, err := inbox.Open(t, member, locker)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := box.Read(ctx)
+	switch {
+	case errors.Is(err, inbox.ErrMissing), errors.Is(err, inbox.ErrEmpty), errors.Is(err, teams.ErrTeamGone):
+	case err != nil:
+		return 0, err
+	}
+	n := len(open)
+	for _, row := range rows {
+		if !row.Read {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // relayable returns the member that the agent is to be.
 func (a *app) relayable(ctx context.Context, t *teams.Team, as string) (string, error) {
-	c, err := t.Config(ctx)
-	if err != nil {
-		return "", err
+	member, err := fleet.Member(ctx, t, as)
+	if lead, ok := errors.AsType[*fleet.LeadError](err); ok {
+		return "", refuse("an interactive agent reads its inbox by itself", "%s", lead.Error())
 	}
-	member, err := c.Resolve(as, nil)
-	if err != nil {
-		return "", err
-	}
-	lead, _ := c.Lead()
-	if member == lead.Name && c.LeadProcess != nil && c.LeadProcess.PID != os.Getpid() && c.LeadProcess.Liveness() == teams.Alive {
-		return "", refuse("an interactive agent reads its inbox by itself", "the lead of %s is alive (process %d)", t.Name(), c.LeadProcess.PID)
-	}
-	return member, nil
+	return member, err
 }
 
-// memberFlags is the version of Claude Code from which on a headless process can
-// be told which member it is, and to take another system prompt when it resumes.
-// It was measured to be able to; 2.1.80 was not.
-const memberFlags = "2.1.329"
-
 // childOptions is how the agent is started.
-func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, command []string, o runOptions) (claude.Options, error) {
+func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, command []string, o runOptions, p *claude.Permission) (claude.Options, error) {
 	dir, err := a.cwd()
 	if err != nil {
 		return claude.Options{}, err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return claude.Options{}, err
+	child, err := fleet.Launch{
+		Team: t, Member: member, Command: command, Plain: o.plain, Dir: dir, Session: o.session, Permission: p, Stderr: a.stderr,
+	}.Options(ctx)
+	if version, ok := errors.AsType[*fleet.VersionError](err); ok {
+		return claude.Options{}, notFound("give the command of Claude Code behind --, or --plain for another program", "%s", version.Error())
 	}
-	child := claude.Options{
-		Command: command, Plain: o.plain, Dir: dir, Session: o.session, Stderr: a.stderr,
-		Env: append(os.Environ(), "CLAUDE_CONFIG_DIR="+t.Root().Path(), "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1"),
-	}
-	if o.plain {
-		return child, nil
-	}
-	version, err := versionOf(ctx, command, child.Env)
-	if err != nil {
-		return claude.Options{}, err
-	}
-	a.debug("the agent says it is version %s", version)
-	if !older(version, memberFlags) {
-		child.Member, child.FreshPrompt = claude.Member{Name: member, Team: t.Name()}, true
-	}
-	return child, nil
-}
-
-// versionOf asks a Claude Code for its version: "2.1.80 (Claude Code)".
-func versionOf(ctx context.Context, command []string, env []string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	// A command can have flags; what is asked is the program, or the script that
-	// an interpreter is given.
-	n := 1
-	for n < len(command) && !strings.HasPrefix(command[n], "-") {
-		n++
-	}
-	cmd := exec.CommandContext(ctx, command[0], append(append([]string{}, command[1:n]...), "--version")...)
-	cmd.Env = env
-	out, err := cmd.Output()
-	if err != nil {
-		return "", notFound("give the command of Claude Code behind --, or --plain for another program", "ask %s for its version: %v", command[0], err)
-	}
-	version, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-	return version, nil
-}
-
-// older compares versions of three numbers.
-func older(version, than string) bool {
-	var a, b [3]int
-	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &a[0], &a[1], &a[2]); n != 3 {
-		return true
-	}
-	_, _ = fmt.Sscanf(than, "%d.%d.%d", &b[0], &b[1], &b[2])
-	for i := range a {
-		if a[i] != b[i] {
-			return a[i] < b[i]
-		}
-	}
-	return false
+	return child, err
 }
 
 // serve relays until it is told to end.
@@ -297,6 +308,11 @@ type line struct {
 	Text     string    `json:"text"`
 	Mode     pipe.Mode `json:"mode"`
 	Isolated bool      `json:"isolated"`
+
+	// The answer to a question of the agent.
+	Permit string `json:"permit"`
+	Allow  bool   `json:"allow"`
+	Reason string `json:"reason"`
 }
 
 // input says the lines of standard input to the agent.
@@ -317,6 +333,12 @@ func (r *agentRun) input(ctx context.Context) {
 				r.app.warn("a line of standard input is passed over: %v", err)
 				continue
 			}
+			if l.Permit != "" {
+				if err := r.desk.Answer(l.Permit, l.Allow, l.Reason); err != nil {
+					r.app.warn("%s", api.Describe(err))
+				}
+				continue
+			}
 			in = relay.Input{Text: l.Text, Mode: l.Mode, Isolated: l.Isolated}
 		}
 		if _, err := r.relay.Say(ctx, in); err != nil {
@@ -328,6 +350,7 @@ func (r *agentRun) input(ctx context.Context) {
 	if err := lines.Err(); err != nil && ctx.Err() == nil {
 		r.app.warn("standard input: %v", err)
 	}
+	r.desk.Close("Nobody is there any more who could allow this.")
 	r.mu.Lock()
 	r.eof = true
 	r.mu.Unlock()
@@ -341,6 +364,17 @@ func (r *agentRun) over() {
 	r.mu.Unlock()
 	if s.State == relay.Idle && s.Queue == 0 && r.opts.exitOnEOF && eof {
 		r.stop()
+	}
+}
+
+// asked tells a person what the agent wants to use, or that it is settled.
+func (r *agentRun) asked(q fleet.Question, open bool) {
+	switch {
+	case r.opts.output == outEvents:
+		r.printJSON(map[string]any{"permission": q, "open": open})
+	case open:
+		// Also with --json: somebody has to answer.
+		r.app.say("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID))
 	}
 }
 

@@ -18,7 +18,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
+// agentMain is the simulated Claude Code of tests of run.
+func agentMain() {
+	if slices.Contains(os.Args, "--version") {
+		fmt.Println("2.1.329 (simulated)")
+		os.Exit(0)
+	}
+	simchild.Main()
+}
+
 func TestMain(m *testing.M) {
+	if _, ok := os.LookupEnv(simchild.Variable); ok {
+		agentMain()
+	}
 	testscript.Main(m, map[string]func(){
 		"teambridge": func() {
 			h := process()
@@ -30,14 +42,10 @@ func TestMain(m *testing.M) {
 		},
 		// A simulated Claude Code, for run.
 		"agent": func() {
-			if slices.Contains(os.Args, "--version") {
-				fmt.Println("2.1.329 (simulated)")
-				return
-			}
 			if err := os.Setenv(simchild.Variable, "{}"); err != nil {
 				panic(err)
 			}
-			simchild.Main()
+			agentMain()
 		},
 	})
 }
@@ -70,12 +78,16 @@ func TestScripts(t *testing.T) {
 			"end":       end,
 			"signal":    signalling,
 			"killagent": killagent,
+			"id":        relayID,
 			"answer":    answering,
 			"clobber":   clobber,
 			"say":       say,
 			"sql":       execute,
 			"hold":      hold,
 			"request":   request,
+			"visit":     visit,
+			"mute":      mute,
+			"becomes":   becomes,
 			"terminate": terminate,
 			"notified":  notified,
 		},
@@ -89,6 +101,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("E", "\x1b")
 			env.Values[remembered{}] = map[string]string{}
+			env.Values[visited{}] = new(string)
 			env.Values[notices{}] = &[]*net.UnixConn{}
 			env.Values[started{}] = map[string]*exec.Cmd{}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)

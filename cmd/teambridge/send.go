@@ -14,6 +14,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/teams"
 )
 
@@ -25,6 +26,7 @@ type sendOptions struct {
 	color   string
 	force   bool
 	dryRun  bool
+	served  bool // through a service, if one runs
 	wait    string
 	timeout time.Duration
 }
@@ -48,6 +50,10 @@ Answer: "verified" means that the message was read back from the inbox. That an
 agent takes it is for the agent to do; a note says when nobody will. With --wait
 consumed the command waits until the agent has taken it; a message that another
 program overwrites meanwhile, provably, is put back three times.
+
+Where a service runs ("teambridge serve") the message goes through it: then it is
+looked after, and put back, also when this command has ended. A service that does
+not answer is passed over; the message is sent once all the same.
 
 Exit status: 0 verified (consumed), or sent before under this --id; 2 the message or a name
 is no good; 3 no such team or member, or the team is gone; 5 the id belongs to
@@ -96,6 +102,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	defer closeAll(t)
 	// Not closed: the process ends with this command, and closing the ledger
 	// would make it wait for the disk three times more. See [ledger.Ledger.Close].
+	o.served = true
 	s, err := a.sender(ctx, t, o)
 	if err != nil {
 		return err
@@ -119,7 +126,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	} else {
 		err = a.printf("%s\n", a.sentLine(answer))
 		a.reachNote(answer)
-		s.deafNote()
+		s.deafNote(ctx)
 	}
 	if err != nil && !o.dryRun {
 		return fmt.Errorf("the message %s is in the inbox of %s, and the answer could not be given: %w", answer.ID, answer.Member, err)
@@ -191,23 +198,20 @@ func (a *app) text(arg string) (string, error) {
 // know of it.
 type sender struct {
 	*mail.Sender
-	app    *app
-	ledger *ledger.Ledger // nil where it could not be opened
-	opts   sendOptions
+	app     *app
+	ledger  *ledger.Ledger // nil where it could not be opened, or a service has it
+	service *client.Client // nil: through the files
+	opts    sendOptions
 }
 
 // deafNote says that nobody will answer, and what to do about it.
-func (s *sender) deafNote() {
-	if s.Deaf() {
+func (s *sender) deafNote(ctx context.Context) {
+	if !s.app.json && s.deaf(ctx) {
 		s.app.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
 	}
 }
 
 func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender, error) {
-	locker, err := a.locks()
-	if err != nil {
-		return nil, err
-	}
 	s := &sender{app: a, opts: o}
 	config, err := t.Config(ctx)
 	if err != nil {
@@ -215,20 +219,42 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	}
 	// With --dry-run it could write to open the ledger. Which name we joined under
 	// is not known without it, and changes nothing in what is checked.
-	if !o.dryRun {
-		if s.ledger, err = a.ledger(ctx); err != nil {
-			if o.id != "" && !o.force {
-				return nil, fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
-			}
-			a.warn("%v; the message is sent without being recorded", err)
+	if o.served && !o.dryRun {
+		s.service = a.service(t.Root())
+	}
+	if s.service == nil && !o.dryRun {
+		if err := s.remember(ctx, o.id != ""); err != nil {
+			return nil, err
 		}
 	}
-	facts := func(member string) teams.Facts { return a.facts(ctx, s.ledger, t, config, member) }
-	s.Sender, err = mail.New(ctx, mail.Options{Team: t, Config: config, Locker: locker, Ledger: s.ledger, From: o.from, Facts: facts})
+	if _, err := a.locks(); err != nil {
+		return nil, err
+	}
+	s.Sender, err = mail.New(ctx, s.options(ctx, t, config))
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
+}
+
+// remember opens the ledger, without which no id can be sent under twice.
+func (s *sender) remember(ctx context.Context, needed bool) (err error) {
+	if s.ledger, err = s.app.ledger(ctx); err == nil {
+		return nil
+	}
+	if needed && !s.opts.force {
+		return fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
+	}
+	s.app.warn("%v; the message is sent without being recorded", err)
+	return nil
+}
+
+// options are those of the [mail.Sender]. The lock directory is known.
+func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Config) mail.Options {
+	facts := func(member string) teams.Facts {
+		return s.app.facts(ctx, s.ledger, t, config, member)
+	}
+	return mail.Options{Team: t, Config: config, Locker: s.app.locker, Ledger: s.ledger, From: s.opts.from, Facts: facts}
 }
 
 func (s *sender) close() error {
@@ -248,9 +274,9 @@ func (s *sender) put(ctx context.Context, member, text string, track bool) (mail
 	return d, err
 }
 
-// send puts text into the inbox of member and waits for what is to be waited
-// for. What is known is in the answer also where there is an error.
-func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered, error) {
+// directly puts text into the inbox of member itself, and waits for what is to be
+// waited for. What is known is in the answer also where there is an error.
+func (s *sender) directly(ctx context.Context, member, text string) (mail.Delivered, error) {
 	if s.opts.dryRun {
 		d, err := s.Check(ctx, member, s.message(text))
 		if err == nil {

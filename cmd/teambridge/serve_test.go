@@ -6,15 +6,21 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"teambridge/status/api"
+	"teambridge/status/client"
 )
 
 // The commands of scripts that speak with a service.
@@ -67,6 +73,45 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
+// visited is the key of the address that visit was at.
+type visited struct{}
+
+// visit opens the address in FILE as a browser does that has no cookies yet, and
+// prints what it gets: there, where that leads to, and of the API. With -again
+// another browser opens the address of the last time.
+//
+//	visit FILE|-again
+func visit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: visit FILE|-again")
+	}
+	at := ts.Value(visited{}).(*string)
+	if args[0] != "-again" {
+		*at = strings.TrimSpace(ts.ReadFile(args[0]))
+	}
+	first, err := url.Parse(*at)
+	ts.Check(err)
+	jar, err := cookiejar.New(nil)
+	ts.Check(err)
+	client := &http.Client{
+		Jar: jar, Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	for _, to := range []string{*at, "/", "/v1/teams"} {
+		next, err := first.Parse(to)
+		ts.Check(err)
+		res, err := client.Get(next.String())
+		ts.Check(err)
+		ts.Check(res.Body.Close())
+		where := res.Header.Get("Location")
+		if where == "" {
+			where = res.Header.Get("Content-Type")
+		}
+		_, err = fmt.Fprintln(ts.Stdout(), res.Status, where)
+		ts.Check(err)
+	}
+}
+
 // terminate ends a process as systemd does, which has to end with a status:
 //
 //	terminate NAME STATUS
@@ -105,5 +150,66 @@ func notified(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if got := string(buf[:n]); neg || got != args[0] {
 		ts.Fatalf("told %q, want %q", got, args[0])
+	}
+}
+
+// mute makes those who look for the service find one that does all it is asked and
+// whose answers never arrive, as of one that dies before it has answered:
+//
+//	mute
+func mute(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: mute")
+	}
+	state := ts.Getenv("TEAMBRIDGE_STATE")
+	root, err := filepath.EvalSymlinks(ts.Getenv("CLAUDE_CONFIG_DIR"))
+	ts.Check(err)
+	card, err := api.ReadCard(state, root)
+	ts.Check(err)
+	to, _ := strings.CutPrefix(card.Listen[0], "unix:")
+	path := ts.MkAbs("mute.sock")
+	l, err := net.Listen("unix", path)
+	ts.Check(err)
+	card.Listen = []string{"unix:" + path}
+	ts.Check(card.Write(state, root))
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer in.Close()
+				out, err := net.Dial("unix", to)
+				if err != nil {
+					return
+				}
+				all.Go(func() { _, _ = io.Copy(out, in) })
+				_, _ = out.Read(make([]byte, 1)) // it has been done
+				_ = out.Close()
+			})
+		}
+	})
+	ts.Defer(func() { _ = l.Close(); all.Wait() })
+}
+
+// becomes waits until the service knows what became of a message, which has to be
+// consumed or lost:
+//
+//	becomes SOCKET TEAM MEMBER ID STATE
+func becomes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 5 {
+		ts.Fatalf("usage: becomes SOCKET TEAM MEMBER ID STATE")
+	}
+	c, err := client.New(client.Options{Socket: ts.MkAbs(args[0])})
+	ts.Check(err)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r, err := c.Settled(ctx, args[1], args[2], args[3], nil)
+	ts.Check(err)
+	if r.State != args[4] {
+		ts.Fatalf("%s is %s, want %s", args[3], r.State, args[4])
 	}
 }

@@ -1,23 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/url"
-	"os"
+	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
-	"teambridge/status/server"
+	"teambridge/status/client"
 )
 
 func newUI(a *app) *cobra.Command {
@@ -36,8 +29,8 @@ The service has to listen on a loopback address:
 
   teambridge serve --listen 127.0.0.1:7420
 
-Exit status: 0 opened or printed; 1 the service did not answer; 3 no service is
-running; 5 it listens on a unix socket alone.`,
+Exit status: 0 opened or printed; 1 no answer that is one; 3 no service is running;
+4 it does not answer; 5 it listens on a unix socket alone.`,
 		Example: `  teambridge ui
   teambridge ui --print`,
 		Args:              none,
@@ -49,20 +42,7 @@ running; 5 it listens on a unix socket alone.`,
 }
 
 func (a *app) ui(ctx context.Context, only bool) error {
-	root, err := a.root()
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	state, err := a.state()
-	if err != nil {
-		return err
-	}
-	_, listen, found := server.Running(state, root.Path())
-	if !found {
-		return notFound("start one: teambridge serve --listen 127.0.0.1:7420", "no service is running for %s", root.Path())
-	}
-	in, err := signIn(ctx, state, listen)
+	in, err := a.signIn(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,74 +50,42 @@ func (a *app) ui(ctx context.Context, only bool) error {
 		return a.printJSON(in)
 	}
 	if !only {
-		if err := a.browse(ctx, in.URL); err == nil {
+		err := a.browse(ctx, in.URL)
+		if err == nil {
 			clean, _, _ := strings.Cut(in.URL, "?")
 			return a.printf("opened %s\n", clean)
-		} else if !errors.Is(err, errNoScreen) {
-			a.note("no browser could be opened: %v", err)
 		}
-		a.note("open this within a minute; it works once")
+		if ctx.Err() != nil {
+			return err
+		}
+		a.note("no browser could be opened: %v", err)
+		a.note("open this one within a minute; it works once")
 	}
 	return a.printf("%s\n", in.URL)
 }
 
-// signIn asks a service that listens there for an address that opens its page.
-func signIn(ctx context.Context, state string, listen []string) (in api.SignIn, err error) {
-	network, address, token := "", "", ""
-	for _, l := range listen {
-		if path, unix := strings.CutPrefix(l, "unix:"); unix {
-			network, address = "unix", path
-			break
-		}
-		network, address = "tcp", l
+// signIn asks the service that runs for an address that opens its page.
+func (a *app) signIn(ctx context.Context) (in api.SignIn, err error) {
+	root, err := a.root()
+	if err != nil {
+		return in, err
 	}
-	if network == "tcp" {
-		data, err := os.ReadFile(server.TokenPath(state))
-		if err != nil {
-			return in, fmt.Errorf("read the token of the service: %w", err)
-		}
-		token = strings.TrimSpace(string(data))
+	defer root.Close()
+	state, err := a.state()
+	if err != nil {
+		return in, err
 	}
-	defer func() {
-		if netErr, ok := errors.AsType[*url.Error](err); ok && ctx.Err() == nil {
-			err = &api.Decided{
-				Err: fmt.Errorf("the service at %s does not answer: %w", address, netErr.Err), Code: api.CodeError,
-				Hint: "if it ended without a word, start it again: teambridge serve --listen 127.0.0.1:7420",
-			}
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	c, err := client.Find(state, root.Path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return in, notFound("start one: teambridge serve --listen 127.0.0.1:7420", "no service is running for %s", root.Path())
+	}
+	if err != nil {
+		return in, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, api.Decide(api.CodeTimeout, "", "the service at %s does not answer", c.Where()))
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/v1/sign-in", nil)
-	if err != nil {
-		return in, err
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, address)
-		},
-	}}
-	res, err := client.Do(req)
-	if err != nil {
-		return in, err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	if err != nil {
-		return in, err
-	}
-	if res.StatusCode != http.StatusCreated {
-		var p api.Problem
-		if json.Unmarshal(body, &p) != nil || p.Code == "" {
-			return in, fmt.Errorf("the service at %s answered %s: is it an older one?", address, res.Status)
-		}
-		return in, api.Decide(p.Code, p.Hint, "%s", p.Detail)
-	}
-	return in, json.Unmarshal(bytes.TrimSpace(body), &in)
+	return c.SignIn(ctx)
 }
 
 // errNoScreen says that there is nothing a browser could be shown on.

@@ -238,9 +238,14 @@ func (s *sender) await(ctx context.Context, d mail.Delivered) error {
 func (s *sender) look(ctx context.Context, d mail.Delivered) (taken bool, err error) {
 	fate, err := s.Look(ctx, d)
 	if fate == inbox.PutBack {
-		s.app.warn("another program overwrote the inbox; the message was put back")
+		s.putBack()
 	}
 	return err == nil && fate == inbox.Consumed, err
+}
+
+// putBack says that a message was put back.
+func (s *sender) putBack() {
+	s.app.warn("another program overwrote the inbox; the message was put back")
 }
 
 // notTaken is the end of a wait for an agent.

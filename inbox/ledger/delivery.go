@@ -200,6 +200,27 @@ func (l *Ledger) Open(ctx context.Context, p Post) (uuids []string, err error) {
 	return uuids, nil
 }
 
+// Modes lists the modes that persons' inputs of an inbox asked for, of those that
+// went into a frame, in the order of claiming: merged in that order they are the
+// mode that the agent was brought to. Inputs that were pruned are left out.
+func (l *Ledger) Modes(ctx context.Context, p Post) (modes [][]byte, err error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	err = l.db.Do(ctx, "modes", func(c *sqlite.Conn) error {
+		modes = nil
+		return c.Query(func(v []sqlite.Value) error {
+			modes = append(modes, blob(v[0]))
+			return nil
+		}, `SELECT mode FROM posts JOIN deliveries USING (post) JOIN contents USING (seq)
+			WHERE root=? AND team=? AND created_at=? AND inbox=? AND person<>0 AND frame<>'' AND length(mode)>0 ORDER BY seq`, p.args()...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return modes, nil
+}
+
 // Missing returns those of the uuids that are no deliveries of the inbox, in
 // their order. Deliveries that were pruned are missing too.
 func (l *Ledger) Missing(ctx context.Context, p Post, uuids ...string) (missing []string, err error) {

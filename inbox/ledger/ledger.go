@@ -1,7 +1,7 @@
 // Package ledger remembers which messages were sent, what a relay has taken out
-// of an inbox and how far it came, and under which names teams were joined, in
-// one SQLite database that outlives every team. It is what sending and
-// relaying exactly once rest on.
+// of an inbox and how far it came, which relays a service is to run, and under
+// which names teams were joined, in one SQLite database that outlives every
+// team. It is what sending and relaying exactly once rest on.
 //
 // # How a send uses it
 //
@@ -54,8 +54,8 @@
 //
 // # What is promised
 //
-// What Intend, Withdraw, Joined, Left, Prune, Claim, Commit, Settle, Retry, Drop
-// and SetSession acknowledged, and Advance to cancelled or failed, survives a kill
+// What Intend, Withdraw, Joined, Left, Prune, Claim, Commit, Settle, Retry, Drop,
+// AddRelay, RemoveRelay and SetSession acknowledged, and Advance to cancelled or failed, survives a kill
 // at any instant and a power cut (write-ahead log, synchronous=EXTRA: one fsync each).
 // What Written acknowledged survives a kill; a power cut can turn it back into
 // an intent, never into nothing. That saves a second fsync, which was 0.3 ms

@@ -73,6 +73,23 @@ func fillRelay(t *testing.T, l *Ledger) {
 	must(t, l.SetSession(t.Context(), aSession()))
 }
 
+// aRelay stands in the fixtures from version 4 on.
+func aRelay() Relay {
+	return Relay{
+		ID: "5f3c6f5e-1111-4222-8333-123456789abc", Root: "/r", Team: "blue", Member: "bob", Command: []string{"claude", "--model", "a b"},
+		Plain: true, Dir: "/home/dev", OnCut: "report", Permissions: "allow=Read", Mode: []byte(`{"model":"sonnet"}`), Created: monday,
+	}
+}
+
+func wantRelays(t *testing.T, l *Ledger, want ...Relay) {
+	t.Helper()
+	got, err := l.Relays(t.Context(), "/r")
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("relays (-want +got):\n%s", diff)
+	}
+}
+
 func wantRelay(t *testing.T, l *Ledger) {
 	t.Helper()
 	expected := []Delivery{anInput("typed"), aRow("taken"), aRow("unmarked"), aRow("waiting"), aRow("cut")}
@@ -128,6 +145,8 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	must(t, l.Written(t.Context(), written.SendKey, tuesday))
 	must(t, l.Joined(t.Context(), Join{Root: "/r", Team: "blue", CreatedAt: 1, Member: "operator", AgentID: "operator@blue", At: monday}))
 	fillRelay(t, l)
+	_, err = l.AddRelay(t.Context(), aRelay())
+	must(t, err)
 	must(t, l.Close())
 	// Not 0600: Open makes it so, and the test below sees to that.
 	must(t, os.Chmod(path, 0o644))
@@ -178,6 +197,12 @@ func TestMigrateFromEachVersion(t *testing.T) {
 				} else {
 					fillRelay(t, l)
 				}
+				if version < 4 {
+					wantRelays(t, l)
+					_, err = l.AddRelay(t.Context(), aRelay())
+					must(t, err)
+				}
+				wantRelays(t, l, aRelay())
 				must(t, l.Intend(t.Context(), aSend("new")))
 			})
 		}

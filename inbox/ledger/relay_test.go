@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"slices"
 
 	"teambridge/inbox/sqlite"
 )
@@ -1113,5 +1114,45 @@ func TestRelayStepsOnAClosedLedger(t *testing.T) {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s on a closed ledger: %v", name, err)
 		}
+	}
+}
+
+// What a relay asks when it begins: which deliveries are open, which of those that
+// rows name are not there, and which mode the agent was brought to.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	a, b, c := aRow("a"), aRow("b"), aRow("c")
+	c.Inbox = "carol"
+	said := func(uuid, mode string) Delivery {
+		return Delivery{UUID: uuid, Post: bob, Person: true, Raw: []byte("x"), Mode: []byte(mode)}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(l.Claim(t.Context(), a, b, c, said("p1", `{"model":"m"}`), said("p2", ""), said("p3", `{"model":"n"}`)))
+	must(l.Mark(t.Context(), "a"))
+	for i, uuid := range []string{"a", "p1", "p2"} {
+		f := aFrame(fmt.Sprint("f", i))
+		must(l.Commit(t.Context(), f, uuid))
+		if uuid != "p2" {
+			must(l.Advance(t.Context(), f.UUID, Done, ""))
+		}
+	}
+	open, err := l.Open(t.Context(), bob)
+	slices.Sort(open)
+	if want := []string{"b", "p2", "p3"}; err != nil || !slices.Equal(open, want) {
+		t.Errorf("open %q, %v; want %q", open, err, want)
+	}
+	missing, err := l.Missing(t.Context(), bob, "x", "a", "c", "b", "y")
+	if want := []string{"x", "c", "y"}; err != nil || !slices.Equal(missing, want) {
+		t.Errorf("missing %q, %v; want %q", missing, err, want)
+	}
+	modes, err := l.Modes(t.Context(), bob)
+	if err != nil || len(modes) != 1 || string(modes[0]) != `{"model":"m"}` {
+		t.Errorf("modes %q, %v; want that of p1: p3 is in no frame", modes, err)
 	}
 }

@@ -153,5 +153,21 @@ func schema() []string {
 			INSERT INTO events (post, delivery, state, reason, pid, session, at)
 				VALUES (new.post, 0, new.state, new.reason, new.pid, new.id, new.at);
 		END;`,
+
+		// What a service is told to run.
+		`CREATE TABLE relays (
+			id          TEXT    PRIMARY KEY,
+			root        TEXT    NOT NULL,
+			team        TEXT    NOT NULL,
+			member      TEXT    NOT NULL,
+			command     TEXT    NOT NULL, -- JSON, a list of words
+			plain       INTEGER NOT NULL,
+			dir         TEXT    NOT NULL,
+			on_cut      TEXT    NOT NULL,
+			permissions TEXT    NOT NULL,
+			mode        BLOB    NOT NULL,
+			created     INTEGER NOT NULL,
+			UNIQUE (root, team, member)
+		) STRICT, WITHOUT ROWID;`,
 	}
 }

@@ -64,6 +64,22 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 	})
 }
 
+// Revive forgets, durably, that the relay of a post gave up, so that it is tried
+// again. It is no error if it did not, or if there is none.
+func (l *Ledger) Revive(ctx context.Context, p Post) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	return l.write(ctx, "revive", durable, func(c *sqlite.Conn) error {
+		post, err := p.number(c)
+		if err != nil {
+			return err
+		}
+		_, err = c.Exec("UPDATE sessions SET dead='' WHERE post=?", post)
+		return err
+	})
+}
+
 // Session gives the session of a post, and whether there is one.
 func (l *Ledger) Session(ctx context.Context, p Post) (Session, bool, error) {
 	if err := p.check(); err != nil {

@@ -51,6 +51,7 @@ const (
 	CodeForbidden    Code = "forbidden"    // from another site, or for another host
 	CodeReadOnly     Code = "read_only"    // the service changes nothing
 	CodeMethod       Code = "method"       // there is the path, and not for this method
+	CodeNoRoute      Code = "no_route"     // there is no such path: a service of another version may have it
 	CodeBody         Code = "body"         // the body is no JSON, or has what is not known
 	CodeBodyTooLarge Code = "body_too_large"
 	CodeTooMany      Code = "too_many"    // connections
@@ -101,6 +102,7 @@ var standings = map[Code]standing{
 	CodeForbidden:     {ExitRefused, http.StatusForbidden},
 	CodeReadOnly:      {ExitRefused, http.StatusForbidden},
 	CodeMethod:        {ExitUsage, http.StatusMethodNotAllowed},
+	CodeNoRoute:       {ExitError, http.StatusNotFound},
 	CodeBody:          {ExitUsage, http.StatusBadRequest},
 	CodeBodyTooLarge:  {ExitUsage, http.StatusRequestEntityTooLarge},
 	CodeTooMany:       {ExitError, http.StatusServiceUnavailable},
@@ -187,6 +189,9 @@ func classify(err error) (Code, string) {
 	is := func(target error) bool { return errors.Is(err, target) }
 	if d, ok := errors.AsType[*Decided](err); ok {
 		return d.Code, d.Hint
+	}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p.Code, p.Hint
 	}
 	if is(lockedfile.ErrReplaced) && !is(lockedfile.ErrClobbered) {
 		return CodeUnknown, "look with: teambridge read; then send again with the same id"

@@ -223,6 +223,11 @@ type Problem struct {
 	Nearest []string `json:"nearest,omitempty"` // names that are most like one that was not found
 }
 
+// Error is what went wrong. A client returns a *Problem, so that whoever asks
+// through a service is told what they would have been told without it: [Explain]
+// gives its code and its hint.
+func (p *Problem) Error() string { return p.Detail }
+
 // ProblemOf is how the service tells err.
 func ProblemOf(err error) Problem {
 	f := Explain(err)

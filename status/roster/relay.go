@@ -31,13 +31,14 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 			return nil, err
 		}
 		if f.Headless || o.Queue > 0 {
-			known[m.Name] = relayOf(o)
+			known[m.Name] = RelayOf(o)
 		}
 	}
 	return known, nil
 }
 
-func relayOf(o relay.Outlook) *api.Relay {
+// RelayOf is how a relay looks from outside.
+func RelayOf(o relay.Outlook) *api.Relay {
 	r := &api.Relay{
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
 		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason,

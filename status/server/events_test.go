@@ -166,7 +166,7 @@ func TestSlowClient(t *testing.T) {
 	}
 	// Until it is dropped; what it finds in its buffers then is whole events, and
 	// perhaps a part of one.
-	for over := time.After(patience); len(r.streams) > 1; {
+	for over := time.After(patience / 2); len(r.streams) > 1; {
 		select {
 		case <-over:
 			t.Fatal("the slow client is not dropped")

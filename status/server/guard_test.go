@@ -139,8 +139,8 @@ func TestMethodsAndPaths(t *testing.T) {
 		t.Errorf("Allow: %s", allow)
 	}
 	problem(t, r.ask(t, "POST", "/v1/teams/"+older, `{}`), api.CodeMethod)
-	problem(t, r.ask(t, "GET", "/v1/nothing", ""), api.CodeNotFound)
-	problem(t, r.ask(t, "GET", "/", ""), api.CodeNotFound)
+	problem(t, r.ask(t, "GET", "/v1/nothing", ""), api.CodeNoRoute)
+	problem(t, r.ask(t, "GET", "/", ""), api.CodeNoRoute)
 	problem(t, r.ask(t, "GET", "/v1/teams", `{"x":1}`), api.CodeBody)
 	if a := r.ask(t, "HEAD", "/v1/teams", ""); a.status != http.StatusOK {
 		t.Errorf("HEAD: %d", a.status)

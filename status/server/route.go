@@ -30,6 +30,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/teams/{team}/members/{member}/messages", handle: s.send, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/broadcast", handle: s.broadcast, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/read", handle: s.markRead, changes: true},
+		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipted},
 		{method: "GET", path: "/v1/search", handle: s.search},
 		{method: "GET", path: "/v1/events", handle: s.events, stream: true},
 		{method: "POST", path: "/v1/sign-in", handle: s.signIn},
@@ -59,7 +60,7 @@ func (s *Server) handler() http.Handler {
 			s.fail(w, r, api.Decide(api.CodeMethod, "there is "+allow, "%s is not for %s", r.URL.Path, r.Method))
 			return
 		}
-		s.fail(w, r, api.Decide(api.CodeNotFound, "see what there is at /openapi.json", "there is nothing at %s", r.URL.Path))
+		s.fail(w, r, api.Decide(api.CodeNoRoute, "see what there is at /openapi.json", "there is nothing at %s", r.URL.Path))
 	}))
 }
 

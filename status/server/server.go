@@ -35,9 +35,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -137,16 +134,9 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// key tells Claude directories apart in names of files, some of which have to be
-// short.
-func key(root string) string {
-	sum := sha256.Sum256([]byte(root))
-	return hex.EncodeToString(sum[:6])
-}
-
 // SocketPath returns where the service for the Claude directory with the real
 // path root listens by default.
-func SocketPath(state, root string) string { return filepath.Join(state, key(root)+".sock") }
+func SocketPath(state, root string) string { return api.SocketPath(state, root) }
 
 // RunningError says that there is a service for the Claude directory already.
 type RunningError struct {
@@ -162,25 +152,13 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("a service for %s is running already: process %d, at %v", e.Root, e.PID, e.Listen)
 }
 
-// card is what a running service says of itself in a file.
-type card struct {
-	PID    int      `json:"pid"`
-	Listen []string `json:"listen"`
-}
-
 // Running returns what the service for the Claude directory with the real path
 // root says of itself. Found is false where none has said anything; one that was
 // killed leaves its word behind.
 func Running(state, root string) (pid int, listen []string, found bool) {
-	data, err := os.ReadFile(cardPath(state, root))
-	var c card
-	if err != nil || json.Unmarshal(data, &c) != nil {
-		return 0, nil, false
-	}
-	return c.PID, c.Listen, true
+	c, err := api.ReadCard(state, root)
+	return c.PID, c.Listen, err == nil
 }
-
-func cardPath(state, root string) string { return filepath.Join(state, key(root)+".service.json") }
 
 // Ready is closed once the service answers.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
@@ -194,7 +172,7 @@ func (s *Server) Addrs() []string { return s.addrs }
 // the listeners; later, that the recording or a listener failed.
 func (s *Server) Run(ctx context.Context) (err error) {
 	root := s.opts.Root.Path()
-	release, err := lockedfile.Hold(filepath.Join(s.opts.State, "locks"), "service for "+root)
+	release, err := lockedfile.Hold(filepath.Join(s.opts.State, "locks"), api.LockKey(root))
 	if errors.Is(err, lockedfile.ErrLocked) {
 		running := &RunningError{Root: root}
 		running.PID, running.Listen, _ = Running(s.opts.State, root)
@@ -205,7 +183,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	// What one that was killed has left behind speaks of nobody.
-	if err := os.Remove(cardPath(s.opts.State, root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(api.CardPath(s.opts.State, root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("server: %w", err)
 	}
 	if err := s.open(ctx); err != nil {
@@ -273,9 +251,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if err := s.announce(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.Remove(cardPath(s.opts.State, root))) }()
-	close(s.ready)
+	defer func() { err = errors.Join(err, os.Remove(api.CardPath(s.opts.State, root))) }()
 	s.log.Info("serving", "root", root, "listen", s.addrs, "readOnly", s.opts.ReadOnly)
+	close(s.ready)
 	select {
 	case <-ctx.Done():
 	case <-running.Done():
@@ -336,15 +314,8 @@ func (s *Server) close() error {
 
 // announce says in a file who serves, and where.
 func (s *Server) announce() error {
-	data, err := json.Marshal(card{os.Getpid(), s.addrs})
-	if err != nil {
-		return err
-	}
-	path := cardPath(s.opts.State, s.opts.Root.Path())
-	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
-		return fmt.Errorf("server: %w", err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
+	c := api.Card{PID: os.Getpid(), Listen: s.addrs, API: api.Level, Version: s.opts.Version.Version}
+	if err := c.Write(s.opts.State, s.opts.Root.Path()); err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
 	return nil

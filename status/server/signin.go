@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"net/http"
 	"slices"
 	"strconv"
@@ -65,7 +66,10 @@ func (c *codes) use(code string, now time.Time) bool {
 
 // cookieName has the Claude directory in it: a browser sends the cookies of one
 // address to all of its ports, so two services must not have one of the same name.
-func (s *Server) cookieName() string { return "teambridge-" + key(s.opts.Root.Path()) }
+func (s *Server) cookieName() string {
+	sum := sha256.Sum256([]byte(s.opts.Root.Path()))
+	return "teambridge-" + hex.EncodeToString(sum[:6])
+}
 
 // cookie returns the value that signs a browser in until then. It is a word of the
 // token, so that it is good for the next service of this directory too, and for

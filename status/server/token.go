@@ -14,7 +14,7 @@ import (
 )
 
 // TokenPath returns where the token is kept that requests over TCP need.
-func TokenPath(state string) string { return filepath.Join(state, "api.token") }
+func TokenPath(state string) string { return api.TokenPath(state) }
 
 // tokenBytes is how many random bytes are in a token.
 const tokenBytes = 32

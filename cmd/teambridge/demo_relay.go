@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/simagent"
+	"teambridge/relay"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+)
+
+// deafLead is the lead of the demo: an agent without a terminal, that never looks
+// into its inbox, and the relay that gives it what comes there.
+type deafLead struct {
+	relay    *relay.Relay
+	ledger   *ledger.Ledger
+	recorded chan struct{} // something happened
+	idle     chan struct{} // closed when it is first
+	ended    chan error
+	stop     context.CancelFunc
+}
+
+// headless starts the lead and its relay.
+func (d *demonstration) headless(ctx context.Context) (err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	locker, err := d.app.locks()
+	if err != nil {
+		return err
+	}
+	l, err := d.app.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	h := &deafLead{ledger: l, recorded: make(chan struct{}, 1), idle: make(chan struct{}), ended: make(chan error, 1)}
+	idle := false
+	h.relay, err = relay.New(ctx, relay.Options{
+		Team: d.team, Member: simagent.Lead, Locker: locker, Ledger: l, State: d.app.stateDir,
+		Child: claude.Options{
+			Command: []string{exe}, Dir: filepath.Dir(d.app.claudeDir),
+			Env: append(os.Environ(), simchild.Script{State: d.app.claudeDir}.Env()),
+		},
+		Report: func(s relay.Status) {
+			if s.State == relay.Idle && !idle {
+				idle = true
+				close(h.idle)
+			}
+		},
+		Recorded: func() {
+			select {
+			case h.recorded <- struct{}{}:
+			default: // it is said already
+			}
+		},
+	})
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	var running context.Context
+	running, h.stop = context.WithCancel(ctx)
+	go func() { h.ended <- h.relay.Run(running) }()
+	d.lead = h
+	select {
+	case <-h.idle:
+	case err := <-h.ended:
+		h.ended <- nil
+		return errors.Join(err, errors.New("the relay ended"))
+	}
+	return d.say("team-lead is headless (process %d): it never reads its inbox, so a relay does", h.relay.Status().PID)
+}
+
+// close ends the relay and its agent.
+func (h *deafLead) close() error {
+	if h == nil {
+		return nil
+	}
+	h.stop()
+	return errors.Join(<-h.ended, h.ledger.Close())
+}
+
+// relayed sends a message to the lead and follows it through the relay.
+func (d *demonstration) relayed(ctx context.Context, text string) error {
+	sentAt := time.Now()
+	s, err := d.you.send(ctx, simagent.Lead, text)
+	if err != nil {
+		return err
+	}
+	if !s.Reachable() {
+		return fmt.Errorf("the lead counts as %s, and its relay runs", s.Reach)
+	}
+	if err := d.say("→ team-lead  %q: verified in its inbox after %.1f ms", text, ms(sentAt)); err != nil {
+		return err
+	}
+	var steps []string
+	after := int64(0)
+	for {
+		events, err := d.lead.ledger.Events(ctx, after, 1000)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			after = e.N
+			if e.ID != s.ID {
+				continue
+			}
+			steps = append(steps, fmt.Sprintf("%s after %.1f ms", stepName(e.State), float64(e.At.Sub(sentAt).Microseconds())/1000))
+			if e.State == ledger.Done {
+				return d.say("  relay: %s", strings.Join(steps, ", "))
+			}
+			if e.State.Ended() {
+				return fmt.Errorf("the message to the lead was %s: %s", e.State, e.Reason)
+			}
+		}
+		select {
+		case <-d.lead.recorded:
+		case <-ctx.Done():
+			return fmt.Errorf("the message to the lead was not done: %w", ctx.Err())
+		}
+	}
+}
+
+// stepName says what a step of a delivery means.
+func stepName(s ledger.DeliveryState) string {
+	switch s {
+	case ledger.Claimed:
+		return "taken from the inbox"
+	case ledger.FrameWritten:
+		return "on its way to the agent"
+	case ledger.Accepted:
+		return "begun"
+	case ledger.Done:
+		return "its turn done"
+	}
+	return string(s)
+}
+
+// said counts how often the lead worked on messages.
+func (d *demonstration) said(texts ...string) (n int, err error) {
+	works, err := simchild.Works(d.app.claudeDir)
+	for work, times := range works {
+		for _, text := range texts {
+			n += times * strings.Count(work, text)
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,380 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/fleet"
+	"teambridge/relay/pipe"
+	"teambridge/status/api"
+	"teambridge/status/roster"
+	"teambridge/teams"
+)
+
+// The relays that a service runs: relay add, remove, and list.
+
+// relayAddOptions are the flags of relay add.
+type relayAddOptions struct {
+	dir         string
+	onCut       string
+	permissions string
+	mode        string
+	plain       bool
+}
+
+func newRelayAdd(a *app) *cobra.Command {
+	o := relayAddOptions{onCut: string(relay.NudgeAgent)}
+	cmd := &cobra.Command{
+		Use:   "add MEMBER[@TEAM] -- claude [ARGS...]",
+		Short: "Have a headless agent run by the service",
+		Long: `Record that the service runs a headless agent as a member of a team, with its
+inbox relayed to it as by "teambridge run": whenever there is a team of that name,
+again when the agent or the service was killed, and with its session. The team need
+not be there yet. A member has one.
+
+Nothing is started here. Without a service that runs, it is only recorded.
+
+Exit status: 0; 2 a mistake in the command line; 5 there is one for this member.`,
+		Example: `  teambridge relay add lead@myteam --permissions allow=Read,Grep -- claude --model sonnet`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if n := cmd.ArgsLenAtDash(); n != 1 || len(args) < 2 {
+				return usage("usage: "+cmd.UseLine(), "add takes a member and, behind --, a command")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeMembers(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.relayAdd(cmd.Context(), args[0], args[1:], o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dir, "dir", "", "the agent's working directory (default: this one)")
+	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
+	f.StringVar(&o.mode, "mode", "", `how the agent begins, as JSON: {"model": "…", "permissionMode": "…"}`)
+	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
+	permissionsFlag(cmd, &o.permissions)
+	must(cmd.RegisterFlagCompletionFunc("on-cut", cobra.FixedCompletions([]string{string(relay.NudgeAgent), string(relay.ReportCut)}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("dir", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}))
+	return cmd
+}
+
+func newRelayRemove(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove RELAY",
+		Short: "Have the service not run an agent any more",
+		Long: `Remove a relay that was added. A service that runs ends its agent, which may
+finish its turn. What waits for it stays where it is.
+
+Exit status: 0; 3 no such relay.`,
+		Args:              exactly(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRemove(cmd.Context(), args[0]) },
+	}
+}
+
+// relayEntry is what relay says of one relay. The names are those of --json.
+type relayEntry struct {
+	ID          string     `json:"relay"` // its id; empty for one that was run by "teambridge run"
+	Team        string     `json:"team"`
+	Member      string     `json:"member"`
+	Command     []string   `json:"command"`
+	Dir         string     `json:"dir,omitempty"`
+	OnCut       string     `json:"onCut,omitempty"`
+	Permissions string     `json:"permissions,omitempty"`
+	Mode        *pipe.Mode `json:"mode,omitempty"`
+	Plain       bool       `json:"plain,omitempty"`
+	Created     *time.Time `json:"created,omitempty"`
+	api.Relay
+}
+
+func asRelayed(r ledger.Relay) relayEntry {
+	created := r.Created.UTC()
+	info := relayEntry{
+		ID: r.ID, Team: r.Team, Member: r.Member, Command: r.Command, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions,
+		Plain: r.Plain, Created: &created, Relay: api.Relay{State: string(relay.Stopped)},
+	}
+	if mode, err := pipe.ParseMode(r.Mode); len(r.Mode) > 0 && err == nil {
+		info.Mode = &mode
+	}
+	return info
+}
+
+func (a *app) relayAdd(ctx context.Context, address string, command []string, o relayAddOptions) error {
+	if o.onCut != string(relay.NudgeAgent) && o.onCut != string(relay.ReportCut) {
+		return usage("there is nudge and report", "--on-cut %q: no such way", o.onCut)
+	}
+	permissions, err := policy(o.permissions)
+	if err != nil {
+		return err
+	}
+	if o.mode != "" {
+		if _, err := pipe.ParseMode([]byte(o.mode)); err != nil {
+			return usage("", "--mode: %v", err)
+		}
+	}
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	member, team, err := a.posted(ctx, root, address)
+	if err != nil {
+		return err
+	}
+	dir := o.dir
+	if dir == "" {
+		if dir, err = a.cwd(); err != nil {
+			return err
+		}
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return usage("", "--dir: %v", err)
+	}
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	r, err := l.AddRelay(ctx, ledger.Relay{
+		Root: root.Path(), Team: team, Member: member, Command: command, Plain: o.plain, Dir: dir,
+		OnCut: o.onCut, Permissions: permissions.String(), Mode: []byte(o.mode),
+	})
+	if errors.Is(err, ledger.ErrConflict) {
+		return refuse("see it with: teambridge relay list --relays; take it away with: teambridge relay remove", "there is a relay for %s@%s", member, team)
+	}
+	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
+		return usage("", "%s %s", value.Field, value.Reason)
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.printJSON(asRelayed(r))
+	} else {
+		err = a.printf("added  %s  %s@%s\n", r.ID, escape(member, false), escape(team, false))
+	}
+	return errors.Join(err, a.serviceNote(root))
+}
+
+// posted understands MEMBER[@TEAM] of a team that need not be there.
+func (a *app) posted(ctx context.Context, root *teams.Root, address string) (member, team string, err error) {
+	member, named := teams.Split(address)
+	team = a.teamName
+	if team == "" && named == "" {
+		team, _ = a.lookup("TEAMBRIDGE_TEAM")
+	}
+	if named != "" && team != "" && named != team {
+		return "", "", usage("leave one of them out", "--team says %q and the name says %q", team, named)
+	}
+	if named != "" {
+		team = named
+	}
+	if team == "" {
+		t, err := a.team(ctx, "")
+		if err != nil {
+			return "", "", err
+		}
+		team = t.Name()
+		closeAll(t)
+	}
+	t, err := root.Team(team)
+	if err == nil {
+		// There it is: then the name can be one that it knows, or "lead".
+		defer t.Close()
+		member, err = fleet.Member(ctx, t, member)
+		if _, ok := errors.AsType[*fleet.LeadError](err); ok {
+			return "", "", refuse("an interactive agent reads its inbox by itself", "%s", err.Error())
+		}
+		return member, t.Name(), err
+	}
+	if !errors.Is(err, teams.ErrTeamGone) {
+		return "", "", err
+	}
+	return member, team, teams.CheckName("member", member)
+}
+
+// serviceNote says that what was changed waits for a service.
+func (a *app) serviceNote(root *teams.Root) error {
+	state, err := a.state()
+	if err != nil {
+		return err
+	}
+	running, err := fleet.Running(state, root)
+	if err != nil {
+		return err
+	}
+	if !running {
+		a.note("no service runs that would run it; it is recorded for the next one")
+	}
+	return nil
+}
+
+func (a *app) relayRemove(ctx context.Context, id string) error {
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	all, err := l.Relays(ctx, "")
+	if err != nil {
+		return err
+	}
+	err = l.RemoveRelay(ctx, id)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return notFound("see them with: teambridge relay list --relays", "no relay %s", id)
+	}
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.ID == id })
+	if i < 0 {
+		return nil // added this instant, and removed
+	}
+	if a.json {
+		return a.printJSON(asRelayed(all[i]))
+	}
+	return a.printf("removed  %s  %s@%s\n", id, escape(all[i].Member, false), escape(all[i].Team, false))
+}
+
+// relaysKnown lists the relays that are to be run, and those that were, of teams
+// that are there or for which something is left to decide.
+func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]relayEntry, error) {
+	root, err := a.root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	state, err := a.state()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := l.Relays(ctx, root.Path())
+	if err != nil {
+		return nil, err
+	}
+	standings, err := l.Standings(ctx, root.Path())
+	if err != nil {
+		return nil, err
+	}
+	list := []relayEntry{}
+	for _, e := range entries {
+		list = append(list, asRelayed(e))
+	}
+	for _, s := range standings {
+		if a.teamName != "" && s.Team != a.teamName {
+			continue
+		}
+		info, now, err := a.standing(ctx, l, state, root, s)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(list, func(r relayEntry) bool { return r.Team == s.Team && r.Member == s.Inbox })
+		switch {
+		case i >= 0 && now:
+			list[i].Relay = info
+		case i < 0 && (now || s.Open+s.Failed > 0):
+			list = append(list, relayEntry{Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info})
+		}
+	}
+	return slices.DeleteFunc(list, func(r relayEntry) bool { return a.teamName != "" && r.Team != a.teamName }), nil
+}
+
+// standing tells how one relay stands, and whether its team is the one that is
+// there now.
+func (a *app) standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, s ledger.Standing) (info api.Relay, now bool, err error) {
+	gone := api.Relay{State: string(relay.Stopped), Queue: s.Open, DeadLetters: s.Failed, Session: s.ID, Reason: "the team has ended"}
+	t, err := root.Team(s.Team)
+	if errors.Is(err, teams.ErrTeamGone) {
+		return gone, false, nil
+	}
+	if err != nil {
+		return gone, false, err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return gone, false, err
+	case err != nil, c.Instance().CreatedAt != s.CreatedAt:
+		return gone, false, nil // where it cannot be read, doctor says why
+	}
+	o, _, err := relay.Look(ctx, l, state, t, c, s.Inbox)
+	if err != nil {
+		return gone, false, err
+	}
+	return *roster.RelayOf(o), true, nil
+}
+
+// printRelays prints them for a person.
+func (a *app) printRelays(list []relayEntry) error {
+	rows := [][]string{{"RELAY", "MEMBER", "STATE", "QUEUE", "DEAD LETTERS", "LAST ANSWER", "COMMAND", "REASON"}}
+	for _, r := range list {
+		last := "-"
+		if r.LastAck != nil {
+			last = clock(*r.LastAck)
+		}
+		rows = append(rows, []string{
+			dash(r.ID), r.Member + "@" + r.Team, r.State, strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
+			strings.Join(r.Command, " "), dash(r.Reason),
+		})
+	}
+	return a.table(rows)
+}
+
+// relayRevive tries a relay again that gave up, if id is one that was added.
+func (a *app) relayRevive(ctx context.Context, l *ledger.Ledger, id string) (was bool, err error) {
+	all, err := l.Relays(ctx, "")
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.ID == id })
+	if i < 0 {
+		return false, nil
+	}
+	r := all[i]
+	root, err := teams.Open(r.Root)
+	if err != nil {
+		return true, err
+	}
+	defer root.Close()
+	t, err := root.Team(r.Team)
+	if err != nil {
+		return true, err
+	}
+	defer t.Close()
+	member, err := fleet.Member(ctx, t, r.Member)
+	if err != nil {
+		return true, err
+	}
+	c, err := t.Config(ctx)
+	if err != nil {
+		return true, err
+	}
+	post := ledger.Post{Root: r.Root, Team: r.Team, CreatedAt: c.Instance().CreatedAt, Inbox: member}
+	s, _, err := l.Session(ctx, post)
+	if err != nil {
+		return true, err
+	}
+	if s.Dead == "" {
+		return true, refuse("see how it stands with: teambridge relay list", "the relay %s has not given up", id)
+	}
+	if err := l.Revive(ctx, post); err != nil {
+		return true, fmt.Errorf("try relay %s again: %w", id, err)
+	}
+	return true, a.serviceNote(root)
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/mail"
+	"teambridge/status/api"
+	"teambridge/status/client"
+	"teambridge/teams"
+)
+
+// What a command does through a service that runs, and what it does not.
+//
+// Sending goes through it: then the message is looked after until its agent has
+// taken it, also when the command has ended, and it is a person's to an agent that
+// the service relays to. All other commands work on the files also where a service
+// runs: the journal is the same one, and what a command reads by itself is never
+// older than the files.
+//
+// Without a service, or with one that does not answer, nothing is different but
+// that: the same id goes into the same ledger, so that what the service may have
+// done before it fell silent is not done again.
+
+// service returns a client of the service that runs for a Claude directory, nil if
+// there is none that can be asked.
+func (a *app) service(root *teams.Root) *client.Client {
+	state, err := a.state()
+	if err != nil {
+		return nil // said by whoever needs it
+	}
+	c, err := client.Find(state, root.Path())
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			a.debug("no service is asked: %v", err)
+		}
+		return nil
+	}
+	a.debug("asking the service at %s", c.Where())
+	return c
+}
+
+// answerWait is how long a service may take before it is asked whether it is there
+// at all, and how long it may take to answer that.
+const answerWait = time.Second
+
+// errSilent means that a service does not even say that it is there.
+var errSilent = errors.New("it does not say that it is there")
+
+// present bounds ctx by the presence of the service: a message may take as long as
+// the lock of its inbox, and a service that has stopped answers nothing.
+func (a *app) present(ctx context.Context, c *client.Client) (context.Context, context.CancelFunc) {
+	bound, end := context.WithCancelCause(ctx)
+	wait := cmp.Or(a.wait, answerWait)
+	late := time.AfterFunc(wait, func() {
+		asking, done := context.WithTimeout(bound, wait)
+		defer done()
+		if err := c.Health(asking); err != nil && bound.Err() == nil {
+			end(fmt.Errorf("%w: %w", errSilent, err))
+		}
+	})
+	return bound, func() { late.Stop(); end(nil) }
+}
+
+// unserved means that the service has not done it, or that it is not known whether
+// it has.
+type unserved struct {
+	sent bool // it may have
+	err  error
+}
+
+func (u *unserved) Error() string { return u.err.Error() }
+func (u *unserved) Unwrap() error { return u.err }
+
+// refusal decides what an error of a service means: it is about what was asked, and
+// is told as it is; or it is about the service, and there are the files.
+func refusal(err error) error {
+	if p, ok := errors.AsType[*api.Problem](err); ok && !errors.As(err, new(*client.SkewError)) {
+		switch p.Code {
+		case api.CodeUnauthorized, api.CodeForbidden, api.CodeReadOnly, api.CodeTooMany, api.CodeUnavailable, api.CodeInterrupted:
+			return &unserved{sent: true, err: err}
+		}
+		return err
+	}
+	if u, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return &unserved{sent: u.Sent, err: err}
+	}
+	if errors.As(err, new(*client.SkewError)) || errors.Is(err, errSilent) {
+		return &unserved{sent: true, err: err}
+	}
+	return err
+}
+
+// through sends text through the service and waits for what is to be waited for.
+// The error is *unserved where that is left to the files; d.ID is what to send it
+// under then.
+func (s *sender) through(ctx context.Context, member, text string) (d mail.Delivered, err error) {
+	d = mail.Delivered{
+		Team: s.Team().Name(), Member: member, ID: cmp.Or(s.opts.id, uuid.NewString()), State: api.Failed, Reach: teams.Reachable, Start: time.Now(),
+	}
+	m := s.message(text)
+	asking, done := s.app.present(ctx, s.service)
+	sent, err := s.service.Send(asking, d.Team, member, d.ID, api.NewMessage{
+		Text: m.Text, Summary: m.Summary, Color: m.Color, From: s.opts.from, Force: s.opts.force,
+	})
+	done()
+	if err != nil {
+		return d, refusal(err)
+	}
+	d.ID, d.State, d.Deduplicated = sent.ID, sent.State, sent.Deduplicated
+	d.Waited = time.Duration(sent.WaitedMs) * time.Millisecond
+	if !sent.Reachable {
+		d.Reach = teams.Reach(sent.Reach)
+	}
+	if s.opts.wait != api.Consumed {
+		return d, nil
+	}
+	s.app.debug("the service has sent it, and waits")
+	wait, cancel := within(ctx, s.opts.timeout, notTaken(member))
+	defer cancel()
+	backs := 0
+	r, err := s.service.Settled(wait, d.Team, member, d.ID, func(r api.Receipt) {
+		if r.PutBacks > backs {
+			s.putBack()
+		}
+		backs = r.PutBacks
+	})
+	d.Waited = time.Since(d.Start)
+	switch {
+	case wait.Err() != nil:
+		return d, context.Cause(wait)
+	case errors.Is(err, client.ErrUnreachable), errors.As(err, new(*client.SkewError)):
+		return d, &unserved{sent: true, err: err}
+	case err != nil:
+		return d, refusal(err)
+	case r.State == api.Lost:
+		return d, api.Decide(api.CodeLost, api.Explain(inbox.ErrLost).Hint, "%s", r.Reason)
+	}
+	d.State = api.Consumed
+	return d, nil
+}
+
+// alone makes s send through the files, after the service has failed to.
+func (s *sender) alone(ctx context.Context, why *unserved) error {
+	s.app.debug("going on without the service: %v", why)
+	s.service = nil
+	if err := s.remember(ctx, why.sent); err != nil {
+		return err
+	}
+	m, err := mail.New(ctx, s.options(ctx, s.Team(), s.Config()))
+	if err != nil {
+		return err
+	}
+	s.Sender = m
+	return nil
+}
+
+// send puts text into the inbox of member, through the service where there is one,
+// and waits for what is to be waited for. What is known is in the answer also where
+// there is an error.
+func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered, error) {
+	if s.service == nil {
+		return s.directly(ctx, member, text)
+	}
+	served, err := s.through(ctx, member, text)
+	why, ok := errors.AsType[*unserved](err)
+	if !ok {
+		return served, err
+	}
+	if err := s.alone(ctx, why); err != nil {
+		return served, err
+	}
+	chosen := s.opts.id
+	if why.sent {
+		s.opts.id = served.ID
+		defer func() { s.opts.id = chosen }()
+	}
+	d, err := s.directly(ctx, member, text)
+	if served.State == api.Verified || chosen == "" {
+		d.Deduplicated = served.Deduplicated // not by what the service did for us
+	}
+	return d, err
+}
+
+// deaf reports whether the agents of the team cannot answer to the name that was
+// sent under.
+func (s *sender) deaf(ctx context.Context) bool {
+	if s.service == nil {
+		return s.Deaf()
+	}
+	if s.opts.from != "" || s.Config().Generation() != teams.G2 {
+		return false
+	}
+	if !slices.ContainsFunc(s.Config().Members, teams.Member.Guest) {
+		return true // nobody joined
+	}
+	asking, done := s.app.present(ctx, s.service)
+	defer done()
+	t, err := s.service.Team(asking, s.Team().Name())
+	return err == nil && !t.Answerable // it is for a hint
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/status/api"
+)
+
+// A service that is stopped holds nobody up, and what it was asked before is not
+// done again when it goes on.
+func TestSendBesideAStoppedService(t *testing.T) {
+	t.Parallel()
+	root, state := captured(t), short(t)
+	socket := filepath.Join(state, "s")
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("teambridge", args...) // that of the scripts
+		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=300ms",
+			"GORACE=atexit_sleep_ms=0")
+		return cmd
+	}
+	svc := command("serve", "--listen", "unix:"+socket)
+	said, err := svc.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := svc.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
+	if _, err := said.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := svc.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	send := command("send", "-v", "worker", "hello", "--id", "m-1", "--json")
+	var errs bytes.Buffer
+	send.Stderr = &errs
+	out, err := send.Output()
+	if err != nil || !strings.Contains(string(out), `"state":"verified"`) || !strings.Contains(errs.String(), "going on without the service") {
+		t.Errorf("%v: %s%s", err, out, &errs)
+	}
+	if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	// It finds the request that was given up, and answers this one.
+	again := command("send", "-v", "worker", "hello", "--id", "m-1", "--json")
+	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), `"deduplicated":true`) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := svc.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	over := time.AfterFunc(patience, func() { _ = svc.Process.Kill() })
+	defer over.Stop()
+	if err := svc.Wait(); err != nil {
+		t.Errorf("the service ended with %v", err)
+	}
+	data, err := os.ReadFile(filepath.Join(root, "teams", "myteam", "inboxes", "worker.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := inbox.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, r := range rows {
+		if r.ID() == "m-1" {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("the message is there %d times", n)
+	}
+	if _, err := os.Stat(api.CardPath(state, root)); err == nil {
+		t.Error("it left its card")
+	}
+}

@@ -1,0 +1,122 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/sqlite"
+)
+
+// A Relay is an agent that a service is told to run: as whom, and how. It is
+// about a team of that name, whenever there is one.
+type Relay struct {
+	ID           string // a UUID; empty for [Ledger.AddRelay] to choose one
+	Root         string // real path of the Claude root
+	Team, Member string
+	Command      []string // the program and its arguments, without the flags that a relay adds
+	Plain        bool     // no flags are added
+	Dir          string   // absolute path of its working directory
+	OnCut        string   // what becomes of a turn that a crash cut
+	Permissions  string   // what it may use
+	Mode         []byte   // JSON of the mode it begins with; empty for none
+	Created      time.Time
+}
+
+func (r *Relay) check() error {
+	if err := names(field{"root", r.Root}, field{"team", r.Team}, field{"member", r.Member}, field{"directory", r.Dir}); err != nil {
+		return err
+	}
+	if len(r.Command) == 0 || r.Command[0] == "" {
+		return &ValueError{Field: "command", Reason: "is missing"}
+	}
+	size := len(r.OnCut) + len(r.Permissions) + len(r.Mode)
+	for _, word := range r.Command {
+		size += len(word)
+	}
+	if size > maxCommand {
+		return &ValueError{Field: "command", Reason: fmt.Sprintf("has %d bytes with its settings, over %d", size, maxCommand)}
+	}
+	return nil
+}
+
+// maxCommand is how long a command may be, which no system allows more of.
+const maxCommand = 128 << 10
+
+// AddRelay records a relay to be run, durably, and returns it with its ID. A
+// zero Created is now. A member has one: [ErrConflict] if there is another for
+// it, or another of that ID. *[ValueError] for what cannot be recorded.
+func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
+	if err := r.check(); err != nil {
+		return Relay{}, err
+	}
+	if r.ID == "" {
+		r.ID = uuid.NewString()
+	}
+	if r.Created.IsZero() {
+		r.Created = time.Now()
+	}
+	r.Created = r.Created.Truncate(time.Microsecond).UTC()
+	command, err := json.Marshal(r.Command)
+	if err != nil {
+		return Relay{}, err
+	}
+	err = l.write(ctx, "add relay", durable, func(c *sqlite.Conn) error {
+		n, err := c.Exec(`INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, created)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			r.ID, r.Root, r.Team, r.Member, string(command), truth(r.Plain), r.Dir, r.OnCut, r.Permissions, notNil(r.Mode), micros(r.Created))
+		if err == nil && n == 0 {
+			err = fmt.Errorf("ledger: add a relay for %s@%s: there is one: %w", r.Member, r.Team, ErrConflict)
+		}
+		return err
+	})
+	if err != nil {
+		return Relay{}, err
+	}
+	return r, nil
+}
+
+// RemoveRelay removes a relay, durably. [ErrUnknown] if there is none of that
+// ID. What it has relayed stays recorded.
+func (l *Ledger) RemoveRelay(ctx context.Context, id string) error {
+	return l.write(ctx, "remove relay", durable, func(c *sqlite.Conn) error {
+		n, err := c.Exec("DELETE FROM relays WHERE id=?", id)
+		if err == nil && n == 0 {
+			err = unknown("remove relay", id)
+		}
+		return err
+	})
+}
+
+// Relays lists the relays that are to be run of a Claude root, the first that was
+// added first; those of every root if root is "".
+func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
+	var list []Relay
+	err := l.db.Do(ctx, "relays", func(c *sqlite.Conn) error {
+		list = nil // f runs again when the file was busy
+		s, err := c.Statement(`SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created
+			FROM relays WHERE ?1='' OR root=?1 ORDER BY created, id`)
+		if err != nil {
+			return err
+		}
+		return s.Query(func(v []sqlite.Value) error {
+			r := Relay{
+				ID: text(v[0]), Root: text(v[1]), Team: text(v[2]), Member: text(v[3]), Plain: integer(v[5]) != 0,
+				Dir: text(v[6]), OnCut: text(v[7]), Permissions: text(v[8]), Mode: slices.Clone(blob(v[9])), Created: moment(v[10]),
+			}
+			if err := json.Unmarshal([]byte(text(v[4])), &r.Command); err != nil {
+				return fmt.Errorf("ledger: relay %s: its command: %w", r.ID, err)
+			}
+			list = append(list, r)
+			return nil
+		}, root)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}

@@ -1,0 +1,179 @@
+package relay
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/simchild"
+	"teambridge/teams/lockedfile"
+)
+
+// envRows is how many rows wait in TestBacklog; the default is 500.
+//
+//	RELAY_TEST_ROWS=10000 go test -run Backlog -v ./relay
+const envRows = "RELAY_TEST_ROWS"
+
+// Many rows wait when the relay begins. All are delivered, once, in order; never
+// more than 64 are claimed ahead; the file is written anew once for every 32 of
+// them, and not for every frame; and what is done goes from it.
+func TestBacklog(t *testing.T) {
+	rows := 500
+	if n, err := strconv.Atoi(os.Getenv(envRows)); err == nil {
+		rows = n
+	}
+	generations(t, func(t *testing.T, g int) {
+		s := newStation(t, simchild.Script{Generation: g})
+		texts := make([]string, rows)
+		for i := range texts {
+			texts[i] = fmt.Sprintf("[m-%05d]", i)
+		}
+		s.agent().write(texts...)
+		var writes atomic.Int64
+		s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.dir, "state", "locks"), Before: func(step lockedfile.Step) {
+			if step == lockedfile.StepRename {
+				writes.Add(1)
+			}
+		}})
+		opts := s.options()
+		report, ahead := opts.Report, 0
+		opts.Report = func(st Status) {
+			ahead = max(ahead, st.Queue)
+			report(st)
+		}
+		start := time.Now()
+		r, stop := s.relay(opts)
+		s.drained()
+		took := time.Since(start)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if ahead > MaxAhead || ahead < MaxAhead/2 {
+			t.Errorf("%d were claimed ahead, want at most %d, and not few", ahead, MaxAhead)
+		}
+		if limit := int64(rows/(MaxAhead/2) + 2); writes.Load() > limit {
+			t.Errorf("the inbox was written %d times for %d rows, want at most %d", writes.Load(), rows, limit)
+		}
+		turns := s.turns()
+		var said []string
+		for _, turn := range turns {
+			for rest := turn; ; {
+				i := strings.Index(rest, "[m-")
+				if i < 0 {
+					break
+				}
+				said = append(said, rest[i:i+9])
+				rest = rest[i+9:]
+			}
+		}
+		if !slices.Equal(said, texts) {
+			t.Errorf("%d messages were said, not the %d in their order", len(said), rows)
+		}
+		left, err := r.box.Read(t.Context())
+		if limit := KeptRows + KeptRows/2 + 2*MaxAhead; err != nil || len(left) > limit || len(left) < KeptRows {
+			t.Errorf("%d rows are left in the file, %v; want %d to %d", len(left), err, KeptRows, limit)
+		}
+		t.Logf("%d rows in %d turns and %d writings of the file: %.1f s", rows, len(turns), writes.Load(), took.Seconds())
+	})
+}
+
+// An agent does not read its stdin: the frame for it is larger than the pipe, so
+// the relay is in the middle of writing it. What is in memory is that frame, and
+// the 64 rows that are claimed; the rest stays in the file. The relay of another
+// member, in the same process and with the same ledger, is not held up. When the
+// agent reads again, everything arrives, once.
+func TestAgentThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hold, Name: "go"}}})
+	const rows = 500
+	texts := []string{strings.Repeat("x", 100<<10) + "[m-large]"}
+	for i := range rows {
+		texts = append(texts, fmt.Sprintf("[m-%03d]", i))
+	}
+	s.agent().write(texts...)
+	opts := s.options()
+	opts.Child.WriteTimeout = time.Hour // what a minute is to the default
+	r, stop := s.relay(opts)
+	s.until("working", func(st Status) bool { return st.State == Working })
+	s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
+
+	other := newStationBeside(s, simchild.Script{})
+	path := filepath.Join(s.dir, "root/teams/demo/inboxes/worker.json")
+	beside := &agent{t: t, path: path, from: "team-lead"}
+	second := other.options()
+	second.Member = "worker"
+	_, stopOther := other.relay(second)
+	for i := range 20 {
+		beside.write(fmt.Sprintf("[o-%02d]", i))
+	}
+	other.await("the other agent has it all", func() bool {
+		return strings.Count(strings.Join(other.turns(), "\n"), "[o-") == 20
+	})
+	if err := stopOther(); err != nil {
+		t.Error(err)
+	}
+	open, err := s.ledger.OpenCount(t.Context(), r.Post())
+	if err != nil || open > MaxAhead {
+		t.Errorf("%d are claimed, %v; want at most %d", open, err, MaxAhead)
+	}
+	data, err := os.ReadFile(r.box.Path())
+	if n := bytes.Count(data, []byte(`"read": false`)); err != nil || n != len(texts)-open {
+		t.Errorf("%d rows wait in the file, %v; want %d", n, err, len(texts)-open)
+	}
+	if len(s.turns()) > 0 || s.logged("read") > 0 {
+		t.Error("the agent read something")
+	}
+
+	if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.drained()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	all := strings.Join(s.turns(), "\n")
+	for _, text := range texts {
+		m := text[strings.Index(text, "[m-"):]
+		if n := strings.Count(all, m); n != 1 {
+			t.Errorf("%s was said %d times", m, n)
+		}
+	}
+	if n := s.logged("start"); n != 1 {
+		t.Errorf("%d processes, want one", n)
+	}
+}
+
+// An agent that does not read for longer than a line may take is of no more use:
+// half of a line may be in its stdin. The next one gets the same bytes.
+func TestAgentThatNeverReads(t *testing.T) {
+	generations(t, func(t *testing.T, g int) {
+		s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang, Times: 1}}})
+		s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
+		opts := s.options()
+		opts.Child.WriteTimeout = 3 * time.Second // long enough for one that does read
+		_, stop := s.relay(opts)
+		s.drained()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
+			t.Errorf("worked on %v", n)
+		}
+		all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
+		if err != nil || len(all) != 2 {
+			t.Fatalf("%d deliveries, %v", len(all), err)
+		}
+		f, _, err := s.ledger.Frame(t.Context(), all[1].Frame)
+		if err != nil || f.Tries != 2 || f.Deaths != 1 {
+			t.Errorf("written %d times, %d deaths, %v; want 2, 1", f.Tries, f.Deaths, err)
+		}
+	})
+}

@@ -1,0 +1,463 @@
+// Package fleet runs the relays that the ledger says are to be run, and what a
+// relay needs to be started: the options of its agent, who may use which tool.
+//
+// # What a fleet does
+//
+// [Fleet.Run] keeps one relay going for each [ledger.Relay] of a Claude root:
+//
+//   - Its team may not be there, or end. It is started when a team of that name
+//     is there, again and again.
+//   - What ends otherwise is started again after a while: 1 s, doubled up to 60 s.
+//   - An agent that does not stay alive is dead: it stays so, also for the next
+//     Run, until it is told to be tried again ([Fleet.Retry], or another relay for
+//     that member), or its team is made anew.
+//
+// Relays are added and removed in the ledger, by this process or by others; the
+// fleet looks there every 2 s and when it is told to. There is one fleet for a
+// Claude root and a state directory.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/claude"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+var (
+	// ErrBusy means that another process runs the relays of this Claude root.
+	ErrBusy = errors.New("another process runs these relays")
+	// ErrUnknown means that there is no relay of that id.
+	ErrUnknown = errors.New("no such relay")
+	// ErrNotRunning means that the relay does not run now; [Status] says why.
+	ErrNotRunning = errors.New("the relay is not running")
+)
+
+// Options says whose relays are run. The first group is needed.
+type Options struct {
+	Root   *teams.Root
+	Ledger *ledger.Ledger
+	Locker *lockedfile.Locker
+	State  string // our state directory
+
+	Env []string // of the agents, as "NAME=value"; nil is ours
+
+	// Every is how often the ledger is looked at, and for teams that are not
+	// there; 0 is 2 s.
+	Every time.Duration
+
+	// Report, if not nil, gets each change of a relay's status.
+	Report func(Status)
+	// Asked, if not nil, gets each question for a permission, and again when it
+	// is not open any more.
+	Asked func(id string, q Question, open bool)
+	// Events, if not nil, gets everything that the agents print.
+	Events func(id string, e claude.Event)
+	// Recorded is [relay.Options.Recorded].
+	Recorded func()
+	// Warn, if not nil, is told what went wrong without ending the fleet.
+	Warn func(error)
+}
+
+// Status is how one relay of a fleet stands.
+type Status struct {
+	ledger.Relay
+	Now       relay.Status // [relay.Stopped] while there is nothing to relay to; Reason says why
+	Questions []Question   // that wait for a person
+}
+
+// Fleet runs relays. Make it with [New].
+type Fleet struct {
+	opts Options
+	wake chan struct{}
+
+	mu      sync.Mutex
+	members map[string]*member // by id; those that run, and those that are being ended
+}
+
+// Back-off between two runs of a relay that ended by itself.
+const (
+	backoffMin = time.Second
+	backoffMax = time.Minute
+)
+
+// New returns a fleet. It starts nothing.
+func New(opts Options) *Fleet {
+	if opts.Every == 0 {
+		opts.Every = 2 * time.Second
+	}
+	if opts.Report == nil {
+		opts.Report = func(Status) {}
+	}
+	if opts.Asked == nil {
+		opts.Asked = func(string, Question, bool) {}
+	}
+	if opts.Events == nil {
+		opts.Events = func(string, claude.Event) {}
+	}
+	if opts.Warn == nil {
+		opts.Warn = func(error) {}
+	}
+	return &Fleet{opts: opts, wake: make(chan struct{}, 1), members: map[string]*member{}}
+}
+
+// lockOf names the lock of the fleet of a Claude root.
+func lockOf(state, root string) (dir, key string) {
+	return filepath.Join(state, "locks"), "fleet\n" + root
+}
+
+// Running reports whether a fleet runs for a Claude root now, in any process.
+func Running(state string, root *teams.Root) (bool, error) {
+	return lockedfile.Held(lockOf(state, root.Path()))
+}
+
+// Run keeps the relays going until ctx ends, and returns nil then, when all of
+// them have ended: their agents may finish their turns, for 30 s. It returns
+// [ErrBusy] where another fleet runs for this Claude root.
+func (f *Fleet) Run(ctx context.Context) error {
+	release, err := lockedfile.Hold(lockOf(f.opts.State, f.opts.Root.Path()))
+	if errors.Is(err, lockedfile.ErrLocked) {
+		return fmt.Errorf("fleet: the relays of %s: %w", f.opts.Root.Path(), ErrBusy)
+	}
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(f.opts.Every)
+	defer tick.Stop()
+	var running sync.WaitGroup
+	failing := false
+	for ctx.Err() == nil {
+		err := f.adjust(ctx, &running)
+		if err != nil && ctx.Err() == nil && !failing {
+			f.opts.Warn(fmt.Errorf("fleet: which relays are to be run is not known: %w", err))
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+		case <-f.wake:
+		case <-tick.C:
+		}
+	}
+	running.Wait()
+	return release()
+}
+
+// adjust starts what was added and ends what was removed.
+func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
+	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, m := range f.members {
+		if !slices.ContainsFunc(entries, func(e ledger.Relay) bool { return e.ID == id }) {
+			m.stop()
+		}
+	}
+	for _, e := range entries {
+		if f.members[e.ID] != nil {
+			continue
+		}
+		m := &member{fleet: f, entry: e, retry: make(chan struct{}, 1)}
+		m.desk = NewDesk(func(q Question, open bool) {
+			f.opts.Asked(e.ID, q, open)
+			f.opts.Report(m.read())
+		})
+		m.status.State = relay.Stopped
+		var on context.Context
+		on, m.stop = context.WithCancel(ctx)
+		f.members[e.ID] = m
+		running.Go(func() {
+			m.run(on)
+			m.stop()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			delete(f.members, e.ID)
+		})
+	}
+	return nil
+}
+
+// Poke makes the fleet look at the ledger now. It never waits.
+func (f *Fleet) Poke() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // said already
+	}
+}
+
+// Add records a relay that is to be run from now on. [ledger.Ledger.AddRelay]
+// has the errors; the root is the fleet's.
+func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (ledger.Relay, error) {
+	r.Root = f.opts.Root.Path()
+	r, err := f.opts.Ledger.AddRelay(ctx, r)
+	if err == nil {
+		f.Poke()
+	}
+	return r, err
+}
+
+// Remove ends a relay for good: its agent may finish its turn, for 30 s, which is
+// not waited for. What waits for it stays. [ErrUnknown].
+func (f *Fleet) Remove(ctx context.Context, id string) error {
+	err := f.opts.Ledger.RemoveRelay(ctx, id)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return fmt.Errorf("fleet: remove relay %s: %w", id, ErrUnknown)
+	}
+	if err == nil {
+		f.Poke()
+	}
+	return err
+}
+
+// Retry tries a relay again at once that is dead, or waits to be started again.
+// [ErrUnknown].
+func (f *Fleet) Retry(ctx context.Context, id string) error {
+	m, err := f.member(id)
+	if err != nil {
+		return err
+	}
+	if post, ok := m.dead(); ok {
+		if err := f.opts.Ledger.Revive(ctx, post); err != nil {
+			return err
+		}
+	}
+	select {
+	case m.retry <- struct{}{}:
+	default: // told already
+	}
+	return nil
+}
+
+// Say puts a person's words into the queue of a relay, as [relay.Relay.Say] does.
+// [ErrUnknown], and [ErrNotRunning] where there is no team to be in a queue for.
+func (f *Fleet) Say(ctx context.Context, id string, in relay.Input) (delivery string, err error) {
+	r, err := f.running(id)
+	if err != nil {
+		return "", err
+	}
+	return r.Say(ctx, in)
+}
+
+// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does.
+// [ErrUnknown], [ErrNotRunning] and [claude.ErrNotInFlight].
+func (f *Fleet) Interrupt(ctx context.Context, id string) error {
+	r, err := f.running(id)
+	if err != nil {
+		return err
+	}
+	return r.Interrupt(ctx)
+}
+
+// Answer decides a question of an agent, as [Desk.Answer] does. [ErrUnknown] and
+// [ErrNoQuestion].
+func (f *Fleet) Answer(id, question string, allow bool, reason string) error {
+	m, err := f.member(id)
+	if err != nil {
+		return err
+	}
+	return m.desk.Answer(question, allow, reason)
+}
+
+// Status tells how a relay stands. [ErrUnknown].
+func (f *Fleet) Status(id string) (Status, error) {
+	m, err := f.member(id)
+	if err != nil {
+		return Status{}, err
+	}
+	return m.read(), nil
+}
+
+// List tells how all relays stand, the first that was added first.
+func (f *Fleet) List() []Status {
+	f.mu.Lock()
+	list := make([]Status, 0, len(f.members))
+	for _, m := range f.members {
+		list = append(list, m.read())
+	}
+	f.mu.Unlock()
+	slices.SortFunc(list, func(a, b Status) int {
+		if c := a.Created.Compare(b.Created); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return list
+}
+
+func (f *Fleet) member(id string) (*member, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.members[id]
+	if m == nil {
+		return nil, fmt.Errorf("fleet: relay %s: %w", id, ErrUnknown)
+	}
+	return m, nil
+}
+
+func (f *Fleet) running(id string) (*relay.Relay, error) {
+	m, err := f.member(id)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.relay == nil {
+		return nil, fmt.Errorf("fleet: relay %s for %s@%s: %w: %s", id, m.entry.Member, m.entry.Team, ErrNotRunning, m.status.Reason)
+	}
+	return m.relay, nil
+}
+
+// member is one relay of a fleet.
+type member struct {
+	fleet *Fleet
+	entry ledger.Relay
+	desk  *Desk
+	stop  context.CancelFunc
+	retry chan struct{}
+
+	mu     sync.Mutex
+	relay  *relay.Relay // while it runs
+	status relay.Status
+	post   ledger.Post // of the team that it is dead in
+}
+
+func (m *member) read() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return Status{Relay: m.entry, Now: m.status, Questions: m.desk.Questions()}
+}
+
+func (m *member) dead() (ledger.Post, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.post, m.status.State == relay.Dead
+}
+
+// set changes the status.
+func (m *member) set(s relay.Status) {
+	m.mu.Lock()
+	same := m.status == s
+	m.status = s
+	m.mu.Unlock()
+	if !same {
+		m.fleet.opts.Report(m.read())
+	}
+}
+
+// run runs the relay again and again.
+func (m *member) run(ctx context.Context) {
+	every := m.fleet.opts.Every
+	backoff := time.Duration(0)
+	for {
+		began := time.Now()
+		err := m.once(ctx)
+		if ctx.Err() != nil {
+			m.set(relay.Status{State: relay.Stopped})
+			return
+		}
+		if time.Since(began) > backoffMax {
+			backoff = 0
+		}
+		s := relay.Status{State: relay.Stopped, Reason: "it ended"}
+		wait := every
+		switch {
+		case err == nil: // only with its context
+		case errors.Is(err, relay.ErrDead):
+			if s = m.read().Now; s.State != relay.Dead { // it says so itself, if it was ours
+				s = relay.Status{State: relay.Dead, Reason: err.Error()}
+			}
+			backoff = 0
+		case errors.Is(err, teams.ErrTeamGone):
+			s.Reason = "there is no team " + m.entry.Team
+			backoff = 0
+		default:
+			backoff = min(max(2*backoff, backoffMin), backoffMax)
+			wait = backoff
+			s.Reason = err.Error()
+		}
+		m.set(s)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-m.retry:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// once runs the relay in the team that is there now.
+func (m *member) once(ctx context.Context) error {
+	f, e := m.fleet, &m.entry
+	t, err := f.opts.Root.Team(e.Team)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	name, err := Member(ctx, t, e.Member)
+	if err != nil {
+		return err
+	}
+	c, err := t.Config(ctx)
+	if err != nil {
+		return err
+	}
+	i := c.Instance()
+	post := ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}
+	m.mu.Lock()
+	m.post = post
+	m.mu.Unlock()
+	// Dead also for the fleet of another process, before this one.
+	if s, found, err := f.opts.Ledger.Session(ctx, post); err != nil {
+		return err
+	} else if found && s.Dead != "" {
+		return fmt.Errorf("%w: %s", relay.ErrDead, s.Dead)
+	}
+	policy, err := ParsePolicy(e.Permissions)
+	if err != nil {
+		return err
+	}
+	var mode pipe.Mode
+	if len(e.Mode) > 0 {
+		if mode, err = pipe.ParseMode(e.Mode); err != nil {
+			return err
+		}
+	}
+	child, err := Launch{
+		Team: t, Member: name, Command: e.Command, Plain: e.Plain, Dir: e.Dir, Env: f.opts.Env, Permission: policy.Permission(m.desk),
+	}.Options(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := relay.New(ctx, relay.Options{
+		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
+		Child: child, Mode: mode, OnCut: relay.OnCut(e.OnCut),
+		Events: func(ev claude.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
+		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
+	})
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.relay = r
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		m.relay = nil
+		m.mu.Unlock()
+	}()
+	return r.Run(ctx)
+}

@@ -1,0 +1,483 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(simchild.Variable) != "" && slices.Contains(os.Args, "--version") {
+		fmt.Println("2.1.329 (simulated)")
+		return
+	}
+	simchild.Main()
+	os.Exit(m.Run())
+}
+
+// harbour is a Claude root with what a fleet needs.
+type harbour struct {
+	t      *testing.T
+	root   *teams.Root
+	ledger *ledger.Ledger
+	locker *lockedfile.Locker
+	state  string
+	work   string
+	script simchild.Script
+
+	mu      sync.Mutex
+	asked   []Question
+	closed  []string
+	results []string
+	models  []string
+	warned  []error
+	look    chan struct{}
+}
+
+func newHarbour(t *testing.T, script simchild.Script) *harbour {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	h := &harbour{t: t, state: filepath.Join(dir, "state"), work: filepath.Join(dir, "work"), look: make(chan struct{}, 1)}
+	for _, d := range []string{"root/teams", "work"} {
+		must(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
+	}
+	h.script = script
+	h.script.State = filepath.Join(dir, "root")
+	h.root, err = teams.Open(filepath.Join(dir, "root"))
+	must(t, err)
+	t.Cleanup(func() { h.root.Close() })
+	h.ledger, err = ledger.Open(t.Context(), filepath.Join(h.state, "ledger.db"))
+	must(t, err)
+	t.Cleanup(func() { h.ledger.Close() })
+	h.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(h.state, "locks")})
+	return h
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// team makes a team with these members, the first of which leads.
+func (h *harbour) team(name string, createdAt int64, members ...string) {
+	h.t.Helper()
+	dir := filepath.Join(h.root.Path(), "teams", name)
+	must(h.t, os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700))
+	type member struct {
+		AgentID   string `json:"agentId"`
+		Name      string `json:"name"`
+		AgentType string `json:"agentType"`
+	}
+	var list []member
+	for _, m := range members {
+		list = append(list, member{m + "@" + name, m, "agent"})
+	}
+	config, err := json.Marshal(map[string]any{"name": name, "createdAt": createdAt, "leadAgentId": list[0].AgentID, "members": list})
+	must(h.t, err)
+	must(h.t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600))
+}
+
+func (h *harbour) remove(team string) {
+	h.t.Helper()
+	must(h.t, os.RemoveAll(filepath.Join(h.root.Path(), "teams", team)))
+}
+
+func (h *harbour) changed() {
+	select {
+	case h.look <- struct{}{}:
+	default:
+	}
+}
+
+// sail runs a fleet until the test, or stop, ends it.
+func (h *harbour) sail() (f *Fleet, stop func() error) {
+	h.t.Helper()
+	f = New(Options{
+		Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state, Every: 20 * time.Millisecond,
+		Env:    append(os.Environ(), h.script.Env(), "GORACE=atexit_sleep_ms=0"),
+		Report: func(Status) { h.changed() },
+		Asked: func(_ string, q Question, open bool) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if open {
+				h.asked = append(h.asked, q)
+			} else {
+				h.closed = append(h.closed, q.ID)
+			}
+		},
+		Events: func(_ string, e claude.Event) {
+			h.mu.Lock()
+			switch p := e.Payload.(type) {
+			case claude.Init:
+				h.models = append(h.models, p.Model)
+			case claude.Result:
+				h.results = append(h.results, p.Text)
+			}
+			h.mu.Unlock()
+			h.changed()
+		},
+		Warn: func(err error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.warned = append(h.warned, err)
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	h.t.Cleanup(func() { stop() })
+	return f, stop
+}
+
+func (h *harbour) entry(team, member string) ledger.Relay {
+	return ledger.Relay{Team: team, Member: member, Command: []string{os.Args[0]}, Dir: h.work}
+}
+
+func (h *harbour) add(f *Fleet, r ledger.Relay) string {
+	h.t.Helper()
+	r, err := f.Add(h.t.Context(), r)
+	must(h.t, err)
+	return r.ID
+}
+
+// until waits until a relay stands so.
+func (h *harbour) until(f *Fleet, id, what string, holds func(Status) bool) Status {
+	h.t.Helper()
+	timeout := time.After(30 * time.Second)
+	for {
+		s, err := f.Status(id)
+		if err == nil && holds(s) {
+			return s
+		}
+		select {
+		case <-h.look:
+		case <-time.After(10 * time.Millisecond): // what is not reported
+		case <-timeout:
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.t.Fatalf("%s is not %s: %+v, %v; warned %v; results %q", id, what, s, err, h.warned, h.results)
+		}
+	}
+}
+
+func state(want relay.State) func(Status) bool {
+	return func(s Status) bool { return s.Now.State == want }
+}
+
+func (h *harbour) send(team, member, text string) {
+	h.t.Helper()
+	t, err := h.root.Team(team)
+	must(h.t, err)
+	defer t.Close()
+	box, err := inbox.Open(t, member, h.locker)
+	must(h.t, err)
+	_, err = box.Append(h.t.Context(), inbox.Message{From: "user", Text: text}, inbox.AppendOptions{})
+	must(h.t, err)
+}
+
+// worked waits until a text was worked on, and says how often.
+func (h *harbour) worked(text string) int {
+	h.t.Helper()
+	timeout := time.After(30 * time.Second)
+	for {
+		works, err := simchild.Works(h.script.State)
+		must(h.t, err)
+		n := 0
+		for said, times := range works {
+			n += times * strings.Count(said, text)
+		}
+		if n > 0 {
+			return n
+		}
+		select {
+		case <-h.look:
+		case <-time.After(10 * time.Millisecond):
+		case <-timeout:
+			h.t.Fatalf("%q was never worked on: %v", text, works)
+		}
+	}
+}
+
+// What the ledger lists runs, what is added there by others too, what is removed
+// ends, and another fleet goes on with the sessions.
+func TestRunsWhatIsListed(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	h.team("red", 1, "lead", "worker")
+	f, stop := h.sail()
+	lead := h.add(f, h.entry("red", "lead"))
+	h.until(f, lead, "idle", state(relay.Idle))
+	entry := h.entry("red", "worker")
+	entry.Root = h.root.Path()
+	added, err := h.ledger.AddRelay(t.Context(), entry) // as another process does
+	must(t, err)
+	h.until(f, added.ID, "idle", state(relay.Idle))
+	h.send("red", "lead", "[m-1]")
+	h.send("red", "worker", "[m-2]")
+	if a, b := h.worked("[m-1]"), h.worked("[m-2]"); a != 1 || b != 1 {
+		t.Errorf("worked on %d and %d times", a, b)
+	}
+	if list := f.List(); len(list) != 2 || list[0].ID != lead || list[1].ID != added.ID {
+		t.Errorf("listed %+v", list)
+	}
+	if running, err := Running(h.state, h.root); err != nil || !running {
+		t.Errorf("running %v, %v", running, err)
+	}
+	if err := New(Options{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state}).Run(t.Context()); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second fleet: %v, want ErrBusy", err)
+	}
+	if _, err := f.Add(t.Context(), h.entry("red", "lead")); !errors.Is(err, ledger.ErrConflict) {
+		t.Errorf("added twice: %v", err)
+	}
+
+	must(t, f.Remove(t.Context(), added.ID))
+	for {
+		if _, err := f.Status(added.ID); errors.Is(err, ErrUnknown) {
+			break
+		}
+		<-time.After(time.Millisecond)
+	}
+	if err := f.Remove(t.Context(), added.ID); !errors.Is(err, ErrUnknown) {
+		t.Errorf("removed twice: %v", err)
+	}
+	was := h.until(f, lead, "idle", state(relay.Idle)).Now
+	must(t, stop())
+	if running, err := Running(h.state, h.root); err != nil || running {
+		t.Errorf("running %v, %v", running, err)
+	}
+	h.send("red", "lead", "[m-3]")
+	f, _ = h.sail()
+	s := h.until(f, lead, "idle", state(relay.Idle))
+	if n := h.worked("[m-3]"); n != 1 || s.Now.Session != was.Session || s.Now.PID == was.PID {
+		t.Errorf("worked on %d times; %+v after %+v", n, s.Now, was)
+	}
+}
+
+// A relay waits for its team, goes with it, and comes again with the next one of
+// its name.
+func TestTeamComesAndGoes(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	f, _ := h.sail()
+	id := h.add(f, h.entry("red", "lead"))
+	gone := func(s Status) bool {
+		return s.Now.State == relay.Stopped && strings.Contains(s.Now.Reason, "no team red")
+	}
+	h.until(f, id, "without a team", gone)
+	if _, err := f.Say(t.Context(), id, relay.Input{Text: "x"}); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "no team red") {
+		t.Errorf("said to a team that is not there: %v", err)
+	}
+	h.team("red", 1, "lead")
+	first := h.until(f, id, "idle", state(relay.Idle)).Now.Session
+	h.remove("red")
+	h.until(f, id, "without a team", gone)
+	h.team("red", 2, "lead")
+	if second := h.until(f, id, "idle", state(relay.Idle)).Now.Session; second == first {
+		t.Error("another team goes on with the session of the first")
+	}
+	if _, err := f.Say(t.Context(), id, relay.Input{Text: "[said]"}); err != nil {
+		t.Error(err)
+	}
+	if n := h.worked("[said]"); n != 1 {
+		t.Errorf("worked on %d times", n)
+	}
+}
+
+// An agent that does not stay alive is dead, for the next fleet too, until
+// somebody says that it is to be tried again.
+func TestDeadUntilRetried(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit, Times: relay.MaxStarts}}})
+	h.team("red", 1, "lead")
+	h.send("red", "lead", "[m-1]")
+	f, stop := h.sail()
+	id := h.add(f, h.entry("red", "lead"))
+	if s := h.until(f, id, "dead", state(relay.Dead)); s.Now.Reason == "" {
+		t.Errorf("dead without a reason: %+v", s.Now)
+	}
+	must(t, stop())
+	f, _ = h.sail()
+	h.until(f, id, "dead", state(relay.Dead))
+	entries, err := simchild.Log(h.script.State)
+	must(t, err)
+	starts := len(slices.DeleteFunc(entries, func(e simchild.Entry) bool { return e.Kind != "start" }))
+	if starts != relay.MaxStarts {
+		t.Errorf("%d starts, want %d", starts, relay.MaxStarts)
+	}
+	must(t, f.Retry(t.Context(), id))
+	h.until(f, id, "idle", state(relay.Idle))
+	if n := h.worked("[m-1]"); n != 1 {
+		t.Errorf("worked on %d times", n)
+	}
+}
+
+// A turn is interrupted by the id of its relay.
+func TestInterruptByID(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	h.team("red", 1, "lead")
+	f, _ := h.sail()
+	id := h.add(f, h.entry("red", "lead"))
+	h.until(f, id, "idle", state(relay.Idle))
+	if err := f.Interrupt(t.Context(), id); !errors.Is(err, claude.ErrNotInFlight) {
+		t.Errorf("interrupted what does not run: %v", err)
+	}
+	delivery, err := f.Say(t.Context(), id, relay.Input{Text: "SLEEP:60"})
+	must(t, err)
+	h.until(f, id, "working", state(relay.Working))
+	for err = f.Interrupt(t.Context(), id); errors.Is(err, claude.ErrNotInFlight); err = f.Interrupt(t.Context(), id) {
+		<-time.After(time.Millisecond) // its turn has not begun
+	}
+	must(t, err)
+	h.until(f, id, "idle", state(relay.Idle))
+	all, err := h.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
+	must(t, err)
+	if len(all) != 1 || all[0].UUID != delivery || all[0].State != ledger.Cancelled {
+		t.Errorf("delivered %+v", all)
+	}
+	if err := f.Interrupt(t.Context(), "nobody"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("nobody interrupted: %v", err)
+	}
+}
+
+// Who may use a tool: nobody, what is listed, or whom a person allows to.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		permissions, answer, want string
+	}{
+		{"", "", "denied: This agent runs without a person"},
+		{"deny", "", "denied: This agent runs without a person"},
+		{"allow=Read,Bash", "", "allowed"},
+		{"allow=Read", "", "denied: This agent runs without a person"},
+		{"ask", "yes", "allowed"},
+		{"ask", "no", "denied: The person who was asked did not allow it"},
+		{"ask", "not now", "denied: not now"},
+	} {
+		t.Run(tc.permissions+" "+tc.answer, func(t *testing.T) {
+			t.Parallel()
+			h := newHarbour(t, simchild.Script{})
+			h.team("red", 1, "lead")
+			f, _ := h.sail()
+			entry := h.entry("red", "lead")
+			entry.Permissions = tc.permissions
+			id := h.add(f, entry)
+			h.until(f, id, "idle", state(relay.Idle))
+			_, err := f.Say(t.Context(), id, relay.Input{Text: "ASK:Bash"})
+			must(t, err)
+			if tc.answer != "" {
+				q := h.until(f, id, "asking", func(s Status) bool { return len(s.Questions) == 1 }).Questions[0]
+				if q.Tool != "Bash" || q.ID == "" {
+					t.Errorf("asked %+v", q)
+				}
+				reason := tc.answer
+				if reason == "yes" || reason == "no" {
+					reason = ""
+				}
+				must(t, f.Answer(id, q.ID, tc.answer == "yes", reason))
+				if err := f.Answer(id, q.ID, true, ""); !errors.Is(err, ErrNoQuestion) {
+					t.Errorf("answered twice: %v", err)
+				}
+			}
+			h.until(f, id, "answered", func(s Status) bool {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return len(h.results) == 1 && s.Now.State == relay.Idle
+			})
+			if !strings.Contains(h.results[0], tc.want) {
+				t.Errorf("the agent was told %q, want %q", h.results[0], tc.want)
+			}
+			if len(h.asked) != len(h.closed) || (tc.answer != "") != (len(h.asked) == 1) {
+				t.Errorf("asked %v, closed %v", h.asked, h.closed)
+			}
+		})
+	}
+}
+
+func TestParsePolicy(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"": "deny", "deny": "deny", "ask": "ask", "allow=Read,Grep": "allow=Read,Grep", "allow=*": "allow=*"} {
+		p, err := ParsePolicy(in)
+		if err != nil || p.String() != want {
+			t.Errorf("%q is %s, %v; want %s", in, p, err, want)
+		}
+	}
+	for _, in := range []string{"allow", "allow=", "allow=Read,", "allow=Bash(rm *)", "Deny", "asked"} {
+		if p, err := ParsePolicy(in); err == nil {
+			t.Errorf("%q is %s, want an error", in, p)
+		}
+	}
+}
+
+// The mode that is recorded is what the agent begins with.
+func TestInitialMode(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	h.team("red", 1, "lead")
+	f, _ := h.sail()
+	entry := h.entry("red", "lead")
+	entry.Mode = []byte(`{"model":"opus"}`)
+	id := h.add(f, entry)
+	h.until(f, id, "idle", state(relay.Idle))
+	_, err := f.Say(t.Context(), id, relay.Input{Text: "hi"})
+	must(t, err)
+	h.until(f, id, "done", func(Status) bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.results) == 1
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.models) != 1 || h.models[0] != "opus" {
+		t.Errorf("began with %q, want opus", h.models)
+	}
+}
+
+// What is open when nobody answers any more, and what is asked later, is refused.
+func TestDeskCloses(t *testing.T) {
+	t.Parallel()
+	asked := make(chan Question, 1)
+	d := NewDesk(func(q Question, open bool) {
+		if open {
+			asked <- q
+		}
+	})
+	answer := make(chan claude.Decision, 1)
+	go func() { answer <- d.ask(t.Context(), claude.Use{Tool: "Bash"}) }()
+	q := <-asked
+	d.Close("gone")
+	if got := <-answer; got.Allow || got.Reason != "gone" {
+		t.Errorf("what was open: %+v", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // only a failure waits so long
+	defer cancel()
+	if got := d.ask(ctx, claude.Use{Tool: "Bash"}); got.Allow || got.Reason != "gone" {
+		t.Errorf("what was asked later: %+v", got)
+	}
+	if err := d.Answer(q.ID, true, ""); !errors.Is(err, ErrNoQuestion) {
+		t.Errorf("answered afterwards: %v", err)
+	}
+}

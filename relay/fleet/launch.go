@@ -1,0 +1,146 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/relay/claude"
+	"teambridge/teams"
+)
+
+// Launch says how the agent of a member is started.
+type Launch struct {
+	Team       *teams.Team
+	Member     string // as [Member] gives it
+	Command    []string
+	Plain      bool     // add no flags: for programs that speak the same lines
+	Dir        string   // its working directory; empty is ours
+	Env        []string // as "NAME=value"; nil is ours
+	Session    string   // for its first run; empty: one is chosen
+	Permission *claude.Permission
+	Stderr     io.Writer
+}
+
+// memberFlags is the version of Claude Code from which on a headless process can
+// be told which member it is, and to take another system prompt when it resumes.
+// It was measured to be able to; 2.1.80 was not.
+const memberFlags = "2.1.329"
+
+// Options asks the program for its version, unless it is Plain, and returns how
+// it is started. *[VersionError] if it does not tell.
+func (l Launch) Options(ctx context.Context) (claude.Options, error) {
+	dir := l.Dir
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return claude.Options{}, err
+		}
+	}
+	// The agent keeps its transcript under the real path.
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return claude.Options{}, fmt.Errorf("fleet: the agent's directory: %w", err)
+	}
+	env := l.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	child := claude.Options{
+		Command: l.Command, Plain: l.Plain, Dir: dir, Session: l.Session, Stderr: l.Stderr, Permission: l.Permission,
+		Env: append(slices.Clone(env), "CLAUDE_CONFIG_DIR="+l.Team.Root().Path(), "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1"),
+	}
+	if l.Plain {
+		return child, nil
+	}
+	version, err := versionOf(ctx, l.Command, dir, child.Env)
+	if err != nil {
+		return claude.Options{}, err
+	}
+	if !older(version, memberFlags) {
+		child.Member, child.FreshPrompt = claude.Member{Name: l.Member, Team: l.Team.Name()}, true
+	}
+	return child, nil
+}
+
+// VersionError says that a program did not tell its version, as Claude Code does.
+type VersionError struct {
+	Program string
+	Err     error
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("ask %s for its version: %v", e.Program, e.Err)
+}
+
+// Unwrap gives why.
+func (e *VersionError) Unwrap() error { return e.Err }
+
+// versionOf asks a Claude Code for its version: "2.1.80 (Claude Code)".
+func versionOf(ctx context.Context, command []string, dir string, env []string) (string, error) {
+	if len(command) == 0 {
+		return "", &VersionError{Err: errors.New("there is no command")}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	// A command can have flags; what is asked is the program, or the script that
+	// an interpreter is given.
+	n := 1
+	for n < len(command) && !strings.HasPrefix(command[n], "-") {
+		n++
+	}
+	cmd := exec.CommandContext(ctx, command[0], append(slices.Clone(command[1:n]), "--version")...)
+	cmd.Env, cmd.Dir = env, dir
+	out, err := cmd.Output()
+	if err != nil {
+		return "", &VersionError{Program: command[0], Err: err}
+	}
+	version, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	return version, nil
+}
+
+// older compares versions of three numbers. What is none counts as older.
+func older(version, than string) bool {
+	var a, b [3]int
+	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &a[0], &a[1], &a[2]); n != 3 {
+		return true
+	}
+	_, _ = fmt.Sscanf(than, "%d.%d.%d", &b[0], &b[1], &b[2])
+	return slices.Compare(a[:], b[:]) < 0
+}
+
+// Member returns the member of a team that an agent is to be, by what it is
+// called. The lead of a team whose lead runs, in another process than this one,
+// is a *[LeadError]: an interactive agent reads its inbox by itself.
+func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	member, err := c.Resolve(as, nil)
+	if err != nil {
+		return "", err
+	}
+	lead, _ := c.Lead()
+	if p := c.LeadProcess; member == lead.Name && p != nil && p.PID != os.Getpid() && p.Liveness() == teams.Alive {
+		return "", &LeadError{Team: t.Name(), PID: p.PID}
+	}
+	return member, nil
+}
+
+// LeadError says that a team has a living lead of its own.
+type LeadError struct {
+	Team string
+	PID  int
+}
+
+func (e *LeadError) Error() string {
+	return fmt.Sprintf("the lead of %s is alive (process %d)", e.Team, e.PID)
+}

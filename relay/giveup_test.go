@@ -1,0 +1,69 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/simchild"
+)
+
+// An agent that dies of whatever it is told is given up like one that does not
+// start: it does not take all that waits with it, three deaths for each frame.
+func TestAgentThatDiesOfEveryFrame(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Do: simchild.Die}}})
+	s.send("[m-1]")
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	s.until("at work", func(st Status) bool { return st.InFlight != "" })
+	s.send("[m-2]", "[m-3]")
+	s.until("dead", func(st Status) bool { return st.State == Dead })
+	if err := <-done; !errors.Is(err, ErrDead) {
+		t.Fatalf("got %v, want ErrDead", err)
+	}
+	all := s.settled(1)
+	for i, d := range all {
+		if want := i == 0; d.State.Ended() != want {
+			t.Errorf("delivery %d is %s (%s); want the first given up, and the others kept", i+1, d.State, d.Reason)
+		}
+	}
+	if st := r.Status(); len(all) != 3 || st.Deaths != MaxStarts {
+		t.Errorf("%d deliveries, status %+v; want 3 and %d deaths", len(all), st, MaxStarts)
+	}
+}
+
+// What another process puts back into the queue is said by the relay that runs,
+// though nothing happens in the inbox.
+func TestRetryIsNoticed(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	_, stop := s.relay(s.options())
+	s.send("[m-1]")
+	d := s.settled(1)[0]
+	l, err := ledger.Open(t.Context(), filepath.Join(s.dir, "state", "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	again := ledger.Delivery{UUID: uuid.NewString(), Post: d.Post, Raw: []byte("[m-2]"), Person: true, Kind: "message", Marked: true, State: ledger.Claimed}
+	if err := l.Claim(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if all := s.settled(2); all[1].State != ledger.Done {
+		t.Errorf("put back: %s (%s), want done", all[1].State, all[1].Reason)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}

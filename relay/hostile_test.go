@@ -1,0 +1,351 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/sqlite"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// warnings waits until the relay has warned, and returns of what.
+func (s *station) warnings(matches func(error) bool) []error {
+	s.t.Helper()
+	var all []error
+	s.await("a warning", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		all = slices.Clone(s.warned)
+		return slices.ContainsFunc(all, matches)
+	})
+	return all
+}
+
+// What stands where the inbox should be is no inbox. It is left alone, said once,
+// and stands in the status; when there is an inbox again its rows are delivered.
+func TestNoInbox(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		put  func(t *testing.T, path, outside string)
+		want func(error) bool
+	}{
+		"garbage": {
+			func(t *testing.T, path, _ string) {
+				if err := os.WriteFile(path, []byte(`[{"from": "worker", "text": "cut o`), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(err error) bool { _, ok := errors.AsType[*inbox.CorruptError](err); return ok },
+		},
+		"a link": {
+			func(t *testing.T, path, outside string) {
+				if err := errors.Join(os.Remove(path), os.Symlink(outside, path)); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(err error) bool { return errors.Is(err, lockedfile.ErrNotRegular) },
+		},
+		"a directory": {
+			func(t *testing.T, path, _ string) {
+				if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(err error) bool { return errors.Is(err, lockedfile.ErrNotRegular) },
+		},
+		"a file in the place of its lock": {
+			func(t *testing.T, path, _ string) {
+				if err := os.WriteFile(path+".lock", nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(`[{"from":"worker","text":"[m-9]","timestamp":"2026-11-20T12:00:00.000Z","read": false}]`), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(err error) bool { return errors.Is(err, lockedfile.ErrForeignLock) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			s.send("[m-1]")
+			opts := s.options()
+			_, stop := s.relay(opts)
+			s.settled(1)
+			path, outside := s.agent().path, filepath.Join(s.dir, "outside.json")
+			rows := `[{"from":"worker","text":"[outside]","timestamp":"2026-11-20T12:00:00.000Z","read": false}]`
+			if err := os.WriteFile(outside, []byte(rows), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tc.put(t, path, outside)
+			s.warnings(tc.want)
+			s.until("said in the status", func(st Status) bool { return st.Reason != "" })
+			if s.logged("start") != 1 {
+				t.Error("the agent was not left alone")
+			}
+			if data, err := os.ReadFile(outside); err != nil || string(data) != rows {
+				t.Errorf("a file outside was changed: %q, %v", data, err)
+			}
+			if err := errors.Join(os.RemoveAll(path), os.RemoveAll(path+".lock")); err != nil {
+				t.Fatal(err)
+			}
+			s.send("[m-2]")
+			s.settled(2)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if n := s.works("[m-1]", "[m-2]", "[outside]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 || n["[outside]"] != 0 {
+				t.Errorf("worked on %v", n)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if n := len(s.warned); n > 2 { // a half-made state may have been seen, too
+				t.Errorf("%d warnings, want it said once: %v", n, s.warned)
+			}
+		})
+	}
+}
+
+// The team is deleted while the relay runs, and another made under its name: the
+// relay ends, and nothing of the new team reaches the agent of the old one.
+func TestTeamMadeAnew(t *testing.T) {
+	t.Parallel()
+	for name, renew := range map[string]func(dir, config string) error{
+		"deleted": func(dir, config string) error {
+			if err := os.RemoveAll(dir); err != nil {
+				return err
+			}
+			return errors.Join(os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700), os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600))
+		},
+		"moved away": func(dir, config string) error {
+			return errors.Join(os.Rename(dir, dir+"-old"), os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700),
+				os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600))
+		},
+		"in the same directory": func(dir, config string) error {
+			return os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			s.send("[m-1]")
+			r, err := New(t.Context(), s.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- r.Run(context.Background()) }()
+			s.settled(1)
+			s.until("idle", func(st Status) bool { return st.State == Idle && !st.LastDone.IsZero() })
+			if err := renew(filepath.Join(s.dir, "root/teams/demo"), strings.Replace(teamConfig, "1795196213317", "1795196999999", 1)); err != nil {
+				t.Fatal(err)
+			}
+			s.agent().write("[m-2]")
+			select {
+			case err := <-done:
+				if !errors.Is(err, teams.ErrTeamGone) {
+					t.Errorf("got %v, want ErrTeamGone", err)
+				}
+			case <-time.After(60 * time.Second):
+				t.Fatal("the relay goes on")
+			}
+			if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 0 {
+				t.Errorf("worked on %v", n)
+			}
+			if data, err := os.ReadFile(s.agent().path); err != nil || !strings.Contains(string(data), `"read": false`) {
+				t.Errorf("the row of the new team: %s, %v; want it unread", data, err)
+			}
+		})
+	}
+}
+
+// Another process locks the ledger for a while: it is waited for.
+func TestLockedLedger(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	s.send("[m-1]")
+	_, stop := s.relay(s.options())
+	s.settled(1)
+	path := filepath.Join(s.dir, "state", "ledger.db")
+	// A format of as many versions as the ledger has: the schema is not looked at.
+	db, err := sqlite.Open(t.Context(), path, sqlite.Format{Name: "ledger", Application: 0x74624c47, Schema: make([]string, 4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.Do(t.Context(), "lock", func(c *sqlite.Conn) error {
+		return c.Transaction("EXCLUSIVE", func() error {
+			s.send("[m-2]")
+			<-time.After(300 * time.Millisecond) // the relay has found it locked by then, or does not, and passes
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.settled(2)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
+		t.Errorf("worked on %v", n)
+	}
+}
+
+// The ledger fails while a turn runs: every call from then on. The relay ends and
+// says so; it does not go on from memory. With a ledger that works again
+// everything is delivered, once, and the turn that came to its end meanwhile is
+// not nudged.
+func TestLedgerThatFails(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Hold, Match: "[m-1]", Name: "go"}}})
+	s.send("TOOL:0.001\n[m-1]")
+	opts := s.options()
+	own, err := ledger.Open(t.Context(), filepath.Join(s.dir, "state", "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Ledger = own
+	r, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- r.Run(context.Background()) }()
+	s.await("the tool runs", func() bool { return s.logged("hold") > 0 })
+	if err := own.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.send("[m-2]")
+	if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if !errors.Is(err, ledger.ErrClosed) || strings.Count(err.Error(), ledger.ErrClosed.Error()) > 3 {
+			t.Errorf("got %v, want ErrClosed, and not for every line of the agent", err)
+		}
+	case <-time.After(60 * time.Second):
+		t.Fatal("the relay goes on")
+	}
+	_, stop := s.relay(s.options())
+	s.drained()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := s.works("[m-1]", "[m-2]", Nudge); n["[m-1]"] != 1 || n["[m-2]"] != 1 || n[Nudge] != 0 {
+		t.Errorf("worked on %v", n)
+	}
+}
+
+// The agent prints what is no JSON, a line of 16 MiB, one that is longer, 30 MiB
+// of lines nobody knows, and the half of a line: what it says of the message
+// counts all the same.
+func TestGarbageOfTheAgent(t *testing.T) {
+	generations(t, func(t *testing.T, g int) {
+		for name, fault := range map[string]simchild.Fault{
+			"noise":        {At: simchild.Echoed, Do: simchild.Noise, Size: 100},
+			"16 MiB":       {At: simchild.Echoed, Do: simchild.Noise, Size: 16<<20 - 100},
+			"over 16 MiB":  {At: simchild.Worked, Do: simchild.Noise, Size: 16<<20 + 100},
+			"many lines":   {At: simchild.Began, Do: simchild.Flood, Size: 30 << 20},
+			"half a line":  {At: simchild.Finished, Do: simchild.Torn, Times: 1},
+			"half, before": {At: simchild.Read, Do: simchild.Torn, Times: 1},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{fault}})
+				opts := s.options()
+				opts.Child.Buffer = 1 << 20 // of 30 MiB most is left out
+				s.send("[m-1]")
+				_, stop := s.relay(opts)
+				s.settled(1)
+				s.send("[m-2]")
+				for _, d := range s.settled(2) {
+					if d.State != ledger.Done {
+						t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
+					}
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
+					t.Errorf("worked on %v", n)
+				}
+			})
+		}
+	})
+}
+
+// Rows that say they were taken, by a delivery that the ledger does not know, are
+// not delivered: they may have been. It is said, once. One that a sender has
+// marked so itself is no different.
+func TestRowsOfAnotherLedger(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	row := func(text string, read bool) string {
+		return fmt.Sprintf(`{"from":"worker","text":%q,"timestamp":"2026-11-20T12:00:00.000Z","read":%t,"relayedBy":"3d4d01c5-4fc0-4c52-8c90-de243592c189"}`, text, read)
+	}
+	if err := os.WriteFile(s.agent().path, []byte("["+row("[m-1]", true)+","+row("[m-2]", false)+"]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stop := s.relay(s.options())
+	s.send("[m-3]")
+	s.settled(1)
+	s.send("[m-4]")
+	s.settled(2)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := s.works("[m-1]", "[m-2]", "[m-3]", "[m-4]"); n["[m-1]"] != 0 || n["[m-2]"] != 0 || n["[m-3]"] != 1 || n["[m-4]"] != 1 {
+		t.Errorf("worked on %v", n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var unknown *UnknownDeliveryError
+	if len(s.warned) != 1 || !errors.As(s.warned[0], &unknown) || len(unknown.Deliveries) != 2 {
+		t.Errorf("warned %v, want one of two rows", s.warned)
+	}
+}
+
+// An agent that was left behind is killed while its bridge is in the middle of a
+// line to it: nothing of that line reaches the next agent, which gets the whole.
+func TestNothingIsWrittenToTheNext(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hold, Times: 1, Name: "never"}}})
+	s.send(strings.Repeat("x", 90<<10) + "[m-1]")
+	opts := s.options()
+	opts.Child.WriteTimeout = time.Hour
+	var skipped []claude.Payload
+	opts.Events = func(e claude.Event) {
+		if p, ok := e.Payload.(claude.Skipped); ok {
+			skipped = append(skipped, p)
+		}
+	}
+	_, stop := s.relay(opts)
+	s.until("working", func(st Status) bool { return st.State == Working })
+	s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
+	s.killAgent()
+	all := s.settled(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	f, _, err := s.ledger.Frame(t.Context(), all[0].Frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := s.works("[m-1]")["[m-1]"]; n != 1 || f.Tries != 2 || len(skipped) > 0 || s.logged("start") != 2 {
+		t.Errorf("worked on %d times, written %d times, %d processes, %v", n, f.Tries, s.logged("start"), skipped)
+	}
+}

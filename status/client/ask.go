@@ -1,0 +1,203 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"teambridge/status/api"
+)
+
+// Health reports nil if the service is there and can read its journal. It needs no
+// token.
+func (c *Client) Health(ctx context.Context) error {
+	var h api.Health
+	return c.ask(ctx, http.MethodGet, "/healthz", nil, nil, &h)
+}
+
+// Version returns which teambridge the service is.
+func (c *Client) Version(ctx context.Context) (v api.Version, err error) {
+	return v, c.get(ctx, "/v1/version", nil, &v)
+}
+
+// Document returns the reference of the API, as OpenAPI 3.1.
+func (c *Client) Document(ctx context.Context) (doc map[string]any, err error) {
+	return doc, c.get(ctx, "/openapi.json", nil, &doc)
+}
+
+// Teams returns the teams that are there, by name.
+func (c *Client) Teams(ctx context.Context) (list []api.Team, err error) {
+	return list, c.get(ctx, "/v1/teams", nil, &list)
+}
+
+// Team returns one team, and who the person is in it.
+func (c *Client) Team(ctx context.Context, team string) (t api.TeamDetail, err error) {
+	return t, c.get(ctx, of(team), nil, &t)
+}
+
+// Members returns the members of a team, and behind them the inboxes without one.
+func (c *Client) Members(ctx context.Context, team string) (list []api.Member, err error) {
+	return list, c.get(ctx, of(team)+"/members", nil, &list)
+}
+
+// Status says what each agent of a team is doing.
+func (c *Client) Status(ctx context.Context, team string) (list []api.Status, err error) {
+	return list, c.get(ctx, of(team)+"/status", nil, &list)
+}
+
+// MessageQuery says which messages are wanted. The zero value is for the last 100
+// of the team that is there now.
+type MessageQuery struct {
+	Inbox     string // only to this inbox
+	From      string // only of this sender
+	With      string // of this sender and to this inbox; not beside Inbox or From
+	After     int64  // only behind this number; 0: from the first one
+	Forward   bool   // the first ones behind After, and not the last ones
+	Before    int64  // only before this number; 0: up to the last one
+	Limit     int    // at most 500; 0: 100
+	CreatedAt int64  // of the team, in milliseconds: of teams of one name this one
+	Protocol  bool   // also confirmations that nobody needs to read
+}
+
+// Messages returns messages that were recorded of a team, oldest first; also of one
+// that is gone.
+func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p api.Page, err error) {
+	v := query{}
+	v.text("inbox", q.Inbox)
+	v.text("from", q.From)
+	v.text("with", q.With)
+	if q.Forward || q.After != 0 {
+		v["after"] = []string{strconv.FormatInt(q.After, 10)}
+	}
+	v.number("before", q.Before)
+	v.number("limit", int64(q.Limit))
+	v.number("createdAt", q.CreatedAt)
+	v.flag("protocol", q.Protocol)
+	return p, c.get(ctx, of(team)+"/messages", v, &p)
+}
+
+// SearchQuery says what is looked for. Words is needed.
+type SearchQuery struct {
+	Words    string // all of them; "in quotes" as they stand, and word* for what begins so
+	Team     string // only in teams of this name
+	Inbox    string // only to this inbox
+	From     string // only of this sender
+	Before   int64  // only before this number; 0: up to the last one
+	Limit    int    // at most 100; 0: 20
+	Protocol bool   // also confirmations that nobody needs to read
+}
+
+// Search returns messages of all teams, the newest first.
+func (c *Client) Search(ctx context.Context, q SearchQuery) (f api.Found, err error) {
+	v := query{"q": []string{q.Words}}
+	v.text("team", q.Team)
+	v.text("inbox", q.Inbox)
+	v.text("from", q.From)
+	v.number("before", q.Before)
+	v.number("limit", int64(q.Limit))
+	v.flag("protocol", q.Protocol)
+	return f, c.get(ctx, "/v1/search", v, &f)
+}
+
+// Receipt says what became of a message that was sent through the service. member
+// and id are those of the answer to it.
+func (c *Client) Receipt(ctx context.Context, team, member, id string) (r api.Receipt, err error) {
+	return r, c.get(ctx, to(team, member)+"/receipt", query{"id": []string{id}}, &r)
+}
+
+// Send sends a message to a member, which may be named "lead". Under one id, which
+// may be "" for a new one, sending again is sending once.
+func (c *Client) Send(ctx context.Context, team, member, id string, m api.NewMessage) (s api.Sent, err error) {
+	header, err := under(id, m.Text, m.Summary, m.From)
+	if err != nil {
+		return s, err
+	}
+	return s, c.ask(ctx, http.MethodPost, to(team, member)+"/messages", header, m, &s)
+}
+
+// Broadcast sends a message to every agent of a team. What could not be sent has an
+// Error in its answer. With an id each message has the id ID-MEMBER.
+func (c *Client) Broadcast(ctx context.Context, team, id string, m api.NewBroadcast) (list []api.Sent, err error) {
+	header, err := under(id, m.Text, m.Summary, m.From)
+	if err != nil {
+		return nil, err
+	}
+	return list, c.ask(ctx, http.MethodPost, of(team)+"/broadcast", header, m, &list)
+}
+
+// MarkRead marks messages as read, in an inbox of the person.
+func (c *Client) MarkRead(ctx context.Context, team string, m api.MarkRead) (done api.Marked, err error) {
+	return done, c.ask(ctx, http.MethodPost, of(team)+"/read", nil, m, &done)
+}
+
+// SignIn returns an address that opens the page of the service in a browser, signed
+// in, once. The error is a *[api.Problem] with [api.CodeRefused] where the service
+// listens on a unix socket alone.
+func (c *Client) SignIn(ctx context.Context) (in api.SignIn, err error) {
+	return in, c.ask(ctx, http.MethodPost, "/v1/sign-in", nil, nil, &in)
+}
+
+func (c *Client) get(ctx context.Context, path string, q query, v any) error {
+	if len(q) > 0 {
+		path += "?" + url.Values(q).Encode()
+	}
+	return c.ask(ctx, http.MethodGet, path, nil, nil, v)
+}
+
+// of is the path of a team, and to that of a member. A name is one segment,
+// whatever it holds.
+func of(team string) string         { return "/v1/teams/" + segment(team) }
+func to(team, member string) string { return of(team) + "/members/" + segment(member) }
+
+func segment(name string) string {
+	switch name {
+	case ".":
+		return "%2E" // which a path would be cleaned of
+	case "..":
+		return "%2E%2E"
+	case "":
+		return "%20" // no name either, and the path stays what it is
+	}
+	return url.PathEscape(name)
+}
+
+// under is the header of a message with an id. texts are those of the message: JSON
+// would make other texts of what is no UTF-8, and nobody would be told.
+func under(id string, texts ...string) (http.Header, error) {
+	for _, text := range append(texts, id) {
+		if !utf8.ValidString(text) {
+			return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the message is not valid UTF-8: %.40q", text)
+		}
+	}
+	switch {
+	case id == "":
+		return nil, nil
+	case strings.ContainsFunc(id, unicode.IsControl):
+		return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the id %q holds a control character or a line break", id)
+	}
+	return http.Header{"Idempotency-Key": []string{`"` + id + `"`}}, nil
+}
+
+type query url.Values
+
+func (q query) text(name, value string) {
+	if value != "" {
+		q[name] = []string{value}
+	}
+}
+
+func (q query) number(name string, n int64) {
+	if n != 0 {
+		q[name] = []string{strconv.FormatInt(n, 10)}
+	}
+}
+
+func (q query) flag(name string, yes bool) {
+	if yes {
+		q[name] = []string{"true"}
+	}
+}

@@ -1,0 +1,295 @@
+// Package client speaks with the service of teambridge ("teambridge serve") from
+// Go programs, over its unix socket or over TCP.
+//
+//	c, err := client.Find(stateDir, root.Path()) // or client.New(client.Options{…})
+//	sent, err := c.Send(ctx, "myteam", "worker", "review-12", api.NewMessage{Text: "please review task 12"})
+//	for e, err := range c.Events(ctx, "myteam", client.Now) {
+//		…
+//	}
+//
+// What it answers has the types of package api. openapi.json of package server,
+// which the service has at /openapi.json, is the reference.
+//
+// # Errors
+//
+//   - *[api.Problem]: the service answered that it did not do it. [api.Explain]
+//     gives the code and the hint, the same as without the service.
+//   - *[UnreachableError], which is [ErrUnreachable]: there was no answer. With Sent
+//     the service may have done it all the same: a message is sent again under the
+//     same id, which is sending it once.
+//   - *[SkewError]: what answered is of another version, or no teambridge.
+//   - the cause of ctx, when that ended.
+//
+// # What is promised
+//
+// A message without an id is sent once at most; all else may be asked again where a
+// connection that was kept had been closed. No proxy is used and no redirection
+// followed. A Client may be used by several goroutines.
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"teambridge/status/api"
+	"teambridge/teams/lockedfile"
+)
+
+// Options says where the service is. Socket or Address is needed.
+type Options struct {
+	Socket  string // path of its unix socket
+	Address string // HOST:PORT of a loopback address
+	Token   string // needed with Address
+
+	// Dial is how long connecting may take; 0: 2 s.
+	Dial time.Duration
+
+	// Silence is how long a stream of events may be silent before it is taken for
+	// broken; 0: 45 s, three times what the service lets pass between two signs
+	// of life.
+	Silence time.Duration
+}
+
+// Client asks one service. Make it with [New] or [Find].
+type Client struct {
+	http    *http.Client
+	base    string // in front of paths
+	where   string // for people
+	token   string
+	silence time.Duration
+	back    backOff
+}
+
+// ErrUnreachable means that the service did not answer.
+var ErrUnreachable = errors.New("the service does not answer")
+
+// UnreachableError says why there is no answer. It is [ErrUnreachable].
+type UnreachableError struct {
+	Where string // unix:PATH or HOST:PORT
+	Sent  bool   // it was connected to, and may have done what it was asked
+	Err   error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("the service at %s does not answer: %v", e.Where, e.Err)
+}
+
+// Unwrap returns ErrUnreachable and the reason.
+func (e *UnreachableError) Unwrap() []error { return []error{ErrUnreachable, e.Err} }
+
+// SkewError says that client and service do not understand each other.
+type SkewError struct {
+	Where  string
+	Reason string
+	Err    error // *[api.Problem], if the service gave one
+}
+
+func (e *SkewError) Error() string {
+	return fmt.Sprintf("the service at %s is of another version, or none of teambridge: %s; restart it with this teambridge", e.Where, e.Reason)
+}
+
+// Unwrap returns what the service said.
+func (e *SkewError) Unwrap() error { return e.Err }
+
+// New returns a client. It connects to nothing. The error is about the options.
+func New(opts Options) (*Client, error) {
+	dialer := &net.Dialer{Timeout: cmp.Or(opts.Dial, 2*time.Second)}
+	c := &Client{token: opts.Token, silence: cmp.Or(opts.Silence, 45*time.Second), back: backOff{100 * time.Millisecond, 5 * time.Second}}
+	network, address := "unix", opts.Socket
+	switch {
+	case opts.Socket != "" && opts.Address != "":
+		return nil, errors.New("client: there is a socket and an address: leave one out")
+	case opts.Socket != "":
+		c.base, c.where = "http://teambridge", "unix:"+opts.Socket
+	case opts.Address != "":
+		network, address = "tcp", opts.Address
+		c.base, c.where = "http://"+opts.Address, opts.Address
+	default:
+		return nil, errors.New("client: say where the service is: a socket or an address")
+	}
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, network, address)
+				if err != nil {
+					return nil, &dialError{err}
+				}
+				return conn, nil
+			},
+			DisableCompression: true,
+			MaxIdleConns:       4,
+			IdleConnTimeout:    30 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// dialError tells what came before a request could be received from what came
+// after.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+// Find returns a client of the service that runs for the Claude directory with the
+// real path root, and keeps its files in the directory state. The error is
+// fs.ErrNotExist where no service runs, and *[SkewError] for one that this package
+// does not understand. It asks the service nothing.
+func Find(state, root string) (*Client, error) {
+	// Before anything else: where there is none it has to cost next to nothing.
+	card, err := api.ReadCard(state, root)
+	if err != nil {
+		return nil, fmt.Errorf("find the service for %s: %w", root, err)
+	}
+	// One that was killed has left its card. Who listens there now may be anybody.
+	held, err := lockedfile.Held(filepath.Join(state, "locks"), api.LockKey(root))
+	if err != nil {
+		return nil, fmt.Errorf("find the service for %s: %w", root, err)
+	}
+	if !held {
+		return nil, fmt.Errorf("find the service for %s: process %d has ended without a word: %w", root, card.PID, fs.ErrNotExist)
+	}
+	if card.API > api.Level {
+		return nil, &SkewError{Where: strings.Join(card.Listen, ", "), Reason: fmt.Sprintf(
+			"it has version %d of the API (teambridge %s), and this program knows %d", card.API, card.Version, api.Level)}
+	}
+	var opts Options
+	for _, l := range card.Listen {
+		if path, ok := strings.CutPrefix(l, "unix:"); ok {
+			return New(Options{Socket: path})
+		}
+		opts.Address = l
+	}
+	if opts.Address == "" {
+		return nil, fmt.Errorf("find the service for %s: it does not say where it listens: %w", root, fs.ErrNotExist)
+	}
+	token, err := os.ReadFile(api.TokenPath(state))
+	if err != nil {
+		return nil, fmt.Errorf("find the service for %s: read its token: %w", root, err)
+	}
+	opts.Token = strings.TrimSpace(string(token))
+	return New(opts)
+}
+
+// Where returns where the service is: unix:PATH or HOST:PORT.
+func (c *Client) Where() string { return c.where }
+
+// Close closes the connections that are kept for the next question. Streams and
+// questions that are under way go on.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// mostAnswer is how large an answer may be, in bytes; mostProblem an error.
+const (
+	mostAnswer  = 256 << 20
+	mostProblem = 1 << 20
+)
+
+// ask asks for something and reads the answer into v.
+func (c *Client) ask(ctx context.Context, method, path string, header http.Header, in, v any) error {
+	res, err := c.open(ctx, method, path, header, in)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "application/json" {
+		return c.skewed(nil, "the answer to %s %s is %q, and no JSON", method, path, media)
+	}
+	data, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
+	if err != nil {
+		return c.unreachable(ctx, true, err)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return c.skewed(nil, "the answer to %s %s: %v", method, path, err)
+	}
+	return nil
+}
+
+// open asks, and returns an answer of success. Close its body.
+func (c *Client) open(ctx context.Context, method, path string, header http.Header, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("client: %s %s: %w", method, path, err)
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("client: %s %s: %w", method, path, err)
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(ctx, !errors.As(err, new(*dialError)), err)
+	}
+	if res.StatusCode/100 == 2 {
+		return res, nil
+	}
+	defer res.Body.Close()
+	return nil, c.problem(ctx, req, res)
+}
+
+// problem reads an answer that is an error.
+func (c *Client) problem(ctx context.Context, req *http.Request, res *http.Response) error {
+	asked := req.Method + " " + req.URL.Path
+	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != api.ProblemType {
+		return c.skewed(nil, "the answer to %s is %s as %q", asked, res.Status, media)
+	}
+	data, err := io.ReadAll(io.LimitReader(res.Body, mostProblem))
+	if err != nil {
+		return c.unreachable(ctx, true, err)
+	}
+	p := &api.Problem{}
+	if err := json.Unmarshal(data, p); err != nil || p.Code == "" {
+		return c.skewed(nil, "the answer to %s is %s without a code", asked, res.Status)
+	}
+	switch p.Code {
+	case api.CodeNoRoute, api.CodeMethod, api.CodeBody:
+		return c.skewed(p, "to %s it says: %s", asked, p.Detail)
+	}
+	return p
+}
+
+func (c *Client) skewed(p *api.Problem, format string, args ...any) error {
+	e := &SkewError{Where: c.where, Reason: fmt.Sprintf(format, args...)}
+	if p != nil {
+		e.Err = p
+	}
+	return e
+}
+
+// unreachable is why there was no answer: because nobody wanted it any more, or
+// because of the service.
+func (c *Client) unreachable(ctx context.Context, sent bool, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // it also has the address, with a host that means nothing
+	}
+	return &UnreachableError{Where: c.where, Sent: sent, Err: err}
+}

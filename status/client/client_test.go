@@ -1,0 +1,386 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
+	"teambridge/status/api"
+	"teambridge/status/client"
+	"teambridge/status/roster"
+	"teambridge/status/server"
+)
+
+// Every route answers over both ways in, with what the packages say themselves.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	addrs, _ := w.serve(w.both)
+	token, err := os.ReadFile(api.TokenPath(w.state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp, err := client.New(client.Options{Address: addrs[1], Token: strings.TrimSpace(string(token))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for i, c := range []*client.Client{w.find(), tcp} {
+		if c.Where() != addrs[i] {
+			t.Errorf("it is at %s, want %s", c.Where(), addrs[i])
+		}
+		if err := c.Health(ctx); err != nil {
+			t.Error(err)
+		}
+		if v, err := c.Version(ctx); err != nil || v.Version != "v" {
+			t.Errorf("version %+v, %v", v, err)
+		}
+		if doc, err := c.Document(ctx); err != nil || doc["openapi"] != "3.1.0" {
+			t.Errorf("document %v, %v", doc["openapi"], err)
+		}
+		if _, err := c.SignIn(ctx); api.Explain(err).Code != api.CodeRefused { // there is no page here
+			t.Errorf("signed in: %v", err)
+		}
+		want, err := roster.Teams(ctx, w.root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Teams(ctx); err != nil || cmp.Diff(want, got) != "" {
+			t.Errorf("teams: %v %s", err, cmp.Diff(want, got))
+		}
+		if d, err := c.Team(ctx, newer); err != nil || d.Team.Team != newer || d.From != "user" || d.Answerable {
+			t.Errorf("team %+v, %v", d, err)
+		}
+		if list, err := c.Members(ctx, older); err != nil || len(list) < 2 || list[0].Role != api.RoleLead {
+			t.Errorf("members %+v, %v", list, err)
+		}
+		if list, err := c.Status(ctx, older); err != nil || len(list) != 2 {
+			t.Errorf("status %+v, %v", list, err)
+		}
+		id := fmt.Sprintf(`an id/with "much" %%2F in it? ☃ %d`, i)
+		m := api.NewMessage{Text: "please review task 12", Summary: "review"}
+		sent, err := c.Send(ctx, older, "worker", id, m)
+		if err != nil || sent.ID != id || sent.State != api.Verified || sent.Deduplicated || sent.Member != "worker" {
+			t.Fatalf("sent %+v, %v", sent, err)
+		}
+		if again, err := c.Send(ctx, older, "worker", id, m); err != nil || !again.Deduplicated {
+			t.Errorf("again %+v, %v", again, err)
+		}
+		if r, err := c.Receipt(ctx, older, "worker", id); err != nil || r.ID != id || r.State != api.Verified {
+			t.Errorf("receipt %+v, %v", r, err)
+		}
+		all, err := c.Broadcast(ctx, older, "", api.NewBroadcast{Text: "to all", IncludeLead: true})
+		if err != nil || len(all) != 2 || all[0].Error != nil {
+			t.Errorf("broadcast %+v, %v", all, err)
+		}
+		for e, err := range c.Stream(ctx, older, 0) { // until it is recorded
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Message != nil && e.Message.Message.ID == all[1].ID {
+				break
+			}
+		}
+		p, err := c.Messages(ctx, older, client.MessageQuery{Inbox: "worker", From: "user", Limit: 2})
+		if err != nil || len(p.Messages) != 2 || p.Messages[0].Text != m.Text || !p.More || p.Messages[0].Receipt == nil {
+			t.Errorf("messages %+v, %v", p, err)
+		}
+		p, err = c.Messages(ctx, older, client.MessageQuery{With: "worker", After: p.Messages[0].Seq, Before: p.Messages[1].Seq + 1, Protocol: true})
+		if err != nil || len(p.Messages) == 0 || p.More {
+			t.Errorf("messages in between %+v, %v", p, err)
+		}
+		if f, err := c.Search(ctx, client.SearchQuery{Words: "task", Team: older, Limit: 1}); err != nil || len(f.Hits) != 1 || !f.More {
+			t.Errorf("found %+v, %v", f, err)
+		}
+		w.say(older, "worker", "user", "done")
+		rows, err := w.inbox(older, "user").Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.MarkRead(ctx, older, api.MarkRead{IDs: []string{rows[len(rows)-1].ID()}}); err != nil || n.Marked != 1 || n.Inbox != "user" {
+			t.Errorf("marked %+v, %v", n, err)
+		}
+	}
+}
+
+// What goes wrong is told as it is without the service, and nothing is what a name
+// makes of a path.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve()
+	c := w.find()
+	ctx := t.Context()
+	team := func(name string) error {
+		open, err := w.root.Team(name)
+		if err != nil {
+			return err
+		}
+		defer open.Close()
+		_, err = open.Config(ctx)
+		return err
+	}
+	for _, name := range []string{"nobody", "mytea", "../teams/myteam", "..", ".", "", " ", "a/b", `a\b`, "myteam\x00", "%2e%2e", "CON", strings.Repeat("x", 65), "myteam?x=1", "myteam#"} {
+		_, err := c.Team(ctx, name)
+		want := api.Explain(team(name))
+		if name == "" {
+			want = api.Explain(team(" ")) // no name either
+		}
+		if got := api.Explain(err); got != want {
+			t.Errorf("team %q: %+v, want %+v", name, got, want)
+		}
+	}
+	for _, name := range []string{"../config", "..", ".", "", "x/../worker", "worker.json", "worker\n", "nobody"} {
+		_, err := c.Send(ctx, older, name, "", api.NewMessage{Text: "x"})
+		var p *api.Problem
+		if !errors.As(err, &p) || p.Code != api.CodeNotFound && p.Code != api.CodeInvalid {
+			t.Errorf("member %q: %v", name, err)
+		}
+	}
+	_, err := c.Send(ctx, older, "workr", "", api.NewMessage{Text: "x"})
+	if p, ok := errors.AsType[*api.Problem](err); !ok || !slices.Contains(p.Nearest, "worker") || p.Status != http.StatusNotFound || api.Explain(err).Code.Exit() != api.ExitNotFound {
+		t.Errorf("%+v", err)
+	}
+	_, err = c.Send(ctx, older, "worker", "", api.NewMessage{Text: " "})
+	without := api.Explain(&inbox.InvalidError{Field: "text", Reason: "is blank"})
+	if got := api.Explain(err); got != without {
+		t.Errorf("a blank text: %+v, want %+v", got, without)
+	}
+	for name, m := range map[string]api.NewMessage{"text": {Text: "\xff"}, "summary": {Text: "x", Summary: "\xff"}} {
+		if _, err := c.Send(ctx, older, "worker", "", m); api.Explain(err).Code != api.CodeInvalid {
+			t.Errorf("a %s that is no UTF-8: %v", name, err)
+		}
+	}
+	if _, err := c.Send(ctx, older, "worker", "a\nb", api.NewMessage{Text: "x"}); api.Explain(err).Code != api.CodeInvalid {
+		t.Errorf("an id of two lines: %v", err)
+	}
+	if _, err := c.Receipt(ctx, older, "worker", "nothing"); api.Explain(err).Code != api.CodeNotFound {
+		t.Errorf("no receipt: %v", err)
+	}
+	canceled, cancel := context.WithCancelCause(ctx)
+	reason := errors.New("enough")
+	cancel(reason)
+	if _, err := c.Teams(canceled); err != reason {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// A service is found while it runs, and one that was killed is none, whoever may
+// listen there now.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	none := func(why string) {
+		t.Helper()
+		if _, err := client.Find(w.state, w.root.Path()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	none("nothing was ever there")
+	_, end := w.serve(func(o *server.Options) { o.Listen = []string{"127.0.0.1:0"} })
+	if _, err := w.find().Teams(t.Context()); err != nil {
+		t.Errorf("over TCP alone: %v", err)
+	}
+	card, err := api.ReadCard(w.state, w.root.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	none("it ended")
+	if err := card.Write(w.state, w.root.Path()); err != nil { // as one that was killed leaves it
+		t.Fatal(err)
+	}
+	none("it was killed")
+	w.serve()
+	card.API = api.Level + 1
+	if err := card.Write(w.state, w.root.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Find(w.state, w.root.Path()); !errors.As(err, new(*client.SkewError)) || !strings.Contains(err.Error(), "version 2 of the API") {
+		t.Errorf("a newer one: %v", err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c, err := client.New(client.Options{Socket: filepath.Join(t.TempDir(), "none")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, ok := errors.AsType[*client.UnreachableError](c.Health(ctx))
+	if !ok || gone.Sent || !errors.Is(gone, client.ErrUnreachable) || strings.Contains(gone.Error(), "http://") {
+		t.Errorf("nobody is there: %v", gone)
+	}
+	// Connected, and then cut off: it may have been done.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1000))
+			_ = conn.Close()
+		}
+	}()
+	defer func() { _ = l.Close(); <-ended }()
+	if c, err = client.New(client.Options{Address: l.Addr().String()}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Send(ctx, "t", "m", "id", api.NewMessage{Text: "x"})
+	if gone, ok := errors.AsType[*client.UnreachableError](err); !ok || !gone.Sent {
+		t.Errorf("cut off: %v", err)
+	}
+	for _, o := range []client.Options{{}, {Socket: "a", Address: "b"}} {
+		if _, err := client.New(o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+}
+
+// What answers in another way is said to, and what is only new is passed over.
+func TestSkew(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status      int
+		media, body string
+		want        string // in the error; "": none
+	}{
+		"a page":                 {200, "text/html", "<html>", "no JSON"},
+		"an error page":          {404, "text/plain", "404 page not found", `404 Not Found as "text/plain"`},
+		"an older one":           {404, api.ProblemType, `{"code":"no_route","detail":"there is nothing at /v1/teams"}`, "it says: there is nothing at /v1/teams; restart it"},
+		"one without the method": {405, api.ProblemType, `{"code":"method","detail":"/v1/teams is not for GET"}`, "is not for GET"},
+		"another redirection":    {307, "", "", "307"},
+		"a problem of others":    {400, api.ProblemType, `{"title":"no"}`, "without a code"},
+		"half an answer":         {200, "application/json", `[{"team":"x"`, "unexpected end"},
+		"a newer one":            {200, "application/json", `[{"team":"x","mood":"fine"}]`, ""},
+	} {
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.media)
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.body))
+		}))
+		asks, err := client.New(client.Options{Address: h.Listener.Addr().String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := asks.Teams(t.Context())
+		switch skew, ok := errors.AsType[*client.SkewError](err); {
+		case c.want == "" && (err != nil || len(list) != 1 || list[0].Team != "x"):
+			t.Errorf("%s: %+v, %v", name, list, err)
+		case c.want != "" && (!ok || !strings.Contains(skew.Error(), c.want)):
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		asks.Close()
+		h.Close()
+	}
+}
+
+// An agent takes a message, or it is lost, or the team ends: whoever waits is told.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, end := w.serve()
+	c := w.find()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	send := func(team string) api.Sent {
+		t.Helper()
+		s, err := c.Send(ctx, team, "worker", "", api.NewMessage{Text: "hello"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	type told struct {
+		r   api.Receipt
+		err error
+	}
+	wait := func(s api.Sent, progress func(api.Receipt)) <-chan told {
+		out := make(chan told, 1)
+		go func() {
+			r, err := c.Settled(ctx, s.Team, s.Member, s.ID, progress)
+			out <- told{r, err}
+		}()
+		return out
+	}
+	taken := send(older)
+	waiting := wait(taken, nil)
+	if _, err := w.inbox(older, "worker").MarkRead(ctx, taken.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-waiting; got.err != nil || got.r.State != api.Consumed || got.r.ID != taken.ID {
+		t.Errorf("taken: %+v", got)
+	}
+	if got := <-wait(taken, nil); got.err != nil || got.r.State != api.Consumed { // long ago
+		t.Errorf("taken before: %+v", got)
+	}
+
+	lost := send(older)
+	backs := make(chan int, 10)
+	waiting = wait(lost, func(r api.Receipt) { backs <- r.PutBacks })
+	box := w.inbox(older, "worker")
+	for n := range inbox.MaxPutBack + 1 {
+		// Whoever overwrites it waits until it is there again.
+		for {
+			gone, err := box.Take(ctx, func(r inbox.Row) bool { return r.ID() == lost.ID })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(gone) > 0 {
+				break
+			}
+			select {
+			case <-backs:
+			case <-time.After(5 * time.Millisecond):
+			case <-ctx.Done():
+				t.Fatalf("not put back after %d times", n)
+			}
+		}
+	}
+	if got := <-waiting; got.err != nil || got.r.State != api.Lost || got.r.Reason == "" {
+		t.Errorf("lost: %+v", got)
+	}
+
+	orphan := send(newer)
+	waiting = wait(orphan, nil)
+	// At once: of an inbox that goes before its team, the message was taken.
+	if err := os.Rename(filepath.Join(w.root.Path(), "teams", newer), filepath.Join(w.root.Path(), "gone")); err != nil {
+		t.Fatal(err)
+	}
+	// Where it is not even recorded yet, nothing is known of such a team.
+	if got := <-waiting; got.err == nil || api.Explain(got.err).Code.Exit() != api.ExitNotFound {
+		t.Errorf("the team ended: %+v, %v", got.r, got.err)
+	}
+	open := send(older)
+	waiting = wait(open, nil)
+	stopping := make(chan struct{})
+	go func() { defer close(stopping); end() }()
+	if got := <-waiting; !errors.Is(got.err, client.ErrUnreachable) {
+		t.Errorf("the service ended: %+v", got)
+	}
+	<-stopping
+	if _, err := c.Settled(ctx, older, "worker", open.ID, nil); !errors.Is(err, client.ErrUnreachable) {
+		t.Errorf("there is no service: %v", err)
+	}
+}

@@ -1,0 +1,242 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"teambridge/status/api"
+)
+
+// Now, as the number to begin behind, stands for what comes from now on.
+const Now int64 = -1
+
+// Event is one event of a stream. Of the pointers one is set, or none for a kind
+// of event that this package does not know.
+type Event struct {
+	Name string // api.EventSnapshot and its like
+	Seq  int64  // up to here everything was told: where the next stream begins
+
+	Snapshot *api.Snapshot
+	Message  *api.MessageEvent
+	Receipt  *api.Receipt
+	Reset    *api.Reset
+
+	Data json.RawMessage // as it came
+}
+
+// Events yields what happens, in one team or (the name is empty) in all, behind
+// the number after: first a snapshot of how things are, and one whenever that
+// changes; messages, receipts and the rest each once, in the order of the journal.
+//
+// When the connection breaks, or the service is restarted, it connects again and
+// goes on behind the last event that was yielded, without a gap and without a
+// repeat; after api.EventReset the caller reads anew what it shows. It waits from
+// 0.1 s to 5 s between two tries.
+//
+// It ends with an error when asking again is of no use: a *[api.Problem],
+// a *[SkewError]; and without one when ctx ends.
+func (c *Client) Events(ctx context.Context, team string, after int64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		wait := c.back.first
+		for {
+			for e, err := range c.Stream(ctx, team, after) {
+				if err != nil {
+					if lasting(err) {
+						yield(Event{}, err)
+						return
+					}
+					break // one is all that comes of a broken stream
+				}
+				wait = c.back.first
+				after = e.Seq
+				if !yield(e, nil) {
+					return
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+			wait = min(2*wait, c.back.most)
+		}
+	}
+}
+
+// backOff is how long to wait between two tries, at first and at most.
+type backOff struct{ first, most time.Duration }
+
+// lasting reports whether asking again would end the same way.
+func lasting(err error) bool {
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		return p.Status < 500 // a service that is ending, or has too many streams, comes back
+	}
+	return errors.As(err, new(*SkewError))
+}
+
+// Stream is [Client.Events] over one connection: it ends with an error when that
+// breaks, io.EOF when the service has ended it, and without one when ctx ends.
+func (c *Client) Stream(ctx context.Context, team string, after int64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		fail := func(err error) {
+			if ctx.Err() == nil {
+				yield(Event{}, err)
+			}
+		}
+		running, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		silent := time.AfterFunc(c.silence, func() {
+			cancel(&UnreachableError{Where: c.where, Err: fmt.Errorf("there was no sign of life for %s", c.silence)})
+		})
+		defer silent.Stop()
+		q, header := url.Values{}, http.Header{"Accept": []string{"text/event-stream"}}
+		if team != "" {
+			q.Set("team", team)
+		}
+		if after >= 0 {
+			header.Set("Last-Event-ID", strconv.FormatInt(after, 10))
+		}
+		path := "/v1/events"
+		if len(q) > 0 {
+			path += "?" + q.Encode()
+		}
+		res, err := c.open(running, http.MethodGet, path, header, nil)
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer res.Body.Close()
+		if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "text/event-stream" {
+			fail(c.skewed(nil, "the answer to GET /v1/events is %q, and no stream", media))
+			return
+		}
+		in := reader{in: bufio.NewReader(res.Body), alive: func() { silent.Reset(c.silence) }}
+		for {
+			e, err := in.next()
+			switch {
+			case errors.Is(err, errStrange):
+				fail(c.skewed(nil, "%v", err))
+				return
+			case err == io.EOF:
+				fail(err)
+				return
+			case err != nil:
+				fail(c.unreachable(running, true, err))
+				return
+			}
+			// What was told before is not told again, also by a service that would.
+			if e.Seq <= after && e.Snapshot == nil && e.Reset == nil {
+				continue
+			}
+			after = e.Seq
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// errStrange is about an event that is not what it has to be.
+var errStrange = errors.New("an event cannot be read")
+
+// mostEvent is how large an event may be, in bytes: an inbox is 32 MiB at most, and
+// JSON can spell a byte with six.
+const mostEvent = 256 << 20
+
+// reader reads server-sent events, as far as the service uses them: fields event,
+// id and data, each on a line.
+type reader struct {
+	in    *bufio.Reader
+	alive func()
+}
+
+// next returns the next whole event.
+func (r *reader) next() (Event, error) {
+	var e Event
+	e.Seq = -1
+	for {
+		line, err := r.line()
+		if err != nil {
+			return e, err
+		}
+		r.alive()
+		if len(line) == 0 {
+			if e.Name == "" {
+				continue // behind a comment
+			}
+			return e, e.decode()
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "event":
+			e.Name = string(value)
+		case "id":
+			if e.Seq, err = strconv.ParseInt(string(value), 10, 64); err != nil || e.Seq < 0 {
+				return e, fmt.Errorf("%w: its id is %.40q", errStrange, value)
+			}
+		case "data":
+			e.Data = bytes.Clone(value)
+		}
+	}
+}
+
+// line returns one line without its end.
+func (r *reader) line() ([]byte, error) {
+	var whole []byte
+	for {
+		part, err := r.in.ReadSlice('\n')
+		if err == bufio.ErrBufferFull {
+			if whole = append(whole, part...); len(whole) > mostEvent {
+				return nil, fmt.Errorf("%w: it has more than %d bytes", errStrange, mostEvent)
+			}
+			r.alive()
+			continue
+		}
+		if err != nil {
+			return nil, err // what was begun is no event
+		}
+		if whole != nil {
+			part = append(whole, part...)
+		}
+		return bytes.TrimSuffix(bytes.TrimSuffix(part, []byte("\n")), []byte("\r")), nil
+	}
+}
+
+func (e *Event) decode() error {
+	if e.Seq < 0 {
+		return fmt.Errorf("%w: %.40q has no id", errStrange, e.Name)
+	}
+	var v any
+	switch e.Name {
+	case api.EventSnapshot:
+		e.Snapshot = new(api.Snapshot)
+		v = e.Snapshot
+	case api.EventMessage:
+		e.Message = new(api.MessageEvent)
+		v = e.Message
+	case api.EventReceipt:
+		e.Receipt = new(api.Receipt)
+		v = e.Receipt
+	case api.EventReset:
+		e.Reset = new(api.Reset)
+		v = e.Reset
+	default:
+		return nil
+	}
+	if err := json.Unmarshal(e.Data, v); err != nil {
+		return fmt.Errorf("%w: %s: %w", errStrange, e.Name, err)
+	}
+	return nil
+}

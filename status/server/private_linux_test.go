@@ -1,0 +1,24 @@
+package server
+
+import (
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// From when it has a name nobody else can open the socket, whatever the umask.
+func TestPrivateFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(newWorld(t).state, "s")
+	config := net.ListenConfig{Control: private}
+	l, err := config.Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if info, err := os.Lstat(path); err != nil || info.Mode() != fs.ModeSocket|0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
