@@ -273,7 +273,20 @@ export class Talk {
 
   receipt(receipt) {
     const item = this.#history?.receipt(receipt);
-    if (item) this.#renew(item);
+    if (item) {
+      this.#renew(item);
+      return;
+    }
+    // An agent that is fast takes a message before it is recorded, now and then
+    // for good. What was sent from here is known here.
+    const text = this.#world.outbox.text(receipt.id);
+    const from = this.#world.person(receipt)?.from;
+    if (text === undefined || !from) return;
+    const at = receipt.verifiedAt ?? new Date().toISOString();
+    this.event({
+      seq: receipt.seq, team: receipt.team, createdAt: receipt.createdAt, inbox: receipt.member, id: receipt.id, from, text, summary: "",
+      timestamp: at, firstSeen: at, kind: "message", read: false, gone: false, noise: false, receipt,
+    }, true);
   }
 
   relayed(team, createdAt, inbox, id, fate) {
