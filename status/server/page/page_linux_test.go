@@ -432,9 +432,9 @@ func testManyMessages(t *testing.T, browser context.Context) {
 	// One that was found far back comes with what was around it, and from there it
 	// goes on to the end.
 	p.run(do(`location.hash = location.hash + "?at=" + document.querySelectorAll(".bubble")[449].dataset.seq`))
-	p.until(`document.querySelector(".found-here")?.textContent.includes("message 449 ") && document.querySelectorAll(".message").length === 100`)
+	p.until(`document.querySelector(".found-here")?.textContent.includes("message 449 ") && document.querySelectorAll(".message").length === 200`)
 	p.run(do(`document.querySelector(".messages + .quiet").click()`))
-	p.until(`document.querySelectorAll(".message").length === 200`)
+	p.until(`document.querySelectorAll(".message").length === 300`)
 	p.run(chromedp.Click(chromedp.CSS(".jump")))
 	p.until(shown("one more"))
 }

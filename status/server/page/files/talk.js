@@ -45,12 +45,15 @@ export class Talk {
     this.#history = new History(team, createdAt, member);
     this.#history.newer = at !== null;
     this.#missed = 0;
-    this.#bottom = true;
+    this.#bottom = at === null;
     this.#build();
     this.refresh();
     this.pending();
-    await this.#fill({ before: at === null ? undefined : at + 1 });
-    if (at !== null) this.#point(at);
+    const there = await this.#fill({ before: at === null ? undefined : at + 1 });
+    if (at === null || !there) return;
+    // And what came after it.
+    const range = this.#history.range();
+    if (range === null || await this.#fill({ after: range.high })) this.#point(at);
   }
 
   close() {
