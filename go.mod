@@ -5,6 +5,8 @@ go 1.26.0
 require github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 
 require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/gofrs/flock v0.13.1
 	github.com/google/go-cmp v0.7.0

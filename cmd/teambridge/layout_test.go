@@ -36,8 +36,9 @@ var mayImport = map[string][]string{
 	"status/server": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "status", "status/api", "status/roster", "teams", "teams/lockedfile",
 	},
-	"status/client":  {"status/api", "teams/lockedfile"},
-	"cmd/teambridge": {"*"},
+	"status/server/page": {}, // files alone
+	"status/client":      {"status/api", "teams/lockedfile"},
+	"cmd/teambridge":     {"*"},
 }
 
 // Which package alone may import a dependency, so that replacing it is the

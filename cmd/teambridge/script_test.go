@@ -85,6 +85,7 @@ func TestScripts(t *testing.T) {
 			"sql":       execute,
 			"hold":      hold,
 			"request":   request,
+			"visit":     visit,
 			"mute":      mute,
 			"becomes":   becomes,
 			"terminate": terminate,
@@ -100,6 +101,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("E", "\x1b")
 			env.Values[remembered{}] = map[string]string{}
+			env.Values[visited{}] = new(string)
 			env.Values[notices{}] = &[]*net.UnixConn{}
 			env.Values[started{}] = map[string]*exec.Cmd{}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)

@@ -12,6 +12,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/server"
+	"teambridge/status/server/page"
 )
 
 // serveOptions are the flags of serve.
@@ -37,7 +38,8 @@ needs the token in the file api.token in the state directory:
   curl --unix-socket PATH http://localhost/v1/teams
   curl -H "Authorization: Bearer $(cat TOKEN)" http://127.0.0.1:PORT/v1/teams
 
-GET /openapi.json says all that can be asked. No other command needs the service.
+GET /openapi.json says all that can be asked. With a loopback address there is a
+page for people, too: teambridge ui opens it. No other command needs the service.
 
 It says on stdout where it listens, and logs to stderr. SIGTERM ends it: requests
 that are under way are answered first. Under systemd (Type=notify) it says when
@@ -79,6 +81,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	}
 	s, err := server.New(server.Options{
 		Root: root, State: state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
+		Page: page.Handler(),
 	})
 	if err != nil {
 		return err

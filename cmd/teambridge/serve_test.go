@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +71,45 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = io.Copy(ts.Stdout(), res.Body)
 	ts.Check(err)
+}
+
+// visited is the key of the address that visit was at.
+type visited struct{}
+
+// visit opens the address in FILE as a browser does that has no cookies yet, and
+// prints what it gets: there, where that leads to, and of the API. With -again
+// another browser opens the address of the last time.
+//
+//	visit FILE|-again
+func visit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: visit FILE|-again")
+	}
+	at := ts.Value(visited{}).(*string)
+	if args[0] != "-again" {
+		*at = strings.TrimSpace(ts.ReadFile(args[0]))
+	}
+	first, err := url.Parse(*at)
+	ts.Check(err)
+	jar, err := cookiejar.New(nil)
+	ts.Check(err)
+	client := &http.Client{
+		Jar: jar, Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	for _, to := range []string{*at, "/", "/v1/teams"} {
+		next, err := first.Parse(to)
+		ts.Check(err)
+		res, err := client.Get(next.String())
+		ts.Check(err)
+		ts.Check(res.Body.Close())
+		where := res.Header.Get("Location")
+		if where == "" {
+			where = res.Header.Get("Content-Type")
+		}
+		_, err = fmt.Fprintln(ts.Stdout(), res.Status, where)
+		ts.Check(err)
+	}
 }
 
 // terminate ends a process as systemd does, which has to end with a status:

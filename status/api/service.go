@@ -163,6 +163,12 @@ type Marked struct {
 	Marked int    `json:"marked"`
 }
 
+// SignIn is an address that opens the page of the service, signed in, once.
+type SignIn struct {
+	URL   string    `json:"url"`
+	Until time.Time `json:"until"` // when it opens nothing any more
+}
+
 // Health says that the service is there.
 type Health struct {
 	Status string `json:"status"` // ok

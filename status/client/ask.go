@@ -134,6 +134,13 @@ func (c *Client) MarkRead(ctx context.Context, team string, m api.MarkRead) (don
 	return done, c.ask(ctx, http.MethodPost, of(team)+"/read", nil, m, &done)
 }
 
+// SignIn returns an address that opens the page of the service in a browser, signed
+// in, once. The error is a *[api.Problem] with [api.CodeRefused] where the service
+// listens on a unix socket alone.
+func (c *Client) SignIn(ctx context.Context) (in api.SignIn, err error) {
+	return in, c.ask(ctx, http.MethodPost, "/v1/sign-in", nil, nil, &in)
+}
+
 func (c *Client) get(ctx context.Context, path string, q query, v any) error {
 	if len(q) > 0 {
 		path += "?" + url.Values(q).Encode()

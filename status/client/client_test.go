@@ -51,6 +51,9 @@ func TestRoutes(t *testing.T) {
 		if doc, err := c.Document(ctx); err != nil || doc["openapi"] != "3.1.0" {
 			t.Errorf("document %v, %v", doc["openapi"], err)
 		}
+		if _, err := c.SignIn(ctx); api.Explain(err).Code != api.CodeRefused { // there is no page here
+			t.Errorf("signed in: %v", err)
+		}
 		want, err := roster.Teams(ctx, w.root)
 		if err != nil {
 			t.Fatal(err)

@@ -62,6 +62,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
+	out.buf.WriteString("retry: 1000\n\n") // in ms: browsers would wait for 3 s and more
 	t := &telling{server: s, out: out, team: ask.text("team"), after: after}
 	err = t.run(ctx, last, news, changed)
 	s.log.Debug("a stream of events ended", "after", t.after, "err", err)

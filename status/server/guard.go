@@ -20,11 +20,12 @@ import (
 type (
 	unixKey   struct{} // bool: it came through the unix socket
 	personKey struct{} // bool: see [Person]
+	cookieKey struct{} // bool: a person, known by the cookie of a page
 )
 
 // Person reports whether the request that ctx belongs to comes from a person:
-// from whoever can open the unix socket, or has the token. What a row of an inbox
-// says never does.
+// from whoever can open the unix socket, has the token, or is signed in with a
+// browser. What a row of an inbox says never does.
 func Person(ctx context.Context) bool {
 	person, _ := ctx.Value(personKey{}).(bool)
 	return person
@@ -59,6 +60,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		if s.signedIn(r) {
 			r = r.WithContext(context.WithValue(r.Context(), personKey{}, true))
+		} else if s.hasCookie(r, start) {
+			ctx := context.WithValue(r.Context(), personKey{}, true)
+			r = r.WithContext(context.WithValue(ctx, cookieKey{}, true))
 		}
 		next.ServeHTTP(told, r)
 	})
@@ -91,12 +95,19 @@ func (s *Server) foreign(r *http.Request) error {
 			return api.Decide(api.CodeForbidden, "pages of other sites are not answered", "the request comes from %q", origins[0])
 		}
 	}
-	switch site := r.Header.Get("Sec-Fetch-Site"); site {
-	case "", "same-origin", "none":
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case site == "", site == "same-origin", site == "none", visit(r):
 		return nil
 	default:
 		return api.Decide(api.CodeForbidden, "pages of other sites are not answered", "the request comes from another site (%s)", site)
 	}
+}
+
+// visit reports whether somebody follows a link to the page, which holds nothing
+// and does nothing by being opened: one that a terminal in a browser has printed.
+func visit(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == "/" &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 func loopback(host string) bool {
@@ -110,7 +121,7 @@ func loopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// signedIn reports whether a person asks.
+// signedIn reports whether a person asks, one who needs no cookie.
 func (s *Server) signedIn(r *http.Request) bool {
 	if unix, _ := r.Context().Value(unixKey{}).(bool); unix {
 		return true // nobody else can open it

@@ -16,9 +16,9 @@ import (
 	"teambridge/status/api"
 )
 
-// raw asks with a request line and a header that no client would send, and returns
+// verbatim asks with a request line and a header that no client would send, and returns
 // the status and the body.
-func (r *running) raw(t *testing.T, request string) (status int, body string) {
+func (r *running) verbatim(t *testing.T, request string) (status int, body string) {
 	t.Helper()
 	c, err := net.Dial("unix", SocketPath(r.world.state, r.world.root.Path()))
 	if err != nil {
@@ -57,7 +57,7 @@ func TestHostilePaths(t *testing.T) {
 		"http://evil.example/v1/teams", "*",
 	} {
 		for _, rest := range []string{"", "/members", "/status", "/messages"} {
-			status, body := r.raw(t, "GET "+path+rest+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			status, body := r.verbatim(t, "GET "+path+rest+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 			known := path == "http://evil.example/v1/teams" && rest == "" // on the socket any host is ours
 			if !known && status < 300 || status >= 500 || strings.Contains(body, "hunter2") {
 				t.Errorf("%.60s%s: %d %s", path, rest, status, body)
@@ -66,7 +66,7 @@ func TestHostilePaths(t *testing.T) {
 	}
 	const message = `{"text":"x","force":true}`
 	for _, member := range []string{"..%2f..%2fsecret", "%2e%2e", "..", ".hidden", "worker.json%2f..", "a%2fb", "a%5cb", "worker%00", "worker%0a", "CON", "x.", "%20", strings.Repeat("x", 65)} {
-		status, body := r.raw(t, fmt.Sprintf("POST /v1/teams/%s/members/%s/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		status, body := r.verbatim(t, fmt.Sprintf("POST /v1/teams/%s/members/%s/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			older, member, len(message), message))
 		if status < 300 || status >= 500 {
 			t.Errorf("to %s: %d %s", member, status, body)
@@ -109,7 +109,7 @@ func TestHostileRequests(t *testing.T) {
 		// What stands behind one request is not another one's.
 		{"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 30\r\n\r\nGET /v1/teams HTTP/1.1\r\nHost: x", 400},
 	} {
-		if status, body := r.raw(t, c.request); status != c.want {
+		if status, body := r.verbatim(t, c.request); status != c.want {
 			t.Errorf("%.80q: %d %s, want %d", c.request, status, body, c.want)
 		}
 	}

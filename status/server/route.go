@@ -33,6 +33,7 @@ func (s *Server) routes() []route {
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipted},
 		{method: "GET", path: "/v1/search", handle: s.search},
 		{method: "GET", path: "/v1/events", handle: s.events, stream: true},
+		{method: "POST", path: "/v1/sign-in", handle: s.signIn},
 	}
 }
 
@@ -42,7 +43,7 @@ func (s *Server) handler() http.Handler {
 		mux.Handle(r.method+" "+r.path, s.answer(r))
 	}
 	if s.opts.Page != nil {
-		mux.Handle("GET /{$}", s.opts.Page)
+		mux.HandleFunc("GET /{$}", s.page)
 		mux.Handle("GET /ui/", s.opts.Page)
 	}
 	return s.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

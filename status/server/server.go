@@ -13,8 +13,12 @@
 //
 // It listens on a unix socket that only its user can open, and, if told to, on
 // loopback addresses, where each request needs the token of the file api.token in
-// the state directory. Whoever passes is a person, with a person's authority: see
-// [Person]. Requests from pages of other sites are refused wherever they come from.
+// the state directory, or the cookie that a browser gets for a code that can be
+// used once, within a minute. Whoever passes is a person, with a person's
+// authority: see [Person]. Requests from pages of other sites are refused wherever
+// they come from. A browser sends cookies to all ports of an address, though: who
+// opens pages there that other users of the machine serve should give this service
+// a loopback address of its own, as 127.7.4.2.
 //
 // # What is promised
 //
@@ -64,7 +68,7 @@ type Options struct {
 	Log      *slog.Logger
 
 	// Page, if not nil, answers GET / and what is below /ui/, to anybody who can
-	// connect: it must hold no secret.
+	// connect: it must hold no secret. Package page has it.
 	Page http.Handler
 }
 
@@ -88,6 +92,7 @@ type Server struct {
 	news     *hub             // the journal has more
 	board    *board
 	follower *follower
+	codes    codes         // that sign browsers in
 	streams  chan struct{} // one for each that is open
 }
 

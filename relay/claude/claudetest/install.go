@@ -46,6 +46,17 @@ func RequireTmux(t testing.TB) string {
 	return requireProgram(t, "tmux", "install tmux 3.3 or newer")
 }
 
+// RequireChromium returns the path of a Chromium, or skips or fails the test as Require does.
+func RequireChromium(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return requireProgram(t, "chromium", "install it, on Debian with: apt-get install chromium")
+}
+
 // RequireProperLockfile returns the node_modules folder that holds proper-lockfile 4.1.2, for NODE_PATH or as the
 // folder of a script, or skips or fails the test as Require does. It needs no node; ask for that with RequireNode.
 func RequireProperLockfile(t testing.TB) string {

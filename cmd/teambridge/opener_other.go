@@ -1,0 +1,16 @@
+//go:build !darwin && !windows
+
+package main
+
+import "os/exec"
+
+// opener returns the program that opens an address in the person's browser;
+// errNoScreen where there can be none, as over ssh.
+func opener(lookup func(string) (string, bool), address string) (*exec.Cmd, error) {
+	x, _ := lookup("DISPLAY")
+	wayland, _ := lookup("WAYLAND_DISPLAY")
+	if x == "" && wayland == "" {
+		return nil, errNoScreen
+	}
+	return exec.Command("xdg-open", address), nil
+}

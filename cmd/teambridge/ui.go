@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/status/api"
+	"teambridge/status/client"
+)
+
+func newUI(a *app) *cobra.Command {
+	only := false
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Open the page of the service in a browser",
+		Long: `Open the page of the running service in a browser, signed in: teams and members,
+what they are doing, conversations, and a box to write in.
+
+The address that is opened, or printed, signs one browser in, once, within a
+minute, for a week; with --json it is printed. Remove api.token in the state directory, and start the service
+again, to sign all of them out.
+
+The service has to listen on a loopback address:
+
+  teambridge serve --listen 127.0.0.1:7420
+
+Exit status: 0 opened or printed; 1 no answer that is one; 3 no service is running;
+4 it does not answer; 5 it listens on a unix socket alone.`,
+		Example: `  teambridge ui
+  teambridge ui --print`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.ui(cmd.Context(), only) },
+	}
+	cmd.Flags().BoolVar(&only, "print", false, "print the address, and open nothing")
+	return cmd
+}
+
+func (a *app) ui(ctx context.Context, only bool) error {
+	in, err := a.signIn(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(in)
+	}
+	if !only {
+		err := a.browse(ctx, in.URL)
+		if err == nil {
+			clean, _, _ := strings.Cut(in.URL, "?")
+			return a.printf("opened %s\n", clean)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		a.note("no browser could be opened: %v", err)
+		a.note("open this one within a minute; it works once")
+	}
+	return a.printf("%s\n", in.URL)
+}
+
+// signIn asks the service that runs for an address that opens its page.
+func (a *app) signIn(ctx context.Context) (in api.SignIn, err error) {
+	root, err := a.root()
+	if err != nil {
+		return in, err
+	}
+	defer root.Close()
+	state, err := a.state()
+	if err != nil {
+		return in, err
+	}
+	c, err := client.Find(state, root.Path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return in, notFound("start one: teambridge serve --listen 127.0.0.1:7420", "no service is running for %s", root.Path())
+	}
+	if err != nil {
+		return in, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, api.Decide(api.CodeTimeout, "", "the service at %s does not answer", c.Where()))
+	defer cancel()
+	return c.SignIn(ctx)
+}
+
+// errNoScreen says that there is nothing a browser could be shown on.
+var errNoScreen = errors.New("there is no screen")
+
+// settle is how long the program that opens a browser may take to say that it
+// cannot. Where there is no desktop it may be the browser, and go on.
+const settle = 2 * time.Second
+
+// browse opens an address in the person's browser.
+func (a *app) browse(ctx context.Context, address string) error {
+	cmd, err := opener(a.lookup, address)
+	if err != nil {
+		return err
+	}
+	// Not of ctx: what it opens stays when this ends.
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(settle):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

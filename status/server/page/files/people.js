@@ -1,0 +1,127 @@
+// Teams and members, and what they are doing.
+
+import { h, morph, said } from "./dom.js";
+import { flat, since } from "./text.js";
+
+export const pathTo = (team, member, fields = {}) => {
+  const q = new URLSearchParams(fields).toString();
+  return "#/team/" + encodeURIComponent(team) + (member === null ? "" : "/" + encodeURIComponent(member)) + (q && "?" + q);
+};
+
+const words = { ACTIVE: "Active", IDLE: "Idle", TERMINATED: "Gone" };
+const details = { working: "working", waiting: "waiting", failed: "last turn failed", stale: "its lead has ended", "shut down": "shut down" };
+
+// state says in words what a member is doing.
+export function state(s) {
+  const parts = [words[s.state] ?? flat(s.state)];
+  const detail = details[s.detail] ?? flat(s.detail);
+  if (detail) parts.push(detail);
+  parts.push(since(new Date(s.since)));
+  return parts.join(" · ");
+}
+
+// dot tells a state by its colour and its form; the words stand beside it.
+export const dot = (s) => h("span", { class: "dot", "data-state": s.state, "aria-hidden": "true" });
+
+const rank = { alive: 0, unknown: 1, gone: 2 };
+
+// People is the list of teams.
+export class People {
+  #root;
+  #open = new Map(); // by name: what the reader chose
+  #state = { teams: [], status: [] };
+  #unread = () => 0;
+  #here = null;
+
+  constructor(root) {
+    this.#root = root;
+    root.addEventListener("click", (e) => {
+      const name = e.target.closest("button[data-team]")?.dataset.team;
+      if (name === undefined) return;
+      this.#open.set(name, e.target.closest("button").getAttribute("aria-expanded") !== "true");
+      this.show();
+    });
+    // Up and down, beside Tab.
+    root.addEventListener("keydown", (e) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+      if (!step || e.ctrlKey || e.metaKey || e.altKey) return;
+      const all = [...root.querySelectorAll("button, a")];
+      const next = all[all.indexOf(document.activeElement) + step];
+      if (next) {
+        next.focus();
+        e.preventDefault();
+      }
+    });
+  }
+
+  // show shows what is known: a snapshot, where the reader is, and a function that
+  // counts what is unread, of a member or (null) of a team.
+  show({ snapshot = this.#state, here = this.#here, unread = this.#unread } = {}) {
+    this.#state = snapshot;
+    this.#here = here;
+    this.#unread = unread;
+    const teams = [...snapshot.teams].sort((a, b) => (rank[a.leadState] ?? 1) - (rank[b.leadState] ?? 1) ||
+      Date.parse(b.createdAt) - Date.parse(a.createdAt) || (a.team < b.team ? -1 : 1));
+    const list = h("nav", { id: "people", "aria-label": "Teams and members" },
+      teams.length === 0
+        ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here as soon as Claude Code makes one."))
+        : h("ul", { class: "teams" }, teams.map((t, n) => this.#team(t, n))));
+    morph(this.#root, list);
+  }
+
+  #team(t, n) {
+    const here = this.#here?.team === t.team;
+    const open = this.#open.get(t.team) ?? (here || (n < 6 && t.leadState !== "gone"));
+    const count = this.#unread(t.team, null);
+    const place = flat(t.cwd).replace(/^.*\/(?=[^/]+\/[^/]+$)/, "…/");
+    const about = [];
+    if (t.problem) about.push("⚠ " + flat(t.problem));
+    else {
+      if (place) about.push(place);
+      if (t.leadState === "gone") about.push("its lead has ended");
+    }
+    return h("li", { class: "team", "data-key": t.team },
+      h("h2", null, h("button", { type: "button", "data-team": t.team, "aria-expanded": String(open) },
+        h("span", { class: "turn", "aria-hidden": "true" }),
+        h("span", { class: "team-name" }, said(t.team)),
+        open ? null : badge(count))),
+      about.length ? h("p", { class: "about", title: flat(t.cwd) || null }, about.join(" · ")) : null,
+      open && !t.problem ? h("ul", { class: "members" },
+        h("li", { "data-key": "*" }, this.#everyone(t, count)),
+        this.#state.status.filter((s) => s.team === t.team).map((s) => h("li", { "data-key": "m" + s.member }, this.#member(s, t)))) : null);
+  }
+
+  #everyone(t) {
+    const current = this.#here?.team === t.team && this.#here.member === null;
+    return h("a", { class: "member", href: pathTo(t.team, null), "aria-current": current ? "page" : null },
+      h("span", { class: "face all", "aria-hidden": "true" }, "∗"),
+      h("span", { class: "who" }, h("span", { class: "member-name" }, "Everyone"), h("span", { class: "doing" }, "All messages of the team")));
+  }
+
+  #member(s, t) {
+    const current = this.#here?.team === s.team && this.#here.member === s.member;
+    return h("a", { class: "member", href: pathTo(s.team, s.member), "aria-current": current ? "page" : null, "data-state": s.state },
+      h("span", { class: "face", "aria-hidden": "true" }, initial(s.member), dot(s)),
+      h("span", { class: "who" },
+        h("span", { class: "member-name" }, said(s.member), s.member === t.lead ? h("span", { class: "role" }, "lead") : null),
+        h("span", { class: "doing" }, state(s), relay(s), waiting(s))),
+      badge(this.#unread(s.team, s.member)));
+  }
+}
+
+// initial is the first letter of a name.
+export const initial = (name) => flat([...String(name)][0] ?? "?").toUpperCase();
+
+function badge(n) {
+  return n > 0 ? h("span", { class: "badge" }, String(n), h("span", { class: "unseen" }, " unread")) : null;
+}
+
+function waiting(s) {
+  return s.unread > 0 ? h("span", { class: "waiting" }, `${s.unread} in its inbox`) : null;
+}
+
+function relay(s) {
+  if (!s.relay) return null;
+  const bad = s.relay.state === "dead" || s.relay.deadLetters > 0;
+  return h("span", { class: bad ? "warn" : null }, ` · ${bad ? "⚠ " : ""}relay ${flat(s.relay.state)}`);
+}

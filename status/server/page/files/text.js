@@ -1,0 +1,81 @@
+// Texts of others, made safe to look at, and times.
+
+// What would act on whoever reads it instead of being read: control characters,
+// and all of Cf (marks that reorder or hide text) but the joiners inside words and
+// emoji. The command line escapes the same ones, in the same way.
+const unsafe = /[\p{Cc}\p{Cf}\u2028\u2029]/u;
+const joiners = new Set(["\u200c", "\u200d"]);
+
+function escaped(c) {
+  switch (c) {
+    case "\n": return "\\n";
+    case "\t": return "\\t";
+    case "\r": return "\\r";
+    case "\u001b": return "\\e";
+  }
+  const n = c.codePointAt(0);
+  if (n < 0x100) return "\\x" + n.toString(16).padStart(2, "0");
+  if (n > 0xffff) return "\\U" + n.toString(16).padStart(8, "0");
+  return "\\u" + n.toString(16).padStart(4, "0");
+}
+
+// pieces splits a text into what is shown as it is and what is shown escaped:
+// [text, is it escaped]. With lines, line feeds and tabs stay.
+export function pieces(text, lines) {
+  const list = [];
+  let plain = "";
+  for (const c of String(text).toWellFormed()) {
+    if (!unsafe.test(c) || joiners.has(c) || (lines && (c === "\n" || c === "\t"))) {
+      plain += c;
+      continue;
+    }
+    if (plain) list.push([plain, false]);
+    plain = "";
+    list.push([escaped(c), true]);
+  }
+  if (plain) list.push([plain, false]);
+  return list;
+}
+
+// flat is a text on one line, escaped.
+export function flat(text) {
+  return pieces(text, false).map(([t]) => t).join("");
+}
+
+// short is the beginning of a text, on one line.
+export function short(text, most) {
+  const line = flat(String(text).replace(/\s+/gu, " ").trim());
+  return line.length > most ? line.slice(0, most - 1).toWellFormed() + "…" : line;
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
+const dayOfYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
+
+export const timeOf = (date) => clock.format(date);
+export const wholeTime = (date) => whole.format(date);
+
+// dayOf names the day of a date as people do.
+export function dayOf(date, now = new Date()) {
+  const midnight = (d) => new Date(d.getFullYear(), d.getMonth(), d.getDate());
+  const ago = Math.round((midnight(now) - midnight(date)) / 86400e3);
+  if (ago === 0) return "Today";
+  if (ago === 1) return "Yesterday";
+  return date.getFullYear() === now.getFullYear() ? day.format(date) : dayOfYear.format(date);
+}
+
+// since says how long ago a date was, in few letters.
+export function since(date, now = new Date()) {
+  const s = Math.max(0, (now - date) / 1000);
+  if (s < 60) return "just\u00a0now";
+  if (s < 3600) return Math.floor(s / 60) + "\u00a0min";
+  if (s < 86400) return Math.floor(s / 3600) + "\u00a0h";
+  return Math.floor(s / 86400) + "\u00a0d";
+}
+
+// size of a text, for people.
+export function size(text) {
+  const n = new TextEncoder().encode(text).length;
+  return n < 1024 ? n + " bytes" : (n / 1024).toFixed(n < 10240 ? 1 : 0) + " KiB";
+}

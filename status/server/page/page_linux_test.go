@@ -1,0 +1,688 @@
+package page_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"teambridge/inbox"
+	"teambridge/inbox/simagent"
+	"teambridge/relay/claude/claudetest"
+	"teambridge/status/server"
+)
+
+// The page is driven in a real browser, which does all of it in one process.
+func TestPage(t *testing.T) {
+	browser := launch(t)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, context.Context)
+	}{
+		{"conversation", testConversation},
+		{"restart", testRestart},
+		{"send again", testSendAgain},
+		{"lost", testLost},
+		{"text is text", testTextIsText},
+		{"many messages", testManyMessages},
+		{"everyone", testEveryone},
+		{"unread", testUnread},
+		{"drafts", testDrafts},
+		{"accessible", testAccessible},
+		{"signed out", testSignedOut},
+		{"read-only", testReadOnly},
+		{"forgotten", testForgotten},
+		{"a team that ended", testEnded},
+		{"a real agent", testRealAgent},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, browser) })
+	}
+}
+
+// own is an expression for the state of the last message of ours that holds a text.
+func own(text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(".mine .bubble")].filter(b => b.textContent.includes(%s)).at(-1)?.querySelector(".fate")`, quote(text))
+}
+
+// shown reports in the page whether a message that holds a text is there.
+func shown(text string) string { return bubble(text) + ` !== undefined` }
+
+// A person writes to an agent, sees the message arrive, be taken and be answered,
+// finds it again, and sees the agent end.
+func testConversation(t *testing.T, browser context.Context) {
+	hold := make(chan struct{})
+	claude, sim := simulate(t,
+		simagent.Member{Name: "worker", Handle: func(ctx context.Context, turn simagent.Turn) simagent.Reply {
+			select {
+			case <-hold:
+			case <-ctx.Done():
+			}
+			return answers(ctx, turn)
+		}},
+		simagent.Member{Name: "reviewer", Handle: answers})
+	w := newWorld(t, claude)
+	w.join(sim.Name())
+	p := open(t, browser, w, w.address())
+	p.live()
+	if at := value[string](p, `location.href`); at != "http://"+w.addr+"/" {
+		t.Errorf("the address is %s", at)
+	}
+	p.picture("start")
+	p.choose("worker")
+	// While it is in a turn it takes nothing.
+	p.write("Please look at the lighthouse plan.\nIt has two lines.")
+	p.until(own("lighthouse plan") + `?.textContent === "✓✓ taken"`)
+	p.write("And then at the budget.")
+	p.until(own("budget") + `?.textContent === "✓ in the inbox"`)
+	close(hold)
+	p.until(own("budget") + `?.textContent === "✓✓ taken"`)
+	p.until(shown("You said: And then at the budget."))
+	p.picture("talk")
+	if role := value[string](p, `document.querySelector("#told").getAttribute("aria-live")`); role != "polite" {
+		t.Errorf("new messages are told %q", role)
+	}
+	p.until(`document.querySelector("#told").textContent.includes("worker: You said: Please look")`)
+
+	// Search, also from the keyboard, and back to the message.
+	p.run(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t"), do(`document.activeElement.blur()`), chromedp.KeyEvent("/"))
+	p.until(`document.activeElement.id === "words"`)
+	// The key is not a letter of it; a browser that is driven types it all the same.
+	p.run(do(`document.activeElement.value = ""`), chromedp.KeyEvent("lighthouse"))
+	p.until(`document.querySelectorAll(".hit").length === 2 && document.querySelector(".hit mark").textContent === "lighthouse"`)
+	p.picture("search")
+	p.run(do(`[...document.querySelectorAll(".hit")].at(-1).click()`))
+	p.until(`document.querySelector(".found-here")?.textContent.includes("Please look") && document.activeElement.classList.contains("found-here")`)
+
+	// The narrow window has one thing at a time, and nothing beside it.
+	p.size(360, 740)
+	if over := value[int](p, `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {
+		t.Errorf("the page is %d pixels too wide for 360", over)
+	}
+	p.picture("talk-narrow")
+	p.run(chromedp.Click(chromedp.CSS(".back")))
+	p.until(`getComputedStyle(document.querySelector("main")).display === "none"`)
+	p.picture("people-narrow")
+	p.size(1440, 900)
+
+	if _, err := sim.Agent(simagent.Lead).RequestShutdown(t.Context(), "worker", "all done"); err != nil {
+		t.Fatal(err)
+	}
+	member := `[...document.querySelectorAll("a.member")].find(a => a.textContent.includes("worker"))`
+	p.until(member + `?.dataset.state === "TERMINATED"`)
+	if got := value[string](p, member+`.querySelector(".doing").textContent`); !strings.HasPrefix(got, "Gone · shut down") {
+		t.Errorf("of the one that ended it says %q", got)
+	}
+	colour := func(state string) string {
+		return value[string](p, `getComputedStyle(document.querySelector(".dot[data-state=`+state+`]")).borderTopColor`)
+	}
+	if gone, active := colour("TERMINATED"), colour("ACTIVE"); gone == active {
+		t.Errorf("both dots are %s", gone)
+	}
+	p.choose("worker")
+	p.picture("wide")
+}
+
+// What happens while the service is away is there when it is back, in the same
+// page.
+func testRestart(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.expect("ERR_")
+	p.live()
+	p.choose("worker")
+	w.say(sim.Name(), "team-lead", "worker", "before it")
+	p.until(shown("before it"))
+	p.run(do(`window.same = true`))
+	w.end()
+	p.until(`document.querySelector("#link").dataset.link === "reconnecting" && document.querySelector("#link").innerText === "Reconnecting"`)
+	p.picture("reconnecting")
+	w.say(sim.Name(), "team-lead", "worker", "while it was away")
+	w.start()
+	p.live()
+	p.until(shown("while it was away"))
+	w.say(sim.Name(), "team-lead", "worker", "after it")
+	p.until(shown("after it") + ` && window.same === true && document.querySelectorAll("main .bubble").length === 3`)
+}
+
+// A message whose answer was lost on the way, or that was written while the
+// service was away, arrives once when it is sent again.
+func testSendAgain(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker"})
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.expect("ERR_")
+	p.live()
+	p.choose("worker")
+	arrives := func(text string) {
+		t.Helper()
+		p.until(own(text) + `?.textContent === "✓✓ taken" && document.querySelectorAll(".outbox li").length === 0`)
+		n := 0
+		for _, row := range sim.Agent("worker").Log() {
+			if row.Text == text {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%q was taken %d times", text, n)
+		}
+	}
+	again := func(text string) {
+		t.Helper()
+		p.until(own(text) + `?.textContent.includes("not known to have arrived")`)
+		p.run(do(own(text) + `.querySelector("button").click()`))
+	}
+
+	// The service sent it, and the answer does not come. To see that the page does
+	// not know, it must not hear of it another way: it is in another conversation.
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	paused := make(chan fetch.RequestID, 1)
+	if err := chromedp.Listen(ctx, func(event any) {
+		if e, ok := event.(*fetch.EventRequestPaused); ok {
+			paused <- e.RequestID
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.run(call(fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: "*/worker/messages", RequestStage: fetch.RequestStageResponse}}}))
+	p.write("its answer is lost")
+	var id fetch.RequestID
+	select {
+	case id = <-paused:
+	case <-ctx.Done():
+		t.Fatal("nothing was sent")
+	}
+	// It is there, whatever becomes of the answer.
+	p.until(own("its answer is lost") + `?.textContent === "✓✓ taken"`)
+	p.run(call(fetch.FailRequest, fetch.FailRequestParams{RequestID: id, ErrorReason: network.ErrorReasonConnectionReset}))
+	p.run(call(fetch.Disable, struct{}{}))
+	arrives("its answer is lost")
+
+	w.end()
+	p.until(`document.querySelector("#link").dataset.link === "reconnecting"`)
+	p.write("nobody is there")
+	p.until(own("nobody is there") + `?.textContent.includes("not known to have arrived")`)
+	p.picture("unsure")
+	w.start()
+	p.live()
+	p.run(chromedp.Reload()) // what was written is kept
+	p.live()
+	again("nobody is there")
+	arrives("nobody is there")
+}
+
+// A message that is lost says so, and why, and can be sent anew.
+func testLost(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	w.say(sim.Name(), "team-lead", "worker", "an older one") // by which the loss is proved
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("worker")
+	p.write("carry this")
+	p.until(own("carry this") + `?.textContent.startsWith("✓ in the inbox")`)
+	box := w.inbox(sim.Name(), "worker")
+	for n := range inbox.MaxPutBack + 1 {
+		taken, err := box.Take(t.Context(), func(r inbox.Row) bool { return r.Text == "carry this" })
+		if err != nil || len(taken) != 1 {
+			t.Fatalf("taken %d, %v", len(taken), err)
+		}
+		if n < inbox.MaxPutBack {
+			p.until(own("carry this")+`?.textContent.includes(%s)`, []string{"put back once", "put back 2 times", "put back 3 times"}[n])
+		}
+	}
+	p.until(own("carry this") + `?.dataset.state === "lost"`)
+	// It is one message, however often it was put back.
+	if n := value[int](p, `document.querySelectorAll(".mine .bubble").length`); n != 1 {
+		t.Errorf("one message is shown %d times", n)
+	}
+	if got := value[string](p, own("carry this")+`.textContent`); !strings.HasPrefix(got, "⚠ lost. ") || len(got) < 30 {
+		t.Errorf("of a lost one it says %q", got)
+	}
+	p.picture("lost")
+	p.run(do(own("carry this") + `.querySelector("button").click()`))
+	p.until(own("carry this") + `?.textContent.startsWith("✓ in the inbox")`)
+	rows, err := box.Read(t.Context())
+	if err != nil || len(rows) != 2 {
+		t.Errorf("there are %d messages, %v", len(rows), err)
+	}
+}
+
+// What others write stays text, wherever it is shown.
+func testTextIsText(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("worker")
+	const attack = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script><a href="javascript:pwned=1">x</a>`
+	put := func(m inbox.Message) {
+		t.Helper()
+		if _, err := w.inbox(sim.Name(), "worker").Append(t.Context(), m, inbox.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result, err := json.Marshal(map[string]string{"type": "idle_notification", "from": "worker", "idleReason": "available", "result": attack + " result"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(inbox.Message{From: "<b>eve</b>\u202egnp.exe", Summary: attack, Text: attack + " text \u202etxet\u2066 \x1b[31mred\x07 \u200bend"})
+	put(inbox.Message{From: "worker", Text: string(result)})
+	put(inbox.Message{From: "worker", Text: `{"type":"<b>new_kind</b>","x":"<img src=x onerror=pwned=1>"}`})
+	put(inbox.Message{From: "worker", Text: "שלום עולם, 👩‍👩‍👧 and é stay as they are"})
+	p.until(shown("stay as they are"))
+	p.until(`document.querySelector("#told").textContent.includes("new kind")`)
+	look := func(where string) {
+		t.Helper()
+		if n := value[int](p, `document.querySelectorAll("main img, main script, main b b, nav b, #told img, [href^=javascript]").length`); n != 0 {
+			t.Errorf("%s: %d elements came out of texts", where, n)
+		}
+		if value[bool](p, `window.pwned !== undefined`) {
+			t.Errorf("%s: a text was run", where)
+		}
+		if bare := value[bool](p, `/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(document.documentElement.textContent + document.title)`); bare {
+			t.Errorf("%s: a control character is shown as it is", where)
+		}
+	}
+	look("the conversation")
+	for _, want := range []string{`onerror="window.pwned=1"`, `\u202etxet\u2066`, `\e[31mred\x07`, `\u200bend`, `<b>eve</b>\u202egnp.exe`, "👩‍👩‍👧 and é stay"} {
+		if !value[bool](p, `document.querySelector("main").textContent.includes(`+quote(want)+`)`) {
+			t.Errorf("%q is not shown", want)
+		}
+	}
+	p.picture("hostile")
+	p.run(chromedp.SendKeys(chromedp.CSS("#words"), "pwned"))
+	p.until(`document.querySelectorAll(".hit").length > 0`)
+	look("what was found")
+	p.run(do(`location.hash = "#/team/" + encodeURIComponent("<img src=x onerror=pwned=1>") + "/" + encodeURIComponent("<img src=x onerror=pwned=1>")`))
+	p.expect("404")
+	p.until(`document.querySelector("#talk-title")?.textContent.includes("<img")`)
+	look("an address")
+}
+
+// A conversation of a thousand messages comes in parts, and what is read stays
+// where it is when older ones come.
+func testManyMessages(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	const n = 1000
+	rows := make([]map[string]any, n)
+	start := time.Now().Add(-48 * time.Hour)
+	for i := range rows {
+		rows[i] = map[string]any{
+			"from": []string{"team-lead", "reviewer"}[i/7%2], "text": fmt.Sprintf("message %d of many\n%s", i, strings.Repeat("words ", i%40)),
+			"timestamp": start.Add(time.Duration(i) * time.Minute).UTC().Format("2006-01-02T15:04:05.000Z"), "read": false, "msg_id": fmt.Sprintf("m%d", i),
+		}
+	}
+	data, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(sim.Agent("worker").Inbox(), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("worker")
+	p.until(`document.querySelectorAll(".message").length === 100`)
+	p.until(`(() => { const s = document.querySelector(".scroll"); return s.scrollHeight - s.scrollTop - s.clientHeight < 2; })()`)
+	began := time.Now()
+	for got := 200; got <= n; got += 100 {
+		top := `[...document.querySelectorAll(".bubble")].at(-` + fmt.Sprint(got-100) + `).getBoundingClientRect().top`
+		p.run(do(`document.querySelector(".scroll").scrollTop = 0`))
+		before := value[float64](p, top)
+		p.run(do(`document.querySelector(".column > .quiet").click()`))
+		p.until(`document.querySelectorAll(".message").length === %d`, got)
+		if after := value[float64](p, top); after < before-1 || after > before+1 {
+			t.Fatalf("what was read moved from %.0f to %.0f", before, after)
+		}
+	}
+	t.Logf("900 older messages in 9 parts: %d ms", time.Since(began).Milliseconds())
+	if texts := value[string](p, `[...document.querySelectorAll(".text")].map(e => e.textContent.match(/\d+/)[0]).join()`); texts != numbers(n) {
+		t.Errorf("not in order: %s", texts)
+	}
+	if !value[bool](p, `document.querySelector(".column > .quiet").hidden`) {
+		t.Error("there seem to be older ones")
+	}
+	// How long one more takes, to show it and to lay it out, with all of them there.
+	p.run(do(`window.took = new Promise(done => new MutationObserver((_, o) => {
+		o.disconnect();
+		const start = performance.now();
+		document.querySelector(".scroll").scrollHeight;
+		requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
+	}).observe(document.querySelector(".messages"), {childList: true}))`))
+	p.run(do(`document.querySelector(".scroll").scrollTop = 0`))
+	w.say(sim.Name(), "team-lead", "worker", "one more")
+	p.until(shown("one more"))
+	p.until(`document.querySelector(".jump").innerText === "1 new message"`)
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	took, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`window.took`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("one more beside 1000: laid out and painted after %.1f ms", took)
+	p.picture("many")
+	p.run(chromedp.Click(chromedp.CSS(".jump")))
+	p.until(`document.querySelector(".jump").hidden && (() => { const s = document.querySelector(".scroll"); return s.scrollHeight - s.scrollTop - s.clientHeight < 2; })()`)
+
+	// One that was found far back comes with what was around it, and from there it
+	// goes on to the end.
+	p.run(do(`location.hash = location.hash + "?at=" + document.querySelectorAll(".bubble")[449].dataset.seq`))
+	p.until(`document.querySelector(".found-here")?.textContent.includes("message 449 ") && document.querySelectorAll(".message").length === 100`)
+	p.run(do(`document.querySelector(".messages + .quiet").click()`))
+	p.until(`document.querySelectorAll(".message").length === 200`)
+	p.run(chromedp.Click(chromedp.CSS(".jump")))
+	p.until(shown("one more"))
+}
+
+func numbers(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprint(i)
+	}
+	return strings.Join(list, ",")
+}
+
+// A message to all goes to each once, and tells of each what became of it.
+func testEveryone(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker"}, simagent.Member{Name: "reviewer", Absent: true})
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("Everyone")
+	p.write("Lunch is ready.")
+	p.until(`[...document.querySelectorAll(".mine .bubble")].length === 1 &&
+		[...document.querySelectorAll(".mine .fate")].map(e => e.textContent).sort().join() === "✓ reviewer in the inbox,✓✓ worker taken"`)
+	p.run(do(`document.querySelector("#lead").click()`))
+	p.write("For all of you.")
+	p.until(`[...document.querySelectorAll(".mine .bubble")].at(-1).querySelectorAll(".fate").length === 3 && document.querySelectorAll(".outbox li").length === 0`)
+	p.picture("everyone")
+	if taken, err := sim.Agent("worker").Wait(t.Context(), 2); err != nil || len(taken) != 2 {
+		t.Errorf("the worker took %d, %v", len(taken), err)
+	}
+}
+
+// What is for the reader counts until it is seen, and is read then.
+func testUnread(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
+	w := newWorld(t, claude)
+	w.join(sim.Name())
+	w.say(sim.Name(), "worker", "operator", "for you, before the page was opened")
+	p := open(t, browser, w, w.address())
+	p.live()
+	badge := `[...document.querySelectorAll("a.member")].find(a => a.textContent.includes("worker")).querySelector(".badge")?.firstChild.textContent`
+	p.until(badge + ` === "1" && document.title === "(1) teambridge"`)
+	p.choose("reviewer")
+	w.say(sim.Name(), "worker", "operator", "for you, too")
+	p.until(badge + ` === "2" && document.title === "(2) reviewer · teambridge"`)
+	p.picture("unread")
+	p.choose("worker")
+	p.until(badge + ` === undefined && document.title === "worker · teambridge"`)
+	box := w.inbox(sim.Name(), "operator")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := claudetest.WaitFile(ctx, box.Path(), func(data []byte) bool {
+		return strings.Count(string(data), `"read":true`)+strings.Count(string(data), `"read": true`) == 2
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was being written is there after the page was loaded again, and nowhere
+// else.
+func testDrafts(t *testing.T, browser context.Context) {
+	claude, _ := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("worker")
+	p.run(chromedp.SendKeys(chromedp.CSS("#text"), "not yet\nsent"))
+	p.run(chromedp.Reload())
+	p.live()
+	p.until(`document.querySelector("#text")?.value === "not yet\nsent" && document.querySelector("#talk-title").firstChild.textContent === "worker"`)
+	p.choose("reviewer")
+	p.until(`document.querySelector("#text").value === ""`)
+	p.choose("worker")
+	p.until(`document.querySelector("#text").value === "not yet\nsent"`)
+	p.run(chromedp.Click(chromedp.CSS(".compose .send")))
+	p.until(own("not yet") + `?.textContent.startsWith("✓ in the inbox")`)
+	p.run(chromedp.Reload())
+	p.live()
+	p.until(shown("not yet") + ` && document.querySelector("#text").value === ""`)
+}
+
+// Everything that can be used has a name, can be reached from the keyboard, and
+// stands in a landmark.
+func testAccessible(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	w.say(sim.Name(), "team-lead", "worker", strings.Repeat("a long text\n", 100))
+	p := open(t, browser, w, w.address())
+	p.live()
+	// From the top to a member and into its conversation, by keyboard alone.
+	p.run(chromedp.KeyEvent("\t"))
+	p.until(`document.activeElement.className === "skip"`)
+	for range 30 {
+		if value[bool](p, `document.activeElement.textContent.includes("worker")`) {
+			break
+		}
+		p.run(chromedp.KeyEvent("\t"))
+	}
+	if outline := value[string](p, `getComputedStyle(document.activeElement).outlineStyle`); outline != "solid" {
+		t.Errorf("what has the focus has an outline that is %s", outline)
+	}
+	p.run(chromedp.KeyEvent("\r"))
+	p.until(`document.querySelector("#talk-title")?.firstChild.textContent === "worker" && document.querySelector("a.member[aria-current=page]").textContent.includes("worker")`)
+	for range 30 {
+		if value[bool](p, `document.activeElement.id === "text"`) {
+			break
+		}
+		p.run(chromedp.KeyEvent("\t"))
+	}
+	p.write("by keyboard")
+	p.until(own("by keyboard") + `?.textContent.startsWith("✓ in the inbox")`)
+
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(v *accessibility.Value) string {
+		var s string
+		if v != nil {
+			_ = json.Unmarshal(v.Value, &s)
+		}
+		return s
+	}
+	landmarks := map[string]int{}
+	controls := 0
+	for _, n := range tree.Nodes {
+		if n.Ignored {
+			continue
+		}
+		role, name := text(n.Role), text(n.Name)
+		switch role {
+		case "button", "link", "textbox", "searchbox", "checkbox":
+			controls++
+			if strings.TrimSpace(name) == "" {
+				t.Errorf("a %s has no name", role)
+			}
+		case "banner", "navigation", "main", "search", "log", "region":
+			landmarks[role]++
+		}
+	}
+	for _, role := range []string{"banner", "navigation", "main", "search", "log", "region"} {
+		if landmarks[role] == 0 {
+			t.Errorf("there is no %s", role)
+		}
+	}
+	if controls < 8 {
+		t.Errorf("there are %d things to use", controls)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
+		for _, low := range value[[]string](p, contrasts) {
+			t.Errorf("%s: %s", theme, low)
+		}
+	}
+}
+
+// contrasts lists texts whose contrast to what is behind them is under 4.5
+// (https://www.w3.org/TR/WCAG22/#contrast-minimum).
+const contrasts = `(() => {
+	const parse = (c) => { const m = c.match(/[\d.]+/g).map(Number); return m.length < 4 ? [...m, 1] : m; };
+	const light = ([r, g, b]) => { const f = (v) => { v /= 255; return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }; return .2126 * f(r) + .7152 * f(g) + .0722 * f(b); };
+	const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] === 1) return c; } return [255, 255, 255, 1]; };
+	const low = [];
+	for (const e of document.querySelectorAll("body *")) {
+		if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility()) continue;
+		const [a, b] = [light(parse(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+		const ratio = (a + .05) / (b + .05);
+		if (ratio < 4.5) low.push(e.tagName + "." + e.className + " " + ratio.toFixed(2) + ": " + e.textContent.slice(0, 30));
+	}
+	return low;
+})()`
+
+// Who is not signed in is told how to be, and nothing else.
+func testSignedOut(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	used := w.address()
+	first := open(t, browser, w, used)
+	first.live()
+	p := open(t, browser, w, used)
+	p.expect("401")
+	p.until(`document.querySelector("main h1")?.textContent === "This address is used up" && document.querySelector("main code").textContent === "teambridge ui"`)
+	p.picture("signed-out")
+	if text := p.text(); strings.Contains(text, sim.Name()) {
+		t.Errorf("it shows: %s", text)
+	}
+	p.run(chromedp.Navigate("http://" + w.addr + "/"))
+	p.until(`document.querySelector("main h1")?.textContent === "Sign in"`)
+	p.run(chromedp.Navigate(w.address()))
+	p.live()
+
+	// A token that was removed signs out also the page that is open.
+	w.end()
+	if err := os.Remove(server.TokenPath(w.state)); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("ERR_")
+	first.expect("401")
+	first.expect("ERR_")
+	w.start()
+	for _, p := range []*tab{p, first} {
+		p.until(`document.querySelector("main h1")?.textContent === "Sign in"`)
+	}
+}
+
+// A service that changes nothing says so, and keeps what was written.
+func testReadOnly(t *testing.T, browser context.Context) {
+	claude, _ := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude, func(o *server.Options) { o.ReadOnly = true })
+	p := open(t, browser, w, w.address())
+	p.expect("403")
+	p.live()
+	p.choose("worker")
+	p.write("will not go")
+	p.until(own("will not go") + `?.textContent.includes("⚠ not sent. the service changes nothing")`)
+	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("--read-only")`)
+	p.picture("read-only")
+}
+
+// Where events were forgotten before the page was told of them, it loads anew.
+func testForgotten(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	w.say(sim.Name(), "team-lead", "worker", "long ago")
+	p := open(t, browser, w, w.address())
+	p.expect("ERR_")
+	p.live()
+	p.choose("worker")
+	p.until(shown("long ago"))
+	w.end()
+	p.until(`document.querySelector("#link").dataset.link === "reconnecting"`)
+	for _, name := range []string{"journal.db", "journal.db-wal", "journal.db-shm"} {
+		_ = os.Remove(filepath.Join(w.state, name))
+	}
+	if err := os.WriteFile(sim.Agent("worker").Inbox(), []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	p.live()
+	p.until(`document.querySelectorAll("main .bubble").length === 0`)
+	w.say(sim.Name(), "team-lead", "worker", "a new beginning")
+	p.until(shown("a new beginning"))
+}
+
+// A team that ended can be read, and not written to.
+func testEnded(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("worker")
+	w.say(sim.Name(), "team-lead", "worker", "the last words")
+	p.until(shown("the last words"))
+	if err := os.Rename(sim.Dir(), claude+".ended"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Rename(claude+".ended", sim.Dir()) }() // its lead is still there
+	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("has ended")`)
+	p.run(chromedp.SendKeys(chromedp.CSS("#words"), "last words"))
+	p.until(`document.querySelectorAll(".hit").length === 1`)
+	p.run(do(`document.querySelector(".hit").click()`))
+	p.until(shown("the last words") + ` && document.querySelector(".found-here") !== null && document.querySelector(".compose").hidden`)
+}
+
+// The same with a real agent: it takes a message, answers it, and ends.
+func testRealAgent(t *testing.T, browser context.Context) {
+	claudetest.Require(t, claudetest.G2)
+	claudetest.RequireTmux(t)
+	// A model that does what it is told, and ends when it is asked to.
+	request := regexp.MustCompile(`shutdown-[0-9]+@worker`)
+	home := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+		if id := request.FindString(r.Text()); r.Agent == claudetest.Worker && !r.Side && len(r.Results) == 0 && id != "" {
+			r.Texts = []string{claudetest.CallLine("SendMessage", map[string]any{
+				"to": "team-lead", "message": map[string]any{"type": "shutdown_response", "request_id": id, "approve": true},
+			})}
+		}
+		return claudetest.Script(ctx, r)
+	}))
+	team := claudetest.StartTeam(t, claudetest.G2, home)
+	w := newWorld(t, team.Root)
+	w.join(team.Name)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose(team.Member)
+	call := claudetest.CallLine("SendMessage", map[string]string{"to": "operator", "message": "here it is [r-1]", "summary": "reviewed"})
+	p.write("please review [m-1]\n" + call)
+	p.until(own("[m-1]") + `?.textContent === "✓✓ taken"`)
+	p.until(`[...document.querySelectorAll(".tome .bubble")].some(b => b.textContent.includes("here it is [r-1]"))`)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := team.API.WaitCount(ctx, team.Member, "[m-1]", 1); err != nil {
+		t.Fatal(err)
+	}
+	p.choose("team-lead")
+	p.write(claudetest.CallLine("SendMessage", map[string]any{"to": team.Member, "message": map[string]string{"type": "shutdown_request", "reason": "bye"}}))
+	p.until(`[...document.querySelectorAll("a.member")].find(a => a.textContent.includes(%s))?.dataset.state === "TERMINATED"`, team.Member)
+	p.choose(team.Member)
+	p.picture("real")
+	if n := team.API.Count(team.Member, "[m-1]"); n != 1 {
+		t.Errorf("the message arrived %d times", n)
+	}
+}

@@ -1,0 +1,246 @@
+package page_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/simagent"
+	"teambridge/status/api"
+	"teambridge/status/server"
+	"teambridge/status/server/page"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// patience is how long a test waits for what has to come.
+const patience = 20 * time.Second
+
+// world is a Claude directory and the service for it.
+type world struct {
+	t      *testing.T
+	root   *teams.Root
+	state  string // short enough for a socket
+	locker *lockedfile.Locker
+	addr   string // of the service, over restarts
+
+	ended   chan error
+	stop    context.CancelFunc
+	logs    *bytes.Buffer
+	changed []func(*server.Options)
+}
+
+// newWorld starts a service for a Claude directory.
+func newWorld(t *testing.T, claude string, change ...func(*server.Options)) *world {
+	t.Helper()
+	state, err := os.MkdirTemp("", "tb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(state) })
+	root, err := teams.Open(claude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	w := &world{
+		t: t, root: root, state: state, addr: "127.0.0.1:0", logs: &bytes.Buffer{}, changed: change,
+		locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(state, "locks")}),
+	}
+	w.start()
+	t.Cleanup(func() {
+		w.end()
+		if t.Failed() {
+			t.Logf("log of the service:\n%s", w.logs)
+		}
+	})
+	return w
+}
+
+// start starts the service, at the address where it was before.
+func (w *world) start() {
+	w.t.Helper()
+	opts := server.Options{
+		Root: w.root, State: w.state, Listen: []string{"unix:" + w.socket(), w.addr}, Page: page.Handler(),
+		Log: slog.New(slog.NewTextHandler(w.logs, nil)),
+	}
+	for _, f := range w.changed {
+		f(&opts)
+	}
+	s, err := server.New(opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop, w.ended = stop, make(chan error, 1)
+	go func() { w.ended <- s.Run(ctx) }()
+	select {
+	case <-s.Ready():
+	case err := <-w.ended:
+		w.t.Fatalf("the service ended: %v", err)
+	case <-time.After(patience):
+		w.t.Fatal("the service is not ready")
+	}
+	w.addr = s.Addrs()[1]
+}
+
+// end ends the service.
+func (w *world) end() {
+	w.t.Helper()
+	if w.stop == nil {
+		return
+	}
+	w.stop()
+	w.stop = nil
+	select {
+	case err := <-w.ended:
+		if err != nil {
+			w.t.Errorf("the service ended with: %v", err)
+		}
+	case <-time.After(patience):
+		w.t.Error("the service does not end")
+	}
+}
+
+func (w *world) socket() string { return filepath.Join(w.state, "s") }
+
+// ask asks the service over its socket.
+func (w *world) ask(method, path string, body, answer any) {
+	w.t.Helper()
+	data, err := json.Marshal(body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var send io.Reader = http.NoBody
+	if body != nil {
+		send = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://teambridge"+path, send)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", w.socket())
+		},
+	}}
+	res, err := client.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if data, err = io.ReadAll(res.Body); err != nil || res.StatusCode >= 300 {
+		w.t.Fatalf("%s %s: %s %s, %v", method, path, res.Status, data, err)
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// address is one that signs a browser in.
+func (w *world) address() string {
+	w.t.Helper()
+	var in api.SignIn
+	w.ask("POST", "/v1/sign-in", nil, &in)
+	return in.URL
+}
+
+// team opens a team from outside of the service.
+func (w *world) team(name string) *teams.Team {
+	w.t.Helper()
+	team, err := w.root.Team(name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = team.Close() })
+	return team
+}
+
+// inbox opens an inbox from outside of the service.
+func (w *world) inbox(team, name string) *inbox.Inbox {
+	w.t.Helper()
+	box, err := inbox.Open(w.team(team), name, w.locker)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return box
+}
+
+// say puts a message into an inbox as somebody else would.
+func (w *world) say(team, from, to, text string) {
+	w.t.Helper()
+	if _, err := w.inbox(team, to).Append(w.t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// join makes the person a member, so that newer agents can answer.
+func (w *world) join(name string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	team := w.team(name)
+	c, err := team.Config(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m, err := team.Join(ctx, w.locker, "operator", w.t.TempDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l, err := ledger.Open(ctx, filepath.Join(w.state, "ledger.db"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Joined(ctx, ledger.Join{
+		Root: w.root.Path(), Team: name, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// simulate makes a team of newer agents in a new Claude directory, and runs it.
+func simulate(t *testing.T, members ...simagent.Member) (claude string, team *simagent.Team) {
+	t.Helper()
+	claude = filepath.Join(t.TempDir(), "claude")
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{
+		Root: claude, Generation: simagent.G2, Cwd: "/home/ada/projects/lighthouse", Poll: 100 * time.Millisecond, Members: members,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- team.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the team ended with: %v", err)
+		}
+	})
+	return claude, team
+}
+
+// answers is a mind that tells whoever wrote what it was told.
+func answers(_ context.Context, turn simagent.Turn) simagent.Reply {
+	reply := simagent.Reply{Text: "Answered."}
+	for _, row := range turn.Rows {
+		if row.Kind() == "message" {
+			reply.Messages = append(reply.Messages, simagent.Message{To: row.From, Text: "You said: " + strings.TrimSpace(row.Text), Summary: "an answer"})
+		}
+	}
+	return reply
+}

@@ -1,0 +1,206 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/status/api"
+)
+
+// paged makes a service serve a page that says who asks for it.
+func paged(s *Server) {
+	s.opts.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "the page, person %v", Person(r.Context()))
+	})
+}
+
+// visiting opens an address as a browser that has cookies, and does not go on by itself.
+func visiting(t *testing.T, method, address string, cookies ...*http.Cookie) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cookies {
+		req.AddCookie(c)
+	}
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(data)
+}
+
+// A code signs one browser in, once, with a cookie that the next service takes,
+// too, and that no script, no other site and no proxy gets to see.
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t, tcp, paged)
+	in := of[api.SignIn](t, r.ask(t, "POST", "/v1/sign-in", ""), http.StatusCreated)
+	here := "http://" + r.Addrs()[1]
+	if u, err := url.Parse(in.URL); err != nil || !strings.HasPrefix(in.URL, here+"/?code=") || len(u.Query().Get("code")) != 43 {
+		t.Fatalf("%s, %v", in.URL, err)
+	}
+	// What only looks at the address, as programs do that show it, leaves it good.
+	if res, _ := visiting(t, "HEAD", in.URL); res.StatusCode != http.StatusOK || len(res.Cookies()) > 0 {
+		t.Errorf("HEAD: %s, %v", res.Status, res.Cookies())
+	}
+	res, body := visiting(t, "GET", in.URL)
+	if to := res.Header.Get("Location"); res.StatusCode != http.StatusSeeOther || to != "/" || strings.Contains(body, "code=") {
+		t.Errorf("%s to %s: %s", res.Status, to, body)
+	}
+	if len(res.Cookies()) != 1 {
+		t.Fatalf("cookies %v", res.Cookies())
+	}
+	cookie := res.Cookies()[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Domain != "" ||
+		cookie.MaxAge != int(cookieLife.Seconds()) {
+		t.Errorf("cookie %+v", cookie)
+	}
+	if res, body := visiting(t, "GET", here+"/", cookie); res.StatusCode != http.StatusOK || body != "the page, person true" {
+		t.Errorf("the page: %s %s", res.Status, body)
+	}
+	if res, body := visiting(t, "GET", here+"/v1/teams", cookie); res.StatusCode != http.StatusOK {
+		t.Errorf("with the cookie: %s %s", res.Status, body)
+	}
+	// A cookie cannot go on for ever by getting another one.
+	if res, body := visiting(t, "POST", here+"/v1/sign-in", cookie); res.StatusCode != http.StatusForbidden {
+		t.Errorf("a code for a cookie: %s %s", res.Status, body)
+	}
+
+	// Not twice, and not with another code.
+	for _, address := range []string{in.URL, here + "/?code=x"} {
+		res, _ := visiting(t, "GET", address)
+		if to := res.Header.Get("Location"); res.StatusCode != http.StatusSeeOther || to != "/#/expired" || len(res.Cookies()) > 0 {
+			t.Errorf("%s: %s to %s, %v", address, res.Status, to, res.Cookies())
+		}
+	}
+	// Who is in already goes in.
+	if res, _ := visiting(t, "GET", in.URL, cookie); res.Header.Get("Location") != "/" {
+		t.Errorf("signed in already: %s to %s", res.Status, res.Header.Get("Location"))
+	}
+
+	for name, value := range map[string]string{
+		"nothing":          "",
+		"another seal":     cookie.Value[:len(cookie.Value)-2] + "xx",
+		"no seal":          strings.Join(strings.Split(cookie.Value, ".")[:2], "."),
+		"a later end":      "9" + cookie.Value,
+		"sealed, no time":  "x." + r.seal("x"),
+		"one that is over": r.cookie(time.Now().Add(-time.Second)),
+	} {
+		if res, _ := visiting(t, "GET", here+"/v1/teams", &http.Cookie{Name: cookie.Name, Value: value}); res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("a cookie with %s: %s", name, res.Status)
+		}
+	}
+
+	r.end(t)
+	r = w.start(t, tcp, paged)
+	here = "http://" + r.Addrs()[1]
+	if res, body := visiting(t, "GET", here+"/v1/teams", cookie); res.StatusCode != http.StatusOK {
+		t.Errorf("with the cookie, of the next service: %s %s", res.Status, body)
+	}
+	r.end(t)
+	if err := os.Remove(TokenPath(w.state)); err != nil {
+		t.Fatal(err)
+	}
+	r = w.start(t, tcp, paged)
+	if res, _ := visiting(t, "GET", "http://"+r.Addrs()[1]+"/v1/teams", cookie); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("with the cookie of a token that is no more: %s", res.Status)
+	}
+	other := newWorld(t).start(t, tcp, paged)
+	if res, _ := visiting(t, "GET", "http://"+other.Addrs()[1]+"/v1/teams", cookie); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("with the cookie of another service: %s", res.Status)
+	}
+}
+
+// Codes are for a minute, and few.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	var c codes
+	now := time.Now()
+	code, until := c.give(now)
+	if until.Sub(now) != codeLife || c.use(code, until) || c.use(code, now) {
+		t.Error("a code is good after its time")
+	}
+	first, _ := c.give(now)
+	for range mostCodes {
+		code, _ = c.give(now)
+	}
+	if c.use(first, now) || !c.use(code, now) || c.use(code, now) || len(c.list) != mostCodes-1 {
+		t.Errorf("%d codes are kept", len(c.list))
+	}
+}
+
+// Without a listener that a browser can come to there is nothing to open.
+func TestSignInWithoutAddress(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).start(t, paged)
+	if p := problem(t, r.ask(t, "POST", "/v1/sign-in", ""), api.CodeRefused); !strings.Contains(p.Hint, "--listen") {
+		t.Errorf("hint %q", p.Hint)
+	}
+	// The socket needs no cookie, and no token to make one of.
+	res, err := r.client.Get("http://teambridge/?code=x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	if err != nil || string(data) != "the page, person true" || res.Request.URL.RawQuery != "" {
+		t.Errorf("%s: %s, %v", res.Request.URL, data, err)
+	}
+}
+
+// A link to the page may stand on any site; nothing else may be asked from there.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).start(t, tcp, paged)
+	link := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
+	for path, want := range map[string]int{"/": http.StatusOK, "/ui/x": http.StatusForbidden, "/v1/teams": http.StatusForbidden} {
+		if got := r.raw(t, path, link...); got != want {
+			t.Errorf("a link to %s: %d, want %d", path, got, want)
+		}
+	}
+	for name, header := range map[string][]string{
+		"a frame":        {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"},
+		"a script":       {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"},
+		"with an origin": append([]string{"Origin", "http://evil.example"}, link...),
+	} {
+		if got := r.raw(t, "/", header...); got != http.StatusForbidden {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
+// raw asks over TCP, of what is not in the document, and returns the status.
+func (r *running) raw(t *testing.T, path string, header ...string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+r.Addrs()[1]+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
