@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
 	"teambridge/status/client"
@@ -35,14 +36,26 @@ func TestLoad(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	team, err := simagent.Create(ctx, simagent.TeamOptions{
-		Root: w.root.Path(), Generation: simagent.G2, Name: "busy", Poll: 20 * time.Millisecond, Members: []simagent.Member{{Name: "worker"}},
+		Root: w.root.Path(), Generation: simagent.G2, Name: "busy", Poll: 20 * time.Millisecond, Members: []simagent.Member{{Name: "worker", Absent: true}},
 		Report: func(error) {},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Takes all that waits, as an agent does; a simulated one remembers what it took.
+	box := w.inbox(team.Name(), "worker")
 	var agents sync.WaitGroup
-	agents.Go(func() { _ = team.Agent("worker").Run(ctx) })
+	agents.Go(func() {
+		for tick := time.NewTicker(20 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				_, _ = box.Take(ctx, func(inbox.Row) bool { return true }) // it comes again
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			}
+		}
+	})
 	defer agents.Wait()
 	defer cancel()
 	addrs, _ := w.serve()
