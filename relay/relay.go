@@ -38,6 +38,12 @@
 //
 // A program that acknowledges nothing gets each message at least once;
 // [Status.AtLeastOnce] says so.
+//
+// Claude Code writes down what it did about 0.1 s later ([claude.Transcript]).
+// Killed in between, it does that step of its turn again. The relay itself ends an
+// agent between two frames by closing its stdin, so that it writes the rest; it
+// kills one only where that answered nothing for 10 s, or was left behind by an
+// earlier relay and has had its time.
 package relay
 
 import (

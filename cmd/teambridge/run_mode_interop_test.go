@@ -41,6 +41,7 @@ func TestRealModeByMessage(t *testing.T) {
 		if len(asked) != 6 {
 			t.Fatalf("the model was asked %d times, want 6\n%s", len(asked), h)
 		}
+		session, _ := h.agent(l)
 		var pids []int
 		for i, r := range asked {
 			m := []string{"<m-1>", "<m-2>", "<m-3>", "<m-4>", "<m-5>", "<m-6>"}[i]
@@ -54,6 +55,10 @@ func TestRealModeByMessage(t *testing.T) {
 			}
 			if mode, want := permissionMode(t, h, all[at].Frame), map[bool]string{false: "bypassPermissions", true: "plan"}[i >= 2]; mode != want {
 				t.Errorf("%s was said in permission mode %s, want %s", m, mode, want)
+			}
+			// Also where the agent was ended at once after it: at the end of its stdin it writes what is left.
+			if turn, err := h.transcript(session.ID).Turn(ctx, all[at].Frame); err != nil || !turn.Finished {
+				t.Errorf("%s is not written down as finished: %+v, %v", m, turn, err)
 			}
 			s := h.wait(ctx, "at work on it", func(s saying) bool { return s.Status == "working" && s.InFlight == all[at].Frame })
 			pids = append(pids, s.PID)
