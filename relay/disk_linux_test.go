@@ -42,7 +42,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func runFull(dir string) int {
-	if err := syscall.Mount("tmpfs", filepath.Join(dir, "state"), "tmpfs", 0, "size=1m"); err != nil {
+	if err := syscall.Mount("tmpfs", filepath.Join(dir, "state"), "tmpfs", 0, "size=2m"); err != nil {
 		fmt.Println("cannot mount:", err)
 		return 1
 	}
@@ -67,7 +67,7 @@ func runFull(dir string) int {
 		t.Fatal(err)
 	}
 	f.Close()
-	large := strings.Repeat("x", 60<<10) // what is free inside the ledger's files does not do
+	large := strings.Repeat("x", 98<<10) // what is free inside the ledger's files does not do
 	s.agent().write("[m-2]"+large, "[m-3]"+large, "[m-4]")
 	s.await("the relay says that the disk is full", func() bool {
 		s.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 			home := claudetest.NewHome(t, nil)
 			u := &user{t: t, team: claudetest.StartTeam(t, g, home), home: t.TempDir()}
 			ctx := deadline(t, 2*time.Minute)
-			u.lives(ctx, "zucchini")
+			watching := u.lives(ctx, "zucchini")
 			first, err := u.team.Config()
 			if err != nil {
 				t.Fatal(err)
@@ -34,6 +35,7 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 			u.ended(t)
+			watching.end(ctx)
 			u.found(t, "zucchini", 1)
 			if status, _, errs := u.run("read", "--team", u.team.Name); status != exitNotFound {
 				t.Errorf("read of the team that ended: exit status %d\n%s", status, errs)
@@ -58,7 +60,7 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 			if second.Name != first.Name || second.CreatedAt == first.CreatedAt {
 				t.Fatalf("want the same name made at another time; first %s at %d, then %s at %d", first.Name, first.CreatedAt, second.Name, second.CreatedAt)
 			}
-			again.lives(ctx, "aubergine")
+			watching = again.lives(ctx, "aubergine")
 			if out := again.must("read", "--history", "--team", second.Name); strings.Contains(out, "zucchini") || !strings.Contains(out, "aubergine") {
 				t.Errorf("the history of the team that lives is not its own:\n%s", out)
 			}
@@ -70,6 +72,7 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 			again.ended(t)
+			watching.end(ctx)
 			again.found(t, "zucchini", 1)
 			again.found(t, "aubergine", 1)
 		})
@@ -77,7 +80,8 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 }
 
 // lives lets the worker be asked something and answer while somebody watches.
-func (u *user) lives(ctx context.Context, word string) {
+// The watching ends with the team.
+func (u *user) lives(ctx context.Context, word string) *command {
 	u.t.Helper()
 	watching := u.start("watch", "--team", u.team.Name, "-v")
 	select {
@@ -87,6 +91,10 @@ func (u *user) lives(ctx context.Context, word string) {
 	}
 	u.must("send", "worker", "about the "+word, "--team", u.team.Name, "--wait", "consumed")
 	watching.line(ctx, func(line string) bool { return strings.Contains(line, "about the "+word) })
+	// An agent of the second generation that is at work when its lead exits can
+	// write into the directory while that is removed: it stays, then.
+	u.must("wait", "--for", "idle", "--member", "worker", "--team", u.team.Name, "--timeout", "30s")
+	return watching
 }
 
 // ended waits until the team's directory is gone.
@@ -102,7 +110,12 @@ func (u *user) ended(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s is still there", u.team.Dir())
+			var left []string
+			_ = filepath.WalkDir(u.team.Dir(), func(path string, _ fs.DirEntry, _ error) error {
+				left = append(left, path)
+				return nil
+			})
+			t.Fatalf("still there: %v\n%s", left, u.team.Lead.Screen())
 		}
 	}
 }

@@ -127,7 +127,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
-		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a), newRun(a), newRelay(a), newServe(a), newUI(a),
+		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a), newRun(a), newRelay(a), newServe(a), newUI(a), newService(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
 	return root

@@ -43,7 +43,7 @@ page for people, too: teambridge ui opens it. No other command needs the service
 
 It says on stdout where it listens, and logs to stderr. SIGTERM ends it: requests
 that are under way are answered first. Under systemd (Type=notify) it says when
-it is ready.
+it is ready; "teambridge service install" makes the unit.
 
 Exit status: 0 it was ended; 1 it failed; 2 an address that is no good; 3 no
 Claude directory; 5 there is a service for this Claude directory already.`,
@@ -53,9 +53,14 @@ Claude directory; 5 there is a service for this Claude directory already.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
 	}
+	serveFlags(cmd, &o)
+	return cmd
+}
+
+// serveFlags are those that serve and service install share.
+func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH, or a loopback address with a port; may be repeated")
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "answer questions, and change nothing")
-	return cmd
 }
 
 // serving is what serve says when it is ready. The names are those of --json.

@@ -22,7 +22,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	socket := filepath.Join(state, "s")
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.Command("teambridge", args...) // that of the scripts
-		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=300ms",
+		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=2s",
 			"GORACE=atexit_sleep_ms=0")
 		return cmd
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -127,9 +128,14 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 			return err
 		}
 	}
+	ended := false
 	for {
 		// A team can end without a change: when nothing is in its inboxes.
-		list, err := tap.changes(ctx, recheck)
+		wait := recheck
+		if ended {
+			wait = lastWords
+		}
+		list, err := tap.changes(ctx, wait)
 		if err != nil {
 			return err
 		}
@@ -140,12 +146,17 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 				}
 			}
 		}
-		if t != nil && errors.Is(t.Exists(), teams.ErrTeamGone) {
+		if ended && len(list) == 0 {
 			a.note("the team %s has ended", t.Name())
 			return nil
 		}
+		ended = ended || t != nil && errors.Is(t.Exists(), teams.ErrTeamGone)
 	}
 }
+
+// lastWords is how long nothing may come any more of a team that has ended: what
+// was said right before is on its way.
+const lastWords = 250 * time.Millisecond
 
 // replay prints what the journal has from before.
 func (a *app) replay(ctx context.Context, tap *tapped, root *teams.Root, team, since string, show func(journal.Message) error) error {

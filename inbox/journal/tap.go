@@ -109,7 +109,11 @@ func (t *Tap) Ready() <-chan struct{} { return t.ready }
 // be kept until they were read. It may be called once Run has returned.
 func (t *Tap) Missed() int { return t.missed }
 
-// Run records until ctx ends, and returns nil then. It can be called once.
+// farewell is how long a tap that was told to end may take for its last word.
+const farewell = time.Second
+
+// Run records until ctx ends, and then what has ended by then; it returns nil.
+// It can be called once.
 func (t *Tap) Run(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	watching := make(chan error, 1)
@@ -118,7 +122,14 @@ func (t *Tap) Run(ctx context.Context) error {
 	stop()
 	werr := <-watching
 	t.readers.Wait()
-	for name := range t.lives {
+	// Whoever stops because a team ended is faster than the event of that; what
+	// stands in the journal as there would stay so until somebody taps again.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	for name, l := range t.lives {
+		if !l.there() {
+			t.observe(last, Snapshot{Team: l.instance, Gone: true, At: time.Now()})
+		}
 		t.forget(name)
 	}
 	if ctx.Err() != nil {

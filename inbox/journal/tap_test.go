@@ -346,6 +346,26 @@ func TestTapTeamMadeAgain(t *testing.T) {
 	r.until("the third", func() bool { return slices.Contains(state(t, j), "blue@3/ann a#1") })
 }
 
+// A tap that is told to end because a team has ended records that it has.
+func TestTapEndsWithATeam(t *testing.T) {
+	t.Parallel()
+	c, j := newClaude(t), newJournal(t)
+	var want []string
+	for i := range 10 {
+		c.team("blue", int64(i+1))
+		c.inbox("blue/ann", row("a"))
+		r := c.tap(j)
+		r.has(append(slices.Clone(want), fmt.Sprintf("blue@%d/ann a#1", i+1))...)
+		must(t, os.RemoveAll(c.path("blue")))
+		r.stop()
+		want = append(want, fmt.Sprintf("-blue@%d/ann a#1", i+1))
+		slices.Sort(want)
+		if got := state(t, j); !slices.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // A damaged inbox is told of once, while all others go on, and is recorded again
 // when it is mended.
 func TestTapDamagedInbox(t *testing.T) {

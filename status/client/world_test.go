@@ -31,12 +31,12 @@ const (
 // world is a Claude directory with a team of each generation, and a place for
 // teambridge's own files.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	root  *teams.Root
 	state string // short enough for a socket
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	dir := t.TempDir()
 	for _, captured := range []string{"claude-2.1.80", "claude-2.1.329"} {

@@ -159,7 +159,7 @@ func (b *board) refresh(ctx context.Context) error {
 
 // catchUp marks the teams of which the journal has news.
 func (b *board) catchUp(ctx context.Context) error {
-	const page = 500
+	const page = 50
 	for {
 		list, err := b.source.Journal.Changes(ctx, b.seq, page)
 		if errors.Is(err, journal.ErrPruned) {

@@ -148,7 +148,7 @@ func TestEventsOfATeam(t *testing.T) {
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.start(t, func(s *Server) { s.limits.write = 100 * time.Millisecond })
+	r := w.start(t, func(s *Server) { s.limits.write = time.Second })
 	slow := r.listen(t, "", "")
 	first, err := slow.next()
 	if err != nil {
@@ -156,7 +156,7 @@ func TestSlowClient(t *testing.T) {
 	}
 	quick := r.listen(t, "", "")
 	// More than the buffers of two sockets hold.
-	const many, size = 40, 90 << 10
+	const many, size = 20, 90 << 10
 	text := strings.Repeat("x", size)
 	for n := range many {
 		w.say(t, older, "worker", "user", fmt.Sprintf("%d %s", n, text))

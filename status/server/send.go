@@ -86,7 +86,7 @@ func (s *Server) put(ctx context.Context, sender *mail.Sender, member string, m 
 	if d.Unrecorded != nil {
 		s.log.Warn("a message is in the inbox, but was not recorded", "id", d.ID, "err", d.Unrecorded)
 	}
-	if _, err := s.reads.Verified(ctx, sender.Key(d), time.Now()); err != nil {
+	if _, err := s.journal.Verified(ctx, sender.Key(d), time.Now()); err != nil {
 		s.log.Warn("there is no receipt of a message", "id", d.ID, "err", err)
 	}
 	s.news.tell()

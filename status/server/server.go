@@ -291,7 +291,9 @@ func (s *Server) open(ctx context.Context) (err error) {
 		}
 	}
 	s.board = newBoard(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.limits, s.news, s.log)
-	s.follower = newFollower(s.opts.Root, s.reads, s.locker, s.limits, s.news, s.log)
+	// Receipts are written through the tap's own connection: over another one they
+	// would meet its transactions, and come again after a while.
+	s.follower = newFollower(s.opts.Root, s.journal, s.locker, s.limits, s.news, s.log)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package claudetest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -164,8 +163,9 @@ func (p *Terminal) Prompt(ctx context.Context, text string) error {
 		}
 		soon, cancel := context.WithTimeout(ctx, settle)
 		err := p.composed(soon, text, false)
+		over := soon.Err() != nil // also where it is tmux that was killed for it
 		cancel()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		if err == nil || ctx.Err() != nil || !over {
 			return err
 		}
 	}
@@ -221,12 +221,30 @@ func (p *Terminal) capture(ctx context.Context) (string, error) {
 	return screen, nil
 }
 
-// End types /exit and waits for the process, which removes its team directory. Its exit code is not told apart.
+// End types /exit and waits for the process, which removes its team directory. If a teammate is at work it asks first
+// whether to stop it: it is to. Its exit code is not told apart.
 func (p *Terminal) End(ctx context.Context) error {
-	if err := p.Prompt(ctx, "/exit"); err != nil && exists(p.pid) {
-		return err
+	asking, asked := context.WithCancel(ctx)
+	defer asked()
+	confirmed := make(chan error, 1)
+	go func() {
+		var last time.Time
+		confirmed <- poll(asking, func() (bool, error) {
+			screen, err := p.capture(asking)
+			if err != nil || !strings.Contains(screen, "Exit and stop tasks") || time.Since(last) < settle {
+				return !exists(p.pid), nil
+			}
+			last = time.Now()
+			return false, p.Keys(asking, "Enter")
+		})
+	}()
+	err := p.Prompt(ctx, "/exit")
+	if err == nil || !exists(p.pid) {
+		err = p.Exited(ctx)
 	}
-	return p.Exited(ctx)
+	asked()
+	<-confirmed // what kept it from confirming shows in that the process stays
+	return err
 }
 
 // Exited waits for the end of the process. tmux calls a pane dead when its terminal is closed, which a process does

@@ -1,0 +1,480 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/status/api"
+	"teambridge/status/client"
+	"teambridge/status/server"
+)
+
+func newService(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "service",
+		Short: "Let systemd run the service: install, uninstall, status, logs",
+		Long: `Let systemd run "teambridge serve" for you, from your login on: as a user unit,
+without root.`,
+		Args:              func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newServiceInstall(a), newServiceUninstall(a), newServiceStatus(a), newServiceLogs(a))
+	return cmd
+}
+
+// installOptions are the flags of service install.
+type installOptions struct {
+	serveOptions
+	noStart bool
+}
+
+func newServiceInstall(a *app) *cobra.Command {
+	var o installOptions
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Write the unit and start the service",
+		Long: `Write ~/.config/systemd/user/teambridge.service and start it, now and with each
+login. It runs this binary, for the Claude directory and with the state directory
+that are meant now (--claude-dir, $CLAUDE_CONFIG_DIR, …), with the flags of "serve"
+that are given here, and with the $PATH of now, in which agents find their tools.
+
+Doing it again changes what is different, and restarts the service then. A unit of
+that name that teambridge has not written is left alone.
+
+Exit status: 0 it runs (with --no-start: the unit is written); 1 systemd does not do
+it: the unit is written all the same; 2 an address that is no good; 3 no Claude
+directory; 5 there is a unit that is not ours.`,
+		Example: `  teambridge service install --listen 127.0.0.1:7420
+  loginctl enable-linger      # also while you are not logged in`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serviceInstall(cmd.Context(), o) },
+	}
+	serveFlags(cmd, &o.serveOptions)
+	cmd.Flags().BoolVar(&o.noStart, "no-start", false, "write the unit, and leave systemd alone")
+	return cmd
+}
+
+func newServiceUninstall(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "uninstall",
+		Short: "Stop the service and remove the unit",
+		Long: `Stop the service and remove its unit. What it recorded, and its token, stay in the
+state directory.
+
+Exit status: 0, also when it was not installed; 1 systemd does not stop it; 5 the
+unit is not ours.`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serviceUninstall(cmd.Context()) },
+	}
+}
+
+func newServiceStatus(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Say whether the service runs, and where it listens",
+		Long: `Say whether the service is installed, what systemd says of it, and whether a
+service answers for the Claude directory, however it was started.
+
+Exit status: 0 a service answers; 3 none does.`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serviceStatus(cmd.Context()) },
+	}
+}
+
+func newServiceLogs(a *app) *cobra.Command {
+	var follow bool
+	var lines int
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "Show what the service has logged",
+		Long: `Show what the service has logged, as journalctl has it.
+
+Exit status: 0; 1 journalctl is not there, or fails.`,
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serviceLogs(cmd.Context(), follow, lines) },
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
+	cmd.Flags().IntVarP(&lines, "lines", "n", 100, "how many lines")
+	return cmd
+}
+
+// installed is the answer of service install.
+type installed struct {
+	Unit    string `json:"unit"`
+	Changed bool   `json:"changed"` // it was written
+	Started bool   `json:"started"` // systemd says that it runs
+}
+
+func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
+	text, err := a.unitText(o.serveOptions)
+	if err != nil {
+		return err
+	}
+	path, err := a.unitPath()
+	if err != nil {
+		return err
+	}
+	answer := installed{Unit: path}
+	was, err := readUnit(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if answer.Changed = was != text; answer.Changed {
+		if err := writeUnit(path, text); err != nil {
+			return err
+		}
+	}
+	if !o.noStart {
+		if err := a.startUnit(ctx, answer.Changed && was != ""); err != nil {
+			return &api.Decided{
+				Err:  fmt.Errorf("the unit is written to %s, and systemd does not start it: %w", path, err),
+				Code: api.CodeError, Hint: a.installHint(err),
+			}
+		}
+		answer.Started = true
+	}
+	if a.json {
+		return a.printJSON(answer)
+	}
+	word := "installed"
+	if !answer.Changed {
+		word = "unchanged"
+	}
+	if err := a.printf("%s  %s\n", word, escape(path, false)); err != nil {
+		return err
+	}
+	if o.noStart {
+		a.note("start it with: systemctl --user daemon-reload && systemctl --user enable --now %s", unitName)
+	} else {
+		a.note("it runs while you are logged in; \"loginctl enable-linger\" lets it run without that")
+	}
+	return nil
+}
+
+// unitText is the unit for the service that is meant now.
+func (a *app) unitText(o serveOptions) (string, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	if strings.Contains(filepath.ToSlash(binary), "/go-build") {
+		return "", usage("install it first: go install ./cmd/teambridge", "this program is one of \"go run\", and is gone when it ends")
+	}
+	root, err := a.root()
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	state, err := a.state()
+	if err != nil {
+		return "", err
+	}
+	if _, err := server.New(server.Options{Root: root, State: state, Listen: o.listen}); err != nil {
+		return "", err // of the addresses
+	}
+	args := []string{"--claude-dir", root.Path(), "--state-dir", state}
+	for _, l := range o.listen {
+		if path, ok := strings.CutPrefix(l, "unix:"); ok {
+			if path, err = filepath.Abs(path); err != nil {
+				return "", err
+			}
+			l = "unix:" + path
+		}
+		args = append(args, "--listen", l)
+	}
+	if o.readOnly {
+		args = append(args, "--read-only")
+	}
+	if a.verbose {
+		args = append(args, "--verbose")
+	}
+	path, _ := a.lookup("PATH")
+	return unit{binary, args, path}.text()
+}
+
+// readUnit returns a unit that we wrote.
+func readUnit(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", foreignUnit(path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.HasPrefix(data, []byte(unitMark+"\n")) {
+		return "", foreignUnit(path)
+	}
+	return string(data), nil
+}
+
+// writeUnit writes a unit whole or not at all.
+func writeUnit(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+unitName+".*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.WriteString(text)
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
+
+// startUnit lets systemd read the unit and start it, again if it was another one.
+func (a *app) startUnit(ctx context.Context, again bool) error {
+	if err := a.systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	if err := a.systemctl(ctx, "enable", "--now", unitName); err != nil {
+		return err
+	}
+	if again {
+		return a.systemctl(ctx, "restart", unitName)
+	}
+	return nil
+}
+
+// startWait bounds what systemd is asked: starting takes as long as opening the
+// journal, stopping as long as TimeoutStopSec.
+const startWait = 2 * time.Minute
+
+// systemctl asks the systemd of this user to do something.
+func (a *app) systemctl(ctx context.Context, args ...string) error {
+	_, err := a.systemctlOutput(ctx, args...)
+	return err
+}
+
+func (a *app) systemctlOutput(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	args = append([]string{"--user"}, args...)
+	a.debug("systemctl %s", strings.Join(args, " "))
+	cmd := exec.CommandContext(ctx, "systemctl", args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		if text := strings.TrimSpace(said.String()); text != "" {
+			text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), "; ")
+			return "", fmt.Errorf("systemctl %s: %s: %w", strings.Join(args, " "), text, err)
+		}
+		return "", fmt.Errorf("systemctl %s: %w", strings.Join(args, " "), err)
+	}
+	return string(out), nil
+}
+
+// systemdHint is what to do when systemd does not do what it is asked.
+func systemdHint(err error) string {
+	if errors.Is(err, exec.ErrNotFound) {
+		return "there is no systemd here: let something else run \"teambridge serve\""
+	}
+	if strings.Contains(err.Error(), "connect to bus") {
+		return "there is no systemd of yours in this session: log in as yourself (not with su or sudo), then: teambridge service install"
+	}
+	return "see why with: teambridge service logs"
+}
+
+// installHint is that for a service that was to be started.
+func (a *app) installHint(err error) string {
+	root, rerr := a.root()
+	if rerr != nil {
+		return systemdHint(err)
+	}
+	defer root.Close()
+	if state, serr := a.state(); serr == nil && !errors.Is(err, exec.ErrNotFound) {
+		if c, ferr := client.Find(state, root.Path()); ferr == nil {
+			return "a service that was started otherwise runs at " + c.Where() + ": end it, and install again"
+		}
+	}
+	return systemdHint(err)
+}
+
+// uninstalled is the answer of service uninstall.
+type uninstalled struct {
+	Unit    string `json:"unit"`
+	Removed bool   `json:"removed"`
+}
+
+func (a *app) serviceUninstall(ctx context.Context) error {
+	path, err := a.unitPath()
+	if err != nil {
+		return err
+	}
+	_, err = readUnit(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if a.json {
+			return a.printJSON(uninstalled{Unit: path})
+		}
+		a.note("there is no %s", path)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// Before the file is gone: it says how the service is to be stopped.
+	stopping := a.systemctl(ctx, "disable", "--now", unitName)
+	if stopping != nil && !errors.Is(stopping, exec.ErrNotFound) && !strings.Contains(stopping.Error(), "connect to bus") {
+		return &api.Decided{Err: fmt.Errorf("systemd does not stop the service, and nothing was removed: %w", stopping), Code: api.CodeError, Hint: systemdHint(stopping)}
+	}
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	if stopping != nil {
+		// What disable would have removed.
+		link := filepath.Join(filepath.Dir(path), "default.target.wants", unitName)
+		if to, err := os.Readlink(link); err == nil && filepath.Base(to) == unitName {
+			if err := os.Remove(link); err != nil {
+				return err
+			}
+		}
+		a.warn("no systemd of yours answers here; a service that runs in another session goes on until that ends")
+	} else if err := a.systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(uninstalled{path, true})
+	}
+	return a.printf("removed  %s\n", escape(path, false))
+}
+
+// serviceState is the answer of service status.
+type serviceState struct {
+	Installed bool     `json:"installed"`
+	Unit      string   `json:"unit"`
+	State     string   `json:"state"`            // what systemd says: active, inactive, failed, …; unknown
+	Answers   bool     `json:"answers"`          // a service for the Claude directory
+	PID       int      `json:"pid,omitempty"`    // its process
+	Listen    []string `json:"listen,omitempty"` // where it listens
+	Version   string   `json:"version,omitempty"`
+	Reason    string   `json:"reason,omitempty"` // why it does not answer
+}
+
+func (a *app) serviceStatus(ctx context.Context) error {
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	state, err := a.state()
+	if err != nil {
+		return err
+	}
+	s := serviceState{State: "unknown"}
+	if s.Unit, err = a.unitPath(); err != nil {
+		return err
+	}
+	switch _, err := readUnit(s.Unit); {
+	case err == nil:
+		s.Installed = true
+		out, err := a.systemctlOutput(ctx, "show", "--property=ActiveState", "--value", unitName)
+		if s.State = strings.TrimSpace(out); err != nil || s.State == "" {
+			s.State = "unknown"
+			a.debug("%v", err)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		a.warn("%s", api.Describe(err))
+	}
+	c, err := client.Find(state, root.Path())
+	if err == nil {
+		defer c.Close()
+		var v api.Version
+		asking, done := a.present(ctx, c)
+		v, err = c.Version(asking)
+		done()
+		if err == nil {
+			s.Answers, s.Version = true, v.Version
+			if card, err := api.ReadCard(state, root.Path()); err == nil {
+				s.PID, s.Listen = card.PID, card.Listen
+			}
+		}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		if s.Reason = "no service runs for " + root.Path(); !errors.Is(err, fs.ErrNotExist) {
+			s.Reason = api.Describe(err)
+		}
+	}
+	if err := a.printService(s); err != nil {
+		return err
+	}
+	if !s.Answers {
+		return exitStatus(exitNotFound)
+	}
+	return nil
+}
+
+func (a *app) printService(s serviceState) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	var b strings.Builder
+	line := func(name, text string) { fmt.Fprintf(&b, "%-10s%s\n", name, escape(text, false)) }
+	if s.Answers {
+		line("service", fmt.Sprintf("answers: process %d, teambridge %s", s.PID, s.Version))
+		for _, l := range s.Listen {
+			line("listens", l)
+		}
+	} else {
+		line("service", s.Reason)
+	}
+	if s.Installed {
+		line("systemd", s.State)
+		line("unit", s.Unit)
+	} else {
+		line("systemd", "not installed")
+	}
+	return a.print([]byte(b.String()))
+}
+
+func (a *app) serviceLogs(ctx context.Context, follow bool, lines int) error {
+	if lines < 0 {
+		return usage("", "--lines %d: there cannot be fewer than none", lines)
+	}
+	args := []string{"--user", "--unit", unitName, "--no-pager", "--lines", strconv.Itoa(lines)}
+	if follow {
+		args = append(args, "--follow")
+	}
+	if a.json {
+		args = append(args, "--output", "json")
+	}
+	cmd := exec.CommandContext(ctx, "journalctl", args...)
+	cmd.Stdout, cmd.Stderr = a.stdout, a.stderr
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, exec.ErrNotFound):
+		return api.Decide(api.CodeError, "what \"teambridge serve\" logs is on its stderr", "there is no journalctl here")
+	case err != nil:
+		return fmt.Errorf("journalctl: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"teambridge/status/api"
+)
+
+// unitName is the name of the systemd unit of the service.
+const unitName = "teambridge.service"
+
+// unitMark is the first line of a unit that we wrote. Another one is somebody
+// else's, and is not touched.
+const unitMark = "# Written by \"teambridge service install\", which writes it anew; \"teambridge service uninstall\" removes it."
+
+// unit is the systemd unit of the service, as what is needed to write it
+// (systemd.service(5), systemd.exec(5), systemd.kill(5)).
+type unit struct {
+	binary string
+	args   []string // of serve
+	path   string   // $PATH, in which agents find claude and their tools
+}
+
+// text is the content of the unit file. What is said there about agents:
+//
+//   - KillMode=mixed: at its end the service alone is told to end. It lets its agents
+//     finish their turns and ends them; what is left after that is killed. With
+//     control-group each agent would be told at once, in mid-turn.
+//   - OOMPolicy=continue: an agent that uses up the memory does not end the others.
+//   - There is no sandbox: in a user unit each of its options implies
+//     NoNewPrivileges, and a private /tmp or an unwritable home besides. Agents run in
+//     it, and are to be able to do what they can do in a terminal. Files that the
+//     service makes itself are private by their modes; a UMask would be the agents',
+//     too.
+func (u unit) text() (string, error) {
+	var b strings.Builder
+	command := append([]string{u.binary, "serve"}, u.args...)
+	for i, arg := range command {
+		quoted, err := unitQuote(arg, i > 0)
+		if err != nil {
+			return "", err
+		}
+		command[i] = quoted
+	}
+	path, err := unitQuote("PATH="+u.path, false)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&b, `%s
+[Unit]
+Description=teambridge: messages into and out of Claude Code agent teams
+StartLimitIntervalSec=60
+StartLimitBurst=10
+
+[Service]
+Type=notify
+ExecStart=%s
+Environment=%s
+Restart=on-failure
+RestartSec=1
+# A mistake in the command line, no Claude directory, a service that runs already:
+# starting it again would not help.
+RestartPreventExitStatus=2 3 5
+# The service alone is told to end, and lets its agents finish their turns first.
+KillMode=mixed
+TimeoutStopSec=90
+OOMPolicy=continue
+# No sandbox: agents run in here.
+
+[Install]
+WantedBy=default.target
+`, unitMark, strings.Join(command, " "), path)
+	return b.String(), nil
+}
+
+// unitQuote makes one word of a unit file of s, whatever it holds. $ is special in
+// the arguments of a command, and neither in its path nor elsewhere.
+func unitQuote(s string, argument bool) (string, error) {
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return "", usage("choose one without", "%q has a control character, and cannot stand in a unit file", s)
+	}
+	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(s)
+	if argument {
+		s = strings.ReplaceAll(s, "$", "$$")
+	}
+	return `"` + s + `"`, nil
+}
+
+// unitPath returns where the unit of the service is.
+func (a *app) unitPath() (string, error) {
+	dir, ok := a.lookup("XDG_CONFIG_HOME")
+	if !ok || !filepath.IsAbs(dir) {
+		home, err := a.home()
+		if err != nil {
+			return "", fmt.Errorf("find the directory of systemd's user units: %w", err)
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return filepath.Join(dir, "systemd", "user", unitName), nil
+}
+
+// foreignUnit says that a unit is not ours.
+func foreignUnit(path string) error {
+	return api.Decide(api.CodeRefused, "move it away, or change it by hand", "%s was not written by teambridge", path)
+}

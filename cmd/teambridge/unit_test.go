@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestUnitQuote(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":        `""`,
+		"a b":     `"a b"`,
+		`a"b\c`:   `"a\"b\\c"`,
+		"100%":    `"100%%"`,
+		"$HOME ☃": `"$$HOME ☃"`,
+		"a\nb":    "",
+		"a\x00b":  "",
+	} {
+		got, err := unitQuote(in, true)
+		if got != want || (err != nil) != (want == "") {
+			t.Errorf("%q: %s, %v, want %s", in, got, err, want)
+		}
+	}
+	if got, err := unitQuote("A=$HOME", false); got != `"A=$HOME"` || err != nil {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// systemd finds nothing to complain of, and what it complains of is seen here.
+func TestUnitAsSystemdReadsIt(t *testing.T) {
+	t.Parallel()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	binary, err := exec.LookPath("true")
+	if err != nil {
+		t.Skip("there is no true")
+	}
+	verify := func(text string) string {
+		t.Helper()
+		dir := t.TempDir()
+		path := filepath.Join(dir, unitName)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(analyze, "--user", "--man=no", "verify", path)
+		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "HOME="+dir)
+		out, _ := cmd.CombinedOutput() // it also fails for want of what a container has not
+		var ours []string
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, unitName) {
+				ours = append(ours, line)
+			}
+		}
+		return strings.Join(ours, "")
+	}
+	text, err := unit{binary, []string{"--claude-dir", `/we$ird %h "x" \y`}, "/usr/bin:/a b/%bin"}.text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := verify(strings.Replace(text, "KillMode=mixed", "KillMode=gently", 1)); said == "" {
+		t.Skip("systemd-analyze says nothing here")
+	}
+	if said := verify(text); said != "" {
+		t.Errorf("systemd-analyze says: %s\nof\n%s", said, text)
+	}
+}

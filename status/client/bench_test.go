@@ -1,0 +1,105 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/status/api"
+	"teambridge/status/client"
+)
+
+// BenchmarkPost measures sending a message through the service over its unix socket,
+// from the question to the answer that it is verified: the ledger, the inbox and the
+// receipt are written then.
+//
+//	go test -run '^$' -bench Post -benchtime 1000x ./status/client
+func BenchmarkPost(b *testing.B) {
+	w := newWorld(b)
+	w.serve()
+	c := w.find()
+	box := w.inbox(newer, "worker")
+	var took []time.Duration
+	n := 0
+	for b.Loop() {
+		start := time.Now()
+		if _, err := c.Send(b.Context(), newer, "worker", "", api.NewMessage{Text: fmt.Sprintf("message %d", n)}); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(start))
+		if n++; n%20 == 0 { // as an agent does
+			if _, err := box.Take(b.Context(), func(inbox.Row) bool { return true }); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	report(b, took)
+}
+
+// BenchmarkEvent measures how long after another program has renamed an inbox with a
+// new message into place a client is told: the watching, the journal and the stream.
+//
+//	go test -run '^$' -bench Event -benchtime 1000x ./status/client
+func BenchmarkEvent(b *testing.B) {
+	w := newWorld(b)
+	w.serve()
+	c := w.find()
+	path := w.inbox(newer, "worker").Path()
+	ctx, stop := context.WithCancel(b.Context())
+	defer stop()
+	seen := make(chan string, 100)
+	ready := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		first := true
+		for e, err := range c.Events(ctx, newer, client.Now) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			if first {
+				close(ready)
+				first = false
+			}
+			if e.Message != nil && e.Message.Change == api.Appeared {
+				seen <- e.Message.Message.Text
+			}
+		}
+		ended <- nil
+	}()
+	<-ready
+	var took []time.Duration
+	n := 0
+	for b.Loop() {
+		text := fmt.Sprintf("message %d", n)
+		n++
+		row := fmt.Sprintf(`[{"from":"team-lead","text":%q,"timestamp":"2026-11-20T17:48:11.432Z","read":false}]`, text)
+		if err := os.WriteFile(path+".tmp", []byte(row), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		if err := os.Rename(path+".tmp", path); err != nil {
+			b.Fatal(err)
+		}
+		for <-seen != text {
+		}
+		took = append(took, time.Since(start))
+	}
+	stop()
+	if err := <-ended; err != nil {
+		b.Error(err)
+	}
+	report(b, took)
+}
+
+func report(b *testing.B, took []time.Duration) {
+	b.Helper()
+	slices.Sort(took)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(ms(took[len(took)*99/100]), "p99-ms")
+}

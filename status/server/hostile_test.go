@@ -1,0 +1,200 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/status/api"
+)
+
+// verbatim asks with a request line and a header that no client would send, and returns
+// the status and the body.
+func (r *running) verbatim(t *testing.T, request string) (status int, body string) {
+	t.Helper()
+	c, err := net.Dial("unix", SocketPath(r.world.state, r.world.root.Path()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatalf("%.60q: %v", request, err)
+	}
+	defer res.Body.Close()
+	data, _ := io.ReadAll(res.Body) // of a request that was not read to its end it can be cut off
+	return res.StatusCode, string(data)
+}
+
+// A path is what it is: it leads to no other file, and to no other team or member.
+func TestHostilePaths(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	secret := filepath.Join(w.root.Path(), "secret.json")
+	if err := os.WriteFile(secret, []byte(`[{"from":"x","text":"hunter2","timestamp":"x"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := w.start(t)
+	for _, path := range []string{
+		"/v1/teams/../../secret.json", "/v1/teams/..%2f..%2fsecret.json", "/v1/teams/%2e%2e", "/v1/teams/%2e%2e%2fteams%2fmyteam",
+		"/v1/teams/myteam%00", "/v1/teams/myteam%2f..%2fmyteam", "/v1/teams/myteam/../myteam", "//v1/teams", "/v1//teams", "/v1/teams/", "/v1/teams/myteam/",
+		"/v1/teams/myteam/members/../../../secret", "/v1/teams/.", "/v1/teams/%20", "/v1/teams/CON", "/v1/teams/myteam.", "/v1/teams/MYTEAM",
+		"/ui/../../secret.json", "/../secret.json", "/v1/teams/" + strings.Repeat("x", 8<<10), "/%", "/v1/teams/%zz", "/v1/teams/\\..\\secret",
+		"http://evil.example/v1/teams", "*",
+	} {
+		for _, rest := range []string{"", "/members", "/status", "/messages"} {
+			status, body := r.verbatim(t, "GET "+path+rest+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			known := path == "http://evil.example/v1/teams" && rest == "" // on the socket any host is ours
+			if !known && status < 300 || status >= 500 || strings.Contains(body, "hunter2") {
+				t.Errorf("%.60s%s: %d %s", path, rest, status, body)
+			}
+		}
+	}
+	const message = `{"text":"x","force":true}`
+	for _, member := range []string{"..%2f..%2fsecret", "%2e%2e", "..", ".hidden", "worker.json%2f..", "a%2fb", "a%5cb", "worker%00", "worker%0a", "CON", "x.", "%20", strings.Repeat("x", 65)} {
+		status, body := r.verbatim(t, fmt.Sprintf("POST /v1/teams/%s/members/%s/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			older, member, len(message), message))
+		if status < 300 || status >= 500 {
+			t.Errorf("to %s: %d %s", member, status, body)
+		}
+	}
+	data, err := os.ReadFile(secret)
+	if err != nil || !strings.Contains(string(data), "hunter2") || len(data) > 60 {
+		t.Errorf("the file outside of the teams is %q, %v", data, err)
+	}
+	boxes, err := os.ReadDir(filepath.Join(w.root.Path(), "teams", older, "inboxes"))
+	if err != nil || len(boxes) != 3 {
+		t.Errorf("the inboxes are %v, %v", boxes, err)
+	}
+}
+
+// Requests that are none, that lie about themselves, or have no end.
+func TestHostileRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t)
+	to := "/v1/teams/" + older + "/members/worker/messages"
+	path := w.inbox(t, older, "worker").Path()
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		request string
+		want    int
+	}{
+		{"GET /v1/teams HTTP/1.1\r\nConnection: close\r\n\r\n", 400}, // no host
+		{"GET /v1/teams HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n", 400},
+		{"NONSENSE\r\n\r\n", 400},
+		{"GET /v1/teams HTTP/9.9\r\nHost: x\r\n\r\n", 505},
+		{"GET /v1/teams HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431},
+		{"TRACE /v1/teams HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 405},
+		{"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 404},
+		{"POST " + to + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 5\r\nTransfer-Encoding: nonsense\r\n\r\n{}", 501},
+		{"POST " + to + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+		// What stands behind one request is not another one's.
+		{"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 30\r\n\r\nGET /v1/teams HTTP/1.1\r\nHost: x", 400},
+	} {
+		if status, body := r.verbatim(t, c.request); status != c.want {
+			t.Errorf("%.80q: %d %s, want %d", c.request, status, body, c.want)
+		}
+	}
+	for _, body := range []string{
+		`{"text":"x"}{"text":"y"}`, `{"text":"x"} x`, `[]`, `null`, `"x"`, `{"text":"x"`, `{"text":1}`, `{"text":"x","unknown":1}`, `{"text":"x","force":"yes"}`, "\x00", "",
+	} {
+		a := r.ask(t, "POST", to, body, "Content-Type", "application/json")
+		if a.status != http.StatusBadRequest && a.status != http.StatusUnprocessableEntity {
+			t.Errorf("%q: %d %s", body, a.status, a.body)
+		}
+	}
+	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+		t.Errorf("the inbox was changed: %v", err)
+	}
+}
+
+// Two hundred connections that do nothing keep nobody from being answered.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).start(t)
+	for n := range 200 {
+		c, err := net.Dial("unix", SocketPath(r.world.state, r.world.root.Path()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if n%2 == 0 { // half of them in the middle of a request
+			if _, err := io.WriteString(c, "GET /v1/teams HTTP/1.1\r\nHost"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	get[[]api.Team](t, r, "/v1/teams")
+}
+
+// Streams that nobody reads end, and what they were to tell is kept nowhere.
+func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the heap
+	w := newWorld(t)
+	const rows, size, streams = 40, 90 << 10, 20
+	text := strings.Repeat("x", size)
+	var all []string
+	for n := range rows {
+		all = append(all, fmt.Sprintf(`{"from":"worker","text":"%d %s","timestamp":"2026-11-20T17:48:11.432Z","read":false}`, n, text))
+	}
+	if err := os.WriteFile(w.inbox(t, older, "user").Path(), []byte("["+strings.Join(all, ",")+"]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.start(t).end(t) // it has recorded what is there before it serves
+	r := w.start(t, func(s *Server) { s.limits.write = 200 * time.Millisecond })
+	if page := get[api.Page](t, r, "/v1/teams/"+older+"/messages?inbox=user"); len(page.Messages) != rows {
+		t.Fatalf("%d messages are recorded, want %d", len(page.Messages), rows)
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for range streams {
+		c, err := net.Dial("unix", SocketPath(w.state, w.root.Path()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET /v1/events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != nil { // it has begun
+			t.Fatal(err)
+		}
+	}
+	// Each of them has 3.6 MB to tell.
+	most := uint64(0)
+	for over := time.After(patience); len(r.streams) > 0; {
+		most = max(most, heap())
+		select {
+		case <-over:
+			t.Fatalf("%d streams are left", len(r.streams))
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if whole := uint64(streams * rows * size); most > before+whole/2 {
+		t.Errorf("they took %d bytes at the most, and all that they had to tell is %d", most-before, whole)
+	} else {
+		t.Logf("%d streams took %d KiB at the most, of %d that they had to tell", streams, (int64(most)-int64(before))>>10, whole>>10)
+	}
+}
