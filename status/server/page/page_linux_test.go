@@ -19,6 +19,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/simagent"
 	"teambridge/relay/claude/claudetest"
+	"teambridge/status/api"
 	"teambridge/status/server"
 )
 
@@ -32,6 +33,7 @@ func TestPage(t *testing.T) {
 		{"conversation", testConversation},
 		{"restart", testRestart},
 		{"send again", testSendAgain},
+		{"fast", testFast},
 		{"lost", testLost},
 		{"text is text", testTextIsText},
 		{"many messages", testManyMessages},
@@ -241,6 +243,28 @@ func testSendAgain(t *testing.T, browser context.Context) {
 	arrives("nobody is there")
 }
 
+// What an agent takes before it could be recorded is shown, too: by what the page
+// knows of it, and by its receipt.
+func testFast(t *testing.T, browser context.Context) {
+	claude, sim := simulateAt(t, time.Now, time.Millisecond, simagent.Member{Name: "worker"})
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("worker")
+	const n = 10
+	for i := range n {
+		p.write(fmt.Sprintf("message %d, gone in no time", i))
+		p.until(own(fmt.Sprintf("message %d, gone", i)) + `?.textContent === "✓✓ taken"`)
+	}
+	p.until(`document.querySelectorAll(".message").length === %d`, n)
+	if taken := len(sim.Agent("worker").Log()); taken != n {
+		t.Errorf("%d were taken, want %d", taken, n)
+	}
+	var page api.Page
+	w.ask("GET", "/v1/teams/"+sim.Name()+"/messages", nil, &page)
+	t.Logf("of %d messages %d were recorded", n, len(page.Messages))
+}
+
 // A message that is lost says so, and why, and can be sent anew.
 func testLost(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
@@ -408,9 +432,9 @@ func testManyMessages(t *testing.T, browser context.Context) {
 	// One that was found far back comes with what was around it, and from there it
 	// goes on to the end.
 	p.run(do(`location.hash = location.hash + "?at=" + document.querySelectorAll(".bubble")[449].dataset.seq`))
-	p.until(`document.querySelector(".found-here")?.textContent.includes("message 449 ") && document.querySelectorAll(".message").length === 100`)
+	p.until(`document.querySelector(".found-here")?.textContent.includes("message 449 ") && document.querySelectorAll(".message").length === 200`)
 	p.run(do(`document.querySelector(".messages + .quiet").click()`))
-	p.until(`document.querySelectorAll(".message").length === 200`)
+	p.until(`document.querySelectorAll(".message").length === 300`)
 	p.run(chromedp.Click(chromedp.CSS(".jump")))
 	p.until(shown("one more"))
 }
@@ -494,7 +518,7 @@ func testDrafts(t *testing.T, browser context.Context) {
 // Everything that can be used has a name, can be reached from the keyboard, and
 // stands in a landmark.
 func testAccessible(t *testing.T, browser context.Context) {
-	claude, sim := simulateAt(t, func() time.Time { return time.Now().Add(-10 * time.Minute) }, simagent.Member{Name: "worker", Absent: true})
+	claude, sim := simulateAt(t, func() time.Time { return time.Now().Add(-10 * time.Minute) }, time.Second, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
 	w.say(sim.Name(), "team-lead", "worker", strings.Repeat("a long text\n", 100))
 	p := open(t, browser, w, w.address())

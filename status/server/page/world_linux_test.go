@@ -232,15 +232,15 @@ func (w *world) join(name string) {
 // simulate makes a team of newer agents in a new Claude directory, and runs it.
 func simulate(t *testing.T, members ...simagent.Member) (claude string, team *simagent.Team) {
 	t.Helper()
-	return simulateAt(t, time.Now, members...)
+	return simulateAt(t, time.Now, 100*time.Millisecond, members...)
 }
 
-// simulateAt does the same with another clock.
-func simulateAt(t *testing.T, now func() time.Time, members ...simagent.Member) (claude string, team *simagent.Team) {
+// simulateAt does the same with another clock, and agents that look that often.
+func simulateAt(t *testing.T, now func() time.Time, poll time.Duration, members ...simagent.Member) (claude string, team *simagent.Team) {
 	t.Helper()
 	claude = filepath.Join(t.TempDir(), "claude")
 	team, err := simagent.Create(t.Context(), simagent.TeamOptions{
-		Root: claude, Generation: simagent.G2, Cwd: "/home/ada/projects/lighthouse", Poll: 100 * time.Millisecond, Now: now, Members: members,
+		Root: claude, Generation: simagent.G2, Cwd: "/home/ada/projects/lighthouse", Poll: poll, Now: now, Members: members,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ export class History {
   newer = false; // there is more behind: this is not the end
   #records = new Map(); // by seq
   #groups = new Map(); // items by key of a message to all
+  #receipts = new Map(); // the last one of each message, by inbox and id: it may come before its message
   #copies = new Map(); // what #records has of a message with an id of its own, by that
 
   // who is the member of the conversation, null for all of the team.
@@ -43,6 +44,8 @@ export class History {
   // add takes a record, and returns what it did: the item, whether that is new,
   // and whether anything changed.
   add(r) {
+    const told = this.#receipts.get(r.inbox + "\0" + r.id);
+    if (told) merge(r, { receipt: told });
     const known = this.#records.get(r.seq);
     if (known) {
       const before = JSON.stringify(known.record);
@@ -88,6 +91,9 @@ export class History {
 
   // receipt takes what became of a message, and returns its item, if it is here.
   receipt(receipt) {
+    if (receipt.team === this.team && receipt.createdAt === this.createdAt) {
+      this.#receipts.set(receipt.member + "\0" + receipt.id, receipt);
+    }
     return this.#each((r) => r.inbox === receipt.member && r.id === receipt.id && r.createdAt === receipt.createdAt && r.team === receipt.team,
       (r) => merge(r, { receipt }));
   }

@@ -11,6 +11,7 @@ const week = 7 * 86400e3;
 
 export class Outbox {
   #entries = new Map(); // by key
+  #texts = new Map(); // what was sent from this page, by key
   #changed;
 
   // changed is called when something changed. Entries of an earlier page come back.
@@ -62,6 +63,7 @@ export class Outbox {
   // again sends an entry, for the first time or under the same key.
   async again(entry, force = false) {
     entry = { ...entry, state: "sending", detail: "", hint: "", code: "" };
+    this.#texts.set(entry.key, entry.text);
     this.#keep(entry);
     try {
       const { team, member, text, key } = entry;
@@ -96,6 +98,11 @@ export class Outbox {
     if (!this.#entries.has(entry.key)) return;
     const state = problem.unsure ? "unsure" : "failed";
     this.#keep({ ...entry, state, detail: problem.message, hint: problem.hint, code: problem.code });
+  }
+
+  // text returns what was sent from this page under an id, if that was.
+  text(id) {
+    return this.#texts.get(id) ?? this.#texts.get(id.slice(0, 36));
   }
 
   // arrived is told of a message that is there.

@@ -45,12 +45,15 @@ export class Talk {
     this.#history = new History(team, createdAt, member);
     this.#history.newer = at !== null;
     this.#missed = 0;
-    this.#bottom = true;
+    this.#bottom = at === null;
     this.#build();
     this.refresh();
     this.pending();
-    await this.#fill({ before: at === null ? undefined : at + 1 });
-    if (at !== null) this.#point(at);
+    const there = await this.#fill({ before: at === null ? undefined : at + 1 });
+    if (at === null || !there) return;
+    // And what came after it.
+    const range = this.#history.range();
+    if (range === null || await this.#fill({ after: range.high })) this.#point(at);
   }
 
   close() {
@@ -273,7 +276,20 @@ export class Talk {
 
   receipt(receipt) {
     const item = this.#history?.receipt(receipt);
-    if (item) this.#renew(item);
+    if (item) {
+      this.#renew(item);
+      return;
+    }
+    // An agent that is fast takes a message before it is recorded, now and then
+    // for good. What was sent from here is known here.
+    const text = this.#world.outbox.text(receipt.id);
+    const from = this.#world.person(receipt)?.from;
+    if (text === undefined || !from) return;
+    const at = receipt.verifiedAt ?? new Date().toISOString();
+    this.event({
+      seq: receipt.seq, team: receipt.team, createdAt: receipt.createdAt, inbox: receipt.member, id: receipt.id, from, text, summary: "",
+      timestamp: at, firstSeen: at, kind: "message", read: false, gone: false, noise: false, receipt,
+    }, true);
   }
 
   relayed(team, createdAt, inbox, id, fate) {
