@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -179,8 +180,14 @@ func TestLockedLedger(t *testing.T) {
 	_, stop := s.relay(s.options())
 	s.settled(1)
 	path := filepath.Join(s.dir, "state", "ledger.db")
-	// A format of as many versions as the ledger has: the schema is not looked at.
-	db, err := sqlite.Open(t.Context(), path, sqlite.Format{Name: "ledger", Application: 0x74624c47, Schema: make([]string, 4)})
+	// A format of as many versions as the ledger has, which its header tells: the
+	// schema is not looked at.
+	header, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := binary.BigEndian.Uint32(header[60:])
+	db, err := sqlite.Open(t.Context(), path, sqlite.Format{Name: "ledger", Application: 0x74624c47, Schema: make([]string, versions)})
 	if err != nil {
 		t.Fatal(err)
 	}

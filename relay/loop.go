@@ -25,7 +25,8 @@ type loop struct {
 	ctx context.Context
 
 	session ledger.Session
-	mode    pipe.Mode // what the agent works with
+	kept    pipe.Mode // what the agent is to work with: that of the last frame, as the ledger has it
+	mode    pipe.Mode // what the agent that runs works with; another only while a frame is made
 
 	// The agent that runs, if one does.
 	proc    *claude.Process
@@ -124,9 +125,11 @@ func (l *loop) next(look <-chan time.Time) error {
 
 // begin finds out where an earlier relay stopped.
 func (l *loop) begin() error {
-	l.mode = l.opts.Mode
 	var err error
 	if l.session, _, err = l.opts.Ledger.Session(l.ctx, l.post); err != nil {
+		return err
+	}
+	if err := l.restoreMode(); err != nil {
 		return err
 	}
 	l.session.Post = l.post
@@ -148,32 +151,45 @@ func (l *loop) begin() error {
 		f.Tries = max(f.Tries, 1)
 		l.frame = &f
 	}
-	if err := l.restoreMode(); err != nil {
-		return err
-	}
 	l.dirty = true
-	return l.start()
+	return l.start(l.kept)
 }
 
-// restoreMode finds out what mode the agent worked with, so that a message in
-// flight is not run with more permissions than it was sent with. Where another
-// command is to be started now, that says what the mode is.
+// restoreMode finds out what mode the agent is to work with. How it was told to
+// begin counts for a session that is new, and what a message changed for ever
+// after: what is in flight must not be run with more permissions than it was sent
+// with, nor what follows it. Only what the flags of another command say, which a
+// person has given since, is as they say.
 func (l *loop) restoreMode() error {
-	if l.session.Command != l.command() {
-		return nil
-	}
-	modes, err := l.opts.Ledger.Modes(l.ctx, l.post)
-	if err != nil {
-		return err
-	}
-	for _, m := range modes {
-		change, err := pipe.ParseMode(m)
-		if err != nil {
-			return fmt.Errorf("relay: a mode in the ledger: %w", err)
+	switch {
+	case l.session.ID == "":
+		l.kept = l.opts.Mode
+	case l.session.Mode != nil:
+		var err error
+		if l.kept, err = pipe.ParseMode(l.session.Mode); err != nil {
+			return fmt.Errorf("relay: the mode of the session in the ledger: %w", err)
 		}
-		l.mode = l.mode.Merge(change)
+	default:
+		// An earlier version left it.
+		l.kept = l.opts.Mode
+		modes, err := l.opts.Ledger.Modes(l.ctx, l.post)
+		if err != nil {
+			return err
+		}
+		for _, m := range modes {
+			change, err := pipe.ParseMode(m)
+			if err != nil {
+				return fmt.Errorf("relay: a mode in the ledger: %w", err)
+			}
+			l.kept = l.kept.Merge(change)
+		}
 	}
-	return nil
+	if l.session.ID != "" && l.session.Command != l.command() {
+		l.kept = l.opts.Child.Unnamed(l.kept)
+	}
+	var err error
+	l.session.Mode, err = l.kept.MarshalJSON()
+	return err
 }
 
 func (l *loop) command() string { return strings.Join(l.opts.Child.Command, " ") }
@@ -212,10 +228,10 @@ func (l *loop) predecessor() error {
 	return nil
 }
 
-// start starts the agent, on the session it had.
-func (l *loop) start() error {
+// start starts the agent, on the session it had, in that mode.
+func (l *loop) start(mode pipe.Mode) error {
 	opts := l.opts.Child
-	opts.Session, opts.Mode = l.session.ID, l.mode
+	opts.Session, opts.Mode = l.session.ID, mode
 	var err error
 	if opts.Resume, err = l.transcript().Exists(); err != nil {
 		return fmt.Errorf("relay: look for the session of the agent: %w", err)
@@ -239,6 +255,7 @@ func (l *loop) start() error {
 		return errors.Join(err, proc.Kill())
 	}
 	l.proc, l.sent, l.spoke, l.started = proc, false, false, time.Now()
+	l.mode = opts.Begins()
 	l.events = make(chan claude.Event, 256)
 	events := l.events
 	l.reading.Go(func() {
@@ -285,7 +302,7 @@ func (l *loop) step() error {
 		if l.retry != nil {
 			return nil
 		}
-		if err := l.start(); err != nil {
+		if err := l.start(l.kept); err != nil {
 			return err
 		}
 	}
@@ -352,7 +369,7 @@ func (l *loop) make() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	mode := l.mode
+	mode := l.kept
 	for _, d := range waiting {
 		if len(d.Mode) > 0 {
 			change, err := pipe.ParseMode(d.Mode)
@@ -375,14 +392,7 @@ func (l *loop) make() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if batch.Mode != l.mode {
-		if made, err := l.changed(batch); !made || err != nil {
-			return made, err
-		}
-		if batch.Mode != l.mode {
-			return true, nil // it was refused, and what asked for it has failed
-		}
-	}
+	// Before the agent is changed for it: what cannot be said changes nothing.
 	frame, n, err := l.encode(config, batch.Items)
 	var ids []string
 	kind := ledger.FrameMessage
@@ -396,12 +406,24 @@ func (l *loop) make() (bool, error) {
 		l.opts.Warn(fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
 		return true, l.opts.Ledger.Settle(l.ctx, ledger.Failed, err.Error(), ids...)
 	}
+	if batch.Mode != l.mode {
+		if made, err := l.changed(batch.Mode, ids[0]); !made || err != nil {
+			return made, err
+		}
+		if batch.Mode != l.mode {
+			return true, nil // it was refused, and what asked for it has failed
+		}
+	}
 	f := ledger.Frame{
 		UUID: frame.UUID(), Post: l.post, Kind: kind, Bytes: frame.Bytes(), Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+	}
+	if f.Mode, err = l.mode.MarshalJSON(); err != nil {
+		return false, err
 	}
 	if err := l.opts.Ledger.Commit(l.ctx, f, ids...); err != nil {
 		return false, err
 	}
+	l.kept, l.session.Mode = l.mode, f.Mode
 	l.frame, l.sent = &f, false
 	return true, nil
 }
@@ -443,10 +465,10 @@ func text(config *teams.Config, d ledger.Delivery) string {
 	return Wrap(&rows[0], member)
 }
 
-// changed is change, with what becomes of a batch whose mode cannot be had. It
+// changed is change, with what becomes of a delivery whose mode cannot be had. It
 // returns false if nothing can be said before the agent was started again.
-func (l *loop) changed(batch pipe.Batch[ledger.Delivery]) (bool, error) {
-	err := l.change(batch.Mode)
+func (l *loop) changed(to pipe.Mode, delivery string) (bool, error) {
+	err := l.change(to)
 	if err == nil {
 		return true, nil
 	}
@@ -455,9 +477,10 @@ func (l *loop) changed(batch pipe.Batch[ledger.Delivery]) (bool, error) {
 	}
 	if _, ok := errors.AsType[*claude.ControlError](err); ok {
 		// The first of the batch is what asked for the mode: with what is before it
-		// the agent had another.
+		// the agent had another. What was changed on the way to it is changed back for
+		// the next.
 		l.opts.Warn(err)
-		return true, l.opts.Ledger.Settle(l.ctx, ledger.Failed, err.Error(), batch.Items[0].UUID)
+		return true, l.opts.Ledger.Settle(l.ctx, ledger.Failed, err.Error(), delivery)
 	}
 	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
 	return false, ignoreExit(l.proc.Kill())
@@ -470,8 +493,9 @@ func (l *loop) change(to pipe.Mode) error {
 		if err := l.stop(); err != nil {
 			return err
 		}
-		l.mode = to
-		return l.start()
+		if err := l.start(to); err != nil {
+			return err
+		}
 	}
 	if model, ok := to.Model.Value(); ok && to.Model != l.mode.Model {
 		if _, err := l.proc.SetModel(l.ctx, model); err != nil {
@@ -506,6 +530,20 @@ func (l *loop) write() error {
 		if turn.Stored {
 			l.poke() // for the frame that comes after it
 			return l.known()
+		}
+	}
+	if l.mode != l.kept {
+		// A program that is not told by flags.
+		if err := l.change(l.kept); err != nil {
+			if l.ctx.Err() != nil || l.proc == nil {
+				return err
+			}
+			l.opts.Warn(err)
+			if _, ok := errors.AsType[*claude.ControlError](err); ok {
+				l.poke() // for the frame that comes after it
+				return l.finish(ledger.Failed, err.Error())
+			}
+			return ignoreExit(l.proc.Kill())
 		}
 	}
 	if err := l.opts.Ledger.Tried(l.ctx, l.frame.UUID, l.session.ID); err != nil {

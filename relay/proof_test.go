@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,84 @@ import (
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pipe"
 )
+
+// A message changes the permission mode, the next one changes it again, and so
+// does the third; a row follows. Bridge and agent are killed at each point of each,
+// or the bridge alone, with the agent in mid-change, too. Each is said, and gone on
+// with, in its own mode, and the row in that of the last.
+func TestModeOverACrash(t *testing.T) {
+	generations(t, func(t *testing.T, g int) {
+		modes := map[string]string{"[a]": "bypassPermissions", "[b]": "plan", "[c]": "acceptEdits"}
+		all := []simchild.Point{simchild.Changed, simchild.Read, simchild.Began, simchild.Echoed, simchild.Worked, simchild.Finished, simchild.Answered, simchild.Ended}
+		some := []simchild.Point{simchild.Changed, simchild.Read, simchild.Worked}
+		for m, points := range map[string][]simchild.Point{"[a]": some, "[b]": all, "[c]": some} {
+			for i, at := range points {
+				t.Run(fmt.Sprintf("%s %s", m, at), func(t *testing.T) {
+					t.Parallel()
+					match := m
+					if at == simchild.Changed {
+						match = modes[m]
+					}
+					s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: at, Do: simchild.Hold, Match: match, Times: 1, Name: "go"}}})
+					person, err := New(t.Context(), s.options())
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, text := range []string{"[a]", "[b]", "[c]"} {
+						if _, err := person.Say(t.Context(), Input{Text: text, Mode: pipe.Mode{PermissionMode: pipe.Set(modes[text])}}); err != nil {
+							t.Fatal(err)
+						}
+					}
+					s.send("[row]")
+					b := s.bridge()
+					s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
+					b.kill()
+					if i%2 == 0 {
+						s.killAgent()
+					} else if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					b.start()
+					s.drained()
+					entries, err := simchild.Log(s.script.State)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var order []string
+					for _, e := range entries {
+						if e.Kind != "begin" {
+							continue
+						}
+						f, ok, err := s.ledger.Frame(t.Context(), e.UUIDs[0])
+						if err != nil || !ok {
+							t.Fatal(ok, err)
+						}
+						if f.Kind == ledger.FrameNudge {
+							if f, _, err = s.ledger.Frame(t.Context(), f.Parent); err != nil {
+								t.Fatal(err)
+							}
+						}
+						said, want := "[row]", "acceptEdits"
+						for text, mode := range modes {
+							if strings.Contains(string(f.Bytes), text) {
+								said, want = text, mode
+							}
+						}
+						if e.Mode != want {
+							t.Errorf("%s was said in mode %s, want %s", said, e.Mode, want)
+						}
+						if len(order) == 0 || order[len(order)-1] != said {
+							order = append(order, said) // again: it was not taken, or cut
+						}
+					}
+					if got := strings.Join(order, " "); got != "[a] [b] [c] [row]" {
+						t.Errorf("said in the order %s", got)
+					}
+				})
+			}
+		}
+	})
+}
 
 // envSilence is for how long the agent of TestSilence says nothing, as a
 // duration; the default is until the inbox has changed 50 times.
@@ -158,18 +238,94 @@ func TestAnswersDoNotWaitForTheAgent(t *testing.T) {
 	})
 }
 
+// A program that is told nothing by flags is told the mode again when it was
+// started again: the message with which it died is not run in another.
+func TestModeOfAPlainProgram(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Do: simchild.Die, Match: "[m]", Times: 1}}})
+	opts := s.options()
+	opts.Child.Plain = true
+	r, stop := s.relay(opts)
+	if _, err := r.Say(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
+		t.Fatal(err)
+	}
+	s.settled(1)
+	s.send("[row]")
+	s.settled(2)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := s.begun(); len(got) != 2 || got[0].Mode != "plan" || got[1].Mode != "plan" {
+		t.Errorf("turns %+v, want two in plan mode", got)
+	}
+}
+
+// begun lists the turns that were begun.
+func (s *station) begun() []simchild.Entry {
+	s.t.Helper()
+	entries, err := simchild.Log(s.script.State)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return slices.DeleteFunc(entries, func(e simchild.Entry) bool { return e.Kind != "begin" })
+}
+
+// An earlier version recorded no mode of its sessions: it is put together from
+// what messages asked for.
+func TestModeOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	r, stop := s.relay(s.options())
+	if _, err := r.Say(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
+		t.Fatal(err)
+	}
+	s.settled(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	session, _, err := s.ledger.Session(t.Context(), r.Post())
+	if err != nil {
+		t.Fatal(err)
+	}
+	session.Mode = nil
+	if err := s.ledger.SetSession(t.Context(), session); err != nil {
+		t.Fatal(err)
+	}
+	_, stop = s.relay(s.options())
+	s.send("[row]")
+	s.settled(2)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := s.begun(); len(got) != 2 || got[1].Mode != "plan" {
+		t.Errorf("turns %+v, want the second in plan mode", got)
+	}
+}
+
 // A message asks for a mode that the agent refuses. It fails, and says why; the
-// agent stays as it is, and the next message goes on.
+// agent stays as it is, also where half of it was changed, and the next message
+// goes on. So it is with one that is too long to be said.
 func TestRefusedMode(t *testing.T) {
 	generations(t, func(t *testing.T, g int) {
 		s := newStation(t, simchild.Script{Generation: g, Refuse: []string{"yolo"}})
-		r, stop := s.relay(s.options())
-		for _, in := range []Input{{Text: "[a]"}, {Text: "[b]", Mode: pipe.Mode{PermissionMode: pipe.Set("yolo")}}, {Text: "[c]"}} {
+		opts := s.options()
+		opts.Child.FrameLimit = 1000
+		r, stop := s.relay(opts)
+		other := pipe.Mode{Model: pipe.Set("opus"), PermissionMode: pipe.Set("plan")}
+		for _, in := range []Input{
+			{Text: "[a]", Mode: pipe.Mode{Model: pipe.Set("sonnet")}}, {Text: "[b]", Mode: pipe.Mode{Model: pipe.Set("opus"), PermissionMode: pipe.Set("yolo")}},
+			{Text: "[c]"}, {Text: strings.Repeat("x", 1000), Mode: other}, {Text: "[d]"},
+		} {
 			if _, err := r.Say(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
 		}
-		all := s.settled(3)
+		all := s.settled(5)
+		for _, e := range s.begun() {
+			if e.Model != "sonnet" || e.Mode != "default" {
+				t.Errorf("%s was said to %s in mode %s", e.Text, e.Model, e.Mode)
+			}
+		}
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -184,9 +340,9 @@ func TestRefusedMode(t *testing.T) {
 	})
 }
 
-// What a message asked for still holds when the relay is started again with the
-// same command, so also for a message that was in flight. Another command says
-// itself what the mode is.
+// What a message asked for still holds when the relay is started again, also
+// when nothing is known any more of the message. How the relay is told to begin
+// counts for the first start alone, and another command for what its flags say.
 func TestModeOverARestart(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
@@ -200,24 +356,35 @@ func TestModeOverARestart(t *testing.T) {
 		return opts, got
 	}
 	for i, step := range []struct {
-		mode pipe.Mode
-		flag string
-		want string
+		mode  pipe.Mode // of the message
+		begin pipe.Mode
+		flag  string
+		want  string
 	}{
-		{pipe.Mode{PermissionMode: pipe.Set("plan")}, "", "sim-model plan"},
-		{pipe.Mode{Model: pipe.Set("opus")}, "", "opus plan"},
-		{pipe.Mode{}, "", "opus plan"},
-		{pipe.Mode{}, "--model=haiku", "haiku default"},
+		{pipe.Mode{}, pipe.Mode{PermissionMode: pipe.Set("acceptEdits"), Model: pipe.Set("sonnet")}, "", "sonnet acceptEdits"},
+		{pipe.Mode{PermissionMode: pipe.Set("plan")}, pipe.Mode{PermissionMode: pipe.Set("bypassPermissions")}, "", "sonnet plan"},
+		{pipe.Mode{Model: pipe.Set("opus")}, pipe.Mode{}, "", "opus plan"},
+		{pipe.Mode{}, pipe.Mode{PermissionMode: pipe.Set("bypassPermissions")}, "", "opus plan"},
+		{pipe.Mode{}, pipe.Mode{}, "--model=haiku", "haiku plan"},
+		{pipe.Mode{}, pipe.Mode{}, "--model=haiku", "haiku plan"},
+		{pipe.Mode{Model: pipe.Default[string]()}, pipe.Mode{}, "", "sim-model plan"},
+		{pipe.Mode{PermissionMode: pipe.Default[string]()}, pipe.Mode{Model: pipe.Set("opus")}, "", "sim-model default"},
+		{pipe.Mode{}, pipe.Mode{PermissionMode: pipe.Set("plan")}, "", "sim-model default"},
+		{pipe.Mode{}, pipe.Mode{}, "--permission-mode=plan", "sim-model plan"},
 	} {
 		opts, got := models(s.options())
+		opts.Mode = step.begin
 		if step.flag != "" {
 			opts.Child.Command = append(opts.Child.Command, step.flag)
+		}
+		if _, err := s.ledger.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
 		}
 		r, stop := s.relay(opts)
 		if _, err := r.Say(t.Context(), Input{Text: "[m]", Mode: step.mode}); err != nil {
 			t.Fatal(err)
 		}
-		s.settled(i + 1)
+		s.settled(1)
 		if err := stop(); err != nil {
 			t.Error(err)
 		}

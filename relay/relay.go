@@ -30,12 +30,20 @@
 //
 // A row of an inbox is text. It reaches the agent inside a teammate-message
 // wrapper that it cannot leave, never as plain text, as a command or as a change
-// of mode. Only [Relay.Say], which is for a person, gives those.
+// of mode. Only [Relay.Say], which is for a person, gives those. The mode that a
+// frame is said in is committed with it, and an agent is resumed in that: no crash
+// gives what was sent in plan mode to an agent that may do everything.
 //
 // # What is not promised
 //
 // A program that acknowledges nothing gets each message at least once;
 // [Status.AtLeastOnce] says so.
+//
+// Claude Code writes down what it did about 0.1 s later ([claude.Transcript]).
+// Killed in between, it does that step of its turn again. The relay itself ends an
+// agent between two frames by closing its stdin, so that it writes the rest; it
+// kills one only where that answered nothing for 10 s, or was left behind by an
+// earlier relay and has had its time.
 package relay
 
 import (
@@ -108,7 +116,9 @@ type Options struct {
 	// and its Session is for the first run alone.
 	Child claude.Options
 
-	// Mode is what the agent begins with; what a person says can change it.
+	// Mode is what a new session begins with. What a person says can change it, and
+	// what the agent works with is kept for the next Run, which does not look at this.
+	// Then only a flag of another Child.Command changes it.
 	Mode pipe.Mode
 
 	OnCut OnCut // empty: [NudgeAgent]

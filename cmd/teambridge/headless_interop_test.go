@@ -59,6 +59,9 @@ type saying struct {
 
 	Result *string
 	Text   string
+
+	// Of the agent's own lines, with --output raw.
+	Type, Subtype, PermissionMode, Model string
 }
 
 // eachGeneration runs a test with both, one after the other.

@@ -49,7 +49,9 @@ Exit status: 0, also when there are none; 3 there is no Claude directory (--rela
 		Use:   "retry DELIVERY|RELAY",
 		Short: "Say a message again that failed, or try an agent again that is dead",
 		Long: `Put a delivery that failed into the queue again. It is said by the next
-"teambridge run", or by the one that runs. With the id of a relay that was added and
+"teambridge run", or by the one that runs, as a new message: what it was said the
+first time may stand in the agent's conversation, and have been worked on in part,
+so the agent may do it twice. With the id of a relay that was added and
 whose agent does not stay alive, the service tries it again.
 
 Exit status: 0; 3 no such delivery or relay; 5 it has not failed, or is not dead.`,

@@ -60,7 +60,8 @@ Exit status: 0; 2 a mistake in the command line; 5 there is one for this member.
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "dir", "", "the agent's working directory (default: this one)")
 	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
-	f.StringVar(&o.mode, "mode", "", `how the agent begins, as JSON: {"model": "…", "permissionMode": "…"}`)
+	f.StringVar(&o.mode, "mode", "", `how a new session of the agent begins, as JSON: {"model": "…",
+"permissionMode": "…"}; from then on messages change it`)
 	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
 	permissionsFlag(cmd, &o.permissions)
 	must(cmd.RegisterFlagCompletionFunc("on-cut", cobra.FixedCompletions([]string{string(relay.NudgeAgent), string(relay.ReportCut)}, cobra.ShellCompDirectiveNoFileComp)))

@@ -62,6 +62,11 @@ JSON objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one a 
 each is kept before the next is read, and goes ahead of entries that wait. A line
 that begins with "/" is a command of the agent.
 
+What a "mode" changes (permissionMode, model, fallbackModel, customSystemPrompt,
+appendSystemPrompt, allowedTools, disallowedTools) stays so, also for the next run,
+until another line, or a flag of another command behind --, says otherwise; null is
+what the command says. No entry of an inbox changes it.
+
 With --permissions ask, what the agent wants to use and may not by itself is told
 with an id; {"permit": "ID", "allow": true} is the answer, or with "allow": false
 and a "reason". Once standard input has ended nobody can answer, and nothing more

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -40,6 +41,7 @@ func TestRealModeByMessage(t *testing.T) {
 		if len(asked) != 6 {
 			t.Fatalf("the model was asked %d times, want 6\n%s", len(asked), h)
 		}
+		session, _ := h.agent(l)
 		var pids []int
 		for i, r := range asked {
 			m := []string{"<m-1>", "<m-2>", "<m-3>", "<m-4>", "<m-5>", "<m-6>"}[i]
@@ -53,6 +55,10 @@ func TestRealModeByMessage(t *testing.T) {
 			}
 			if mode, want := permissionMode(t, h, all[at].Frame), map[bool]string{false: "bypassPermissions", true: "plan"}[i >= 2]; mode != want {
 				t.Errorf("%s was said in permission mode %s, want %s", m, mode, want)
+			}
+			// Also where the agent was ended at once after it: at the end of its stdin it writes what is left.
+			if turn, err := h.transcript(session.ID).Turn(ctx, all[at].Frame); err != nil || !turn.Finished {
+				t.Errorf("%s is not written down as finished: %+v, %v", m, turn, err)
 			}
 			s := h.wait(ctx, "at work on it", func(s saying) bool { return s.Status == "working" && s.InFlight == all[at].Frame })
 			pids = append(pids, s.PID)
@@ -68,6 +74,98 @@ func TestRealModeByMessage(t *testing.T) {
 		}
 		if len(sessions) != 1 {
 			t.Errorf("sessions %v, want one", sessions)
+		}
+	})
+}
+
+// The bridge is killed, alone and with its agent, after a message changed the mode:
+// between two turns, and with a message in flight. What follows is said in the mode
+// that it was sent in, as the agent itself says at the beginning of each turn; null
+// is the mode of the command.
+func TestRealModeOverAKill(t *testing.T) {
+	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
+		h := newHeadless(t, g, (&thinker{}).respond)
+		ctx := deadline(t, 2*time.Minute)
+		h.start("--output", "raw")
+		l := h.ledger()
+		other := map[claudetest.Generation]string{claudetest.G1: "opus", claudetest.G2: "sonnet"}[g] // than the default
+		said := 0
+		settled := func() {
+			t.Helper()
+			said++
+			h.settled(ctx, l, said)
+		}
+		inFlight := func() {
+			t.Helper()
+			said++
+			h.counted(ctx, l, 1, "been written", func(s ledger.DeliveryState) bool { return s == ledger.FrameWritten || s == ledger.Accepted })
+		}
+		h.typing(`{"text": "<m-1>", "mode": {"permissionMode": "plan", "model": "` + other + `"}}`)
+		settled()
+		h.kill() // the agent ends by itself
+		h.start("--output", "raw")
+		h.send("<m-2>")
+		settled()
+		h.typing("<m-3>")
+		inFlight()
+		h.kill()
+		h.killAgent(ctx, l)
+		h.start("--output", "raw")
+		h.settled(ctx, l, said)
+		h.send("<m-4>")
+		settled()
+		h.typing(`{"text": "<m-5>", "mode": {"permissionMode": null, "model": null}}`)
+		settled()
+		h.kill()
+		h.start("--output", "raw")
+		h.send("<m-6>")
+		settled()
+		h.typing(`{"text": "<m-7>", "mode": {"permissionMode": "plan"}}`)
+		settled()
+		h.send("<m-8>")
+		inFlight()
+		h.kill()
+		h.start("--output", "raw")
+		h.settled(ctx, l, said)
+		h.send("<m-9>")
+		settled()
+		all := h.deliveries(l)
+		if status := h.finish(ctx); status != 0 {
+			t.Errorf("run ended with %d\n%s", status, h)
+		}
+		usual := func(n int) bool { return n == 5 || n == 6 }
+		for n := 1; n <= 9; n++ {
+			m := fmt.Sprintf("<m-%d>", n)
+			at := slices.IndexFunc(all, func(d ledger.Delivery) bool { return strings.Contains(string(d.Raw), m) })
+			if at < 0 {
+				t.Fatalf("%s is not in the ledger\n%s", m, h)
+			}
+			if d := all[at]; d.State != ledger.Done {
+				t.Errorf("%s: %s (%s), want done", m, d.State, d.Reason)
+			}
+			want := map[bool]string{false: "plan", true: "bypassPermissions"}[usual(n)]
+			if mode := permissionMode(t, h, all[at].Frame); mode != want {
+				t.Errorf("%s was taken in permission mode %s, want %s", m, mode, want)
+			}
+		}
+		for _, r := range h.asked() {
+			for n := 1; n <= 9; n++ {
+				if m := fmt.Sprintf("<m-%d>", n); r.Has(m) && strings.Contains(r.Model, other) != (n < 5) {
+					t.Errorf("%s was given to the model %s", m, r.Model)
+				}
+			}
+		}
+		// Runs 1 to 5 of the bridge, by the turns that it saw begin.
+		for i, want := range []string{"plan", "plan", "plan bypassPermissions", "bypassPermissions plan", "plan"} {
+			var got []string
+			for _, s := range h.sayings() {
+				if s.Run == i+1 && s.Subtype == "init" && (len(got) == 0 || got[len(got)-1] != s.PermissionMode) {
+					got = append(got, s.PermissionMode)
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("run %d: turns began in the permission modes %q, want %s", i+1, got, want)
+			}
 		}
 	})
 }

@@ -202,7 +202,9 @@ func (l *Ledger) Open(ctx context.Context, p Post) (uuids []string, err error) {
 
 // Modes lists the modes that persons' inputs of an inbox asked for, of those that
 // went into a frame, in the order of claiming: merged in that order they are the
-// mode that the agent was brought to. Inputs that were pruned are left out.
+// mode that the agent was brought to. Inputs that were pruned are left out, and
+// one that was put back counts where it stood first: a [Session] has the mode
+// itself, unless an earlier version left it.
 func (l *Ledger) Modes(ctx context.Context, p Post) (modes [][]byte, err error) {
 	if err := p.check(); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,10 @@ type Frame struct {
 	Deaths  int       // how often the process died while it was in flight
 	Nudges  int       // of what is no nudge: nudges made for it so far
 	At      time.Time // when it came to its state; kept to the microsecond, given in UTC
+
+	// Mode is, for [Ledger.Commit] alone, how the agent works when the frame is
+	// written, as JSON: it becomes that of the [Session]. Empty leaves that as it is.
+	Mode []byte
 }
 
 func (f *Frame) check(deliveries int) error {
@@ -69,14 +74,15 @@ func (f *Frame) check(deliveries int) error {
 	if bytes.IndexByte(f.Bytes, '\n') >= 0 {
 		return &ValueError{Field: "bytes", Reason: "hold a newline, which would end the line"}
 	}
-	return content("bytes", f.Bytes)
+	return errors.Join(content("bytes", f.Bytes), content("mode", f.Mode))
 }
 
 // Commit records a frame before its first byte is written, and that deliveries
 // go into it; frame and deliveries are then [FrameWritten]. When it returns nil
 // this is on the disk. A nudge has no deliveries: it sets the frame it is
 // about, and that frame's deliveries, to [Cut], and counts in its Nudges; an
-// earlier nudge whose turn was cut too has failed by it. State, Reason, Tries,
+// earlier nudge whose turn was cut too has failed by it. With a Mode, that of the
+// session is on the disk too: what resumes it has no other. State, Reason, Tries,
 // Deaths and Nudges are not looked at. A zero At is now.
 //
 // A frame that is there already, with the same bytes and deliveries, is left
@@ -119,7 +125,15 @@ func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) erro
 				return err
 			}
 		}
-		return nil
+		if len(f.Mode) == 0 {
+			return nil
+		}
+		post, err := f.Post.number(c)
+		if err != nil {
+			return err
+		}
+		_, err = c.Exec("UPDATE sessions SET mode=? WHERE post=?", f.Mode, post)
+		return err
 	})
 }
 

@@ -81,6 +81,13 @@ func aRelay() Relay {
 	}
 }
 
+// modal stands in the fixtures from version 5 on.
+func modal() Session {
+	s := aSession()
+	s.Inbox, s.Mode = "modal", []byte(`{"permissionMode":"plan"}`)
+	return s
+}
+
 func wantRelays(t *testing.T, l *Ledger, want ...Relay) {
 	t.Helper()
 	got, err := l.Relays(t.Context(), "/r")
@@ -147,6 +154,7 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	fillRelay(t, l)
 	_, err = l.AddRelay(t.Context(), aRelay())
 	must(t, err)
+	must(t, l.SetSession(t.Context(), modal()))
 	must(t, l.Close())
 	// Not 0600: Open makes it so, and the test below sees to that.
 	must(t, os.Chmod(path, 0o644))
@@ -197,6 +205,16 @@ func TestMigrateFromEachVersion(t *testing.T) {
 				} else {
 					fillRelay(t, l)
 				}
+				old, found, err := l.Session(t.Context(), modal().Post)
+				must(t, err)
+				if version >= 5 {
+					if diff := cmp.Diff(modal(), old); diff != "" {
+						t.Errorf("session with a mode, found %v (-want +got):\n%s", found, diff)
+					}
+				} else if found {
+					t.Errorf("a session out of nowhere: %+v", old)
+				}
+				must(t, l.SetSession(t.Context(), modal()))
 				if version < 4 {
 					wantRelays(t, l)
 					_, err = l.AddRelay(t.Context(), aRelay())

@@ -925,7 +925,7 @@ func TestSessions(t *testing.T) {
 		others = append(others, Session{Post: p, ID: fmt.Sprint("s", i), At: tuesday})
 		must(t, l.SetSession(t.Context(), others[i]))
 	}
-	second := Session{Post: bob, ID: "session-3", At: tuesday}
+	second := Session{Post: bob, ID: "session-3", At: tuesday, Mode: []byte(`{"model":"sonnet"}`)}
 	for _, want := range []Session{first, second} {
 		must(t, l.SetSession(t.Context(), want))
 		got, found, err := l.Session(t.Context(), bob)
@@ -1154,5 +1154,40 @@ func TestAsked(t *testing.T) {
 	modes, err := l.Modes(t.Context(), bob)
 	if err != nil || len(modes) != 1 || string(modes[0]) != `{"model":"m"}` {
 		t.Errorf("modes %q, %v; want that of p1: p3 is in no frame", modes, err)
+	}
+}
+
+// The mode of a frame is the session's from its Commit on, in one step with it;
+// a frame without one, and one that is refused, leave it.
+func TestCommitRecordsTheMode(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	mode := func() string {
+		s, _, err := l.Session(t.Context(), bob)
+		must(t, err)
+		return string(s.Mode)
+	}
+	s := aSession()
+	s.Mode = []byte(`{}`)
+	must(t, l.SetSession(t.Context(), s))
+	claimRows(t, l, "a", "b")
+	plan, bypass := aFrame("f1"), aFrame("f2")
+	plan.Mode, bypass.Mode = []byte(`{"permissionMode":"plan"}`), []byte(`{"permissionMode":"bypassPermissions"}`)
+	must(t, l.Commit(t.Context(), plan, "a"))
+	want := string(plan.Mode)
+	if got := mode(); got != want {
+		t.Errorf("mode %s, want that of the frame", got)
+	}
+	if err := l.Commit(t.Context(), bypass, "b"); err == nil {
+		t.Error("a second frame in flight")
+	}
+	must(t, l.Commit(t.Context(), aNudge("n1", "f1")))
+	if got := mode(); got != want {
+		t.Errorf("mode %s, want %s still", got, want)
+	}
+	must(t, l.Advance(t.Context(), "f1", Done, ""))
+	must(t, l.Commit(t.Context(), bypass, "b"))
+	if got := mode(); got != string(bypass.Mode) {
+		t.Errorf("mode %s, want that of the second", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 	"time"
 )
 
@@ -71,7 +73,7 @@ func TestRevive(t *testing.T) {
 	must(t, err)
 	want := aSession()
 	want.Dead = ""
-	if s != want {
+	if !cmp.Equal(s, want) {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
 }

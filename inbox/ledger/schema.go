@@ -169,5 +169,9 @@ func schema() []string {
 			created     INTEGER NOT NULL,
 			UNIQUE (root, team, member)
 		) STRICT, WITHOUT ROWID;`,
+
+		// How the agent works, which is to hold over a crash of its bridge; empty in
+		// what an earlier version left: see Modes.
+		`ALTER TABLE sessions ADD COLUMN mode BLOB NOT NULL DEFAULT x'';`,
 	}
 }

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"teambridge/inbox/sqlite"
@@ -18,6 +20,11 @@ type Session struct {
 	Command string // what was started
 	At      time.Time
 	Dead    string // why the relay gave up; "": it did not
+
+	// Mode is how the agent is to work, as JSON: at first as it was told to begin,
+	// then that of the last frame, with which [Ledger.Commit] records it. Nil: an
+	// earlier version left the session, see [Ledger.Modes].
+	Mode []byte
 
 	// What the relay said of itself last. It cannot say that it was killed.
 	State  RelayState
@@ -46,7 +53,7 @@ const (
 // SetSession records the session of a post, durably, in place of what was
 // recorded before. A zero At is now. It fails with *[ValueError].
 func (l *Ledger) SetSession(ctx context.Context, s Session) error {
-	if err := s.Post.check(); err != nil {
+	if err := errors.Join(s.Post.check(), content("mode", s.Mode)); err != nil {
 		return err
 	}
 	return l.write(ctx, "set session", durable, func(c *sqlite.Conn) error {
@@ -54,12 +61,12 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec(`INSERT INTO sessions (post, id, pid, process_group, start, command, dead, at, state, reason, relay)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET id=excluded.id, pid=excluded.pid,
+		_, err = c.Exec(`INSERT INTO sessions (post, id, pid, process_group, start, command, dead, at, state, reason, relay, mode)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET id=excluded.id, pid=excluded.pid,
 			process_group=excluded.process_group, start=excluded.start, command=excluded.command, dead=excluded.dead,
-			at=excluded.at, state=excluded.state, reason=excluded.reason, relay=excluded.relay`,
+			at=excluded.at, state=excluded.state, reason=excluded.reason, relay=excluded.relay, mode=excluded.mode`,
 			post, s.ID, int64(s.PID), int64(s.Group), s.Start, s.Command, s.Dead, micros(s.At),
-			string(s.State), s.Reason, int64(s.Relay))
+			string(s.State), s.Reason, int64(s.Relay), notNil(s.Mode))
 		return err
 	})
 }
@@ -114,9 +121,9 @@ func (l *Ledger) sessions(ctx context.Context, op, rest string, args ...sqlite.V
 }
 
 const sessionColumns = `root, team, created_at, inbox, id, pid, process_group, start, command, dead, at,
-	sessions.state, sessions.reason, relay, acked`
+	sessions.state, sessions.reason, relay, acked, mode`
 
-const sessionColumnCount = 15
+const sessionColumnCount = 16
 
 func scanSession(v []sqlite.Value) Session {
 	s := Session{
@@ -124,6 +131,7 @@ func scanSession(v []sqlite.Value) Session {
 		ID:   text(v[4]), PID: int(integer(v[5])), Group: int(integer(v[6])), Start: text(v[7]),
 		Command: text(v[8]), Dead: text(v[9]), At: moment(v[10]),
 		State: RelayState(text(v[11])), Reason: text(v[12]), Relay: int(integer(v[13])),
+		Mode: slices.Clone(blob(v[15])),
 	}
 	if integer(v[14]) != 0 {
 		s.Acked = moment(v[14])

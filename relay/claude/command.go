@@ -30,7 +30,8 @@ type launch struct {
 //	--agent-id NAME@TEAM --agent-name NAME --team-name TEAM with a Member
 //	--model, --permission-mode, --fallback-model, --system-prompt, --append-system-prompt, --allowedTools,
 //	--disallowedTools                                       with a Mode
-//	--system-prompt-snapshot off                            with a system prompt in it, and FreshPrompt
+//	--system-prompt-snapshot off                            with a system prompt, or its default, in it, and FreshPrompt
+//	--model default, --permission-mode default              with the default of these in it, Resume and FreshPrompt
 //
 // --dangerously-skip-permissions would win against a permission mode; with one it becomes
 // --allow-dangerously-skip-permissions, so that the mode can be changed back.
@@ -127,12 +128,14 @@ func (o Options) launch() (launch, error) {
 		}
 		l.env = append(slices.Clone(l.env), "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 	}
+	if o.FreshPrompt && l.resume {
+		args.forget(o.Mode)
+	}
 	if err := args.mode(o.Mode); err != nil {
 		return invalid("%w", err)
 	}
-	_, custom := o.Mode.CustomSystemPrompt.Value()
-	_, more := o.Mode.AppendSystemPrompt.Value()
-	if o.FreshPrompt && (custom || more) && !args.has("--system-prompt-snapshot") {
+	asked := !o.Mode.CustomSystemPrompt.IsAbsent() || !o.Mode.AppendSystemPrompt.IsAbsent()
+	if o.FreshPrompt && asked && !args.has("--system-prompt-snapshot") {
 		args.add("--system-prompt-snapshot", "off")
 	}
 	l.argv = append(slices.Clone(o.Command[:first]), args.list...)
@@ -205,6 +208,18 @@ func (f *flags) take(name string) (value string, there bool) {
 	return value, there
 }
 
+// forget makes a G2 that resumes a conversation let go of what it has from there, where the mode asks for the default
+// and the command does not say what that is: measured, it goes on with the model that was used last, and in plan mode if
+// it was in that; other permission modes it does not keep. What its settings call the default it cannot be asked for.
+func (f *flags) forget(m pipe.Mode) {
+	if m.Model.IsDefault() && !f.has("--model") {
+		f.add("--model", "default")
+	}
+	if m.PermissionMode.IsDefault() && !f.has("--permission-mode", "--dangerously-skip-permissions") {
+		f.add("--permission-mode", "default")
+	}
+}
+
 // mode adds the flags of a mode, in place of those of the command.
 func (f *flags) mode(m pipe.Mode) error {
 	const skip, may = "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"
@@ -242,6 +257,46 @@ func (f *flags) mode(m pipe.Mode) error {
 		f.set(s.flag, strings.Join(list, ","))
 	}
 	return nil
+}
+
+// Begins is the mode that a process works with which was started with these options: theirs, but for what a Plain one is
+// not given and [Process.SetModel] and [Process.SetPermissionMode] can give it.
+func (o Options) Begins() pipe.Mode {
+	m := o.Mode
+	if o.Plain {
+		m.Model, m.PermissionMode = pipe.Setting[string]{}, pipe.Setting[string]{}
+	}
+	return m
+}
+
+// Unnamed is a mode without the settings for which Command has a flag of its own.
+func (o Options) Unnamed(m pipe.Mode) pipe.Mode {
+	if len(o.Command) == 0 {
+		return m
+	}
+	first, known := ownFlags(o.Command)
+	f := flags{list: o.Command[first:], short: known}
+	for _, s := range []struct {
+		setting *pipe.Setting[string]
+		names   []string
+	}{
+		{&m.Model, []string{"--model"}},
+		{&m.PermissionMode, []string{"--permission-mode", "--dangerously-skip-permissions"}},
+		{&m.FallbackModel, []string{"--fallback-model"}},
+		{&m.CustomSystemPrompt, []string{"--system-prompt", "--system-prompt-file"}},
+		{&m.AppendSystemPrompt, []string{"--append-system-prompt", "--append-system-prompt-file"}},
+	} {
+		if f.has(s.names...) {
+			*s.setting = pipe.Setting[string]{}
+		}
+	}
+	if f.has("--allowedTools", "--allowed-tools") {
+		m.AllowedTools = pipe.Setting[[]string]{}
+	}
+	if f.has("--disallowedTools", "--disallowed-tools") {
+		m.DisallowedTools = pipe.Setting[[]string]{}
+	}
+	return m
 }
 
 // set gives a flag a value that may begin with anything, a dash too.

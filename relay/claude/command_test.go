@@ -124,3 +124,56 @@ func TestNeedsRestart(t *testing.T) {
 		}
 	}
 }
+
+// What the command says by a flag of its own is no longer a setting of the mode.
+func TestUnnamed(t *testing.T) {
+	t.Parallel()
+	all := pipe.Mode{
+		PermissionMode: pipe.Set("plan"), Model: pipe.Default[string](), FallbackModel: pipe.Set("f"),
+		CustomSystemPrompt: pipe.Set("c"), AppendSystemPrompt: pipe.Set("a"),
+		AllowedTools: pipe.Set([]string{"Read"}), DisallowedTools: pipe.Set([]string{"Edit"}),
+	}
+	for flag, want := range map[string]string{
+		"--verbose":                      all.String(),
+		"--model=x":                      `{"allowedTools":["Read"],"appendSystemPrompt":"a","customSystemPrompt":"c","disallowedTools":["Edit"],"fallbackModel":"f","permissionMode":"plan"}`,
+		"--dangerously-skip-permissions": `{"allowedTools":["Read"],"appendSystemPrompt":"a","customSystemPrompt":"c","disallowedTools":["Edit"],"fallbackModel":"f","model":null}`,
+		"--permission-mode --fallback-model --system-prompt --append-system-prompt --allowed-tools --disallowedTools": `{"model":null}`,
+	} {
+		o := claude.Options{Command: append([]string{"claude"}, strings.Fields(flag)...)}
+		if got := o.Unnamed(all).String(); got != want {
+			t.Errorf("%s: %s, want %s", flag, got, want)
+		}
+	}
+	if got := (claude.Options{}).Unnamed(all); got != all {
+		t.Errorf("no command: %s", got)
+	}
+}
+
+// A G2 that resumes is told by flags what it would else keep of its conversation.
+func TestDefaultOfAResumedSession(t *testing.T) {
+	t.Parallel()
+	back := pipe.Mode{Model: pipe.Default[string](), PermissionMode: pipe.Default[string](), CustomSystemPrompt: pipe.Default[string]()}
+	for _, tc := range []struct {
+		flags         string
+		resume, fresh bool
+		want          string
+	}{
+		{"", true, true, " --model default --permission-mode default --system-prompt-snapshot off"},
+		{"", false, true, " --system-prompt-snapshot off"},
+		{"", true, false, ""},
+		{" --model=opus --dangerously-skip-permissions", true, true, " --system-prompt-snapshot off"},
+	} {
+		o := claude.Options{
+			Command: strings.Fields("claude" + tc.flags), Mode: back, Resume: tc.resume, FreshPrompt: tc.fresh,
+			Session: "aaaaaaaa-0000-4000-8000-000000000000",
+		}
+		argv, _, err := o.Argv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, got, _ := strings.Cut(strings.Join(argv, " "), o.Session)
+		if got != tc.want {
+			t.Errorf("%+v: %q behind the session, want %q", tc, got, tc.want)
+		}
+	}
+}

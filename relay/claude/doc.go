@@ -28,8 +28,8 @@
 //
 //   - One frame at a time. Of frames that wait, a G2 makes one turn and remembers only the last of them.
 //   - One process at a time. A process whose bridge was killed goes on; see [Predecessor] before resuming.
-//   - Resume what has a transcript, start what has none ([Transcript.Exists]). A G1 writes its transcript about 100 ms
-//     late: a frame that was Done and is then not stored was done all the same.
+//   - Resume what has a transcript, start what has none ([Transcript.Exists]). It is written about 0.1 s late: a frame that
+//     was Done and is then not stored was done all the same.
 //
 // A command (a text with "/" in front) is weaker on G1: it is not echoed and not stored, so that it ends by the result
 // of the turn that follows it, and another process would run it again.
@@ -56,6 +56,11 @@
 // wanted, its work is not lost, and is why the next bridge has to look for it.
 //
 // # What is not promised
+//
+// A process that is killed within about 0.1 s after its model answered has not written that down, see [Transcript]. A
+// tool that was called then is called again, or the whole turn is run again if it had only begun: nothing that can be
+// seen from outside tells it from one that did not get as far. [Process.End] does not do this to a process that reads
+// its stdin, [Process.Kill] and a [Predecessor] that is ended can.
 //
 // Process groups and start times are Linux's; on other Unix systems a [Predecessor] is not told from another process of
 // its id and is left alone, on Windows the process is ended without what it started. What tools the agent started in

@@ -24,13 +24,15 @@ type Options struct {
 	// Resume goes on with that conversation instead of starting it. The transcript must exist, see
 	// [Transcript.Exists]; and no other process may have the conversation, see [Predecessor].
 	Resume bool
-	// Mode is what the process starts with. What is absent or default gets no flag.
+	// Mode is what the process starts with. What is absent gets no flag, and what is default gets one only where a
+	// conversation that is resumed would bring another value.
 	Mode pipe.Mode
 	// Member makes the process a member of a team (G2 only: a G1 has no such flags for a headless process).
 	Member Member
 
 	// FreshPrompt says that the version knows --system-prompt-snapshot (G2; a G1 does not start with it). Without it a
-	// G2 that resumes a conversation keeps the system prompt of its first process, whatever Mode says.
+	// G2 that resumes a conversation keeps the system prompt of its first process, whatever Mode says, and its model and
+	// plan mode where Mode says default.
 	FreshPrompt bool
 
 	// Permission answers the process when it asks whether a tool may be used. Nil: it is not told that there is

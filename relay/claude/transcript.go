@@ -17,8 +17,11 @@ import (
 )
 
 // Transcript is the file in which Claude Code keeps a conversation, one JSON record a line: what it remembers after a
-// resume, uuids included. It is read as it is, also while Claude Code writes it: a torn last line is not there yet. A
-// G1 writes records about 100 ms after it printed them, and a kill takes those with it; a G2 writes them before.
+// resume, uuids included. It is read as it is, also while Claude Code writes it: a torn last line is not there yet.
+//
+// Both generations write a record about 0.1 s after what it tells: that the model was called with a frame, that it
+// answered, that a tool was done. A process that ends by itself writes what is left; one that is killed in this gap does
+// not, and its successor takes that step for one that has not been taken.
 type Transcript struct {
 	Root    string // of Claude Code: $CLAUDE_CONFIG_DIR, or ~/.claude
 	Dir     string // the working directory of the process

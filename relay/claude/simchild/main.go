@@ -258,6 +258,8 @@ func (c *child) take(line []byte) {
 			}
 			c.mode = l.Request.Mode
 			body["mode"] = c.mode
+			c.current = c.mode
+			c.fault(Changed)
 			defer c.print(object{"type": "system", "subtype": "status", "status": nil, "permissionMode": c.mode, "session_id": c.memory.session})
 		default:
 			c.print(object{"type": "control_response", "response": object{"subtype": "error", "request_id": l.RequestID,

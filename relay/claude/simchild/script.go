@@ -54,6 +54,7 @@ const (
 	Finished Point = "finished" // the answer is in the transcript, and was not printed
 	Answered Point = "answered" // assistant and result were printed; a G2 has not said completed
 	Ended    Point = "ended"    // the turn is over
+	Changed  Point = "changed"  // between two turns: the permission mode was changed to the Match, and nothing was answered
 )
 
 // Fault is something that goes wrong.

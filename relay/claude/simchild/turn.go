@@ -36,7 +36,7 @@ func (c *child) turn() {
 	}
 	whole := frame{uuid: last.uuid, text: strings.Join(texts, "\n")}
 	c.current = whole.text
-	c.log(Entry{Kind: "begin", UUIDs: uuids, Text: whole.text})
+	c.log(Entry{Kind: "begin", UUIDs: uuids, Text: whole.text, Model: c.model, Mode: c.mode})
 	if slash(whole) {
 		c.command(whole)
 		return

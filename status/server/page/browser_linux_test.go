@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -214,6 +215,42 @@ func (p *tab) choose(member string) {
 func (p *tab) write(text string) {
 	p.t.Helper()
 	p.run(chromedp.SendKeys(chromedp.CSS("#text"), text), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+}
+
+// intercept holds the next request for an address. answer waits for it, says what
+// becomes of it, and lets all others pass again.
+func (p *tab) intercept(pattern string, stage fetch.RequestStage) (answer func(func(fetch.RequestID) step)) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	paused := make(chan fetch.RequestID, 10)
+	if err := chromedp.Listen(ctx, func(event any) {
+		if e, ok := event.(*fetch.EventRequestPaused); ok {
+			paused <- e.RequestID
+		}
+	}); err != nil {
+		p.t.Fatal(err)
+	}
+	p.run(call(fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: pattern, RequestStage: stage}}}))
+	return func(become func(fetch.RequestID) step) {
+		p.t.Helper()
+		defer cancel()
+		select {
+		case id := <-paused:
+			p.run(become(id), call(fetch.Disable, cdp.Empty{}))
+		case <-ctx.Done():
+			p.t.Fatalf("nothing was asked of %s", pattern)
+		}
+	}
+}
+
+// block keeps requests for addresses from being sent, and no others any more.
+func (p *tab) block(patterns ...string) {
+	p.t.Helper()
+	list := []*network.BlockPattern{}
+	for _, pattern := range patterns {
+		list = append(list, &network.BlockPattern{URLPattern: pattern, Block: true})
+	}
+	p.run(call(network.SetBlockedURLs, network.SetBlockedURLsParams{URLPatterns: list}))
 }
 
 // quote is a text as JavaScript has it.

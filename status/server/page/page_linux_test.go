@@ -43,10 +43,13 @@ func TestPage(t *testing.T) {
 		{"read-only", testReadOnly},
 		{"forgotten", testForgotten},
 		{"a team that ended", testEnded},
-		{"a real agent", testRealAgent},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, browser) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // they wait most of the time
+			c.test(t, browser)
+		})
 	}
+	t.Run("a real agent", func(t *testing.T) { testRealAgent(t, browser) }) // before the others go on
 }
 
 // own is an expression for the state of the last message of ours that holds a text.
@@ -153,6 +156,20 @@ func testRestart(t *testing.T, browser context.Context) {
 	p.until(shown("while it was away"))
 	w.say(sim.Name(), "team-lead", "worker", "after it")
 	p.until(shown("after it") + ` && window.same === true && document.querySelectorAll("main .bubble").length === 3`)
+
+	// A browser does not come again by itself when it was answered with an error;
+	// the page does, and goes on where it was.
+	p.expect("503")
+	answer := p.intercept("*/v1/events*", fetch.RequestStageRequest)
+	w.end()
+	w.start()
+	w.say(sim.Name(), "team-lead", "worker", "while it was refused")
+	w.recorded(sim.Name(), "while it was refused")
+	answer(func(id fetch.RequestID) step {
+		return call(fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: id, ResponseCode: 503})
+	})
+	p.until(shown("while it was refused") + ` && window.same === true && document.querySelectorAll("main .bubble").length === 4`)
+	p.live()
 }
 
 // A message whose answer was lost on the way, or that was written while the
@@ -183,31 +200,33 @@ func testSendAgain(t *testing.T, browser context.Context) {
 		p.run(do(own(text) + `.querySelector("button").click()`))
 	}
 
-	// The service sent it, and the answer does not come. To see that the page does
-	// not know, it must not hear of it another way: it is in another conversation.
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	paused := make(chan fetch.RequestID, 1)
-	if err := chromedp.Listen(ctx, func(event any) {
-		if e, ok := event.(*fetch.EventRequestPaused); ok {
-			paused <- e.RequestID
-		}
-	}); err != nil {
+	// The service sent it, and the answer does not come; but it is seen to be there.
+	answer := p.intercept("*/worker/messages", fetch.RequestStageResponse)
+	p.write("its answer is lost")
+	p.until(own("its answer is lost") + `?.textContent === "✓✓ taken"`)
+	answer(func(id fetch.RequestID) step {
+		return call(fetch.FailRequest, fetch.FailRequestParams{RequestID: id, ErrorReason: network.ErrorReasonConnectionReset})
+	})
+	arrives("its answer is lost")
+
+	// The same while the page cannot hear of it, either: it does not know, and asks.
+	p.block("*://*:*/v1/events")
+	w.end()
+	w.start()
+	p.until(`document.querySelector("#link").dataset.link === "reconnecting"`)
+	answer = p.intercept("*/worker/messages", fetch.RequestStageResponse)
+	p.write("nobody hears of it")
+	if _, err := sim.Agent("worker").Wait(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	p.run(call(fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: "*/worker/messages", RequestStage: fetch.RequestStageResponse}}}))
-	p.write("its answer is lost")
-	var id fetch.RequestID
-	select {
-	case id = <-paused:
-	case <-ctx.Done():
-		t.Fatal("nothing was sent")
-	}
-	// It is there, whatever becomes of the answer.
-	p.until(own("its answer is lost") + `?.textContent === "✓✓ taken"`)
-	p.run(call(fetch.FailRequest, fetch.FailRequestParams{RequestID: id, ErrorReason: network.ErrorReasonConnectionReset}))
-	p.run(call(fetch.Disable, struct{}{}))
-	arrives("its answer is lost")
+	answer(func(id fetch.RequestID) step {
+		return call(fetch.FailRequest, fetch.FailRequestParams{RequestID: id, ErrorReason: network.ErrorReasonConnectionReset})
+	})
+	again("nobody hears of it")
+	p.until(own("nobody hears of it") + `?.textContent === "✓ in the inbox"`)
+	p.block()
+	p.live()
+	arrives("nobody hears of it")
 
 	w.end()
 	p.until(`document.querySelector("#link").dataset.link === "reconnecting"`)
@@ -257,6 +276,15 @@ func testLost(t *testing.T, browser context.Context) {
 	if err != nil || len(rows) != 2 {
 		t.Errorf("there are %d messages, %v", len(rows), err)
 	}
+
+	// Of what was sent another way it is not known whether it was taken or
+	// overwritten.
+	w.say(sim.Name(), "user", "worker", "sent from a terminal")
+	p.until(own("sent from a terminal") + `?.textContent === "✓ in the inbox"`)
+	if _, err := box.Take(t.Context(), func(r inbox.Row) bool { return r.Text == "sent from a terminal" }); err != nil {
+		t.Fatal(err)
+	}
+	p.until(own("sent from a terminal") + `?.textContent === "✓ left the inbox"`)
 }
 
 // What others write stays text, wherever it is shown.
@@ -466,7 +494,7 @@ func testDrafts(t *testing.T, browser context.Context) {
 // Everything that can be used has a name, can be reached from the keyboard, and
 // stands in a landmark.
 func testAccessible(t *testing.T, browser context.Context) {
-	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	claude, sim := simulateAt(t, func() time.Time { return time.Now().Add(-10 * time.Minute) }, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
 	w.say(sim.Name(), "team-lead", "worker", strings.Repeat("a long text\n", 100))
 	p := open(t, browser, w, w.address())
@@ -493,6 +521,15 @@ func testAccessible(t *testing.T, browser context.Context) {
 	}
 	p.write("by keyboard")
 	p.until(own("by keyboard") + `?.textContent.startsWith("✓ in the inbox")`)
+
+	// A state has words and a form, beside its colour.
+	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE] .doing").textContent`); !strings.HasPrefix(got, "Idle · working · 5\u00a0min") {
+		t.Errorf("of an idle one it says %q", got)
+	}
+	if form := value[string](p, `getComputedStyle(document.querySelector(".dot[data-state=IDLE]")).backgroundImage`); !strings.HasPrefix(form, "linear-gradient") {
+		t.Errorf("the dot of an idle one is %s", form)
+	}
+	p.picture("idle")
 
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()

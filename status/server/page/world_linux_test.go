@@ -187,6 +187,23 @@ func (w *world) say(team, from, to, text string) {
 	}
 }
 
+// recorded waits until the service has recorded a message.
+func (w *world) recorded(team, text string) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); ; {
+		var page api.Page
+		w.ask("GET", "/v1/teams/"+team+"/messages", nil, &page)
+		for _, m := range page.Messages {
+			if m.Text == text {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("%q is not recorded", text)
+		}
+	}
+}
+
 // join makes the person a member, so that newer agents can answer.
 func (w *world) join(name string) {
 	w.t.Helper()
@@ -215,9 +232,15 @@ func (w *world) join(name string) {
 // simulate makes a team of newer agents in a new Claude directory, and runs it.
 func simulate(t *testing.T, members ...simagent.Member) (claude string, team *simagent.Team) {
 	t.Helper()
+	return simulateAt(t, time.Now, members...)
+}
+
+// simulateAt does the same with another clock.
+func simulateAt(t *testing.T, now func() time.Time, members ...simagent.Member) (claude string, team *simagent.Team) {
+	t.Helper()
 	claude = filepath.Join(t.TempDir(), "claude")
 	team, err := simagent.Create(t.Context(), simagent.TeamOptions{
-		Root: claude, Generation: simagent.G2, Cwd: "/home/ada/projects/lighthouse", Poll: 100 * time.Millisecond, Members: members,
+		Root: claude, Generation: simagent.G2, Cwd: "/home/ada/projects/lighthouse", Poll: 100 * time.Millisecond, Now: now, Members: members,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,67 @@
+package page
+
+import (
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func serve(t *testing.T, at string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, at, nil))
+	return w
+}
+
+// Every file is served as what it is, and nothing else.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	n := 0
+	err := fs.WalkDir(files, "files", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		n++
+		w := serve(t, "/ui/"+strings.TrimPrefix(name, "files/"))
+		if got := w.Header().Get("Content-Type"); w.Code != http.StatusOK || got != types[path.Ext(name)] || w.Body.Len() == 0 {
+			t.Errorf("%s: %d, %q, %d bytes", name, w.Code, got, w.Body.Len())
+		}
+		return nil
+	})
+	if err != nil || n < 12 {
+		t.Errorf("%d files, %v", n, err)
+	}
+	if w := serve(t, "/"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "<title>teambridge</title>") {
+		t.Errorf("the page: %d %s", w.Code, w.Body)
+	}
+	for _, at := range []string{"/ui/", "/ui/nothing.js", "/ui/../page.go", "/ui//style.css", "/ui/files/style.css", "/ui/%2e%2e/page.go", "/ui/."} {
+		if w := serve(t, at); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", at, w.Code)
+		}
+	}
+}
+
+// foreign is what would make markup of a text, run one, or ask another host.
+var foreign = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|setHTML|DOMParser|eval\(|new Function|https?:|url\(|@import|style="|<script>|\son[a-z]+="`)
+
+func TestFilesAskNobodyElse(t *testing.T) {
+	t.Parallel()
+	list, err := fs.Glob(files, "files/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range list {
+		data, err := files.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(data), `xmlns="http://www.w3.org/2000/svg"`, "")
+		if found := foreign.FindString(text); found != "" {
+			t.Errorf("%s has %s", name, found)
+		}
+	}
+}
