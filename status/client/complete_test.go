@@ -60,8 +60,14 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		func(ctx context.Context) error { _, err := c.Messages(ctx, "t", client.MessageQuery{}); return err },
 		func(ctx context.Context) error { _, err := c.Search(ctx, client.SearchQuery{Words: "x"}); return err },
 		func(ctx context.Context) error { _, err := c.Receipt(ctx, "t", "m", "id"); return err },
-		func(ctx context.Context) error { _, err := c.Send(ctx, "t", "m", "", api.NewMessage{Text: "x"}); return err },
-		func(ctx context.Context) error { _, err := c.Broadcast(ctx, "t", "", api.NewBroadcast{Text: "x"}); return err },
+		func(ctx context.Context) error {
+			_, err := c.Send(ctx, "t", "m", "", api.NewMessage{Text: "x"})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := c.Broadcast(ctx, "t", "", api.NewBroadcast{Text: "x"})
+			return err
+		},
 		func(ctx context.Context) error { _, err := c.MarkRead(ctx, "t", api.MarkRead{}); return err },
 		func(ctx context.Context) error { _, err := c.SignIn(ctx); return err },
 		func(ctx context.Context) error {
