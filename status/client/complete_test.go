@@ -1,0 +1,89 @@
+package client_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"teambridge/status/api"
+	"teambridge/status/client"
+)
+
+// What the document has, the client asks for: a route that is new needs a method here.
+func TestEveryRouteHasAMethod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve()
+	doc, err := w.find().Document(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	mux := http.NewServeMux()
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	for path, operations := range doc["paths"].(map[string]any) {
+		for method := range operations.(map[string]any) {
+			pattern := strings.ToUpper(method) + " " + path
+			want = append(want, pattern)
+			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				asked[r.Pattern] = true
+				w.Header().Set("Content-Type", api.ProblemType)
+				w.WriteHeader(http.StatusTeapot)
+				_, _ = io.WriteString(w, `{"code":"error","status":418}`)
+			})
+		}
+	}
+	h := httptest.NewServer(mux)
+	defer h.Close()
+	c, err := client.New(client.Options{Address: h.Listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx := t.Context()
+	for _, ask := range []func(context.Context) error{
+		c.Health,
+		func(ctx context.Context) error { _, err := c.Version(ctx); return err },
+		func(ctx context.Context) error { _, err := c.Document(ctx); return err },
+		func(ctx context.Context) error { _, err := c.Teams(ctx); return err },
+		func(ctx context.Context) error { _, err := c.Team(ctx, "t"); return err },
+		func(ctx context.Context) error { _, err := c.Members(ctx, "t"); return err },
+		func(ctx context.Context) error { _, err := c.Status(ctx, "t"); return err },
+		func(ctx context.Context) error { _, err := c.Messages(ctx, "t", client.MessageQuery{}); return err },
+		func(ctx context.Context) error { _, err := c.Search(ctx, client.SearchQuery{Words: "x"}); return err },
+		func(ctx context.Context) error { _, err := c.Receipt(ctx, "t", "m", "id"); return err },
+		func(ctx context.Context) error {
+			_, err := c.Send(ctx, "t", "m", "", api.NewMessage{Text: "x"})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := c.Broadcast(ctx, "t", "", api.NewBroadcast{Text: "x"})
+			return err
+		},
+		func(ctx context.Context) error { _, err := c.MarkRead(ctx, "t", api.MarkRead{}); return err },
+		func(ctx context.Context) error { _, err := c.SignIn(ctx); return err },
+		func(ctx context.Context) error {
+			for _, err := range c.Stream(ctx, "t", client.Now) {
+				return err
+			}
+			return nil
+		},
+	} {
+		if p := api.Explain(ask(ctx)); p.Code != api.CodeError {
+			t.Errorf("an answer that is a problem is told as %+v", p)
+		}
+	}
+	for _, pattern := range slices.Sorted(slices.Values(want)) {
+		if !asked[pattern] {
+			t.Errorf("no method asks %s", pattern)
+		}
+	}
+}
