@@ -169,5 +169,9 @@ func schema() []string {
 			created     INTEGER NOT NULL,
 			UNIQUE (root, team, member)
 		) STRICT, WITHOUT ROWID;`,
+
+		// How a person's words are shown; the agent is not told.
+		`ALTER TABLE deliveries ADD COLUMN summary TEXT NOT NULL DEFAULT '';
+		ALTER TABLE deliveries ADD COLUMN color TEXT NOT NULL DEFAULT '';`,
 	}
 }
