@@ -53,8 +53,10 @@ const (
 	CodeMethod       Code = "method"       // there is the path, and not for this method
 	CodeBody         Code = "body"         // the body is no JSON, or has what is not known
 	CodeBodyTooLarge Code = "body_too_large"
-	CodeTooMany      Code = "too_many"    // connections
-	CodeUnavailable  Code = "unavailable" // the service is starting or ending
+	CodeConflict     Code = "conflict"      // there is one already, or it is not as it has to be for that
+	CodeNotInFlight  Code = "not_in_flight" // no turn runs that could be interrupted
+	CodeTooMany      Code = "too_many"      // connections
+	CodeUnavailable  Code = "unavailable"   // the service is starting or ending
 )
 
 // Exit statuses of the command line; they are documented in its help.
@@ -103,6 +105,8 @@ var standings = map[Code]standing{
 	CodeMethod:        {ExitUsage, http.StatusMethodNotAllowed},
 	CodeBody:          {ExitUsage, http.StatusBadRequest},
 	CodeBodyTooLarge:  {ExitUsage, http.StatusRequestEntityTooLarge},
+	CodeConflict:      {ExitRefused, http.StatusConflict},
+	CodeNotInFlight:   {ExitRefused, http.StatusConflict},
 	CodeTooMany:       {ExitError, http.StatusServiceUnavailable},
 	CodeUnavailable:   {ExitError, http.StatusServiceUnavailable},
 }
