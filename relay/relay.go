@@ -50,7 +50,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -225,40 +224,6 @@ func (r *Relay) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
-}
-
-// Input is what a person says to the agent.
-type Input struct {
-	Text string
-	// Mode changes how the agent works, from this message on.
-	Mode pipe.Mode
-	// Isolated keeps it from being joined with anything else. A text that begins
-	// with "/" is a command, and always is.
-	Isolated bool
-}
-
-// Say puts a person's words into the queue, ahead of the rows that wait. They
-// are committed when it returns, and reach the agent as they are: plain text, or
-// a command. It returns the id of the delivery.
-func (r *Relay) Say(ctx context.Context, in Input) (string, error) {
-	if strings.TrimSpace(in.Text) == "" {
-		return "", fmt.Errorf("relay: say to %s: the text is blank", r.opts.Member)
-	}
-	d := ledger.Delivery{
-		UUID: uuid.NewString(), Post: r.post, Raw: []byte(in.Text), Person: true, Kind: "message",
-		Isolated: in.Isolated || strings.HasPrefix(in.Text, "/"), Marked: true, State: ledger.Claimed, At: time.Now(),
-	}
-	if in.Mode != (pipe.Mode{}) {
-		var err error
-		if d.Mode, err = in.Mode.MarshalJSON(); err != nil {
-			return "", err
-		}
-	}
-	if err := r.opts.Ledger.Claim(ctx, d); err != nil {
-		return "", err
-	}
-	r.poke()
-	return d.UUID, nil
 }
 
 // Interrupt stops the turn of the frame that is in flight: its messages become

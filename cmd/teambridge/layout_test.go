@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"relay/fleet":             {"inbox/ledger", "relay", "relay/claude", "relay/pipe", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/lockedfile"},
-	"status/roster":           {"inbox", "inbox/journal", "inbox/ledger", "relay", "status", "status/api", "teams"},
+	"status/roster":           {"inbox", "inbox/journal", "inbox/ledger", "relay", "relay/pipe", "status", "status/api", "teams"},
 	"status/server": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "status", "status/api", "status/roster", "teams", "teams/lockedfile",
 	},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -78,20 +77,6 @@ Exit status: 0; 3 no such delivery; 5 it is being said, or has ended.`,
 	return cmd
 }
 
-// deliveryInfo is what relay says about one delivery. The names are those of
-// --json.
-type deliveryInfo struct {
-	Delivery string    `json:"delivery"`
-	Team     string    `json:"team"`
-	Member   string    `json:"member"`
-	ID       string    `json:"id"` // of the message; empty for what a person said
-	From     string    `json:"from"`
-	Kind     string    `json:"kind"`
-	State    string    `json:"state"`
-	Reason   string    `json:"reason"`
-	At       time.Time `json:"at"` // when it came to that state
-}
-
 func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	if all && relaysOnly {
 		return usage("leave one of them out", "--all is about deliveries, which --relays leaves out")
@@ -123,18 +108,15 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	}
 	q := ledger.DeliveryQuery{Team: a.teamName}
 	if !all {
-		q.States = []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed}
+		q.States = api.Unfinished()
 	}
 	found, err := l.Deliveries(ctx, q)
 	if err != nil {
 		return err
 	}
-	infos := make([]deliveryInfo, 0, len(found))
+	infos := make([]api.Delivery, 0, len(found))
 	for _, d := range found {
-		infos = append(infos, deliveryInfo{
-			Delivery: d.UUID, Team: d.Team, Member: d.Inbox, ID: d.ID, From: d.From, Kind: d.Kind,
-			State: string(d.State), Reason: d.Reason, At: d.At,
-		})
+		infos = append(infos, api.DeliveryOf(d))
 	}
 	if a.json {
 		return a.printJSON(infos)
@@ -151,7 +133,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	rows := [][]string{{"DELIVERY", "TO", "FROM", "KIND", "STATE", "SINCE", "REASON"}}
 	for _, i := range infos {
 		from := i.From
-		if i.ID == "" && from == "" {
+		if i.Person && from == "" {
 			from = "you"
 		}
 		rows = append(rows, []string{i.Delivery, i.Member + "@" + i.Team, from, i.Kind, i.State, clock(i.At), dash(i.Reason)})

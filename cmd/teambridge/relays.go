@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -85,33 +84,6 @@ Exit status: 0; 3 no such relay.`,
 	}
 }
 
-// relayEntry is what relay says of one relay. The names are those of --json.
-type relayEntry struct {
-	ID          string     `json:"relay"` // its id; empty for one that was run by "teambridge run"
-	Team        string     `json:"team"`
-	Member      string     `json:"member"`
-	Command     []string   `json:"command"`
-	Dir         string     `json:"dir,omitempty"`
-	OnCut       string     `json:"onCut,omitempty"`
-	Permissions string     `json:"permissions,omitempty"`
-	Mode        *pipe.Mode `json:"mode,omitempty"`
-	Plain       bool       `json:"plain,omitempty"`
-	Created     *time.Time `json:"created,omitempty"`
-	api.Relay
-}
-
-func asRelayed(r ledger.Relay) relayEntry {
-	created := r.Created.UTC()
-	info := relayEntry{
-		ID: r.ID, Team: r.Team, Member: r.Member, Command: r.Command, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions,
-		Plain: r.Plain, Created: &created, Relay: api.Relay{State: string(relay.Stopped)},
-	}
-	if mode, err := pipe.ParseMode(r.Mode); len(r.Mode) > 0 && err == nil {
-		info.Mode = &mode
-	}
-	return info
-}
-
 func (a *app) relayAdd(ctx context.Context, address string, command []string, o relayAddOptions) error {
 	if o.onCut != string(relay.NudgeAgent) && o.onCut != string(relay.ReportCut) {
 		return usage("there is nudge and report", "--on-cut %q: no such way", o.onCut)
@@ -165,7 +137,7 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 		return err
 	}
 	if a.json {
-		err = a.printJSON(asRelayed(r))
+		err = a.printJSON(roster.Entry(r))
 	} else {
 		err = a.printf("added  %s  %s@%s\n", r.ID, escape(member, false), escape(team, false))
 	}
@@ -247,14 +219,13 @@ func (a *app) relayRemove(ctx context.Context, id string) error {
 		return nil // added this instant, and removed
 	}
 	if a.json {
-		return a.printJSON(asRelayed(all[i]))
+		return a.printJSON(roster.Entry(all[i]))
 	}
 	return a.printf("removed  %s  %s@%s\n", id, escape(all[i].Member, false), escape(all[i].Team, false))
 }
 
-// relaysKnown lists the relays that are to be run, and those that were, of teams
-// that are there or for which something is left to decide.
-func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]relayEntry, error) {
+// relaysKnown lists the relays that are to be run, and those that were.
+func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEntry, error) {
 	root, err := a.root()
 	if err != nil {
 		return nil, err
@@ -264,65 +235,11 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]relayEntry, 
 	if err != nil {
 		return nil, err
 	}
-	entries, err := l.Relays(ctx, root.Path())
-	if err != nil {
-		return nil, err
-	}
-	standings, err := l.Standings(ctx, root.Path())
-	if err != nil {
-		return nil, err
-	}
-	list := []relayEntry{}
-	for _, e := range entries {
-		list = append(list, asRelayed(e))
-	}
-	for _, s := range standings {
-		if a.teamName != "" && s.Team != a.teamName {
-			continue
-		}
-		info, now, err := a.standing(ctx, l, state, root, s)
-		if err != nil {
-			return nil, err
-		}
-		i := slices.IndexFunc(list, func(r relayEntry) bool { return r.Team == s.Team && r.Member == s.Inbox })
-		switch {
-		case i >= 0 && now:
-			list[i].Relay = info
-		case i < 0 && (now || s.Open+s.Failed > 0):
-			list = append(list, relayEntry{Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info})
-		}
-	}
-	return slices.DeleteFunc(list, func(r relayEntry) bool { return a.teamName != "" && r.Team != a.teamName }), nil
-}
-
-// standing tells how one relay stands, and whether its team is the one that is
-// there now.
-func (a *app) standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, s ledger.Standing) (info api.Relay, now bool, err error) {
-	gone := api.Relay{State: string(relay.Stopped), Queue: s.Open, DeadLetters: s.Failed, Session: s.ID, Reason: "the team has ended"}
-	t, err := root.Team(s.Team)
-	if errors.Is(err, teams.ErrTeamGone) {
-		return gone, false, nil
-	}
-	if err != nil {
-		return gone, false, err
-	}
-	defer t.Close()
-	c, err := t.Config(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return gone, false, err
-	case err != nil, c.Instance().CreatedAt != s.CreatedAt:
-		return gone, false, nil // where it cannot be read, doctor says why
-	}
-	o, _, err := relay.Look(ctx, l, state, t, c, s.Inbox)
-	if err != nil {
-		return gone, false, err
-	}
-	return *roster.RelayOf(o), true, nil
+	return roster.Entries(ctx, l, state, root, a.teamName)
 }
 
 // printRelays prints them for a person.
-func (a *app) printRelays(list []relayEntry) error {
+func (a *app) printRelays(list []api.RelayEntry) error {
 	rows := [][]string{{"RELAY", "MEMBER", "STATE", "QUEUE", "DEAD LETTERS", "LAST ANSWER", "COMMAND", "REASON"}}
 	for _, r := range list {
 		last := "-"

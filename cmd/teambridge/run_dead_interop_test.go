@@ -11,6 +11,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/claudetest"
+	"teambridge/status/api"
 )
 
 // An agent that ends as soon as it is started is started more and more rarely,
@@ -100,7 +101,7 @@ exec `+quoted+` "$@"
 	}
 	h.send("<m-2>")
 	h.settled(ctx, l, 2)
-	var failed []deliveryInfo
+	var failed []api.Delivery
 	if err := json.Unmarshal([]byte(h.must("relay", "list", "--json")), &failed); err != nil || len(failed) != 1 || failed[0].State != "failed" {
 		t.Fatalf("relay list: %+v, %v; want the one that failed", failed, err)
 	}

@@ -94,9 +94,7 @@ func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args 
 		if err != nil {
 			return nil, err
 		}
-		for i := range infos {
-			infos[i].Relay = relays[infos[i].Member]
-		}
+		roster.WithRelays(infos, relays)
 	}
 	return infos, nil
 }

@@ -6,12 +6,19 @@
 // So nothing is missing and nothing there twice, whoever copies, how many do so
 // at once, and at whatever instant one of them is killed: the next one goes on.
 //
+// What a person said to an agent stands in no inbox file, so nothing that watches
+// files would see it. It is copied as a message to the agent's inbox, with its
+// receipt, by the same commit as the event that it was claimed: so one feed has all
+// that was said, in one order.
+//
 // A journal that cannot be written holds up nothing. What is missing in it is
 // copied when it can be again, as long as the ledger has it ([ledger.Ledger.Prune]).
 package chronicle
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -41,7 +48,11 @@ func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int
 		}
 		list := make([]journal.Relayed, 0, len(events))
 		for _, e := range events {
-			list = append(list, relayed(e))
+			r, err := relayed(e)
+			if err != nil {
+				return copied, err
+			}
+			list = append(list, r)
 		}
 		n, err := j.Relayed(ctx, source, list...)
 		if copied += n; err != nil {
@@ -50,7 +61,7 @@ func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int
 	}
 }
 
-func relayed(e ledger.Event) journal.Relayed {
+func relayed(e ledger.Event) (journal.Relayed, error) {
 	r := journal.Relayed{
 		N: e.N, Root: e.Root, Team: teams.Instance{Team: e.Team, CreatedAt: e.CreatedAt}, Inbox: e.Inbox, At: e.At,
 		Delivery: e.Delivery, ID: e.ID, From: e.From, Person: e.Person, State: string(e.State),
@@ -59,7 +70,35 @@ func relayed(e ledger.Event) journal.Relayed {
 	if e.Delivery == "" {
 		r.State = string(e.Relay)
 	}
-	return r
+	if !e.Person {
+		return r, nil
+	}
+	r.ID, r.From = cmp.Or(e.ID, e.Delivery), cmp.Or(e.From, user)
+	if e.Text == "" {
+		return r, nil
+	}
+	var err error
+	r.Row, err = json.Marshal(said{
+		From: r.From, Text: e.Text, Summary: e.Summary, Timestamp: e.At.UTC().Format(timestamp), Color: e.Color, Type: "message", ID: r.ID,
+	})
+	return r, err
+}
+
+// user is who types where it is not said under which name.
+const user = "user"
+
+// timestamp is how Claude Code writes times.
+const timestamp = "2006-01-02T15:04:05.000Z07:00"
+
+// said is what a person said, as a row would have it.
+type said struct {
+	From      string `json:"from"`
+	Text      string `json:"text"`
+	Summary   string `json:"summary,omitempty"`
+	Timestamp string `json:"timestamp"`
+	Color     string `json:"color,omitempty"`
+	Type      string `json:"type"`
+	ID        string `json:"messageId"`
 }
 
 // Options says what to copy where.

@@ -88,9 +88,35 @@ func recorded(t testing.TB, j *journal.Journal) (list []string) {
 	changes, err := j.Changes(t.Context(), 0, 100_000)
 	must(t, err)
 	for _, c := range changes {
-		list = append(list, c.Relayed.Delivery+" "+c.Relayed.State)
+		if c.Kind == journal.Relaying {
+			list = append(list, c.Relayed.Delivery+" "+c.Relayed.State)
+		}
 	}
 	return list
+}
+
+// wantSaid checks that what was said is there as messages, each once, and that
+// each has its receipt.
+func wantSaid(t testing.TB, j *journal.Journal, n int) {
+	t.Helper()
+	there := map[string]int{}
+	for m, err := range j.Messages(t.Context(), journal.Query{}) {
+		must(t, err)
+		if m.From != "user" || m.Text != "x" || m.ID() != m.Said {
+			t.Errorf("recorded %+v", m)
+		}
+		there[m.Said]++
+	}
+	receipts := 0
+	for r, err := range j.Receipts(t.Context(), journal.Query{}) {
+		must(t, err)
+		if receipts++; r.State != journal.Consumed || there[r.ID] != 1 {
+			t.Errorf("%+v, of which there are %d messages", r, there[r.ID])
+		}
+	}
+	if len(there) != n || receipts != n {
+		t.Errorf("%d messages and %d receipts, want %d", len(there), receipts, n)
+	}
 }
 
 func wanted(from, to int) (list []string) {
@@ -135,6 +161,7 @@ func TestCopiedOnceThroughKills(t *testing.T) {
 	if diff := cmp.Diff(wanted(0, rounds*each), recorded(t, j)); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
+	wantSaid(t, j, rounds*each)
 }
 
 // A recorder records what happens while it runs, what happened before and what is
@@ -168,6 +195,7 @@ func TestRecorder(t *testing.T) {
 	if diff := cmp.Diff(wanted(0, 3), recorded(t, j)); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
+	wantSaid(t, j, 3)
 }
 
 // A journal that cannot be written is warned of once, and ends nothing.

@@ -27,6 +27,11 @@ type Message struct {
 	// that are gone. It begins again where all of them were pruned.
 	Occurrence int
 
+	// Said is the delivery of a person's words that were said to a headless agent;
+	// "" for a row. They never stood in the inbox file, and count as gone from it at
+	// once. What a row says of itself can never set it.
+	Said string
+
 	// When it was seen so for the first time, in UTC, to the microsecond. ReadAt
 	// and GoneAt are zero if it was not.
 	FirstSeen, ReadAt, GoneAt time.Time
@@ -45,9 +50,11 @@ func (m *Message) set(raw []byte) {
 	m.Row = inbox.Row{Raw: json.RawMessage(data[1 : len(raw)+1])}
 }
 
-// columns is what scan reads.
-const columns = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw
-	FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
+// scanned is what scan reads, and columns that of messages m.
+const scanned = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw,
+	coalesce((SELECT delivery FROM said WHERE message=m.seq), '')`
+
+const columns = scanned + ` FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
 
 func scan(v []sqlite.Value) (m Message) {
 	raw, _ := v[9].([]byte)
@@ -59,6 +66,7 @@ func scan(v []sqlite.Value) (m Message) {
 	m.Inbox, _ = v[4].(string)
 	occurrence, _ := v[5].(int64)
 	m.Occurrence = int(occurrence)
+	m.Said, _ = v[10].(string)
 	m.FirstSeen, m.ReadAt, m.GoneAt = moment(v[6]), moment(v[7]), moment(v[8])
 	m.Row.Read = !m.ReadAt.IsZero()
 	return m

@@ -296,16 +296,7 @@ func (r *recorder) record(d *difference) error {
 // file, with k of its equals before it.
 func (r *recorder) appear(row *inbox.Row, e *entry, k int) error {
 	c, v, s := r.conn, r.view, r.snapshot
-	ever := 0
-	last, err := c.Statement("SELECT occurrence FROM messages WHERE inbox=? AND digest=? ORDER BY occurrence DESC LIMIT 1")
-	if err != nil {
-		return err
-	}
-	err = last.Query(func(values []sqlite.Value) error {
-		n, _ := values[0].(int64)
-		ever = int(n)
-		return nil
-	}, v.id, e.digest[:])
+	ever, err := occurrences(c, v.id, e.digest)
 	if err != nil {
 		return err
 	}
@@ -320,20 +311,7 @@ func (r *recorder) appear(row *inbox.Row, e *entry, k int) error {
 	if row.Read {
 		m.Row.Read, m.ReadAt = true, m.FirstSeen
 	}
-	insert, err := c.Statement(`INSERT INTO messages (seq, inbox, digest, occurrence, first_seen, read_at, id, sender, raw)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-	if err != nil {
-		return err
-	}
-	if _, err := insert.Exec(m.Seq, v.id, e.digest[:], int64(m.Occurrence), s.ended, micros(m.ReadAt),
-		row.ID(), row.From, []byte(row.Raw)); err != nil {
-		return err
-	}
-	index, err := c.Statement("INSERT INTO words (rowid, sender, summary, body) VALUES (?, ?, ?, ?)")
-	if err != nil {
-		return err
-	}
-	if _, err := index.Exec(m.Seq, row.From, row.Summary, body(row)); err != nil {
+	if err := insert(c, v.id, e.digest, &m, row); err != nil {
 		return err
 	}
 	if r.order == older {
@@ -346,6 +324,40 @@ func (r *recorder) appear(row *inbox.Row, e *entry, k int) error {
 	e.marks = append(e.marks, mark{m.Seq, row.Read})
 	v.held++
 	return nil
+}
+
+// occurrences is how many rows of that digest the journal knows of an inbox.
+func occurrences(c *sqlite.Conn, box int64, d digest) (ever int, err error) {
+	last, err := c.Statement("SELECT occurrence FROM messages WHERE inbox=? AND digest=? ORDER BY occurrence DESC LIMIT 1")
+	if err != nil {
+		return 0, err
+	}
+	err = last.Query(func(values []sqlite.Value) error {
+		n, _ := values[0].(int64)
+		ever = int(n)
+		return nil
+	}, box, d[:])
+	return ever, err
+}
+
+// insert writes a message of an inbox, which stood there as row, and what it can
+// be found by.
+func insert(c *sqlite.Conn, box int64, d digest, m *Message, row *inbox.Row) error {
+	insert, err := c.Statement(`INSERT INTO messages (seq, inbox, digest, occurrence, first_seen, read_at, gone_at, id, sender, raw)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	if err != nil {
+		return err
+	}
+	if _, err := insert.Exec(m.Seq, box, d[:], int64(m.Occurrence), micros(m.FirstSeen), micros(m.ReadAt), micros(m.GoneAt),
+		row.ID(), row.From, []byte(row.Raw)); err != nil {
+		return err
+	}
+	index, err := c.Statement("INSERT INTO words (rowid, sender, summary, body) VALUES (?, ?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	_, err = index.Exec(m.Seq, row.From, row.Summary, body(row))
+	return err
 }
 
 func (r *recorder) read(m *mark) error {

@@ -152,7 +152,11 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 			if err := watermark(c, "SELECT max(seq) FROM changes WHERE message IN "+which, before, limit); err != nil {
 				return err
 			}
-			for _, from := range []string{"changes WHERE message", "words WHERE rowid", "messages WHERE seq"} {
+			// But for what a person said: that has its appearing alone.
+			if err := watermark(c, "SELECT max(message) FROM said WHERE message IN "+which, before, limit); err != nil {
+				return err
+			}
+			for _, from := range []string{"changes WHERE message", "words WHERE rowid", "said WHERE message", "messages WHERE seq"} {
 				var err error
 				if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
 					return err

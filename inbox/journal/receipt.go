@@ -44,13 +44,7 @@ type Receipt struct {
 // makes a receipt. Said again they change nothing but the count of PutBack. They
 // return the receipt as it is then, and fail with *[Error] or *[ValueError].
 func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.settle(ctx, "verified", key, at, func(r *Receipt) bool {
-		if !r.VerifiedAt.IsZero() {
-			return false
-		}
-		r.VerifiedAt = at
-		return true
-	})
+	return j.settle(ctx, "verified", key, at, toVerified(at))
 }
 
 // PutBack records that a message that was proved to be lost was put into its
@@ -65,13 +59,7 @@ func (j *Journal) PutBack(ctx context.Context, key inbox.SendKey, at time.Time) 
 
 // Consumed records that the agent took a message.
 func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.settle(ctx, "consumed", key, at, func(r *Receipt) bool {
-		if r.State == Consumed {
-			return false
-		}
-		r.State, r.ConsumedAt = Consumed, at
-		return true
-	})
+	return j.settle(ctx, "consumed", key, at, toConsumed(at))
 }
 
 // Lost records that a message is lost, and why. A message that was consumed is
@@ -80,13 +68,37 @@ func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, rea
 	if len(reason) > maxName {
 		return Receipt{}, &ValueError{"reason", "is longer than 4 KiB"}
 	}
-	return j.settle(ctx, "lost", key, at, func(r *Receipt) bool {
+	return j.settle(ctx, "lost", key, at, toLost(at, reason))
+}
+
+func toVerified(at time.Time) func(*Receipt) bool {
+	return func(r *Receipt) bool {
+		if !r.VerifiedAt.IsZero() {
+			return false
+		}
+		r.VerifiedAt = at
+		return true
+	}
+}
+
+func toConsumed(at time.Time) func(*Receipt) bool {
+	return func(r *Receipt) bool {
+		if r.State == Consumed {
+			return false
+		}
+		r.State, r.ConsumedAt = Consumed, at
+		return true
+	}
+}
+
+func toLost(at time.Time, reason string) func(*Receipt) bool {
+	return func(r *Receipt) bool {
 		if r.State != Verified {
 			return false
 		}
 		r.State, r.LostAt, r.Reason = Lost, at, reason
 		return true
-	})
+	}
 }
 
 // settle changes one receipt, unless change says that there is nothing to change.
@@ -100,32 +112,11 @@ func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at t
 	var r Receipt
 	err := j.db.Do(ctx, op, func(c *sqlite.Conn) error {
 		return c.Transaction("IMMEDIATE", func() error {
-			was, found, err := lookup(c, key)
-			if err != nil {
-				return err
-			}
-			if r = was; !found {
-				r = Receipt{SendKey: key, State: Verified}
-			}
-			if !change(&r) {
-				return nil
-			}
 			n, err := count(c)
 			if err != nil {
 				return err
 			}
-			r.Seq = n.next()
-			if _, err := c.Exec("DELETE FROM receipts WHERE seq=?", was.Seq); err != nil {
-				return err
-			}
-			_, err = c.Exec(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
-				verified_at, consumed_at, lost_at, back_at, put_backs, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-				r.Seq, key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID, string(r.State), at.UnixMicro(),
-				micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), micros(r.PutBackAt), int64(r.PutBacks), r.Reason)
-			if err != nil {
-				return err
-			}
-			if r, _, err = lookup(c, key); err != nil {
+			if r, err = settle(c, n, key, at, change); err != nil {
 				return err
 			}
 			return n.keep()
@@ -135,6 +126,34 @@ func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at t
 		return Receipt{}, err
 	}
 	return r, nil
+}
+
+// settle is the part of it that is in a transaction.
+func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, change func(*Receipt) bool) (Receipt, error) {
+	was, found, err := lookup(c, key)
+	if err != nil {
+		return Receipt{}, err
+	}
+	r := was
+	if !found {
+		r = Receipt{SendKey: key, State: Verified}
+	}
+	if !change(&r) {
+		return r, nil
+	}
+	r.Seq = n.next()
+	if _, err := c.Exec("DELETE FROM receipts WHERE seq=?", was.Seq); err != nil {
+		return Receipt{}, err
+	}
+	_, err = c.Exec(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
+		verified_at, consumed_at, lost_at, back_at, put_backs, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Seq, key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID, string(r.State), at.UnixMicro(),
+		micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), micros(r.PutBackAt), int64(r.PutBacks), r.Reason)
+	if err != nil {
+		return Receipt{}, err
+	}
+	r, _, err = lookup(c, key)
+	return r, err
 }
 
 const receiptColumns = `seq, root, team, created_at, inbox, id, state, reason,

@@ -1,11 +1,14 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 	"teambridge/teams"
 )
@@ -36,6 +39,11 @@ type Relayed struct {
 	Session string
 
 	N int64 // its number where it was copied from: growing
+
+	// Row is what a person said, as a row of an inbox would have it, where the
+	// event is that it was taken in; it becomes a [Message], once for each Delivery.
+	// Only for [Journal.Relayed]: it is not among what is read again.
+	Row []byte
 }
 
 // Relayed copies events that another file keeps, named source: those with a
@@ -43,6 +51,10 @@ type Relayed struct {
 // copies, how often, or where one was killed: each is recorded once. events are
 // in the order of N, and none that source has before the last of them may be
 // missing but what [Journal.RelayedFrom] says is here.
+//
+// By the same commit a person's words become a message, and their way to the
+// agent a receipt: verified when they are claimed, consumed when the agent began a
+// turn with them, lost when it ended otherwise before that.
 //
 // It returns how many were new. Errors are *[Error] and *[ValueError]; then
 // nothing was recorded.
@@ -78,7 +90,11 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 			if err != nil {
 				return err
 			}
-			for _, e := range events[first:] {
+			for i := range events[first:] {
+				e := &events[first+i]
+				if err := said(c, n, e); err != nil {
+					return err
+				}
 				person := int64(0)
 				if e.Person {
 					person = 1
@@ -86,6 +102,9 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 				_, err := insert.Exec(n.next(), e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox, e.At.UnixMicro(), e.Delivery, e.ID,
 					e.From, person, e.State, e.Reason, int64(e.PID), e.Session, e.N)
 				if err != nil {
+					return err
+				}
+				if err := e.settle(c, n); err != nil {
 					return err
 				}
 				recorded++
@@ -101,6 +120,30 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 		return 0, err
 	}
 	return recorded, nil
+}
+
+// settle makes of an event about a person's words what it says of the message.
+func (e *Relayed) settle(c *sqlite.Conn, n *numbers) error {
+	if !e.Person || e.Delivery == "" || e.ID == "" {
+		return nil
+	}
+	var change func(*Receipt) bool
+	switch e.State {
+	case "claimed":
+		change = toVerified(e.At)
+	case "accepted", "done":
+		change = toConsumed(e.At)
+	case "failed", "cancelled", "dropped":
+		reason := cmp.Or(e.Reason, e.State)
+		if len(reason) > maxName {
+			reason = strings.ToValidUTF8(reason[:maxName], "")
+		}
+		change = toLost(e.At, reason)
+	default:
+		return nil
+	}
+	_, err := settle(c, n, inbox.SendKey{Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox, ID: e.ID}, e.At, change)
+	return err
 }
 
 // RelayedFrom returns the highest N that was copied from source, 0 if none was.
@@ -122,6 +165,9 @@ func (e *Relayed) check() error {
 	}
 	if e.At.IsZero() {
 		return &ValueError{"time", "of an event is missing"}
+	}
+	if len(e.Row) > 0 && (!e.Person || e.Delivery == "") {
+		return &ValueError{"row", "of an event is no person's"}
 	}
 	return nil
 }

@@ -108,6 +108,12 @@ func schema() []string {
 			source     TEXT    PRIMARY KEY,
 			n          INTEGER NOT NULL
 		) STRICT, WITHOUT ROWID;`,
+
+		// Which messages are a person's words that never stood in an inbox.
+		`CREATE TABLE said (
+			message    INTEGER PRIMARY KEY REFERENCES messages,
+			delivery   TEXT    NOT NULL UNIQUE
+		) STRICT;`,
 	}
 }
 

@@ -28,7 +28,15 @@ func fixtureWants(t *testing.T, j *Journal, version int) {
 	must(t, err)
 	want5 := "1 appeared needle#1, 2 appeared b#1, 3 read needle#1, 4 gone b#1, 5 consumed 1"
 	if version >= 2 {
-		wantChanges(t, list, want5+", 6 relay d1 claimed, 7 relay  running")
+		want7 := want5 + ", 6 relay d1 claimed, 7 relay  running"
+		if version >= 3 {
+			wantChanges(t, list[7:], "8 appeared words#1, 9 relay d2 claimed, 10 verified id-d2")
+			if m := list[7].Message; m.Said != "d2" || m.From != "user" || !m.GoneAt.Equal(at(5)) {
+				t.Errorf("what was said is %+v", m)
+			}
+			list = list[:7]
+		}
+		wantChanges(t, list, want7)
 		if diff := cmp.Diff(Relayed{
 			Seq: 7, N: 2, Root: root, Team: blue(), Inbox: "bob", At: at(4), State: "running", PID: 4711, Session: "s",
 		}, list[6].Relayed); diff != "" {
@@ -64,7 +72,7 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	must(t, err)
 	_, err = j.Relayed(t.Context(), "a-ledger", anEvent(1, "d1", "claimed"), Relayed{
 		N: 2, Root: root, Team: blue(), Inbox: "bob", At: at(4), State: "running", PID: 4711, Session: "s",
-	})
+	}, wordsOf(5, "d2", "words"))
 	must(t, err)
 	must(t, j.Close())
 	must(t, os.Chmod(path, 0o644)) // Open makes it 0600

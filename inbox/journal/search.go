@@ -82,8 +82,8 @@ func (j *Journal) search(ctx context.Context, match string, q Query, limit int) 
 	query := "SELECT " + columns + " WHERE " + where + " ORDER BY m.seq DESC LIMIT ?"
 	if match != "" {
 		// The index first, in the order of its numbers.
-		query = "SELECT m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw," +
-			" snippet(words, -1, '" + markOpen + "', '" + markClose + "', '…', ?)" +
+		query = "SELECT " + scanned +
+			", snippet(words, -1, '" + markOpen + "', '" + markClose + "', '…', ?)" +
 			" FROM words CROSS JOIN messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox" +
 			" WHERE words MATCH ? AND " + where + " ORDER BY words.rowid DESC LIMIT ?"
 		args = append([]sqlite.Value{int64(snippetWords), match}, args...)
@@ -96,7 +96,7 @@ func (j *Journal) search(ctx context.Context, match string, q Query, limit int) 
 		return c.Query(func(v []sqlite.Value) error {
 			h := Hit{Message: scan(v)}
 			if match != "" {
-				snippet, _ := v[10].(string)
+				snippet, _ := v[11].(string)
 				h.Snippet, h.Matches = unmark(snippet)
 			}
 			list = append(list, h)

@@ -21,6 +21,8 @@ type Delivery struct {
 	ID         string // of the message
 	From       string
 	Kind       string
+	Summary    string // of a person's input, for people: the agent is not told
+	Color      string // the same
 	Raw        []byte // the row as it stood, or the person's text; at most 32 MiB
 	Person     bool   // a person's input, with a person's authority
 	Isolated   bool   // in a frame of its own
@@ -78,8 +80,8 @@ func content(name string, b []byte) error {
 //
 // A delivery that is there already is left as it is and only gets its Seq. It
 // fails with [ErrConflict] when the uuid belongs to another row, or to another
-// text of a person, or when the row was claimed under another uuid, and with
-// *[ValueError].
+// text or mode of a person, or when the row was claimed under another uuid, and
+// with *[ValueError].
 func (l *Ledger) Claim(ctx context.Context, ds ...Delivery) error {
 	for i := range ds {
 		if err := ds[i].check(); err != nil {
@@ -110,13 +112,13 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 		return 0, err
 	}
 	insert, err := c.Statement(`INSERT INTO deliveries
-		(uuid, post, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 'claimed', '', ?) ON CONFLICT DO NOTHING`)
+		(uuid, post, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at, summary, color)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 'claimed', '', ?, ?, ?) ON CONFLICT DO NOTHING`)
 	if err != nil {
 		return 0, err
 	}
 	n, err := insert.Exec(d.UUID, post, d.Key, int64(d.Occurrence), d.ID, d.From, d.Kind,
-		truth(d.Person), truth(d.Isolated), truth(d.Person), micros(d.At))
+		truth(d.Person), truth(d.Isolated), truth(d.Person), micros(d.At), d.Summary, d.Color)
 	if err != nil {
 		return 0, err
 	}
@@ -139,8 +141,8 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 		if was, err = withContent(c, was); err != nil {
 			return 0, err
 		}
-		if !bytes.Equal(was.Raw, d.Raw) {
-			return 0, fmt.Errorf("ledger: claim %s: it has another text: %w; choose another id", d.UUID, ErrConflict)
+		if !bytes.Equal(was.Raw, d.Raw) || !bytes.Equal(was.Mode, d.Mode) || was.Isolated != d.Isolated {
+			return 0, fmt.Errorf("ledger: claim %s: it has another text or mode: %w; choose another id", d.UUID, ErrConflict)
 		}
 	}
 	return was.Seq, nil
@@ -307,6 +309,7 @@ type DeliveryQuery struct {
 	Inbox      string
 	States     []DeliveryState
 	Limit      int // at most so many; 0 for all
+	UUID       string
 }
 
 // Deliveries lists deliveries, newest first: by Seq, falling.
@@ -322,6 +325,7 @@ func (l *Ledger) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, e
 	add(q.Team != "", "team=?", q.Team)
 	add(q.CreatedAt != 0, "created_at=?", q.CreatedAt)
 	add(q.Inbox != "", "inbox=?", q.Inbox)
+	add(q.UUID != "", "uuid=?", q.UUID)
 	var states []sqlite.Value
 	for _, s := range q.States {
 		states = append(states, string(s))
@@ -336,9 +340,9 @@ func (l *Ledger) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, e
 }
 
 const deliveryColumns = `uuid, root, team, created_at, inbox, seq, key, occurrence, id, sender, kind,
-	person, isolated, marked, frame, state, reason, at`
+	person, isolated, marked, frame, state, reason, at, summary, color`
 
-const deliveryColumnCount = 18
+const deliveryColumnCount = 20
 
 func scanDelivery(v []sqlite.Value) Delivery {
 	return Delivery{
@@ -348,6 +352,7 @@ func scanDelivery(v []sqlite.Value) Delivery {
 		ID: text(v[8]), From: text(v[9]), Kind: text(v[10]),
 		Person: integer(v[11]) != 0, Isolated: integer(v[12]) != 0, Marked: integer(v[13]) != 0,
 		Frame: text(v[14]), State: DeliveryState(text(v[15])), Reason: text(v[16]), At: moment(v[17]),
+		Summary: text(v[18]), Color: text(v[19]),
 	}
 }
 

@@ -21,6 +21,10 @@ type Event struct {
 	Person   bool
 	State    DeliveryState
 
+	// Of a person's input that is claimed: what was said, and how it is shown.
+	// Text is empty where the delivery was pruned.
+	Text, Summary, Color string
+
 	// Of the relay: the state it came to, or was in when it got another process
 	// or session.
 	Relay   RelayState
@@ -38,7 +42,9 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
 		s, err := c.Statement(`SELECT n, root, team, created_at, posts.inbox, e.at, e.delivery, e.state, e.reason, e.pid, e.session,
-			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0)
+			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
+			coalesce(d.summary, ''), coalesce(d.color, ''),
+			CASE WHEN d.person<>0 AND e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END
 			FROM events e CROSS JOIN posts USING (post) LEFT JOIN deliveries d ON d.seq=e.delivery
 			WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) ORDER BY n LIMIT ?`)
 		if err != nil {
@@ -54,6 +60,9 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 			} else {
 				e.Delivery, e.State = text(v[11]), DeliveryState(text(v[7]))
 				e.ID, e.From, e.Person = text(v[12]), text(v[13]), integer(v[14]) != 0
+				if e.Person && e.State == Claimed {
+					e.Summary, e.Color, e.Text = text(v[15]), text(v[16]), string(blob(v[17]))
+				}
 			}
 			list = append(list, e)
 			return nil

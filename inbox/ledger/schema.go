@@ -173,5 +173,8 @@ func schema() []string {
 		// How the agent works, which is to hold over a crash of its bridge; empty in
 		// what an earlier version left: see Modes.
 		`ALTER TABLE sessions ADD COLUMN mode BLOB NOT NULL DEFAULT x'';`,
+		// How a person's words are shown; the agent is not told.
+		`ALTER TABLE deliveries ADD COLUMN summary TEXT NOT NULL DEFAULT '';
+		ALTER TABLE deliveries ADD COLUMN color TEXT NOT NULL DEFAULT '';`,
 	}
 }

@@ -106,6 +106,9 @@ func New(opts Options) *Fleet {
 	if opts.Events == nil {
 		opts.Events = func(string, claude.Event) {}
 	}
+	if opts.Recorded == nil {
+		opts.Recorded = func() {}
+	}
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
@@ -241,14 +244,68 @@ func (f *Fleet) Retry(ctx context.Context, id string) error {
 	return nil
 }
 
-// Say puts a person's words into the queue of a relay, as [relay.Relay.Say] does.
-// [ErrUnknown], and [ErrNotRunning] where there is no team to be in a queue for.
-func (f *Fleet) Say(ctx context.Context, id string, in relay.Input) (delivery string, err error) {
-	r, err := f.running(id)
-	if err != nil {
-		return "", err
+// Serving returns the relay of this fleet that serves a member of a team that is
+// there: it runs, or is started again, or was given up. ok is false where there is
+// none, or the inbox is not its to serve now: another process relays it, or the
+// member is a lead that has a terminal.
+func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id string, ok bool, err error) {
+	f.mu.Lock()
+	var of []*member
+	for _, m := range f.members {
+		if m.entry.Team == t.Name() {
+			of = append(of, m)
+		}
 	}
-	return r.Say(ctx, in)
+	f.mu.Unlock()
+	for _, m := range of {
+		name, err := Member(ctx, t, m.entry.Member)
+		_, terminal := errors.AsType[*LeadError](err)
+		if _, unknown := errors.AsType[*teams.NotFoundError](err); terminal || unknown {
+			continue
+		}
+		if err != nil {
+			return "", false, err
+		}
+		if name != inbox {
+			continue
+		}
+		if m.running() != nil {
+			return m.entry.ID, true, nil
+		}
+		elsewhere, err := relay.Running(f.opts.State, t, inbox)
+		return m.entry.ID, !elsewhere, err
+	}
+	return "", false, nil
+}
+
+// Say puts a person's words into the queue of a relay, as [relay.Say] does, for
+// the team that is there. [ErrUnknown], and [ErrNotRunning] where there is no team
+// to be in a queue for.
+func (f *Fleet) Say(ctx context.Context, id string, in relay.Input) (relay.Said, error) {
+	m, err := f.member(id)
+	if err != nil {
+		return relay.Said{}, err
+	}
+	t, err := f.opts.Root.Team(m.entry.Team)
+	if err == nil {
+		defer t.Close()
+		var post ledger.Post
+		if post, err = m.place(ctx, t); err == nil {
+			// One that runs may still be ending with an earlier team of that name.
+			if r := m.running(); r != nil && r.Post() == post {
+				return r.Say(ctx, in)
+			}
+			said, err := relay.Say(ctx, f.opts.Ledger, post, in)
+			if err == nil {
+				f.opts.Recorded()
+			}
+			return said, err
+		}
+	}
+	if errors.Is(err, teams.ErrTeamGone) {
+		err = fmt.Errorf("fleet: relay %s for %s@%s: %w: there is no team %s", id, m.entry.Member, m.entry.Team, ErrNotRunning, m.entry.Team)
+	}
+	return relay.Said{}, err
 }
 
 // Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does.
@@ -312,12 +369,10 @@ func (f *Fleet) running(id string) (*relay.Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.relay == nil {
-		return nil, fmt.Errorf("fleet: relay %s for %s@%s: %w: %s", id, m.entry.Member, m.entry.Team, ErrNotRunning, m.status.Reason)
+	if r := m.running(); r != nil {
+		return r, nil
 	}
-	return m.relay, nil
+	return nil, fmt.Errorf("fleet: relay %s for %s@%s: %w: %s", id, m.entry.Member, m.entry.Team, ErrNotRunning, m.read().Now.Reason)
 }
 
 // member is one relay of a fleet.
@@ -332,6 +387,13 @@ type member struct {
 	relay  *relay.Relay // while it runs
 	status relay.Status
 	post   ledger.Post // of the team that it is dead in
+}
+
+// running is the relay while it runs, else nil.
+func (m *member) running() *relay.Relay {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.relay
 }
 
 func (m *member) read() Status {
@@ -399,6 +461,20 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
+// place is what is kept in the ledger under for the member in a team.
+func (m *member) place(ctx context.Context, t *teams.Team) (ledger.Post, error) {
+	name, err := Member(ctx, t, m.entry.Member)
+	if err != nil {
+		return ledger.Post{}, err
+	}
+	c, err := t.Config(ctx)
+	if err != nil {
+		return ledger.Post{}, err
+	}
+	i := c.Instance()
+	return ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}, nil
+}
+
 // once runs the relay in the team that is there now.
 func (m *member) once(ctx context.Context) error {
 	f, e := m.fleet, &m.entry
@@ -407,16 +483,11 @@ func (m *member) once(ctx context.Context) error {
 		return err
 	}
 	defer t.Close()
-	name, err := Member(ctx, t, e.Member)
+	post, err := m.place(ctx, t)
 	if err != nil {
 		return err
 	}
-	c, err := t.Config(ctx)
-	if err != nil {
-		return err
-	}
-	i := c.Instance()
-	post := ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}
+	name := post.Inbox
 	m.mu.Lock()
 	m.post = post
 	m.mu.Unlock()

@@ -327,11 +327,69 @@ func TestDeadUntilRetried(t *testing.T) {
 	if starts != relay.MaxStarts {
 		t.Errorf("%d starts, want %d", starts, relay.MaxStarts)
 	}
+	// What a person says meanwhile waits for it.
+	said, err := f.Say(t.Context(), id, relay.Input{Text: "[m-2]", ID: "key"})
+	must(t, err)
 	must(t, f.Retry(t.Context(), id))
 	h.until(f, id, "idle", state(relay.Idle))
-	if n := h.worked("[m-1]"); n != 1 {
+	if n := h.worked("[m-1]") + h.worked("[m-2]"); n != 2 {
 		t.Errorf("worked on %d times", n)
 	}
+	again, err := f.Say(t.Context(), id, relay.Input{Text: "[m-2]", ID: "key"})
+	if err != nil || !again.Again || again.Delivery != said.Delivery {
+		t.Errorf("said again: %+v after %+v, %v", again, said, err)
+	}
+}
+
+// Whose words a fleet can say: those for a member that has a relay in it, not
+// those for one that another process relays, or that has a terminal.
+func TestServing(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	h.team("red", 1, "lead", "worker", "other")
+	f, stop := h.sail()
+	lead := h.add(f, h.entry("red", "lead"))
+	worker := h.add(f, h.entry("red", "worker"))
+	h.until(f, lead, "idle", state(relay.Idle))
+	h.until(f, worker, "idle", state(relay.Idle))
+	team, err := h.root.Team("red")
+	must(t, err)
+	defer team.Close()
+	want := func(f *Fleet, member, id string) {
+		t.Helper()
+		got, ok, err := f.Serving(t.Context(), team, member)
+		if err != nil || ok != (id != "") || ok && got != id {
+			t.Errorf("%s is served by %q, %v, %v; want %q", member, got, ok, err, id)
+		}
+	}
+	want(f, "lead", lead)
+	want(f, "worker", worker)
+	want(f, "other", "")
+	must(t, stop())
+
+	// Now another process relays one of them.
+	child, err := Launch{Team: team, Member: "worker", Command: []string{os.Args[0]}, Plain: true, Dir: h.work, Env: append(os.Environ(), h.script.Env())}.Options(t.Context())
+	must(t, err)
+	elsewhere, err := relay.New(t.Context(), relay.Options{
+		Team: team, Member: "worker", Locker: h.locker, Ledger: h.ledger, State: h.state, Child: child,
+		Report: func(relay.Status) { h.changed() },
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- elsewhere.Run(ctx) }()
+	for elsewhere.Status().State != relay.Idle {
+		<-h.look
+	}
+	f, _ = h.sail()
+	h.until(f, lead, "idle", state(relay.Idle))
+	h.until(f, worker, "kept out", func(s Status) bool {
+		return strings.Contains(s.Now.Reason, relay.ErrBusy.Error()) && s.Now.State == relay.Stopped
+	})
+	want(f, "lead", lead)
+	want(f, "worker", "")
+	cancel()
+	must(t, <-ended)
 }
 
 // A turn is interrupted by the id of its relay.
@@ -345,7 +403,7 @@ func TestInterruptByID(t *testing.T) {
 	if err := f.Interrupt(t.Context(), id); !errors.Is(err, claude.ErrNotInFlight) {
 		t.Errorf("interrupted what does not run: %v", err)
 	}
-	delivery, err := f.Say(t.Context(), id, relay.Input{Text: "SLEEP:60"})
+	said, err := f.Say(t.Context(), id, relay.Input{Text: "SLEEP:60"})
 	must(t, err)
 	h.until(f, id, "working", state(relay.Working))
 	for err = f.Interrupt(t.Context(), id); errors.Is(err, claude.ErrNotInFlight); err = f.Interrupt(t.Context(), id) {
@@ -355,7 +413,7 @@ func TestInterruptByID(t *testing.T) {
 	h.until(f, id, "idle", state(relay.Idle))
 	all, err := h.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{})
 	must(t, err)
-	if len(all) != 1 || all[0].UUID != delivery || all[0].State != ledger.Cancelled {
+	if len(all) != 1 || all[0].UUID != said.Delivery || all[0].State != ledger.Cancelled {
 		t.Errorf("delivered %+v", all)
 	}
 	if err := f.Interrupt(t.Context(), "nobody"); !errors.Is(err, ErrUnknown) {

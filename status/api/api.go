@@ -120,7 +120,8 @@ type Sent struct {
 	Reachable    bool   `json:"reachable"`
 	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, unread
 	WaitedMs     int64  `json:"waitedMs"`
-	Error        *Error `json:"error,omitempty"` // of a broadcast, for this member
+	Delivery     string `json:"delivery,omitempty"` // by which it goes to a headless agent as the person's own words
+	Error        *Error `json:"error,omitempty"`    // of a broadcast, for this member
 }
 
 // SentOf is what a sender says of one message.

@@ -54,8 +54,10 @@ const (
 	CodeNoRoute      Code = "no_route"     // there is no such path: a service of another version may have it
 	CodeBody         Code = "body"         // the body is no JSON, or has what is not known
 	CodeBodyTooLarge Code = "body_too_large"
-	CodeTooMany      Code = "too_many"    // connections
-	CodeUnavailable  Code = "unavailable" // the service is starting or ending
+	CodeConflict     Code = "conflict"      // there is one already, or it is not as it has to be for that
+	CodeNotInFlight  Code = "not_in_flight" // no turn runs that could be interrupted
+	CodeTooMany      Code = "too_many"      // connections
+	CodeUnavailable  Code = "unavailable"   // the service is starting or ending
 )
 
 // Exit statuses of the command line; they are documented in its help.
@@ -105,6 +107,8 @@ var standings = map[Code]standing{
 	CodeNoRoute:       {ExitError, http.StatusNotFound},
 	CodeBody:          {ExitUsage, http.StatusBadRequest},
 	CodeBodyTooLarge:  {ExitUsage, http.StatusRequestEntityTooLarge},
+	CodeConflict:      {ExitRefused, http.StatusConflict},
+	CodeNotInFlight:   {ExitRefused, http.StatusConflict},
 	CodeTooMany:       {ExitError, http.StatusServiceUnavailable},
 	CodeUnavailable:   {ExitError, http.StatusServiceUnavailable},
 }

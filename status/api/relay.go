@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 
 	"teambridge/inbox/journal"
@@ -26,6 +27,107 @@ func (r *Relay) Lasting() *Relay {
 		return nil
 	}
 	return &Relay{State: r.State, DeadLetters: r.DeadLetters, Reason: r.Reason}
+}
+
+// RelayEntry is one relay: one that the service is told to run, or one that was
+// run by "teambridge run".
+type RelayEntry struct {
+	ID          string          `json:"relay"` // its id; empty for one that was run by "teambridge run"
+	Team        string          `json:"team"`
+	Member      string          `json:"member"`
+	Command     []string        `json:"command"`
+	Dir         string          `json:"dir,omitempty"`
+	OnCut       string          `json:"onCut,omitempty"`
+	Permissions string          `json:"permissions,omitempty"`
+	Mode        json.RawMessage `json:"mode,omitempty"`
+	Plain       bool            `json:"plain,omitempty"`
+	Created     *time.Time      `json:"created,omitempty"`
+	Relay
+
+	Questions []Question `json:"questions,omitempty"` // of the agent, that wait for a person; only the service knows them
+}
+
+// Question is a use of a tool that an agent asks a person to allow. All but ID
+// and At is text of the agent.
+type Question struct {
+	ID    string          `json:"id"`
+	Tool  string          `json:"tool"`
+	Input json.RawMessage `json:"input,omitempty"`
+	At    time.Time       `json:"at"`
+}
+
+// NewRelay says which agent the service is to run, and how.
+type NewRelay struct {
+	Team        string          `json:"team"`    // which need not be there yet
+	Member      string          `json:"member"`  // a name, or lead
+	Command     []string        `json:"command"` // the program and its arguments
+	Dir         string          `json:"dir"`     // an absolute path
+	OnCut       string          `json:"onCut,omitempty"`
+	Permissions string          `json:"permissions,omitempty"`
+	Mode        json.RawMessage `json:"mode,omitempty"`
+	Plain       bool            `json:"plain,omitempty"`
+}
+
+// Permit answers a [Question].
+type Permit struct {
+	Question string `json:"question"` // its id
+	Allow    bool   `json:"allow"`
+	Reason   string `json:"reason,omitempty"` // told to the agent where it is not allowed
+}
+
+// Delivery is one message on its way to a headless agent.
+type Delivery struct {
+	Delivery string    `json:"delivery"`
+	Team     string    `json:"team"`
+	Member   string    `json:"member"`
+	ID       string    `json:"id"` // of the message
+	From     string    `json:"from"`
+	Kind     string    `json:"kind"`
+	State    string    `json:"state"` // claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent
+	Reason   string    `json:"reason"`
+	At       time.Time `json:"at"`               // when it came to that state
+	Person   bool      `json:"person,omitempty"` // it is a person's own words
+}
+
+// DeliveryOf is a delivery of the ledger.
+func DeliveryOf(d ledger.Delivery) Delivery {
+	return Delivery{
+		Delivery: d.UUID, Team: d.Team, Member: d.Inbox, ID: d.ID, From: d.From, Kind: d.Kind,
+		State: string(d.State), Reason: d.Reason, At: d.At, Person: d.Person,
+	}
+}
+
+// Unfinished are the states of deliveries that are on their way, or failed.
+func Unfinished() []ledger.DeliveryState {
+	return []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed}
+}
+
+// RelayEvent is one thing that happened to a message on its way to a headless
+// agent or, without Delivery, to the relay that brings it there.
+type RelayEvent struct {
+	Seq       int64     `json:"seq"`
+	Team      string    `json:"team"`
+	CreatedAt int64     `json:"createdAt"` // of the team, in milliseconds
+	Member    string    `json:"member"`
+	At        time.Time `json:"at"`
+	State     string    `json:"state"` // of a message: as in Delivery; of a relay: waiting, running, backing off, dead, ended
+	Reason    string    `json:"reason,omitempty"`
+
+	Delivery string `json:"delivery,omitempty"`
+	ID       string `json:"id,omitempty"` // of the message
+	From     string `json:"from,omitempty"`
+	Person   bool   `json:"person,omitempty"` // it is a person's own words
+
+	AgentPID int    `json:"agentPid,omitempty"`
+	Session  string `json:"session,omitempty"`
+}
+
+// RelayEventOf is an event of the journal.
+func RelayEventOf(r journal.Relayed) RelayEvent {
+	return RelayEvent{
+		Seq: r.Seq, Team: r.Team.Team, CreatedAt: r.Team.CreatedAt, Member: r.Inbox, At: r.At, State: r.State, Reason: r.Reason,
+		Delivery: r.Delivery, ID: r.ID, From: r.From, Person: r.Person, AgentPID: r.PID, Session: r.Session,
+	}
 }
 
 // Fate is what became of a message that was relayed.

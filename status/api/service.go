@@ -29,6 +29,10 @@ type Record struct {
 	GoneAt    *time.Time `json:"goneAt,omitempty"` // when it was first seen to be gone
 	Receipt   *Receipt   `json:"receipt,omitempty"`
 	Relay     *Fate      `json:"relay,omitempty"` // what became of it if it was relayed
+
+	// Person says that these are a person's own words to a headless agent. They never
+	// stood in the inbox, and no row of an inbox can say so of itself.
+	Person bool `json:"person,omitempty"`
 }
 
 // RecordOf is a message of the journal; r is what became of it, if it was sent
@@ -36,7 +40,7 @@ type Record struct {
 func RecordOf(m journal.Message, r *journal.Receipt) Record {
 	shown := Record{
 		Message: RecordedMessage(m), Seq: m.Seq, CreatedAt: m.Team.CreatedAt, Noise: m.Noise(), FirstSeen: m.FirstSeen,
-		ReadAt: moment(m.ReadAt), GoneAt: moment(m.GoneAt),
+		ReadAt: moment(m.ReadAt), GoneAt: moment(m.GoneAt), Person: m.Said != "",
 	}
 	if r != nil {
 		receipt := ReceiptOf(*r)
@@ -133,8 +137,11 @@ type NewMessage struct {
 	Color   string `json:"color,omitempty"`
 	From    string `json:"from,omitempty"` // default: [TeamDetail.From]
 
-	// Mode changes how a member that is relayed works on it; see package relay.
-	Mode json.RawMessage `json:"mode,omitempty"`
+	// Only for members that the service relays to, and in the person's name. Mode
+	// changes how the agent works, from this message on; Isolated keeps it from being
+	// joined with others. See package relay.
+	Mode     json.RawMessage `json:"mode,omitempty"`
+	Isolated bool            `json:"isolated,omitempty"`
 
 	// Force sends to an inbox that nobody is known to read, and although it is
 	// not known whether the id was sent before.
@@ -179,6 +186,7 @@ const (
 	EventSnapshot = "snapshot" // Snapshot
 	EventMessage  = "message"  // MessageEvent
 	EventReceipt  = "receipt"  // Receipt
+	EventRelay    = "relay"    // RelayEvent
 	EventReset    = "reset"    // Reset
 )
 

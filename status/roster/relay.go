@@ -37,6 +37,13 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 	return known, nil
 }
 
+// WithRelays adds to statuses how the relays of their members stand.
+func WithRelays(list []api.Status, relays map[string]*api.Relay) {
+	for i := range list {
+		list[i].Relay = relays[list[i].Member]
+	}
+}
+
 // RelayOf is how a relay looks from outside.
 func RelayOf(o relay.Outlook) *api.Relay {
 	r := &api.Relay{
@@ -50,11 +57,21 @@ func RelayOf(o relay.Outlook) *api.Relay {
 	return r
 }
 
-// Fates tells what became of recorded messages, nil of those that were not
-// relayed.
+// Fates tells what became of recorded messages, rows and a person's words, nil of
+// those that were not relayed.
 func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
 	list := make([]*api.Fate, len(found))
 	for i, m := range found {
+		if m.Said != "" {
+			said, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Said})
+			if err != nil {
+				return nil, err
+			}
+			if len(said) > 0 {
+				list[i] = api.FateOf(said[0])
+			}
+			continue
+		}
 		d, ok, err := l.Fate(ctx, api.PostOf(m), m.Key(), m.Occurrence)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,42 @@
+package journal
+
+import "teambridge/inbox/sqlite"
+
+// said records what a person said to a headless agent as a message to its inbox,
+// if that was not done before: a delivery that failed can be claimed again.
+//
+// It is no row of the file. So the journal's view of the file stays what it is,
+// and the message counts as gone from the beginning, or the next look at the file
+// would find it missing.
+func said(c *sqlite.Conn, n *numbers, e *Relayed) error {
+	if len(e.Row) == 0 {
+		return nil
+	}
+	if known, err := c.Number("SELECT count(*) FROM said WHERE delivery=?", e.Delivery); err != nil || known > 0 {
+		return err
+	}
+	var m Message
+	m.set(e.Row)
+	at := e.At.UnixMicro()
+	p := place{e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox}
+	// Anything that is seen of the file is newer.
+	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
+		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(p.args(), at)...); err != nil {
+		return err
+	}
+	box, err := c.Number("SELECT id FROM inboxes WHERE root=? AND team=? AND created_at=? AND inbox=?", p.args()...)
+	if err != nil {
+		return err
+	}
+	sum := digestOf(&m.Row)
+	ever, err := occurrences(c, box, sum)
+	if err != nil {
+		return err
+	}
+	m.Seq, m.Occurrence, m.FirstSeen, m.GoneAt = n.next(), ever+1, e.At, e.At
+	if err := insert(c, box, sum, &m, &m.Row); err != nil {
+		return err
+	}
+	_, err = c.Exec("INSERT INTO said (message, delivery) VALUES (?, ?)", m.Seq, e.Delivery)
+	return err
+}

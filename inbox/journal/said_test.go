@@ -1,0 +1,125 @@
+package journal
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// wordsOf is the event that a person's words were taken in.
+func wordsOf(n int64, delivery, text string) Relayed {
+	e := anEvent(n, delivery, "claimed")
+	e.Person, e.From = true, "user"
+	e.Row = []byte(`{"from":"user","text":"` + text + `","timestamp":"2026-01-01T00:00:00.000Z","messageId":"id-` + delivery + `"}`)
+	return e
+}
+
+func ofPerson(n int64, delivery, state string) Relayed {
+	e := anEvent(n, delivery, state)
+	e.Person, e.From = true, "user"
+	return e
+}
+
+// What a person said is a message, once, and what becomes of it its receipt.
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
+	relayed := func(list ...Relayed) {
+		t.Helper()
+		_, err := j.Relayed(t.Context(), "l", list...)
+		must(t, err)
+	}
+	observe(t, j, look(t, 1, row("a")))
+	words := wordsOf(2, "d", "hello")
+	relayed(words, ofPerson(3, "d", "written"))
+	relayed(words)
+	observe(t, j, look(t, 4, row("a")), look(t, 5, row("a"), row("b")))
+	relayed(ofPerson(6, "d", "accepted"), ofPerson(7, "d", "done"))
+	list, err := j.Changes(t.Context(), 0, 100)
+	must(t, err)
+	wantChanges(t, list, "1 appeared a#1, 2 appeared hello#1, 3 relay d claimed, 5 relay d written, 6 appeared b#1, "+
+		"7 relay d accepted, 8 consumed id-d, 9 relay d done")
+	got := messages(t, j, Query{ID: "id-d"})
+	want := Message{
+		Seq: 2, Root: root, Team: blue(), Inbox: "bob", Row: file(t, string(words.Row))[0], Occurrence: 1, FirstSeen: at(2), GoneAt: at(2), Said: "d",
+	}
+	if diff := cmp.Diff([]Message{want}, got); diff != "" {
+		t.Errorf("what was said (-want +got):\n%s", diff)
+	}
+	if r := list[6].Receipt; !r.VerifiedAt.Equal(at(2)) || !r.ConsumedAt.Equal(at(6)) {
+		t.Errorf("receipt %+v", r)
+	}
+	if hits := search(t, j, "hello", Query{}); len(hits) != 1 || hits[0].Said != "d" {
+		t.Errorf("found %+v", hits)
+	}
+	var out strings.Builder
+	must(t, j.Export(t.Context(), &out, Query{ID: "id-d"}))
+	if !strings.Contains(out.String(), `"said":"d"`) {
+		t.Errorf("exported %s", &out)
+	}
+	sound(t, j)
+}
+
+// An end before the agent took it is a loss, with why; a second try makes no second
+// message, and good of it. An end after that is none.
+func TestSaidAndLost(t *testing.T) {
+	t.Parallel()
+	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
+	failed := ofPerson(3, "d", "failed")
+	failed.Reason = "agent died " + strings.Repeat("x", 2*maxName)
+	again := wordsOf(4, "d", "hello")
+	record := func(list ...Relayed) Receipt {
+		t.Helper()
+		_, err := j.Relayed(t.Context(), "l", list...)
+		must(t, err)
+		r, _, err := j.Receipt(t.Context(), aKey("id-d"))
+		must(t, err)
+		return r
+	}
+	if r := record(wordsOf(2, "d", "hello"), failed); r.State != Lost || !strings.HasPrefix(r.Reason, "agent died") {
+		t.Errorf("failed: %+v", r)
+	}
+	if r := record(again, ofPerson(5, "d", "accepted")); r.State != Consumed {
+		t.Errorf("tried again: %+v", r)
+	}
+	if r := record(ofPerson(6, "d", "cancelled")); r.State != Consumed {
+		t.Errorf("interrupted: %+v", r)
+	}
+	if n := len(messages(t, j, Query{})); n != 1 {
+		t.Errorf("%d messages, want 1", n)
+	}
+	if _, err := j.Relayed(t.Context(), "l", wordsOf(7, "e", "x"), ofPerson(8, "e", "dropped")); err != nil {
+		t.Fatal(err)
+	}
+	if r, _, err := j.Receipt(t.Context(), aKey("id-e")); err != nil || r.State != Lost || r.Reason != "dropped" {
+		t.Errorf("dropped: %+v, %v", r, err)
+	}
+	for _, forged := range []Relayed{{Row: []byte("{}"), Delivery: "x"}, {Row: []byte("{}"), Person: true}} {
+		e := anEvent(9, forged.Delivery, "claimed")
+		e.Row, e.Person = forged.Row, forged.Person
+		if _, err := j.Relayed(t.Context(), "l", e); !errors.As(err, new(*ValueError)) {
+			t.Errorf("%+v: %v, want a ValueError", e, err)
+		}
+	}
+}
+
+// It is forgotten as a message is, and who has not seen it is told.
+func TestPruneForgetsSaid(t *testing.T) {
+	t.Parallel()
+	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
+	_, err := j.Relayed(t.Context(), "l", wordsOf(2, "d", "hello"))
+	must(t, err)
+	// The message alone, so that nothing else tells of it.
+	_, err = j.drop(t.Context(), at(10).UnixMicro(), 10)
+	must(t, err)
+	if _, err := j.Changes(t.Context(), 0, 10); !errors.Is(err, ErrPruned) {
+		t.Errorf("changes before what was forgotten: %v", err)
+	}
+	if n := number(t, j, "SELECT count(*) FROM said"); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+	sound(t, j)
+}

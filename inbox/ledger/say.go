@@ -1,0 +1,62 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// Say claims a person's input as [Ledger.Claim] does, and remembers by the same
+// commit that the message of its ID was sent: neither of it, nor of a row of that
+// ID in the inbox, there will be a second one. digest tells messages of one ID
+// apart.
+//
+// Said again it gives the delivery as it is by now, without what it says, and
+// again is true. It fails with [ErrConflict] when the ID belongs to another
+// message, with [ErrWritten] when this message was put into the inbox as a row,
+// or was to be (only the file can tell), and with *[ValueError].
+func (l *Ledger) Say(ctx context.Context, d Delivery, digest [32]byte) (said Delivery, again bool, err error) {
+	key := SendKey{Root: d.Root, Team: d.Team, CreatedAt: d.CreatedAt, Inbox: d.Inbox, ID: d.ID}
+	if err := checkKey(key); err != nil {
+		return Delivery{}, false, err
+	}
+	if !d.Person {
+		return Delivery{}, false, &ValueError{Field: "delivery", Reason: "is no person's input"}
+	}
+	if err := d.check(); err != nil {
+		return Delivery{}, false, err
+	}
+	err = l.write(ctx, "say", durable, func(c *sqlite.Conn) error {
+		_, there, err := delivery(c, d.UUID)
+		if err != nil {
+			return err
+		}
+		again = there
+		sent, known, err := lookup(c, key)
+		switch {
+		case err != nil:
+			return err
+		case known && sent.Digest != digest:
+			return fmt.Errorf("ledger: say %v: %w; choose another id", key, ErrConflict)
+		case known && !there:
+			return fmt.Errorf("ledger: say %v: %w; look for it in the inbox", key, ErrWritten)
+		}
+		if _, err := claim(c, &d); err != nil {
+			return err
+		}
+		if !known {
+			if _, err := c.Exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
+				VALUES (?, ?, ?, ?, ?, ?, '', 'written', ?)`, append(keyArgs(key), digest[:], time.Now().UnixMicro())...); err != nil {
+				return err
+			}
+		}
+		said, _, err = delivery(c, d.UUID)
+		return err
+	})
+	if err != nil {
+		return Delivery{}, false, err
+	}
+	return said, again, nil
+}

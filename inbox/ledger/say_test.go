@@ -1,0 +1,87 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A person's words of one ID are said once, whatever they are sent through.
+func TestSayOnce(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, t.TempDir()+"/ledger.db")
+	d := anInput("said")
+	d.ID, d.Summary, d.Color = "key", "short", "blue"
+	digest, other := [32]byte{1}, [32]byte{2}
+	for i := range 3 {
+		said, again, err := l.Say(t.Context(), d, digest)
+		if err != nil || again != (i > 0) || said.UUID != "said" || said.State != Claimed || said.Summary != "short" || said.Color != "blue" {
+			t.Errorf("time %d: %+v, again %v, %v", i, said, again, err)
+		}
+	}
+	if n, err := l.OpenCount(t.Context(), bob); err != nil || n != 1 {
+		t.Errorf("%d wait, %v; want 1", n, err)
+	}
+	if _, _, err := l.Say(t.Context(), d, other); !errors.Is(err, ErrConflict) {
+		t.Errorf("another message under its ID: %v", err)
+	}
+	changed := d
+	changed.Mode = nil
+	if _, _, err := l.Say(t.Context(), changed, digest); !errors.Is(err, ErrConflict) {
+		t.Errorf("another mode under its uuid: %v", err)
+	}
+	// Nor is it put into the inbox as a row.
+	key := SendKey{Root: bob.Root, Team: bob.Team, CreatedAt: bob.CreatedAt, Inbox: bob.Inbox, ID: "key"}
+	sent, found, err := l.Recall(t.Context(), key)
+	if err != nil || !found || sent.State != Written || sent.Digest != digest {
+		t.Errorf("remembered %+v, %v, %v", sent, found, err)
+	}
+
+	// What is in the inbox, or may be, is not said.
+	for _, state := range []State{Intent, Written} {
+		row := Send{SendKey: key, Digest: digest, At: monday}
+		row.ID = string(state)
+		must(t, l.Intend(t.Context(), row))
+		if state == Written {
+			must(t, l.Written(t.Context(), row.SendKey, tuesday))
+		}
+		late := d
+		late.UUID, late.ID = "late-"+row.ID, row.ID
+		if _, _, err := l.Say(t.Context(), late, digest); !errors.Is(err, ErrWritten) {
+			t.Errorf("a message that is in the inbox (%s): %v", state, err)
+		}
+		if _, _, err := l.Say(t.Context(), late, other); !errors.Is(err, ErrConflict) {
+			t.Errorf("another message under the ID of one in the inbox (%s): %v", state, err)
+		}
+	}
+	if n, err := l.OpenCount(t.Context(), bob); err != nil || n != 1 {
+		t.Errorf("%d wait, %v; want 1", n, err)
+	}
+	if _, _, err := l.Say(t.Context(), aRow("row"), digest); !errors.As(err, new(*ValueError)) {
+		t.Errorf("a row: %v", err)
+	}
+}
+
+// The events tell what a person said when it is claimed, and only then.
+func TestEventsTellWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, t.TempDir()+"/ledger.db")
+	d := anInput("said")
+	d.ID, d.Summary, d.Color = "key", "short", "blue"
+	_, _, err := l.Say(t.Context(), d, [32]byte{})
+	must(t, err)
+	must(t, l.Claim(t.Context(), aRow("row")))
+	must(t, l.Drop(t.Context(), "said"))
+	got, err := l.Events(t.Context(), 0, 10)
+	must(t, err)
+	type told struct{ Delivery, State, Text, Summary, Color string }
+	var list []told
+	for _, e := range got {
+		list = append(list, told{e.Delivery, string(e.State), e.Text, e.Summary, e.Color})
+	}
+	want := []told{{"said", "claimed", "fix it", "short", "blue"}, {"row", "claimed", "", "", ""}, {"said", "dropped", "", "", ""}}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

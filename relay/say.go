@@ -1,0 +1,99 @@
+package relay
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/pipe"
+)
+
+// Input is what a person says to the agent. Only Text is needed.
+type Input struct {
+	Text string
+	// Mode changes how the agent works, from this message on.
+	Mode pipe.Mode
+	// Isolated keeps it from being joined with anything else. A text that begins
+	// with "/" is a command, and always is.
+	Isolated bool
+
+	// ID is the id of the message: under one id there is one, also of those that
+	// are sent into the inbox. Empty: that of the delivery.
+	ID string
+	// How the history has it; the agent is told the text alone. From empty is
+	// whoever types.
+	From, Summary, Color string
+}
+
+// digest tells inputs of one ID apart. One that is plain has that of a message
+// to the inbox with the same text.
+func (in *Input) digest(mode []byte) [32]byte {
+	m := inbox.Message{From: in.From, Text: in.Text, Summary: in.Summary, Color: in.Color}
+	sum := m.Digest()
+	if len(mode) == 0 && !in.Isolated {
+		return sum
+	}
+	return sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
+}
+
+// Said is what became of an [Input].
+type Said struct {
+	Delivery string // its id
+	ID       string // of the message
+	Again    bool   // it was said before, under its ID
+}
+
+// Say puts a person's words into the queue of a post, ahead of the rows that wait.
+// They are committed when it returns, and reach the agent as they are: plain text,
+// or a command. Where no relay runs, the next one says them.
+//
+// With an ID, saying it again is saying it once. [ledger.ErrConflict]: the ID
+// belongs to another message. [ledger.ErrWritten]: that message was put into the
+// inbox before.
+func Say(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (Said, error) {
+	if strings.TrimSpace(in.Text) == "" {
+		return Said{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
+	}
+	d := ledger.Delivery{
+		UUID: uuid.NewString(), Post: p, Raw: []byte(in.Text), Person: true, Kind: "message",
+		Isolated: in.Isolated || strings.HasPrefix(in.Text, "/"), Marked: true, State: ledger.Claimed, At: time.Now(),
+		ID: in.ID, From: in.From, Summary: in.Summary, Color: in.Color,
+	}
+	if in.Mode != (pipe.Mode{}) {
+		var err error
+		if d.Mode, err = in.Mode.MarshalJSON(); err != nil {
+			return Said{}, err
+		}
+	}
+	if in.ID == "" {
+		d.ID = d.UUID
+		if err := l.Claim(ctx, d); err != nil {
+			return Said{}, err
+		}
+		return Said{Delivery: d.UUID, ID: d.ID}, nil
+	}
+	name := strings.Join([]string{"said", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, in.ID}, "\n")
+	d.UUID = uuid.NewSHA1(namespace, []byte(name)).String()
+	_, again, err := l.Say(ctx, d, in.digest(d.Mode))
+	if err != nil {
+		return Said{}, err
+	}
+	return Said{Delivery: d.UUID, ID: d.ID, Again: again}, nil
+}
+
+// Say is the function of that name, for what this relay serves.
+func (r *Relay) Say(ctx context.Context, in Input) (Said, error) {
+	said, err := Say(ctx, r.opts.Ledger, r.post, in)
+	if err == nil {
+		r.opts.Recorded()
+		r.poke()
+	}
+	return said, err
+}

@@ -1,0 +1,90 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/pipe"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// Entries lists the relays that a service is told to run for root, and those that
+// were run otherwise, of teams that are there or for which something is left to
+// decide. team, if not empty, is the only one that is looked at.
+func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, team string) ([]api.RelayEntry, error) {
+	told, err := l.Relays(ctx, root.Path())
+	if err != nil {
+		return nil, err
+	}
+	standings, err := l.Standings(ctx, root.Path())
+	if err != nil {
+		return nil, err
+	}
+	list := []api.RelayEntry{}
+	for _, r := range told {
+		if team == "" || r.Team == team {
+			list = append(list, Entry(r))
+		}
+	}
+	for _, s := range standings {
+		if team != "" && s.Team != team {
+			continue
+		}
+		info, now, err := standing(ctx, l, state, root, s)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(list, func(r api.RelayEntry) bool { return r.ID != "" && r.Team == s.Team && r.Member == s.Inbox })
+		switch {
+		case i >= 0 && now:
+			list[i].Relay = info
+		case i < 0 && (now || s.Open+s.Failed > 0):
+			list = append(list, api.RelayEntry{Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info})
+		}
+	}
+	return list, nil
+}
+
+// Entry is a relay that a service is told to run, of which nothing more is known.
+func Entry(r ledger.Relay) api.RelayEntry {
+	created := r.Created.UTC()
+	e := api.RelayEntry{
+		ID: r.ID, Team: r.Team, Member: r.Member, Command: r.Command, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions,
+		Plain: r.Plain, Created: &created, Relay: api.Relay{State: string(relay.Stopped)},
+	}
+	if mode, err := pipe.ParseMode(r.Mode); len(r.Mode) > 0 && err == nil {
+		e.Mode, _ = mode.MarshalJSON() // it was parsed
+	}
+	return e
+}
+
+// standing tells how one relay stands, and whether its team is the one that is
+// there now.
+func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, s ledger.Standing) (info api.Relay, now bool, err error) {
+	gone := api.Relay{State: string(relay.Stopped), Queue: s.Open, DeadLetters: s.Failed, Session: s.ID, Reason: "the team has ended"}
+	t, err := root.Team(s.Team)
+	if errors.Is(err, teams.ErrTeamGone) {
+		return gone, false, nil
+	}
+	if err != nil {
+		return gone, false, err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return gone, false, err
+	case err != nil, c.Instance().CreatedAt != s.CreatedAt:
+		return gone, false, nil // where it cannot be read, doctor says why
+	}
+	o, _, err := relay.Look(ctx, l, state, t, c, s.Inbox)
+	if err != nil {
+		return gone, false, err
+	}
+	return *RelayOf(o), true, nil
+}
