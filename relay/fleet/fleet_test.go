@@ -383,7 +383,9 @@ func TestServing(t *testing.T) {
 	}
 	f, _ = h.sail()
 	h.until(f, lead, "idle", state(relay.Idle))
-	h.until(f, worker, "kept out", func(s Status) bool { return strings.Contains(s.Now.Reason, relay.ErrBusy.Error()) && s.Now.State == relay.Stopped })
+	h.until(f, worker, "kept out", func(s Status) bool {
+		return strings.Contains(s.Now.Reason, relay.ErrBusy.Error()) && s.Now.State == relay.Stopped
+	})
 	want(f, "lead", lead)
 	want(f, "worker", "")
 	cancel()

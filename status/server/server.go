@@ -1,6 +1,7 @@
 // Package server is the service: it records what passes through the inboxes of
 // one Claude directory for as long as it runs, answers questions about teams over
-// HTTP, sends messages, follows them until an agent has taken them, and tells what
+// HTTP, sends messages, follows them until an agent has taken them, runs the relays
+// of headless agents that it is told to run (package relay/fleet), and tells what
 // happens as a stream of events.
 //
 //	s, err := server.New(server.Options{Root: root, State: stateDir, Log: log})
@@ -16,6 +17,21 @@
 // the state directory. Whoever passes is a person, with a person's authority: see
 // [Person]. Requests from pages of other sites are refused wherever they come from.
 //
+// # What a person says
+//
+// A message to a member that a relay of this service serves, from the person's own
+// name, is the person's own words: it reaches the agent as plain text or as a
+// command, and may change its mode. It goes into no inbox, where anybody could write
+// it, but by the ledger into the relay's queue; the journal has it as a message to
+// that inbox, so that one history and one stream of events have all that was said.
+// Its receipt says verified once it is committed, consumed once the agent began a
+// turn with it, and lost if it failed before. Every other message is a row, also one
+// to a member that another process relays: the agent is told that a teammate says it.
+//
+// A command that is given to be run as an agent runs as the service's user. So
+// whoever may write to the service can run programs as that user: nobody else than
+// that user can open the socket or read the token.
+//
 // # What is promised
 //
 //   - One service for each Claude directory: a second one is told who is there.
@@ -25,8 +41,11 @@
 //   - A client that does not read is dropped, and may come again. It keeps nobody
 //     else waiting, and costs no memory: each stream reads the journal by itself.
 //   - When its context ends, requests that are under way are answered, and streams
-//     end, within 10 s.
-//   - It has no effect on teams but by the messages that it is told to send.
+//     end, within 10 s; its agents may finish their turns, for 30 s. The next service
+//     goes on with their sessions, also after a kill.
+//   - It has no effect on teams but by the messages that it is told to send, by what
+//     its agents do, and by joining again where the person had joined and the entry
+//     vanished from config.json without having been left.
 package server
 
 import (
@@ -45,8 +64,10 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/fleet"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -62,7 +83,8 @@ type Options struct {
 	// the socket of [SocketPath].
 	Listen []string
 
-	ReadOnly bool        // refuse whatever changes anything
+	ReadOnly bool        // refuse whatever changes anything, and relay nothing
+	Env      []string    // of the agents that are run, as "NAME=value"; nil is ours
 	Version  api.Version // as it is told
 	Log      *slog.Logger
 
@@ -91,7 +113,12 @@ type Server struct {
 	news     *hub             // the journal has more
 	board    *board
 	follower *follower
+	rejoiner *rejoiner
 	streams  chan struct{} // one for each that is open
+
+	// Of a service that is not read-only.
+	fleet     *fleet.Fleet
+	chronicle *chronicle.Recorder
 }
 
 // limits are what keeps clients from using the service up.
@@ -239,6 +266,11 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	part("following", s.follower.run)
 	part("states", s.board.run)
+	if !s.opts.ReadOnly {
+		part("what relays do", s.chronicle.Run)
+		part("joining", s.rejoiner.run)
+		defer s.startRelays(ctx, running, stop)()
+	}
 
 	listeners, err := s.listenAll(running)
 	if err != nil {
@@ -307,7 +339,11 @@ func (s *Server) open(ctx context.Context) (err error) {
 			}
 		}
 	}
-	s.board = newBoard(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.limits, s.news, s.log)
+	s.board = newBoard(s.opts.Root, s.opts.State, status.Source{Journal: s.reads, Ledger: s.ledger}, s.limits, s.news, s.log)
+	s.rejoiner = newRejoiner(s.opts.Root, s.opts.State, s.ledger, s.locker, s.limits, s.log)
+	if !s.opts.ReadOnly {
+		s.openRelays()
+	}
 	s.follower = newFollower(s.opts.Root, s.reads, s.locker, s.limits, s.news, s.log)
 	return nil
 }
@@ -369,6 +405,7 @@ func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {
 		case <-look:
 			// Also what is in no journal may have changed: a config.json.
 			s.board.look()
+			s.rejoiner.look()
 		case <-again.C:
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"teambridge/inbox/mail"
+	"teambridge/relay"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/roster"
@@ -70,7 +71,18 @@ func (s *Server) team(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.Sender, error) {
-	return mail.New(ctx, mail.Options{Team: t, Locker: s.locker, Ledger: s.ledger, From: from})
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	facts := func(member string) teams.Facts {
+		f, err := relay.Facts(ctx, s.ledger, s.opts.State, t, c, member)
+		if err != nil {
+			s.log.Debug("whether a member is relayed to is not known", "team", t.Name(), "member", member, "err", err) // it is for a hint
+		}
+		return f
+	}
+	return mail.New(ctx, mail.Options{Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from, Facts: facts})
 }
 
 func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
@@ -78,6 +90,15 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
 		list, err := roster.Members(r.Context(), t)
 		if err != nil {
 			return err
+		}
+		relays, err := roster.Relays(r.Context(), s.ledger, s.opts.State, t)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			if r := relays[list[i].Member]; r != nil {
+				list[i].Relay = r.State
+			}
 		}
 		return write(w, http.StatusOK, list)
 	})
@@ -89,6 +110,11 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
+		relays, err := roster.Relays(r.Context(), s.ledger, s.opts.State, t)
+		if err != nil {
+			return err
+		}
+		roster.WithRelays(list, relays)
 		return write(w, http.StatusOK, list)
 	})
 }
