@@ -74,7 +74,7 @@ func (a *app) join(ctx context.Context, as string) error {
 }
 
 // joinAs joins t, and records it.
-func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *ledger.Ledger, as string) error {
+func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *ledger.Ledger, as string) (err error) {
 	cwd, err := a.cwd()
 	if err != nil {
 		return err
@@ -83,6 +83,11 @@ func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *led
 	if err != nil {
 		return err
 	}
+	release, err := a.alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	m, err := t.Join(ctx, locker, as, cwd)
 	if err != nil {
 		return err
@@ -94,6 +99,15 @@ func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *led
 		return errors.Join(fmt.Errorf("join %s: not recorded, and so taken back: %w", t.Name(), err), lerr)
 	}
 	return err
+}
+
+// alone keeps a service from joining again what is being left.
+func (a *app) alone(ctx context.Context) (release func() error, err error) {
+	state, err := a.state()
+	if err != nil {
+		return nil, err
+	}
+	return mail.Alone(ctx, state)
 }
 
 func newLeave(a *app) *cobra.Command {
@@ -114,7 +128,7 @@ that was joined.`,
 	return cmd
 }
 
-func (a *app) leave(ctx context.Context, as string) error {
+func (a *app) leave(ctx context.Context, as string) (err error) {
 	t, err := a.team(ctx, "")
 	if err != nil {
 		return err
@@ -133,6 +147,11 @@ func (a *app) leave(ctx context.Context, as string) error {
 	if err != nil {
 		return err
 	}
+	release, err := a.alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	ours, err := mail.Memberships(ctx, l, t, c)
 	if err != nil {
 		return err

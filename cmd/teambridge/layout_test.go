@@ -34,7 +34,8 @@ var mayImport = map[string][]string{
 	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/lockedfile"},
 	"status/roster":           {"inbox", "inbox/journal", "inbox/ledger", "relay", "relay/pipe", "status", "status/api", "teams"},
 	"status/server": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "status", "status/api", "status/roster", "teams", "teams/lockedfile",
+		"inbox", "inbox/chronicle", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude", "relay/fleet", "relay/pipe",
+		"status", "status/api", "status/roster", "teams", "teams/lockedfile",
 	},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/lockedfile"},

@@ -83,7 +83,7 @@ func TestReadmeOfTheService(t *testing.T) {
 		{"0", `"team":"myteam"`},
 		{ended, `"text":"please review task 12"`},
 	}
-	commands := walk(t, "The service", "teambridge service")
+	commands := walk(t, "The service", "teambridge service", "teambridge ui")
 	if len(commands) != len(want) {
 		t.Fatalf("there are %d commands, and %d are known here: %q", len(commands), len(want), commands)
 	}

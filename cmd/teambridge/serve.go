@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,6 +33,13 @@ inboxes for as long as it runs, and answers over HTTP what the other commands
 answer with --json. Messages that are sent through it are followed until an agent
 has taken them, and GET /v1/events tells what happens, as it happens.
 
+It runs the headless agents that "teambridge relay add" or POST /v1/relays has told
+it to run, and gives them what comes into their inboxes; after a restart, or a kill,
+it goes on with their sessions. What you send to such an agent through the service
+reaches it as your own words, as if you had typed it: as plain text, not as a
+teammate's message. Where you had joined a team and the entry vanished from its
+config.json, it joins again.
+
 It listens on a unix socket that only you can open, by default NAME.sock in the
 state directory. With --listen 127.0.0.1:PORT it listens there, and every request
 needs the token in the file api.token in the state directory:
@@ -42,8 +51,9 @@ GET /openapi.json says all that can be asked. With a loopback address there is a
 page for people, too: teambridge ui opens it. No other command needs the service.
 
 It says on stdout where it listens, and logs to stderr. SIGTERM ends it: requests
-that are under way are answered first. Under systemd (Type=notify) it says when
-it is ready; "teambridge service install" makes the unit.
+that are under way are answered first, and agents may finish their turns, for 30 s.
+Under systemd (Type=notify) it says when it is ready; "teambridge service install"
+makes the unit.
 
 Exit status: 0 it was ended; 1 it failed; 2 an address that is no good; 3 no
 Claude directory; 5 there is a service for this Claude directory already.`,
@@ -60,7 +70,7 @@ Claude directory; 5 there is a service for this Claude directory already.`,
 // serveFlags are those that serve and service install share.
 func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH, or a loopback address with a port; may be repeated")
-	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "answer questions, and change nothing")
+	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "answer questions, change nothing and run no agents")
 }
 
 // serving is what serve says when it is ready. The names are those of --json.
@@ -81,7 +91,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	}
 	s, err := server.New(server.Options{
 		Root: root, State: state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
-		Page: page.Handler(),
+		Page: page.Handler(), Env: agentEnvironment(os.Environ()),
 	})
 	if err != nil {
 		return err
@@ -102,6 +112,12 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	return nil
+}
+
+// agentEnvironment is what agents get of the environment of a service: not the
+// way to tell systemd how that does.
+func agentEnvironment(all []string) []string {
+	return slices.DeleteFunc(all, func(v string) bool { return strings.HasPrefix(v, "NOTIFY_SOCKET=") })
 }
 
 // tellServing says where the service is, and to systemd that it is ready and that

@@ -56,16 +56,25 @@ func (l *Ledger) Left(ctx context.Context, j Join) error {
 
 // Joins lists the names under which we are in a team instance, in byte order.
 func (l *Ledger) Joins(ctx context.Context, root, team string, createdAt int64) ([]Join, error) {
+	return l.joins(ctx, "root=? AND team=? AND created_at=? ORDER BY member", root, team, createdAt)
+}
+
+// JoinsUnder lists the names under which we are in the teams of a Claude root, by
+// team, its age and the name; also of teams that have ended.
+func (l *Ledger) JoinsUnder(ctx context.Context, root string) ([]Join, error) {
+	return l.joins(ctx, "root=? ORDER BY team, created_at, member", root)
+}
+
+func (l *Ledger) joins(ctx context.Context, rest string, args ...sqlite.Value) ([]Join, error) {
 	var list []Join
 	err := l.db.Do(ctx, "joins", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
 		return c.Query(func(v []sqlite.Value) error {
-			member, _ := v[0].(string)
-			agentID, _ := v[1].(string)
-			at, _ := v[2].(int64)
-			list = append(list, Join{Root: root, Team: team, CreatedAt: createdAt, Member: member, AgentID: agentID, At: time.UnixMicro(at).UTC()})
+			list = append(list, Join{
+				Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Member: text(v[3]), AgentID: text(v[4]), At: moment(v[5]),
+			})
 			return nil
-		}, "SELECT member, agent_id, at FROM joins WHERE root=? AND team=? AND created_at=? ORDER BY member", root, team, createdAt)
+		}, "SELECT root, team, created_at, member, agent_id, at FROM joins WHERE "+rest, args...)
 	})
 	if err != nil {
 		return nil, err

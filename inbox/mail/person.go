@@ -2,10 +2,14 @@ package mail
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 	"slices"
+	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // Memberships returns under which names a team was joined from here, as the
@@ -54,4 +58,22 @@ func Ours(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config)
 		ours = append(ours, m.Name)
 	}
 	return ours, nil
+}
+
+// aloneWithin is how long [Alone] waits for another process.
+const aloneWithin = 5 * time.Second
+
+// Alone keeps other processes of ours from joining and leaving teams until
+// release: both change config.json and the record of it in the ledger, and whoever
+// comes between the two would take the one for wrong. state is our state directory.
+// [lockedfile.ErrLocked] after 5 s.
+func Alone(ctx context.Context, state string) (release func() error, err error) {
+	wait, cancel := context.WithTimeout(ctx, aloneWithin)
+	defer cancel()
+	for {
+		release, err := lockedfile.Hold(filepath.Join(state, "locks"), "joining and leaving")
+		if !errors.Is(err, lockedfile.ErrLocked) || wait.Err() != nil {
+			return release, err
+		}
+	}
 }

@@ -23,6 +23,7 @@ import (
 // time alone.
 type board struct {
 	root    *teams.Root
+	state   string // our state directory
 	source  status.Source
 	limits  limits
 	news    *hub          // of the journal
@@ -42,15 +43,17 @@ type board struct {
 type entry struct {
 	team   api.Team
 	states []api.Status
+	relays int // of its members
 	config os.FileInfo
 	lead   *teams.LeadProcess
 	due    time.Time // when a state ends by time alone; zero: it does not
 	stale  bool
+	moved  bool // a relay has done something
 }
 
-func newBoard(root *teams.Root, source status.Source, limits limits, news *hub, log *slog.Logger) *board {
+func newBoard(root *teams.Root, state string, source status.Source, limits limits, news *hub, log *slog.Logger) *board {
 	return &board{
-		root: root, source: source, limits: limits, news: news, changed: newHub(), dirty: make(chan struct{}, 1), log: log,
+		root: root, state: state, source: source, limits: limits, news: news, changed: newHub(), dirty: make(chan struct{}, 1), log: log,
 		entries: map[string]*entry{},
 	}
 }
@@ -133,6 +136,15 @@ func (b *board) refresh(ctx context.Context) error {
 				return err
 			}
 			b.entries[l.Name] = e
+		} else if e.moved || e.relays > 0 {
+			// That a relay was killed, nothing tells. No more is read for that than what
+			// the ledger has of it.
+			if err := b.relays(ctx, e, l.Name); err != nil {
+				if ctx.Err() != nil {
+					return err
+				}
+				e.stale = true // the next look says what is wrong
+			}
 		}
 		list = append(list, e.team)
 	}
@@ -173,8 +185,13 @@ func (b *board) catchUp(ctx context.Context) error {
 			return err
 		}
 		for _, c := range list {
-			if e := b.entries[c.Message.Team.Team]; e != nil {
+			switch e := b.entries[c.Message.Team.Team]; {
+			case e != nil && c.Message.Root == b.root.Path():
 				e.stale = true
+			case c.Kind == journal.Relaying && c.Relayed.Root == b.root.Path():
+				if e := b.entries[c.Relayed.Team.Team]; e != nil {
+					e.moved = true
+				}
 			}
 			b.seq = c.Seq
 		}
@@ -243,6 +260,29 @@ func (b *board) states(ctx context.Context, e *entry, name string, now time.Time
 		return err
 	}
 	e.team, e.lead = roster.Team(c), c.LeadProcess
-	e.states, err = roster.Statuses(ctx, b.source, t, now)
-	return err
+	if e.states, err = roster.Statuses(ctx, b.source, t, now); err != nil {
+		return err
+	}
+	return b.relaysOf(ctx, e, t)
+}
+
+// relays looks how the relays of a team's members stand.
+func (b *board) relays(ctx context.Context, e *entry, name string) error {
+	t, err := b.root.Team(name)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return b.relaysOf(ctx, e, t)
+}
+
+func (b *board) relaysOf(ctx context.Context, e *entry, t *teams.Team) error {
+	e.moved = false // before it is looked at
+	relays, err := roster.Relays(ctx, b.source.Ledger, b.state, t)
+	if err != nil {
+		return err
+	}
+	e.relays = len(relays)
+	roster.WithRelays(e.states, relays)
+	return nil
 }

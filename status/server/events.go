@@ -162,6 +162,11 @@ func (t *telling) change(c journal.Change) error {
 			return nil
 		}
 		return t.out.event(api.EventReceipt, c.Seq, api.ReceiptOf(c.Receipt))
+	case journal.Relaying:
+		if !wanted(c.Relayed.Root, c.Relayed.Team.Team) {
+			return nil
+		}
+		return t.out.event(api.EventRelay, c.Seq, api.RelayEventOf(c.Relayed))
 	}
 	return nil // a kind that this stream does not know yet
 }

@@ -124,8 +124,8 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		}
 		m = found
 	}
-	if m.Seq == 0 {
-		return nil
+	if m.Seq == 0 || m.Said != "" {
+		return nil // what was said to an agent, its relay tells of
 	}
 	t, err := f.root.Team(r.Team)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
+	"teambridge/status/roster"
 	"teambridge/teams"
 )
 
@@ -156,7 +157,13 @@ func (s *Server) record(ctx context.Context, m journal.Message) (api.Record, err
 	if err != nil {
 		return api.Record{}, err
 	}
-	return api.RecordOf(m, receipt), nil
+	fates, err := roster.Fates(ctx, s.ledger, []journal.Message{m})
+	if err != nil {
+		return api.Record{}, err
+	}
+	record := api.RecordOf(m, receipt)
+	record.Relay = fates[0]
+	return record, nil
 }
 
 func (s *Server) receipt(ctx context.Context, m journal.Message) (*journal.Receipt, error) {
@@ -193,11 +200,11 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
 			found.More = true
 			break
 		}
-		receipt, err := s.receipt(r.Context(), h.Message)
-		if err != nil {
+		hit := api.HitOf(h, nil)
+		if hit.Record, err = s.record(r.Context(), h.Message); err != nil {
 			return err
 		}
-		found.Hits = append(found.Hits, api.HitOf(h, receipt))
+		found.Hits = append(found.Hits, hit)
 	}
 	return write(w, http.StatusOK, found)
 }

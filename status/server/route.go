@@ -14,6 +14,7 @@ type route struct {
 	handle       func(w http.ResponseWriter, r *http.Request) error
 	open         bool // to whoever can connect
 	changes      bool // refused when the service is read-only
+	bare         bool // it changes something, and takes no body
 	stream       bool // it ends when the client or the service does
 }
 
@@ -31,6 +32,15 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/teams/{team}/broadcast", handle: s.broadcast, changes: true},
 		{method: "POST", path: "/v1/teams/{team}/read", handle: s.markRead, changes: true},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipted},
+		{method: "GET", path: "/v1/relays", handle: s.relays},
+		{method: "POST", path: "/v1/relays", handle: s.addRelay, changes: true},
+		{method: "DELETE", path: "/v1/relays/{relay}", handle: s.removeRelay, changes: true, bare: true},
+		{method: "POST", path: "/v1/relays/{relay}/interrupt", handle: s.interrupt, changes: true, bare: true},
+		{method: "POST", path: "/v1/relays/{relay}/retry", handle: s.retryRelay, changes: true, bare: true},
+		{method: "POST", path: "/v1/relays/{relay}/permit", handle: s.permit, changes: true},
+		{method: "GET", path: "/v1/relays/{relay}/deliveries", handle: s.deliveries},
+		{method: "POST", path: "/v1/deliveries/{delivery}/retry", handle: s.retryDelivery, changes: true, bare: true},
+		{method: "POST", path: "/v1/deliveries/{delivery}/drop", handle: s.dropDelivery, changes: true, bare: true},
 		{method: "GET", path: "/v1/search", handle: s.search},
 		{method: "GET", path: "/v1/events", handle: s.events, stream: true},
 		{method: "POST", path: "/v1/sign-in", handle: s.signIn},
@@ -90,7 +100,7 @@ func (s *Server) answer(route route) http.Handler {
 			ctx, cancel := context.WithTimeout(r.Context(), s.limits.request)
 			defer cancel()
 			r = r.WithContext(ctx)
-			if route.changes {
+			if route.changes && !route.bare {
 				r.Body = http.MaxBytesReader(w, r.Body, s.limits.body)
 			} else if r.ContentLength != 0 {
 				s.fail(w, r, api.Decide(api.CodeBody, "", "%s takes no body", strings.ToLower(r.Method)+" "+r.URL.Path))

@@ -182,7 +182,7 @@ func TestDocumentHasTheRoutes(t *testing.T) {
 	}
 	for _, r := range new(Server).routes() {
 		have = append(have, r.method+" "+r.path)
-		if got := doc.Paths[r.path][strings.ToLower(r.method)].RequestBody.Content != nil; got != r.changes {
+		if got := doc.Paths[r.path][strings.ToLower(r.method)].RequestBody.Content != nil; got != (r.changes && !r.bare) {
 			t.Errorf("%s %s: the document has a body: %v, and it changes something: %v", r.method, r.path, got, r.changes)
 		}
 	}
@@ -200,6 +200,7 @@ func TestDocumentHasTheFields(t *testing.T) {
 	types := []any{
 		api.Health{}, api.SignIn{}, api.Version{}, api.Team{}, api.TeamDetail{}, api.Member{}, api.Status{}, status.Evidence{}, api.Record{}, api.Relay{}, api.Fate{},
 		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Piece{}, api.NewMessage{}, api.NewBroadcast{}, api.Sent{},
+		api.RelayEntry{}, api.Question{}, api.NewRelay{}, api.Permit{}, api.Delivery{}, api.RelayEvent{},
 		api.Error{}, api.MarkRead{}, api.Marked{}, api.Snapshot{}, api.MessageEvent{}, api.Reset{}, api.Problem{},
 	}
 	named := map[string]bool{}

@@ -2,11 +2,9 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
@@ -39,8 +37,9 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if err := body(r, &m); err != nil {
 		return err
 	}
-	if len(m.Mode) > 0 {
-		return api.Decide(api.CodeInvalid, "leave it out", "a mode is for members that this service relays to")
+	how, err := mannerOf(m)
+	if err != nil {
+		return err
 	}
 	id, err := idempotencyKey(r)
 	if err != nil {
@@ -65,35 +64,19 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.put(ctx, sender, member, mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color}, m.Force)
+	message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color}
+	answer, d, err := s.pass(ctx, t, sender, member, message, how, m.Force)
 	if err != nil {
 		return err
 	}
-	keep = s.follower.follow(sender, []mail.Delivered{d})
+	if d != nil {
+		keep = s.follower.follow(sender, []mail.Delivered{*d})
+	}
 	code := http.StatusCreated
-	if d.Deduplicated {
+	if answer.Deduplicated {
 		code = http.StatusOK
 	}
-	return write(w, code, api.SentOf(d))
-}
-
-// put sends one message and records that it was.
-func (s *Server) put(ctx context.Context, sender *mail.Sender, member string, m mail.Message, force bool) (mail.Delivered, error) {
-	d, err := sender.Put(ctx, member, m, inbox.AppendOptions{Force: force, Track: true})
-	if err != nil {
-		return d, err
-	}
-	if d.Unrecorded != nil {
-		s.log.Warn("a message is in the inbox, but was not recorded", "id", d.ID, "err", d.Unrecorded)
-	}
-	if _, err := s.journal.Verified(ctx, sender.Key(d), time.Now()); err != nil {
-		s.log.Warn("there is no receipt of a message", "id", d.ID, "err", err)
-	}
-	s.news.tell()
-	if d.Reachable() && sender.Waiting(ctx, d) {
-		d.Reach = teams.Unread
-	}
-	return d, nil
+	return write(w, code, answer)
 }
 
 // broadcast sends a message to every agent. One that cannot be written to does
@@ -140,13 +123,13 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
 		if id != "" {
 			message.ID = id + "-" + member // each message has an id of its own
 		}
-		d, err := s.put(ctx, sender, member, message, false)
-		answer := api.SentOf(d)
-		if err != nil {
+		answer, d, err := s.pass(ctx, t, sender, member, message, manner{}, false)
+		switch {
+		case err != nil:
 			answer.Error = api.Explain(err).Wire()
 			code = http.StatusMultiStatus
-		} else {
-			sent = append(sent, d)
+		case d != nil:
+			sent = append(sent, *d)
 		}
 		answers = append(answers, answer)
 	}

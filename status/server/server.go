@@ -1,6 +1,7 @@
 // Package server is the service: it records what passes through the inboxes of
 // one Claude directory for as long as it runs, answers questions about teams over
-// HTTP, sends messages, follows them until an agent has taken them, and tells what
+// HTTP, sends messages, follows them until an agent has taken them, runs the relays
+// of headless agents that it is told to run (package relay/fleet), and tells what
 // happens as a stream of events.
 //
 //	s, err := server.New(server.Options{Root: root, State: stateDir, Log: log})
@@ -20,6 +21,21 @@
 // opens pages there that other users of the machine serve should give this service
 // a loopback address of its own, as 127.7.4.2.
 //
+// # What a person says
+//
+// A message to a member that a relay of this service serves, from the person's own
+// name, is the person's own words: it reaches the agent as plain text or as a
+// command, and may change its mode. It goes into no inbox, where anybody could write
+// it, but by the ledger into the relay's queue; the journal has it as a message to
+// that inbox, so that one history and one stream of events have all that was said.
+// Its receipt says verified once it is committed, consumed once the agent began a
+// turn with it, and lost if it failed before. Every other message is a row, also one
+// to a member that another process relays: the agent is told that a teammate says it.
+//
+// A command that is given to be run as an agent runs as the service's user. So
+// whoever may write to the service can run programs as that user: nobody else than
+// that user can open the socket or read the token.
+//
 // # What is promised
 //
 //   - One service for each Claude directory: a second one is told who is there.
@@ -29,8 +45,11 @@
 //   - A client that does not read is dropped, and may come again. It keeps nobody
 //     else waiting, and costs no memory: each stream reads the journal by itself.
 //   - When its context ends, requests that are under way are answered, and streams
-//     end, within 10 s.
-//   - It has no effect on teams but by the messages that it is told to send.
+//     end, within 10 s; its agents may finish their turns, for 30 s. The next service
+//     goes on with their sessions, also after a kill.
+//   - It has no effect on teams but by the messages that it is told to send, by what
+//     its agents do, and by joining again where the person had joined and the entry
+//     vanished from config.json without having been left.
 package server
 
 import (
@@ -46,8 +65,10 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/fleet"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -63,7 +84,8 @@ type Options struct {
 	// the socket of [SocketPath].
 	Listen []string
 
-	ReadOnly bool        // refuse whatever changes anything
+	ReadOnly bool        // refuse whatever changes anything, and relay nothing
+	Env      []string    // of the agents that are run, as "NAME=value"; nil is ours
 	Version  api.Version // as it is told
 	Log      *slog.Logger
 
@@ -92,8 +114,13 @@ type Server struct {
 	news     *hub             // the journal has more
 	board    *board
 	follower *follower
-	codes    codes         // that sign browsers in
+	codes    codes // that sign browsers in
+	rejoiner *rejoiner
 	streams  chan struct{} // one for each that is open
+
+	// Of a service that is not read-only.
+	fleet     *fleet.Fleet
+	chronicle *chronicle.Recorder
 }
 
 // limits are what keeps clients from using the service up.
@@ -222,6 +249,11 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	part("following", s.follower.run)
 	part("states", s.board.run)
+	if !s.opts.ReadOnly {
+		part("what relays do", s.chronicle.Run)
+		part("joining", s.rejoiner.run)
+		defer s.startRelays(ctx, running, stop)()
+	}
 
 	listeners, err := s.listenAll(running)
 	if err != nil {
@@ -290,7 +322,11 @@ func (s *Server) open(ctx context.Context) (err error) {
 			}
 		}
 	}
-	s.board = newBoard(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.limits, s.news, s.log)
+	s.board = newBoard(s.opts.Root, s.opts.State, status.Source{Journal: s.reads, Ledger: s.ledger}, s.limits, s.news, s.log)
+	s.rejoiner = newRejoiner(s.opts.Root, s.opts.State, s.ledger, s.locker, s.limits, s.log)
+	if !s.opts.ReadOnly {
+		s.openRelays()
+	}
 	// Receipts are written through the tap's own connection: over another one they
 	// would meet its transactions, and come again after a while.
 	s.follower = newFollower(s.opts.Root, s.journal, s.locker, s.limits, s.news, s.log)
@@ -347,6 +383,7 @@ func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {
 		case <-look:
 			// Also what is in no journal may have changed: a config.json.
 			s.board.look()
+			s.rejoiner.look()
 		case <-again.C:
 		}
 	}

@@ -91,6 +91,15 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
+		relays, err := roster.Relays(r.Context(), s.ledger, s.opts.State, t)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			if r := relays[list[i].Member]; r != nil {
+				list[i].Relay = r.State
+			}
+		}
 		return write(w, http.StatusOK, list)
 	})
 }
@@ -101,6 +110,11 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
+		relays, err := roster.Relays(r.Context(), s.ledger, s.opts.State, t)
+		if err != nil {
+			return err
+		}
+		roster.WithRelays(list, relays)
 		return write(w, http.StatusOK, list)
 	})
 }

@@ -307,7 +307,7 @@ func (e *events) next() (event, error) {
 				e.t.Fatalf("%v: %s", err, ev.data)
 			}
 			name := map[string]string{
-				api.EventSnapshot: "Snapshot", api.EventMessage: "MessageEvent", api.EventReceipt: "Receipt", api.EventReset: "Reset",
+				api.EventSnapshot: "Snapshot", api.EventMessage: "MessageEvent", api.EventReceipt: "Receipt", api.EventRelay: "RelayEvent", api.EventReset: "Reset",
 			}[ev.name]
 			for _, wrong := range e.doc.check(schema{Ref: "#/components/schemas/" + name}, v, ev.name) {
 				e.t.Errorf("%s in %s", wrong, ev.data)

@@ -1,0 +1,5 @@
+package server
+
+const envServe = "SERVER_TEST_SERVE"
+
+func serveForEver(string) {}

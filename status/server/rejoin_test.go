@@ -1,0 +1,151 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// joinedTeam joins the newer team as operator, as the command does.
+func (w *world) joinedTeam(t *testing.T, l *ledger.Ledger) (*teams.Team, teams.Membership) {
+	t.Helper()
+	team, err := w.root.Team(newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = team.Close() })
+	m, err := team.Join(t.Context(), lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks")}), "operator", "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Joined(t.Context(), w.joinOf(t, team, m)); err != nil {
+		t.Fatal(err)
+	}
+	return team, m
+}
+
+func (w *world) joinOf(t *testing.T, team *teams.Team, m teams.Membership) ledger.Join {
+	t.Helper()
+	c, err := team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ledger.Join{Root: w.root.Path(), Team: newer, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt}
+}
+
+// member looks for one in config.json.
+func member(t *testing.T, team *teams.Team, name string) (teams.Member, bool) {
+	t.Helper()
+	c, err := team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Member(name)
+}
+
+// forget writes config.json without a member, as one who does not know of it.
+func (w *world) forget(t *testing.T, name string) {
+	t.Helper()
+	path := filepath.Join(w.root.Path(), "teams", newer, "config.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	config["members"] = slices.DeleteFunc(config["members"].([]any), func(m any) bool { return m.(map[string]any)["name"] == name })
+	if data, err = json.MarshalIndent(config, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Where an entry of ours vanishes, it is put there again, as often as that
+// happens; not once the team was left.
+func TestJoinsAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t, func(s *Server) { s.limits.tick = 20 * time.Millisecond })
+	team, _ := w.joinedTeam(t, r.ledger)
+	for range 2 {
+		w.forget(t, "operator")
+		end := time.After(patience)
+		for {
+			if _, there := member(t, team, "operator"); there {
+				break
+			}
+			select {
+			case <-end:
+				t.Fatal("the team is not joined again")
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	if _, there := member(t, team, "worker"); !there {
+		t.Error("somebody else is gone")
+	}
+	// The record is that of the new entry, so that it can be left.
+	var m teams.Membership
+	for {
+		c, err := team.Config(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := mail.Memberships(t.Context(), r.ledger, team, c)
+		if err != nil || len(ours) != 1 {
+			t.Fatalf("joined as %+v, %v", ours, err)
+		}
+		there, _ := c.Member("operator")
+		if m = ours[0]; m.JoinedAt.Equal(there.JoinedAt) {
+			break
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+
+	// Leaving is two steps, between which nobody may come.
+	release, err := mail.Alone(t.Context(), w.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := team.Leave(t.Context(), r.locker, m); err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if again, err := r.rejoiner.join(soon, w.joinOf(t, team, m)); again || !errors.Is(err, lockedfile.ErrLocked) {
+		t.Errorf("in the middle of leaving: joined %v, %v", again, err)
+	}
+	if err := r.ledger.Left(t.Context(), w.joinOf(t, team, m)); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // looks
+		r.rejoiner.look()
+		for len(r.rejoiner.dirty) > 0 {
+			<-time.After(time.Millisecond)
+		}
+	}
+	r.end(t)
+	if m, there := member(t, team, "operator"); there {
+		t.Errorf("joined again after it was left: %+v", m)
+	}
+}

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"teambridge/inbox/chronicle"
+	"teambridge/relay"
+	"teambridge/relay/fleet"
+	"teambridge/status/api"
+)
+
+// openRelays makes what runs relays and what records what they do.
+func (s *Server) openRelays() {
+	s.chronicle = chronicle.New(chronicle.Options{
+		Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell,
+		Warn: func(err error) { s.log.Warn("recording", "err", api.Describe(err)) },
+	})
+	s.fleet = fleet.New(fleet.Options{
+		Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick,
+		Recorded: s.chronicle.Poke,
+		Report:   s.relayed,
+		Warn:     func(err error) { s.log.Warn("relaying", "err", api.Describe(err)) },
+	})
+}
+
+// relayed is told how a relay stands.
+func (s *Server) relayed(r fleet.Status) {
+	log := s.log.Info
+	switch r.Now.State {
+	case relay.Idle, relay.Working, relay.Starting:
+		log = s.log.Debug // with each message
+	case relay.Dead:
+		log = s.log.Warn
+	}
+	log("a relay", "relay", r.ID, "team", r.Team, "member", r.Member, "state", r.Now.State, "reason", r.Now.Reason, "pid", r.Now.PID)
+	s.board.look()
+}
+
+// startRelays runs the relays until ctx ends, or running does. fail is told what
+// keeps them from running. landed ends them and waits until their agents have
+// ended, which may finish their turns.
+func (s *Server) startRelays(ctx, running context.Context, fail func(error)) (landed func()) {
+	on, end := context.WithCancel(running)
+	// At once, and not when the requests are answered: agents take longer.
+	forget := context.AfterFunc(ctx, end)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := s.fleet.Run(on); err != nil {
+			fail(fmt.Errorf("server: relays: %w", err))
+		}
+	}()
+	return func() {
+		forget()
+		end()
+		<-done
+	}
+}

@@ -1,0 +1,341 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/claude"
+	"teambridge/relay/fleet"
+	"teambridge/relay/pipe"
+	"teambridge/status/api"
+	"teambridge/status/roster"
+	"teambridge/teams"
+)
+
+// How many deliveries an answer has.
+const usualDeliveries, mostDeliveries = 100, 500
+
+// relays answers with the relays that are to be run here, and those that were run
+// otherwise.
+func (s *Server) relays(w http.ResponseWriter, r *http.Request) error {
+	ask := asked(r, "team")
+	if ask.err != nil {
+		return ask.err
+	}
+	list, err := roster.Entries(r.Context(), s.ledger, s.opts.State, s.opts.Root, ask.text("team"))
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		s.embody(&list[i])
+	}
+	return write(w, http.StatusOK, list)
+}
+
+// embody adds to a relay what only whoever runs it knows: why it does not run, and
+// what its agent asks.
+func (s *Server) embody(e *api.RelayEntry) {
+	if s.fleet == nil || e.ID == "" {
+		return
+	}
+	now, err := s.fleet.Status(e.ID)
+	if err != nil {
+		return // it was added this instant, or removed
+	}
+	if !e.Running && now.Now.State != "" {
+		e.State, e.Reason = string(now.Now.State), now.Now.Reason
+	}
+	for _, q := range now.Questions {
+		e.Questions = append(e.Questions, api.Question(q))
+	}
+}
+
+// entry is one relay that is to be run, as it stands.
+func (s *Server) entry(ctx context.Context, id string) (api.RelayEntry, error) {
+	r, err := s.told(ctx, id)
+	if err != nil {
+		return api.RelayEntry{}, err
+	}
+	all, err := roster.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, r.Team)
+	if err != nil {
+		return api.RelayEntry{}, err
+	}
+	e := roster.Entry(r)
+	if i := slices.IndexFunc(all, func(e api.RelayEntry) bool { return e.ID == id }); i >= 0 {
+		e = all[i]
+	}
+	s.embody(&e)
+	return e, nil
+}
+
+// told is the relay of that id, as it was added.
+func (s *Server) told(ctx context.Context, id string) (ledger.Relay, error) {
+	all, err := s.ledger.Relays(ctx, s.opts.Root.Path())
+	if err != nil {
+		return ledger.Relay{}, err
+	}
+	i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.ID == id })
+	if i < 0 {
+		return ledger.Relay{}, noRelay(id)
+	}
+	return all[i], nil
+}
+
+func noRelay(id string) error {
+	return api.Decide(api.CodeNotFound, "GET /v1/relays lists them", "there is no relay %s", id)
+}
+
+func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
+	var n api.NewRelay
+	if err := body(r, &n); err != nil {
+		return err
+	}
+	ctx := r.Context()
+	bad := func(format string, args ...any) error {
+		return api.Decide(api.CodeInvalid, "see what is taken at /openapi.json", format, args...)
+	}
+	added := ledger.Relay{Team: n.Team, Member: n.Member, Command: n.Command, Plain: n.Plain, OnCut: n.OnCut, Mode: n.Mode}
+	switch added.OnCut {
+	case "":
+		added.OnCut = string(relay.NudgeAgent)
+	case string(relay.NudgeAgent), string(relay.ReportCut):
+	default:
+		return bad("onCut: there is nudge and report, and no %q", n.OnCut)
+	}
+	policy, err := fleet.ParsePolicy(n.Permissions)
+	if err != nil {
+		return bad("permissions: there is deny, ask and allow=TOOL,TOOL, and no %q", n.Permissions)
+	}
+	added.Permissions = policy.String()
+	if len(n.Mode) > 0 {
+		if _, err := pipe.ParseMode(n.Mode); err != nil {
+			return bad("mode: %v", err)
+		}
+	}
+	// Where the service was started means nothing to whoever asks.
+	if !filepath.IsAbs(n.Dir) {
+		return bad("dir: %q is no absolute path", n.Dir)
+	}
+	if added.Dir, err = filepath.EvalSymlinks(n.Dir); err != nil {
+		return bad("dir: %v", err)
+	}
+	if info, err := os.Stat(added.Dir); err != nil || !info.IsDir() {
+		return bad("dir: %s is no directory", n.Dir)
+	}
+	if added.Member, err = s.place(ctx, n.Team, n.Member); err != nil {
+		return err
+	}
+	made, err := s.fleet.Add(ctx, added)
+	if errors.Is(err, ledger.ErrConflict) {
+		return api.Decide(api.CodeConflict, "GET /v1/relays lists them; DELETE takes one away", "there is a relay for %s@%s", added.Member, added.Team)
+	}
+	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
+		return bad("%s %s", value.Field, value.Reason)
+	}
+	if err != nil {
+		return err
+	}
+	e, err := s.entry(ctx, made.ID)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/relays/"+made.ID)
+	return write(w, http.StatusCreated, e)
+}
+
+// place is the member of a team, which need not be there yet, that is meant.
+func (s *Server) place(ctx context.Context, team, member string) (string, error) {
+	if err := errors.Join(teams.CheckName("team", team), teams.CheckName("member", member)); err != nil {
+		return "", err
+	}
+	t, err := s.opts.Root.Team(team)
+	if err == nil {
+		defer t.Close()
+		// Then the name can be one that it knows, or "lead".
+		var name string
+		name, err = fleet.Member(ctx, t, member)
+		if lead, ok := errors.AsType[*fleet.LeadError](err); ok {
+			return "", api.Decide(api.CodeRefused, "an interactive agent reads its inbox by itself", "%s", lead.Error())
+		}
+		if err == nil {
+			return name, nil
+		}
+	}
+	if errors.Is(err, teams.ErrTeamGone) {
+		return member, nil
+	}
+	return "", err
+}
+
+func (s *Server) removeRelay(w http.ResponseWriter, r *http.Request) error {
+	ctx, id := r.Context(), r.PathValue("relay")
+	e, err := s.entry(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := s.fleet.Remove(ctx, id); errors.Is(err, fleet.ErrUnknown) {
+		return noRelay(id)
+	} else if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, e)
+}
+
+func (s *Server) interrupt(w http.ResponseWriter, r *http.Request) error {
+	ctx, id := r.Context(), r.PathValue("relay")
+	if _, err := s.told(ctx, id); err != nil {
+		return err
+	}
+	err := s.fleet.Interrupt(ctx, id)
+	switch {
+	case errors.Is(err, claude.ErrNotInFlight):
+		return api.Decide(api.CodeNotInFlight, "what waits can be given up: POST /v1/deliveries/{delivery}/drop", "no turn of its agent runs that could be interrupted")
+	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
+		return api.Decide(api.CodeNotInFlight, "GET /v1/relays says how it stands", "its agent does not run: %s", api.Describe(err))
+	case err != nil:
+		return err
+	}
+	e, err := s.entry(ctx, id)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, e)
+}
+
+// retryRelay tries an agent again that was given up, or that waits for its next try.
+func (s *Server) retryRelay(w http.ResponseWriter, r *http.Request) error {
+	ctx, id := r.Context(), r.PathValue("relay")
+	if _, err := s.told(ctx, id); err != nil {
+		return err
+	}
+	now, err := s.fleet.Status(id)
+	if err == nil {
+		switch now.Now.State {
+		case relay.Dead, relay.Stopped:
+			err = s.fleet.Retry(ctx, id)
+		default:
+			return api.Decide(api.CodeConflict, "GET /v1/relays says how it stands", "the relay %s has not given up: it is %s", id, now.Now.State)
+		}
+	}
+	if errors.Is(err, fleet.ErrUnknown) {
+		err = nil // it was added this instant, and begins
+	}
+	if err != nil {
+		return err
+	}
+	e, err := s.entry(ctx, id)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, e)
+}
+
+// permit answers what an agent asks a person to allow.
+func (s *Server) permit(w http.ResponseWriter, r *http.Request) error {
+	var p api.Permit
+	if err := body(r, &p); err != nil {
+		return err
+	}
+	ctx, id := r.Context(), r.PathValue("relay")
+	if _, err := s.told(ctx, id); err != nil {
+		return err
+	}
+	err := s.fleet.Answer(id, p.Question, p.Allow, p.Reason)
+	if errors.Is(err, fleet.ErrNoQuestion) || errors.Is(err, fleet.ErrUnknown) {
+		return api.Decide(api.CodeNotFound, "GET /v1/relays has those that are open", "no question %s is open: it was answered, or its turn has ended", p.Question)
+	}
+	if err != nil {
+		return err
+	}
+	e, err := s.entry(ctx, id)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, e)
+}
+
+// deliveries answers with what was, or is to be, brought to the member of a relay,
+// the newest first.
+func (s *Server) deliveries(w http.ResponseWriter, r *http.Request) error {
+	ask := asked(r, "state", "limit")
+	q := ledger.DeliveryQuery{Root: s.opts.Root.Path(), Limit: ask.limit(usualDeliveries, mostDeliveries)}
+	for name := range strings.SplitSeq(ask.text("state"), ",") {
+		state := ledger.DeliveryState(name)
+		switch {
+		case name == "":
+		case !state.Ended() && !slices.Contains(api.Unfinished(), state):
+			ask.bad("state=%s is none", name)
+		default:
+			q.States = append(q.States, state)
+		}
+	}
+	if ask.err != nil {
+		return ask.err
+	}
+	ctx := r.Context()
+	told, err := s.told(ctx, r.PathValue("relay"))
+	if err != nil {
+		return err
+	}
+	q.Team = told.Team
+	// It may have been added for "lead" before its team was there.
+	if q.Inbox, err = s.place(ctx, told.Team, told.Member); err != nil {
+		q.Inbox = told.Member
+	}
+	found, err := s.ledger.Deliveries(ctx, q)
+	if err != nil {
+		return err
+	}
+	list := make([]api.Delivery, 0, len(found))
+	for _, d := range found {
+		list = append(list, api.DeliveryOf(d))
+	}
+	return write(w, http.StatusOK, list)
+}
+
+func (s *Server) retryDelivery(w http.ResponseWriter, r *http.Request) error {
+	return s.move(w, r, s.ledger.Retry)
+}
+
+func (s *Server) dropDelivery(w http.ResponseWriter, r *http.Request) error {
+	return s.move(w, r, s.ledger.Drop)
+}
+
+// move brings a delivery to another state.
+func (s *Server) move(w http.ResponseWriter, r *http.Request, to func(context.Context, string) error) error {
+	ctx, id := r.Context(), r.PathValue("delivery")
+	q := ledger.DeliveryQuery{Root: s.opts.Root.Path(), UUID: id}
+	unknown := api.Decide(api.CodeNotFound, "GET /v1/relays/{relay}/deliveries lists them", "there is no delivery %s", id)
+	found, err := s.ledger.Deliveries(ctx, q)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return unknown
+	}
+	err = to(ctx, id)
+	if state, ok := errors.AsType[*ledger.StateError](err); ok {
+		return api.Decide(api.CodeConflict, "", "the delivery is %s: %s", state.State, state.Want)
+	}
+	if errors.Is(err, ledger.ErrUnknown) {
+		return unknown
+	}
+	if err != nil {
+		return err
+	}
+	s.chronicle.Poke()
+	if found, err = s.ledger.Deliveries(ctx, q); err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return unknown // it was pruned this instant
+	}
+	return write(w, http.StatusOK, api.DeliveryOf(found[0]))
+}

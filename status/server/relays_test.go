@@ -1,0 +1,560 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/claude/simchild"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(simchild.Variable) != "" && slices.Contains(os.Args, "--version") {
+		fmt.Println("2.1.329 (simulated)")
+		return
+	}
+	simchild.Main()
+	if dir := os.Getenv(envServe); dir != "" {
+		serveForEver(dir)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// headless is a Claude directory with a team whose agents have no terminals.
+type headless struct {
+	*world
+	script simchild.Script
+	work   string
+}
+
+// band is the team of it.
+const band = "band"
+
+func newHeadless(t *testing.T, script simchild.Script) *headless {
+	t.Helper()
+	h := &headless{world: newWorld(t), script: script}
+	dir, err := filepath.EvalSymlinks(h.root.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.script.State = dir
+	h.work = filepath.Join(dir, "work")
+	if err := os.Mkdir(h.work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.make(t, band, 1, "team-lead", "drums", "bass")
+	return h
+}
+
+// make makes a team of headless agents.
+func (w *world) make(t *testing.T, name string, createdAt int64, members ...string) {
+	t.Helper()
+	dir := filepath.Join(w.root.Path(), "teams", name)
+	if err := os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	type member struct {
+		AgentID   string `json:"agentId"`
+		Name      string `json:"name"`
+		AgentType string `json:"agentType"`
+	}
+	var list []member
+	for _, m := range members {
+		list = append(list, member{m + "@" + name, m, "agent"})
+	}
+	config, err := json.Marshal(map[string]any{"name": name, "createdAt": createdAt, "leadAgentId": list[0].AgentID, "members": list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// env is the environment of its agents.
+func (h *headless) env() []string {
+	return append(os.Environ(), h.script.Env(), "GORACE=atexit_sleep_ms=0")
+}
+
+func (h *headless) start(t *testing.T, change ...func(*Server)) *running {
+	t.Helper()
+	return h.world.start(t, append([]func(*Server){func(s *Server) {
+		s.opts.Env = h.env()
+		s.limits.tick = 20 * time.Millisecond
+	}}, change...)...)
+}
+
+// add has an agent run as a member, with something else about it.
+func (h *headless) add(t *testing.T, r *running, member, more string) api.RelayEntry {
+	t.Helper()
+	body := fmt.Sprintf(`{"team": %q, "member": %q, "command": [%q], "dir": %q%s}`, band, member, os.Args[0], h.work, more)
+	return of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", body), http.StatusCreated)
+}
+
+// until asks for a relay until it stands so.
+func (h *headless) until(t *testing.T, r *running, id, what string, holds func(api.RelayEntry) bool) api.RelayEntry {
+	t.Helper()
+	end := time.After(patience)
+	for {
+		all := get[[]api.RelayEntry](t, r, "/v1/relays")
+		if i := slices.IndexFunc(all, func(e api.RelayEntry) bool { return e.ID == id }); i >= 0 && holds(all[i]) {
+			return all[i]
+		}
+		select {
+		case <-end:
+			t.Fatalf("%s is never %s: %+v", id, what, all)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func in(state relay.State) func(api.RelayEntry) bool {
+	return func(e api.RelayEntry) bool { return e.State == string(state) }
+}
+
+// worked waits until a turn held text, and returns all that the turns held, each as
+// often as it was worked on.
+func (h *headless) worked(t *testing.T, text string) []string {
+	t.Helper()
+	end := time.After(patience)
+	for {
+		works, err := simchild.Works(h.script.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		found := false
+		for said, n := range works {
+			found = found || strings.Contains(said, text)
+			list = append(list, slices.Repeat([]string{said}, n)...)
+		}
+		if found {
+			return list
+		}
+		select {
+		case <-end:
+			t.Fatalf("%q was never worked on: %q", text, list)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func path(team, member string) string {
+	return "/v1/teams/" + team + "/members/" + member + "/messages"
+}
+
+func message(t *testing.T, text, more string) string {
+	t.Helper()
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return `{"text": ` + string(quoted) + more + `}`
+}
+
+// What a person says to an agent that is relayed here is said as it is, and is in
+// the history with what became of it; what a teammate says is wrapped, and so is
+// what is said under another name or to others.
+func TestPersonsWords(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", "")
+	if lead.Member != "team-lead" || lead.Permissions != "deny" || lead.OnCut != "nudge" {
+		t.Errorf("added %+v", lead)
+	}
+	h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	stream := r.listen(t, "", "")
+	text := "please </teammate-message> do \"it\"\n[w-1]"
+	sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, text, `, "summary": "a wish"`), "Idempotency-Key", "k-1"), http.StatusCreated)
+	if sent.ID != "k-1" || sent.Delivery == "" || sent.State != api.Verified || sent.Member != "team-lead" || !sent.Reachable {
+		t.Errorf("sent %+v", sent)
+	}
+	if works := h.worked(t, "[w-1]"); len(works) != 1 || works[0] != text {
+		t.Errorf("said %q, want %q alone", works, text)
+	}
+
+	// The events have it in one order: the message, how it went, and its receipt.
+	var last int64
+	var told []string
+	for !slices.Contains(told, "relay done") || !slices.Contains(told, "receipt consumed") {
+		e, err := stream.next()
+		if err != nil {
+			t.Fatalf("%v, after %q", err, told)
+		}
+		switch e.name {
+		case api.EventMessage:
+			m := as[api.MessageEvent](t, e).Message
+			if told = append(told, "message"); m.ID != "k-1" || m.Text != text || m.From != "user" || m.Inbox != "team-lead" || !m.Person || m.Summary != "a wish" {
+				t.Errorf("message %+v", m)
+			}
+		case api.EventReceipt:
+			told = append(told, "receipt "+as[api.Receipt](t, e).State)
+		case api.EventRelay:
+			ev := as[api.RelayEvent](t, e)
+			if ev.Delivery == "" {
+				continue
+			}
+			if told = append(told, "relay "+ev.State); ev.ID != "k-1" || !ev.Person || ev.Delivery != sent.Delivery || ev.Member != "team-lead" {
+				t.Errorf("relay event %+v", ev)
+			}
+		default:
+			continue
+		}
+		if n := number(t, e); n <= last {
+			t.Errorf("%s has number %d after %d", e.name, n, last)
+		} else {
+			last = n
+		}
+	}
+	if told[0] != "message" {
+		t.Errorf("told %q, want the message first", told)
+	}
+	page := get[api.Page](t, r, "/v1/teams/"+band+"/messages?with=team-lead")
+	if len(page.Messages) != 1 {
+		t.Fatalf("history %+v", page)
+	}
+	if m := page.Messages[0]; !m.Person || m.Receipt == nil || m.Receipt.State != "consumed" || m.Relay == nil || m.Relay.State != "done" || m.Relay.Delivery != sent.Delivery {
+		t.Errorf("history has %+v", m)
+	}
+	if hits := get[api.Found](t, r, "/v1/search?q=wish").Hits; len(hits) != 1 || !hits[0].Person || hits[0].Relay == nil {
+		t.Errorf("found %+v", hits)
+	}
+	if rows, err := h.inbox(t, band, "team-lead").Read(t.Context()); err == nil && len(rows) > 0 {
+		t.Errorf("the inbox has %+v", rows)
+	}
+
+	// Sending again is sending once; another message under the id is none.
+	again := of[api.Sent](t, r.ask(t, "POST", path(band, "team-lead"), message(t, text, `, "summary": "a wish"`), "Idempotency-Key", "k-1"), http.StatusOK)
+	if !again.Deduplicated || again.Delivery != sent.Delivery {
+		t.Errorf("sent again %+v", again)
+	}
+	problem(t, r.ask(t, "POST", path(band, "lead"), message(t, "other", ""), "Idempotency-Key", "k-1"), api.CodeIDTaken)
+	problem(t, r.ask(t, "POST", path(band, "lead"), message(t, text, `, "summary": "a wish", "isolated": true`), "Idempotency-Key", "k-1"), api.CodeIDTaken)
+	problem(t, r.ask(t, "POST", path(band, "lead"), message(t, " ", "")), api.CodeInvalid)
+
+	// A teammate's words, and those under another name, are wrapped.
+	h.say(t, band, "drums", "team-lead", "[w-2]")
+	h.worked(t, "[w-2]")
+	sent = of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[w-3]", `, "from": "drums"`)), http.StatusCreated)
+	if sent.Delivery != "" {
+		t.Errorf("as somebody else: %+v", sent)
+	}
+	for _, w := range h.worked(t, "[w-3]") {
+		if w != text && !strings.HasPrefix(w, `<teammate-message teammate_id="drums"`) {
+			t.Errorf("said %q", w)
+		}
+	}
+	// Its own name, said, is the person's.
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[w-4]", `, "from": "user"`)), http.StatusCreated)
+	if works := h.worked(t, "[w-4]"); !slices.Contains(works, "[w-4]") {
+		t.Errorf("said %q", works)
+	}
+
+	// Who is not relayed here gets a row, which has no mode.
+	if sent := of[api.Sent](t, r.ask(t, "POST", path(band, "drums"), message(t, "[w-5]", "")), http.StatusCreated); sent.Delivery != "" {
+		t.Errorf("to a member without a relay: %+v", sent)
+	}
+	for _, tc := range []struct{ member, more, why string }{
+		{"drums", `, "mode": {"model": "opus"}`, "no relay of this service serves drums"},
+		{"drums", `, "isolated": true`, "no relay of this service serves drums"},
+		{"lead", `, "from": "drums", "mode": {"model": "opus"}`, `it is sent from "drums"`},
+		{"lead", `, "mode": {"modle": "opus"}`, "modle"},
+	} {
+		if p := problem(t, r.ask(t, "POST", path(band, tc.member), message(t, "x", tc.more)), api.CodeInvalid); !strings.Contains(p.Detail, tc.why) {
+			t.Errorf("%s%s: %s", tc.member, tc.more, p.Detail)
+		}
+	}
+
+	// A broadcast is a person's, too.
+	answers := of[[]api.Sent](t, r.ask(t, "POST", "/v1/teams/"+band+"/broadcast", `{"text": "[w-6]", "includeLead": true}`), http.StatusCreated)
+	said := 0
+	for _, a := range answers {
+		if a.Delivery != "" {
+			said++
+		}
+	}
+	if works := h.worked(t, "[w-6]"); len(answers) != 3 || said != 1 || !slices.Contains(works, "[w-6]") {
+		t.Errorf("broadcast %+v", answers)
+	}
+
+	// A mode changes the agent for the message it comes with.
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[w-7]", `, "mode": {"model": "opus"}, "isolated": true`)), http.StatusCreated)
+	h.worked(t, "[w-7]")
+	h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	list := get[[]api.Delivery](t, r, "/v1/relays/"+lead.ID+"/deliveries?state=done&limit=1")
+	if len(list) != 1 || !list[0].Person || list[0].From != "user" || list[0].State != "done" {
+		t.Errorf("deliveries %+v", list)
+	}
+}
+
+// The session goes on after the service has ended, what was sent to it meanwhile is
+// said, and an id that was used before is used.
+func TestRelaysGoOn(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", "")
+	was := h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "SLEEP:0.3 [g-1]", ""), "Idempotency-Key", "k-1"), http.StatusCreated)
+	h.until(t, r, lead.ID, "working", in(relay.Working))
+	r.end(t) // its agent may finish
+	if works := h.worked(t, "[g-1]"); len(works) != 1 {
+		t.Errorf("worked on %q", works)
+	}
+	h.say(t, band, "drums", "team-lead", "[g-2]")
+	r = h.start(t)
+	h.worked(t, "[g-2]")
+	now := h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	if now.Session != was.Session || now.AgentPID == was.AgentPID || now.Session == "" {
+		t.Errorf("%+v after %+v", now, was)
+	}
+	if again := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "SLEEP:0.3 [g-1]", ""), "Idempotency-Key", "k-1"), http.StatusOK); !again.Deduplicated {
+		t.Errorf("sent again %+v", again)
+	}
+	// Without its relay it is a row, and was sent all the same.
+	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+lead.ID, ""), http.StatusOK)
+	for {
+		if _, err := r.fleet.Status(lead.ID); err != nil {
+			break
+		}
+		<-time.After(time.Millisecond)
+	}
+	if again := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "SLEEP:0.3 [g-1]", ""), "Idempotency-Key", "k-1"), http.StatusOK); !again.Deduplicated || again.Delivery != "" || again.Reach != string(teams.NoRelay) {
+		t.Errorf("sent again %+v", again)
+	}
+	// What was sent as a row then, is not said when there is a relay again.
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[g-3]", ""), "Idempotency-Key", "k-3"), http.StatusCreated)
+	h.add(t, r, "lead", "")
+	if again := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[g-3]", ""), "Idempotency-Key", "k-3"), http.StatusOK); !again.Deduplicated || again.Delivery != "" {
+		t.Errorf("sent again %+v", again)
+	}
+	h.worked(t, "[g-3]")
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[g-4]", "")), http.StatusCreated)
+	works := strings.Join(h.worked(t, "[g-4]"), "\n")
+	for _, text := range []string{"[g-1]", "[g-2]", "[g-3]", "[g-4]"} {
+		if n := strings.Count(works, text); n != 1 {
+			t.Errorf("%s was worked on %d times: %q", text, n, works)
+		}
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", "")
+	on := "/v1/relays/" + lead.ID
+	h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	problem(t, r.ask(t, "POST", on+"/interrupt", ""), api.CodeNotInFlight)
+	problem(t, r.ask(t, "POST", "/v1/relays/nobody/interrupt", ""), api.CodeNotFound)
+	problem(t, r.ask(t, "POST", on+"/retry", ""), api.CodeConflict)
+	sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "TOOL:60", "")), http.StatusCreated)
+	waits := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[waits]", "")), http.StatusCreated)
+	state := func(delivery string) string {
+		for _, d := range get[[]api.Delivery](t, r, on+"/deliveries") {
+			if d.Delivery == delivery {
+				return d.State
+			}
+		}
+		return ""
+	}
+	for state(sent.Delivery) != "accepted" {
+		<-time.After(5 * time.Millisecond)
+	}
+	// What is being said cannot be given up, nor tried again; what waits can.
+	problem(t, r.ask(t, "POST", "/v1/deliveries/"+sent.Delivery+"/drop", ""), api.CodeConflict)
+	problem(t, r.ask(t, "POST", "/v1/deliveries/"+sent.Delivery+"/retry", ""), api.CodeConflict)
+	problem(t, r.ask(t, "POST", "/v1/deliveries/nothing/drop", ""), api.CodeNotFound)
+	if d := of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+waits.Delivery+"/drop", ""), http.StatusOK); d.State != "dropped" {
+		t.Errorf("dropped %+v", d)
+	}
+	of[api.RelayEntry](t, r.ask(t, "POST", on+"/interrupt", ""), http.StatusOK)
+	h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	if s := state(sent.Delivery); s != "cancelled" {
+		t.Errorf("interrupted, it is %s", s)
+	}
+	problem(t, r.ask(t, "GET", on+"/deliveries?state=eaten", ""), api.CodeUsage)
+	if got := get[[]api.Delivery](t, r, on+"/deliveries?state=dropped,cancelled"); len(got) != 2 {
+		t.Errorf("ended otherwise: %+v", got)
+	}
+	receipt := func(id string) string {
+		for {
+			for _, m := range get[api.Page](t, r, "/v1/teams/"+band+"/messages").Messages {
+				if m.ID == id && m.Receipt != nil && m.Receipt.State != "verified" {
+					return m.Receipt.State
+				}
+			}
+			<-time.After(5 * time.Millisecond)
+		}
+	}
+	if a, b := receipt(sent.ID), receipt(waits.ID); a != "consumed" || b != "lost" {
+		t.Errorf("receipts %s and %s, want consumed and lost", a, b)
+	}
+}
+
+// An agent that does not stay alive is given up, and tried again when that is said.
+func TestRetryDeadRelay(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit, Times: relay.MaxStarts}}})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", "")
+	dead := h.until(t, r, lead.ID, "dead", in(relay.Dead))
+	if dead.Reason == "" || dead.Running {
+		t.Errorf("dead: %+v", dead)
+	}
+	sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[d-1]", "")), http.StatusCreated)
+	if sent.Reachable || sent.Reach != string(teams.NoRelay) || sent.Delivery == "" {
+		t.Errorf("said to a dead one: %+v", sent)
+	}
+	of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/retry", ""), http.StatusOK)
+	if works := h.worked(t, "[d-1]"); len(works) != 1 || works[0] != "[d-1]" {
+		t.Errorf("worked on %q", works)
+	}
+}
+
+func TestRelayRoutes(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	if list := get[[]api.RelayEntry](t, r, "/v1/relays"); len(list) != 0 {
+		t.Errorf("at first there are %+v", list)
+	}
+	a := r.ask(t, "POST", "/v1/relays", fmt.Sprintf(
+		`{"team": "later", "member": "lead", "command": ["agent", "--model", "a b"], "dir": %q, "permissions": "allow=Read", "mode": {"model": "x"}, "onCut": "report", "plain": true}`, h.work))
+	later := of[api.RelayEntry](t, a, http.StatusCreated)
+	if a.header.Get("Location") != "/v1/relays/"+later.ID || later.Running || !slices.Equal(later.Command, []string{"agent", "--model", "a b"}) ||
+		later.Permissions != "allow=Read" || string(later.Mode) != `{"model":"x"}` || later.OnCut != "report" || !later.Plain || later.Dir != h.work {
+		t.Errorf("added %+v, at %s", later, a.header.Get("Location"))
+	}
+	h.until(t, r, later.ID, "waiting for its team", func(e api.RelayEntry) bool { return strings.Contains(e.Reason, "no team later") })
+	bad := func(code api.Code, body string) {
+		t.Helper()
+		problem(t, r.ask(t, "POST", "/v1/relays", body), code)
+	}
+	with := func(more string) string {
+		return fmt.Sprintf(`{"team": %q, "member": "lead", "command": ["x"], "dir": %q%s}`, band, h.work, more)
+	}
+	bad(api.CodeConflict, fmt.Sprintf(`{"team": "later", "member": "lead", "command": ["x"], "dir": %q}`, h.work))
+	bad(api.CodeInvalid, with(`, "onCut": "shrug"`))
+	bad(api.CodeInvalid, with(`, "permissions": "maybe"`))
+	bad(api.CodeInvalid, with(`, "mode": {"modle": "x"}`))
+	bad(api.CodeBody, with(`, "root": "/"`))
+	bad(api.CodeInvalid, `{"team": "later", "member": "x", "command": ["x"], "dir": "."}`)
+	bad(api.CodeInvalid, `{"team": "later", "member": "x", "command": ["x"], "dir": "/no/such/place"}`)
+	bad(api.CodeInvalid, fmt.Sprintf(`{"team": "later", "member": "../x", "command": ["x"], "dir": %q}`, h.work))
+	bad(api.CodeInvalid, fmt.Sprintf(`{"team": "later", "member": "x", "command": [], "dir": %q}`, h.work))
+	bad(api.CodeNotFound, fmt.Sprintf(`{"team": %q, "member": "nobody", "command": ["x"], "dir": %q}`, band, h.work))
+
+	lead := h.add(t, r, "lead", "")
+	h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	if list := get[[]api.RelayEntry](t, r, "/v1/relays?team="+band); len(list) != 1 || list[0].ID != lead.ID || !list[0].Running || list[0].AgentPID == 0 {
+		t.Errorf("of one team: %+v", list)
+	}
+	status := get[[]api.Status](t, r, "/v1/teams/"+band+"/status")
+	if i := slices.IndexFunc(status, func(s api.Status) bool { return s.Member == "team-lead" }); i < 0 || status[i].Relay == nil || status[i].Relay.State != "idle" {
+		t.Errorf("status %+v", status)
+	}
+	members := get[[]api.Member](t, r, "/v1/teams/"+band+"/members")
+	if i := slices.IndexFunc(members, func(m api.Member) bool { return m.Member == "team-lead" }); i < 0 || members[i].Relay != "idle" {
+		t.Errorf("members %+v", members)
+	}
+	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+later.ID, ""), http.StatusOK)
+	problem(t, r.ask(t, "DELETE", "/v1/relays/"+later.ID, ""), api.CodeNotFound)
+	problem(t, r.ask(t, "DELETE", "/v1/relays/"+lead.ID, `{}`), api.CodeBody)
+	problem(t, r.ask(t, "GET", "/v1/relays/"+later.ID+"/deliveries", ""), api.CodeNotFound)
+	problem(t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/permit", `{"question": "x", "allow": true}`), api.CodeNotFound)
+	r.end(t)
+
+	// A service that changes nothing runs nothing, and says what is there.
+	r = h.start(t, func(s *Server) { s.opts.ReadOnly = true })
+	for _, ask := range [][2]string{
+		{"POST", "/v1/relays"}, {"DELETE", "/v1/relays/" + lead.ID}, {"POST", "/v1/relays/" + lead.ID + "/retry"}, {"POST", "/v1/deliveries/x/drop"},
+	} {
+		problem(t, r.ask(t, ask[0], ask[1], ""), api.CodeReadOnly)
+	}
+	if list := get[[]api.RelayEntry](t, r, "/v1/relays"); len(list) != 1 || list[0].Running {
+		t.Errorf("read-only: %+v", list)
+	}
+}
+
+// A person is asked what an agent may use, and answers through the service.
+func TestPermit(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", `, "permissions": "ask"`)
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "ASK:Bash", "")), http.StatusCreated)
+	asking := h.until(t, r, lead.ID, "asking", func(e api.RelayEntry) bool { return len(e.Questions) > 0 })
+	q := asking.Questions[0]
+	if q.Tool != "Bash" {
+		t.Errorf("asked %+v", q)
+	}
+	permit := fmt.Sprintf(`{"question": %q, "allow": true}`, q.ID)
+	of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/permit", permit), http.StatusOK)
+	h.worked(t, "ASK:Bash")
+	problem(t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/permit", permit), api.CodeNotFound)
+}
+
+// A snapshot says how relays stand, and another one comes when that changes.
+func TestSnapshotHasRelays(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	stream := r.listen(t, "?team="+band, "")
+	stands := func(state string) func(event) bool {
+		return func(e event) bool {
+			for _, s := range as[api.Snapshot](t, e).Status {
+				if s.Member == "team-lead" {
+					return s.Relay == nil && state == "" || s.Relay != nil && s.Relay.State == state
+				}
+			}
+			return false
+		}
+	}
+	stream.until(api.EventSnapshot, stands(""))
+	lead := h.add(t, r, "lead", "")
+	stream.until(api.EventSnapshot, stands("idle"))
+	r.board.mu.Lock()
+	before := r.board.entries[band]
+	r.board.mu.Unlock()
+	// What happens to a relay is no reason to read the team again.
+	if err := r.ledger.SetSession(t.Context(), session(t, r, "team-lead", "backing off")); err != nil {
+		t.Fatal(err)
+	}
+	stream.until(api.EventSnapshot, stands("backing off"))
+	r.board.mu.Lock()
+	same := r.board.entries[band] == before
+	r.board.mu.Unlock()
+	if !same {
+		t.Error("the team was looked at anew")
+	}
+	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+lead.ID, ""), http.StatusOK)
+	stream.until(api.EventSnapshot, stands("stopped"))
+}
+
+// session is that of a member's relay, in another state.
+func session(t *testing.T, r *running, member, state string) ledger.Session {
+	t.Helper()
+	all, err := r.ledger.Sessions(t.Context(), r.opts.Root.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(s ledger.Session) bool { return s.Inbox == member })
+	if i < 0 {
+		t.Fatalf("no session of %s in %+v", member, all)
+	}
+	all[i].State = ledger.RelayState(state)
+	return all[i]
+}
