@@ -70,6 +70,18 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		},
 		func(ctx context.Context) error { _, err := c.MarkRead(ctx, "t", api.MarkRead{}); return err },
 		func(ctx context.Context) error { _, err := c.SignIn(ctx); return err },
+		func(ctx context.Context) error { _, err := c.Relays(ctx, client.RelayQuery{}); return err },
+		func(ctx context.Context) error { _, err := c.AddRelay(ctx, api.NewRelay{}); return err },
+		func(ctx context.Context) error { _, err := c.RemoveRelay(ctx, "r"); return err },
+		func(ctx context.Context) error { _, err := c.Interrupt(ctx, "r"); return err },
+		func(ctx context.Context) error { _, err := c.RetryRelay(ctx, "r"); return err },
+		func(ctx context.Context) error { _, err := c.Permit(ctx, "r", api.Permit{}); return err },
+		func(ctx context.Context) error {
+			_, err := c.Deliveries(ctx, "r", client.DeliveryQuery{})
+			return err
+		},
+		func(ctx context.Context) error { _, err := c.RetryDelivery(ctx, "d"); return err },
+		func(ctx context.Context) error { _, err := c.DropDelivery(ctx, "d"); return err },
 		func(ctx context.Context) error {
 			for _, err := range c.Stream(ctx, "t", client.Now) {
 				return err

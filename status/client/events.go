@@ -30,6 +30,7 @@ type Event struct {
 	Snapshot *api.Snapshot
 	Message  *api.MessageEvent
 	Receipt  *api.Receipt
+	Relay    *api.RelayEvent
 	Reset    *api.Reset
 
 	Data json.RawMessage // as it came
@@ -229,6 +230,9 @@ func (e *Event) decode() error {
 	case api.EventReceipt:
 		e.Receipt = new(api.Receipt)
 		v = e.Receipt
+	case api.EventRelay:
+		e.Relay = new(api.RelayEvent)
+		v = e.Relay
 	case api.EventReset:
 		e.Reset = new(api.Reset)
 		v = e.Reset
