@@ -325,6 +325,8 @@ func TestAgentKilledAtEachPoint(t *testing.T) {
 				if counts["[m-1]"]+counts[Nudge] == 0 || counts[Nudge] > 1 {
 					t.Errorf("the cut turn was not noticed, or too often: %v", counts)
 				}
+				v := s.verdict([]string{"[m-1]", "[m-2]"})
+				v.check(t) // nor does it stand in the conversation twice
 			})
 		}
 	})

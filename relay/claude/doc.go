@@ -17,8 +17,9 @@
 // # Exactly once
 //
 // A frame has a uuid. Claude Code runs a uuid once: given it again, in the same process or in one that resumed the
-// session, it echoes the frame and runs nothing. So a frame whose fate is not known may always be sent again, with the
-// same bytes; what comes back is its fate:
+// session, it echoes the frame and runs nothing. Only a G2 that was killed after it stored a frame and before it echoed it
+// runs it again, and has it in the conversation twice. So a frame whose fate is not known is looked for in the transcript
+// first. If it is not stored, it may be sent again, with the same bytes; what comes back is its fate:
 //
 //   - Accepted, then Done, Failed or Cancelled: it runs now, and ran before not at all.
 //   - Known: it was taken before. [Transcript.Turn] tells whether its turn finished or was cut. A cut turn does not go on

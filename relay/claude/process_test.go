@@ -64,8 +64,8 @@ func TestKilledAtEveryPoint(t *testing.T) {
 			works    int
 		}{
 			{simchild.Read, claude.Done, claude.Done, true, 1},
-			{simchild.Began, claude.Known, claude.Done, false, 0}, // a G1 has stored it
-			{simchild.Stored, claude.Known, claude.Known, false, 0},
+			{simchild.Stored, claude.Known, claude.Done, false, 0}, // a G2 knows what it has echoed
+			{simchild.Began, claude.Known, claude.Done, false, 0},
 			{simchild.Echoed, claude.Known, claude.Known, false, 0},
 			{simchild.Worked, claude.Known, claude.Known, false, 1},
 			{simchild.Finished, claude.Known, claude.Known, true, 1},

@@ -29,9 +29,10 @@
 // # What it keeps
 //
 // Below Script.State: the transcripts, in the folder and form of Claude Code, which are also its memory after --resume;
-// and a log of what processes did, for counting, see [Log]. A G2 stores a frame right before it echoes it, a G1 at the
-// start of its turn; of frames that waited together a G2 stores and remembers only the last. A text that holds a
-// teammate's message a G1 never echoes, not even one that it knows.
+// and a log of what processes did, for counting, see [Log]. A frame is stored at the start of its turn; of frames that
+// waited together a G2 stores and remembers only the last. What a G1 has stored it does not run again. A G2 does, when it
+// was killed before it echoed the frame: that stands in the conversation twice then. A text that holds a teammate's
+// message a G1 never echoes, not even one that it knows.
 //
 // The real ones differ in more than this package knows. A test that passes with it should have a smaller sibling that
 // runs with them.

@@ -86,7 +86,7 @@ func run(script Script, args []string) (code int) {
 	if session == "" {
 		session = uuid.NewString()
 	}
-	m, found, err := remember(script.State, session)
+	m, found, err := remember(script.State, session, script.Generation)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "simchild:", err)

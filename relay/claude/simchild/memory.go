@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -15,8 +16,8 @@ import (
 type memory struct {
 	path    string
 	session string
-	known   map[string]bool
-	last    string // uuid of the last record, the parent of the next
+	known   map[string]bool // frames that are not run again
+	last    string          // uuid of the last record, the parent of the next
 }
 
 var notPlain = regexp.MustCompile(`[^a-zA-Z0-9]`)
@@ -33,8 +34,16 @@ func transcriptPath(state, session string) string {
 	return filepath.Join(state, "projects", notPlain.ReplaceAllString(dir, "-"), session+".jsonl")
 }
 
-// remember opens the memory of a session. found is false if there is none.
-func remember(state, session string) (m *memory, found bool, err error) {
+// echoedPath is where a G2 keeps which frames it echoed. The real one knows it in
+// another way, but only what it echoed does it not run again.
+func (m *memory) echoedPath() string { return strings.TrimSuffix(m.path, ".jsonl") + ".echoed" }
+
+// echoed notes that a frame is known from now on, also to later processes.
+func (m *memory) echoed(uuid string) error { return appendLine(m.echoedPath(), uuid) }
+
+// remember opens the memory of a session. found is false if there is none. A G1
+// knows every frame that stands in the conversation.
+func remember(state, session string, generation int) (m *memory, found bool, err error) {
 	m = &memory{path: transcriptPath(state, session), session: session, known: map[string]bool{}}
 	data, err := os.ReadFile(m.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,8 +60,18 @@ func remember(state, session string) (m *memory, found bool, err error) {
 			continue // torn by a kill
 		}
 		m.last = r.UUID
-		if r.Type == "user" {
+		if r.Type == "user" && generation == 1 {
 			m.known[r.UUID] = true
+		}
+	}
+	echoed, err := os.ReadFile(m.echoedPath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, err
+	}
+	for line := range bytes.Lines(echoed) {
+		var uuid string
+		if json.Unmarshal(line, &uuid) == nil {
+			m.known[uuid] = true
 		}
 	}
 	return m, true, nil

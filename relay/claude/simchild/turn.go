@@ -51,18 +51,13 @@ func (c *child) turn() {
 		}
 	}
 	c.begin(uuids)
-	if c.script.Generation == 1 {
-		c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
-	}
+	c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
+	c.fault(Stored)
 	if c.pause(sleepLine, whole.text) {
 		c.interrupted(whole, frames, uuids, false)
 		return
 	}
 	c.fault(Began)
-	if c.script.Generation == 2 {
-		c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
-	}
-	c.fault(Stored)
 	c.echo(whole, true)
 	c.fault(Echoed)
 	if toolLine.MatchString(whole.text) && c.tool(whole, uuids) {
@@ -124,7 +119,7 @@ func (c *child) command(f frame) {
 	case name == "/compact":
 		c.compact()
 	case name == "/clear" && c.script.Generation == 2:
-		m, _, err := remember(c.script.State, uuid.NewString())
+		m, _, err := remember(c.script.State, uuid.NewString(), c.script.Generation)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "simchild:", err)
 			panic(stopped(2))
@@ -237,9 +232,6 @@ func (c *child) interrupt(line []byte) bool {
 // interrupted ends a turn that was stopped: before the model said anything, or when the frame was echoed already.
 func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed bool) {
 	if !echoed {
-		if c.script.Generation == 2 {
-			c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
-		}
 		c.echo(whole, true)
 	}
 	note := []object{{"type": "text", "text": "[Request interrupted by user]"}}
@@ -327,6 +319,12 @@ func (c *child) echo(f frame, stamped bool) {
 		"message": object{"role": "user", "content": f.text}}
 	if stamped {
 		line["timestamp"] = time.Now().UTC().Format(stamp)
+		if c.script.Generation == 2 && f.uuid != "" {
+			if err := c.memory.echoed(f.uuid); err != nil {
+				fmt.Fprintln(os.Stderr, "simchild: transcript:", err)
+				panic(stopped(2))
+			}
+		}
 	}
 	c.print(line)
 }
