@@ -1,5 +1,372 @@
 package server
 
-const envServe = "SERVER_TEST_SERVE"
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
 
-func serveForEver(string) {}
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/simchild"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// envServe makes the test binary a service for the Claude directory in it, with
+// its state in the second line, until it is killed. The agents are simulated: by
+// envScript, since the variable of simchild makes an agent of it.
+const (
+	envServe  = "SERVER_TEST_SERVE"
+	envScript = "SERVER_TEST_SCRIPT"
+)
+
+func serveForEver(where string) {
+	dir, state, _ := strings.Cut(where, "\n")
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	root, err := teams.Open(dir)
+	fail(err)
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, envServe+"=") {
+			env = append(env, v)
+		}
+	}
+	s, err := New(Options{
+		Root: root, State: state, Env: append(env, os.Getenv(envScript)),
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	fail(err)
+	s.limits.tick = 50 * time.Millisecond
+	go func() {
+		<-s.Ready()
+		fmt.Println("ready")
+	}()
+	fail(s.Run(context.Background()))
+}
+
+// service is one that runs as a process of its own.
+type service struct {
+	cmd   *exec.Cmd
+	ended chan error
+}
+
+func (h *headless) serve(t *testing.T) *service {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envServe+"="+h.root.Path()+"\n"+h.state, envScript+"="+h.script.Env(), "GORACE=atexit_sleep_ms=0")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = time.Second // agents have its stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &service{cmd, make(chan error, 1)}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	go func() { s.ended <- cmd.Wait() }()
+	if line != "ready\n" {
+		s.kill()
+		t.Fatalf("the service said %q, %v: %s", line, err, &stderr)
+	}
+	t.Cleanup(s.kill)
+	return s
+}
+
+func (s *service) kill() {
+	_ = s.cmd.Process.Kill() // or it has ended
+	s.ended <- <-s.ended
+}
+
+// A service that is killed again and again, at any moment, while a person speaks
+// to an agent and teammates write to it: the agent gets each message once, and a
+// client that comes again sees each message, receipt and relay event once. It is
+// killed 6 times, or as often as $SERVER_TEST_ROUNDS says.
+func TestKilledAtRandomInstants(t *testing.T) {
+	t.Parallel()
+	rounds := 6
+	if text := os.Getenv("SERVER_TEST_ROUNDS"); text != "" {
+		var err error
+		if rounds, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const each = 8 // of each kind, a round
+	h := newHeadless(t, simchild.Script{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*10*time.Second+patience)
+	defer cancel()
+	socket := SocketPath(h.state, h.root.Path())
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	s := h.serve(t)
+	post := func(path, body, key string) (int, []byte, error) {
+		req, err := http.NewRequestWithContext(ctx, "POST", "http://teambridge"+path, strings.NewReader(body))
+		if err != nil {
+			return 0, nil, err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		if key != "" {
+			req.Header.Set("Idempotency-Key", key)
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer res.Body.Close()
+		data, err := io.ReadAll(res.Body)
+		return res.StatusCode, data, err
+	}
+	if status, data, err := post("/v1/relays", fmt.Sprintf(`{"team": %q, "member": "lead", "command": [%q], "dir": %q}`, band, os.Args[0], h.work), ""); status != http.StatusCreated {
+		t.Fatalf("%d %s, %v", status, data, err)
+	}
+
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer cancel()
+	watcher := &watcher{seen: map[string]int{}, changed: make(chan struct{}, 1)}
+	busy.Go(func() { watcher.run(ctx, client) })
+
+	for round := range rounds {
+		var speaking sync.WaitGroup
+		speaking.Go(func() { // as a person, who sends again what was not answered
+			for i := range each {
+				name := fmt.Sprintf("p-%d-%d", round, i)
+				for ctx.Err() == nil {
+					status, data, err := post(path(band, "lead"), message(t, "SLEEP:0.01 ["+name+"]", ""), name)
+					if err != nil {
+						<-time.After(time.Millisecond) // there is no service now
+						continue
+					}
+					if status != http.StatusCreated && status != http.StatusOK {
+						t.Errorf("%s: %d %s", name, status, data)
+					}
+					break
+				}
+			}
+		})
+		speaking.Go(func() {
+			for i := range each {
+				h.say(t, band, "drums", "team-lead", fmt.Sprintf("SLEEP:0.01 [r-%d-%d]", round, i))
+			}
+		})
+		<-time.After(time.Duration(rand.Int64N(int64(250 * time.Millisecond))))
+		s.kill()
+		s = h.serve(t)
+		speaking.Wait()
+	}
+
+	// All that was said and written has come to its end.
+	l, err := ledger.Open(ctx, filepath.Join(h.state, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	j, err := journal.Open(ctx, filepath.Join(h.state, "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	want := 2 * each * rounds
+	for {
+		all, err := l.Deliveries(ctx, ledger.DeliveryQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := 0
+		for _, d := range all {
+			if d.State.Ended() {
+				ended++
+			}
+			if d.State.Ended() && d.State != ledger.Done {
+				t.Errorf("%s is %s: %s", d.ID, d.State, d.Reason)
+			}
+		}
+		if ended == want && len(all) == want {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%d of %d have ended, of %d", ended, want, len(all))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	works, err := simchild.Works(h.script.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, twice := 0, 0
+	for round := range rounds {
+		for i := range each {
+			for _, kind := range []string{"p", "r"} {
+				mark, n := fmt.Sprintf("[%s-%d-%d]", kind, round, i), 0
+				for text, times := range works {
+					n += times * strings.Count(text, mark)
+				}
+				switch {
+				case n == 0:
+					lost++
+				case n > 1:
+					twice++
+				}
+			}
+		}
+	}
+
+	// And the client has seen it all.
+	var last []journal.Change
+	missing := func() (missed []string) {
+		if last, err = j.Changes(ctx, 0, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		consumed, done := 0, 0
+		for _, c := range last {
+			var name string
+			switch c.Kind {
+			case journal.Receipted:
+				if name = api.EventReceipt; c.Receipt.State == journal.Consumed {
+					consumed++
+				}
+			case journal.Relaying:
+				if name = api.EventRelay; c.Relayed.State == string(ledger.Done) {
+					done++
+				}
+			default:
+				name = api.EventMessage
+			}
+			if key := name + " " + strconv.FormatInt(c.Seq, 10); !watcher.has(key) {
+				missed = append(missed, key)
+			}
+		}
+		if consumed < each*rounds || done < want {
+			missed = append(missed, fmt.Sprintf("%d receipts of %d and %d ends of %d", consumed, each*rounds, done, want))
+		}
+		return missed
+	}
+	for missed := missing(); len(missed) > 0; missed = missing() {
+		select {
+		case <-watcher.changed:
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("the client has not seen %d events: %q", len(missed), missed)
+		}
+	}
+	repeated := watcher.repeated()
+	t.Logf("%d messages, %d kills: lost %d, twice %d; a client that came %d times saw %d events, %d of them again",
+		want, rounds, lost, twice, watcher.times(), len(last), len(repeated))
+	if lost > 0 || twice > 0 || len(repeated) > 0 {
+		t.Errorf("lost %d, twice %d, seen again %q", lost, twice, repeated)
+	}
+}
+
+// watcher follows the events from the first on, and comes again where it was.
+type watcher struct {
+	mu      sync.Mutex
+	last    string
+	seen    map[string]int // by name and number
+	came    int
+	changed chan struct{}
+}
+
+func (w *watcher) run(ctx context.Context, client *http.Client) {
+	for ctx.Err() == nil {
+		if err := w.follow(ctx, client); err == nil || errors.Is(err, io.EOF) {
+			continue
+		}
+		<-time.After(time.Millisecond) // there is no service now
+	}
+}
+
+func (w *watcher) follow(ctx context.Context, client *http.Client) error {
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://teambridge/v1/events?after=0", nil)
+	if err != nil {
+		return err
+	}
+	if w.last != "" {
+		req.Header.Set("Last-Event-ID", w.last)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	w.mu.Lock()
+	w.came++
+	w.mu.Unlock()
+	in := bufio.NewReader(res.Body)
+	var name, id string
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch field {
+		case "event":
+			name = value
+		case "id":
+			id = value
+		case "data":
+			if !json.Valid([]byte(value)) {
+				continue // torn by the kill: it never ended
+			}
+		case "":
+			if name == "" {
+				continue
+			}
+			w.mu.Lock()
+			w.last = id
+			if name != api.EventSnapshot {
+				w.seen[name+" "+id]++
+			}
+			w.mu.Unlock()
+			signal(w.changed)
+			name = ""
+		}
+	}
+}
+
+func (w *watcher) has(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen[key] > 0
+}
+
+func (w *watcher) repeated() (list []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, n := range w.seen {
+		if n > 1 {
+			list = append(list, key)
+		}
+	}
+	return list
+}
+
+func (w *watcher) times() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.came
+}
