@@ -267,9 +267,7 @@ func (l *loop) start(mode pipe.Mode) error {
 			events <- e
 		}
 	})
-	l.mu.Lock()
-	l.child = proc
-	l.mu.Unlock()
+	l.move(func() { l.child = proc })
 	l.set(func(s *Status) { s.PID = p.PID })
 	return nil
 }
@@ -600,9 +598,7 @@ func (l *loop) event(e claude.Event) error {
 
 // begun notes whether the turn of the frame in flight runs.
 func (l *loop) begun(yes bool) {
-	l.mu.Lock()
-	l.began = yes
-	l.mu.Unlock()
+	l.move(func() { l.began = yes })
 }
 
 // doubt is a turn that ended, of an agent that does not say whose it was: the
@@ -814,9 +810,7 @@ func (l *loop) gone() error {
 func (l *loop) forget() error {
 	err := l.proc.Wait(context.Background())
 	l.reading.Wait()
-	l.mu.Lock()
-	l.child = nil
-	l.mu.Unlock()
+	l.move(func() { l.child, l.began = nil, false })
 	l.proc, l.events, l.sent, l.doubt = nil, nil, false, nil
 	if err == nil {
 		err = errors.New("it exited with status 0")

@@ -92,6 +92,10 @@ var (
 	// ErrDead means that the agent ended [MaxStarts] times without getting
 	// anywhere. The rows are kept: the next Run delivers them.
 	ErrDead = errors.New("the agent does not stay alive")
+
+	// ErrNotBegun means that the agent did not begin a message in time to be
+	// interrupted in it. It is a [claude.ErrNotInFlight] too.
+	ErrNotBegun = fmt.Errorf("the agent has not begun the message: %w", claude.ErrNotInFlight)
 )
 
 // OnCut says what becomes of a message whose turn was cut by a crash.
@@ -178,6 +182,9 @@ type Relay struct {
 	status Status
 	child  *claude.Process // for Interrupt, from other goroutines
 	began  bool            // the turn of the frame in flight runs
+	moved  chan struct{}   // closed, and replaced, when one of these has changed
+
+	patience time.Duration // of an interrupt, until the frame begins
 }
 
 // New returns a relay. It starts nothing. The errors are those of an inbox's
@@ -211,7 +218,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	i := c.Instance()
 	return &Relay{
-		opts: opts, box: box, wake: make(chan struct{}, 1),
+		opts: opts, box: box, wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt,
 		post: ledger.Post{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
 	}, nil
 }
@@ -226,17 +233,48 @@ func (r *Relay) Status() Status {
 	return r.status
 }
 
+// holdInterrupt is how long an interrupt waits for the turn that it is to stop. An
+// agent that runs begins it at once; one that is started needs a second or two.
+const holdInterrupt = 10 * time.Second
+
 // Interrupt stops the turn of the frame that is in flight: its messages become
-// cancelled, and are not sent again. [claude.ErrNotInFlight] if none runs; an
-// agent that has not begun a frame would run it after the interrupt.
+// cancelled, and are not sent again. An agent that has not begun the frame would
+// run it after the interrupt, so that is held until it does, for 10 s at most:
+// [ErrNotBegun]. [claude.ErrNotInFlight] if none is in flight, or it has ended
+// meanwhile.
 func (r *Relay) Interrupt(ctx context.Context) error {
-	r.mu.Lock()
-	child, frame, began := r.child, r.status.InFlight, r.began
-	r.mu.Unlock()
-	if child == nil || frame == "" || !began {
-		return fmt.Errorf("relay: interrupt %s: %w", r.opts.Member, claude.ErrNotInFlight)
+	bound := time.NewTimer(r.patience)
+	defer bound.Stop()
+	for first := ""; ; {
+		r.mu.Lock()
+		child, frame, began, moved := r.child, r.status.InFlight, r.began, r.moved
+		r.mu.Unlock()
+		if first == "" {
+			first = frame
+		}
+		if frame == "" || frame != first {
+			return fmt.Errorf("relay: interrupt %s: %w", r.opts.Member, claude.ErrNotInFlight)
+		}
+		if child != nil && began {
+			return child.Interrupt(ctx, frame)
+		}
+		select {
+		case <-moved:
+		case <-bound.C:
+			return fmt.Errorf("relay: interrupt %s: nothing was stopped: %w", r.opts.Member, ErrNotBegun)
+		case <-ctx.Done():
+			return fmt.Errorf("relay: interrupt %s: nothing was stopped: %w", r.opts.Member, context.Cause(ctx))
+		}
 	}
-	return child.Interrupt(ctx, frame)
+}
+
+// move changes what Interrupt looks at.
+func (r *Relay) move(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+	close(r.moved)
+	r.moved = make(chan struct{})
 }
 
 // poke makes the loop look at the ledger and the inbox.
@@ -320,11 +358,12 @@ func (r *Relay) watch(ctx context.Context, w *watch.Watcher) {
 
 // set changes the status and reports it.
 func (r *Relay) set(change func(*Status)) {
-	r.mu.Lock()
-	before := r.status
-	change(&r.status)
-	now := r.status
-	r.mu.Unlock()
+	var before, now Status
+	r.move(func() {
+		before = r.status
+		change(&r.status)
+		now = r.status
+	})
 	if now != before {
 		r.opts.Report(now)
 	}

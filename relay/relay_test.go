@@ -524,16 +524,9 @@ func TestInterrupt(t *testing.T) {
 		}
 		s.send("SLEEP:60 [m-1]")
 		s.until("working", func(st Status) bool { return st.State == Working })
-		for {
-			// The frame is in the ledger before it is in the agent.
-			err := r.Interrupt(t.Context())
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, claude.ErrNotInFlight) {
-				t.Fatal(err)
-			}
-			<-time.After(5 * time.Millisecond)
+		// The frame is in the ledger before it is in the agent.
+		if err := r.Interrupt(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 		s.send("[m-2]")
 		all := s.settled(2)
@@ -546,6 +539,98 @@ func TestInterrupt(t *testing.T) {
 		if n := s.works("[m-1]")["[m-1]"]; n != 0 {
 			t.Errorf("the interrupted message was worked on %d times", n)
 		}
+	})
+}
+
+// A message was written to an agent that does not come to it yet, which would run
+// it after an interrupt that came too early. The interrupt is held until it begins,
+// but not for ever, and not for another message.
+func TestInterruptBeforeTheStart(t *testing.T) {
+	generations(t, func(t *testing.T, g int) {
+		held := func(t *testing.T, s *station) {
+			s.send("SLEEP:60 [m-1]")
+			s.await("the agent has read it", func() bool { return s.logged("hold") > 0 })
+			s.until("working", func(st Status) bool { return st.State == Working })
+		}
+		let := func(t *testing.T, s *station) {
+			if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hold := simchild.Fault{At: simchild.Read, Do: simchild.Hold, Match: "[m-1]", Name: "go"}
+		t.Run("held", func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{hold}})
+			r, stop := s.relay(s.options())
+			held(t, s)
+			done := make(chan error, 1)
+			go func() { done <- r.Interrupt(t.Context()) }()
+			let(t, s)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			s.send("[m-2]")
+			all := s.settled(2)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if n := s.works("[m-1]", "[m-2]"); all[0].State != ledger.Cancelled || n["[m-1]"] != 0 || n["[m-2]"] != 1 {
+				t.Errorf("%s (%s), worked on %v; want it cancelled, and the next done", all[0].State, all[0].Reason, n)
+			}
+		})
+		t.Run("bounded", func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{hold}})
+			opts := s.options()
+			r, err := New(t.Context(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.patience = 10 * time.Millisecond
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan error, 1)
+			go func() { ended <- r.Run(ctx) }()
+			held(t, s)
+			if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) || !errors.Is(err, claude.ErrNotInFlight) {
+				t.Errorf("got %v, want ErrNotBegun", err)
+			}
+			s.killAgent() // it holds still, for ever
+			let(t, s)
+			if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) {
+				t.Errorf("while no agent runs: %v, want ErrNotBegun", err)
+			}
+			r.patience = time.Minute
+			if err := r.Interrupt(t.Context()); err != nil {
+				t.Errorf("of the agent that was started again: %v", err)
+			}
+			if d := s.settled(1)[0]; d.State != ledger.Cancelled {
+				t.Errorf("%s (%s), want cancelled", d.State, d.Reason)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		t.Run("not for another", func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{hold, {At: simchild.Read, Do: simchild.Die, Match: "[m-1]"}}})
+			r, stop := s.relay(s.options())
+			held(t, s)
+			done := make(chan error, 1)
+			go func() { done <- r.Interrupt(t.Context()) }()
+			s.send("[m-2]")
+			let(t, s)
+			if err := <-done; !errors.Is(err, claude.ErrNotInFlight) {
+				t.Errorf("got %v, want ErrNotInFlight", err)
+			}
+			all := s.settled(2)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if all[0].State != ledger.Failed || all[1].State != ledger.Done {
+				t.Errorf("got %s (%s) and %s (%s)", all[0].State, all[0].Reason, all[1].State, all[1].Reason)
+			}
+		})
 	})
 }
 

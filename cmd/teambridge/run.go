@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -72,8 +73,8 @@ with an id; {"permit": "ID", "allow": true} is the answer, or with "allow": fals
 and a "reason". Once standard input has ended nobody can answer, and nothing more
 is allowed.
 
-Interrupt (^C) stops the agent's turn; without one, or again in the same turn, it
-ends the agent. On SIGTERM the agent may finish its turn, for 30 s.
+Interrupt (^C) stops the agent's turn, or, if that is about to begin, does so once it
+has; without one, or again in the same turn, it ends the agent. On SIGTERM the agent may finish its turn, for 30 s.
 
 Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger cannot
 be used; 3 no such team or member; 5 the team has a living lead of its own, or
@@ -271,7 +272,7 @@ func (r *agentRun) serve(ctx context.Context) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	go r.signals(running, ctx, signals)
+	go r.signals(running, signals)
 	go r.input(running)
 	err := r.relay.Run(running)
 	r.mu.Lock()
@@ -280,33 +281,51 @@ func (r *agentRun) serve(ctx context.Context) error {
 }
 
 // signals waits for the user's or the system's wish to end.
-func (r *agentRun) signals(ctx, caller context.Context, signals <-chan os.Signal) {
+func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 	interrupted := "" // the frame; a later one can be interrupted, too
+	done := make(chan error, 1)
+	var slow <-chan time.Time // an interrupt waits for the agent to begin
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-slow:
+			slow = nil
+			r.app.note("the agent has not begun the message; it is interrupted when it does; once more ends the agent")
+		case err := <-done:
+			slow = nil
+			switch {
+			case err == nil:
+				r.app.note("the turn is interrupted; once more ends the agent")
+			case errors.Is(err, relay.ErrNotBegun):
+				r.app.note("the agent has not begun the message, and nothing was interrupted; once more ends the agent")
+			case errors.Is(err, claude.ErrNotInFlight):
+				r.app.note("the turn has ended; once more ends the agent")
+			case ctx.Err() == nil:
+				r.app.warn("%s", api.Describe(err))
+			}
 		case s := <-signals:
 			r.mu.Lock()
 			frame := r.status.InFlight
 			r.mu.Unlock()
-			if s != os.Interrupt || interrupted != "" && frame == interrupted {
+			if s != os.Interrupt || frame == "" || frame == interrupted {
 				r.stop()
 				return
 			}
 			interrupted = frame
-			err := r.relay.Interrupt(ctx)
-			if errors.Is(err, claude.ErrNotInFlight) {
-				r.stop()
-				return
-			}
-			if err != nil {
-				r.app.warn("%s", api.Describe(err))
-			}
-			r.app.note("the turn is interrupted; once more ends the agent")
+			slow = time.After(interruptSlow)
+			go func() {
+				select {
+				case done <- r.relay.Interrupt(ctx):
+				case <-ctx.Done():
+				}
+			}()
 		}
 	}
 }
+
+// interruptSlow is how long an interrupt may take before the user is told why.
+const interruptSlow = 300 * time.Millisecond
 
 // line is what a line of standard input can say.
 type line struct {

@@ -308,8 +308,9 @@ func (f *Fleet) Say(ctx context.Context, id string, in relay.Input) (relay.Said,
 	return relay.Said{}, err
 }
 
-// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does.
-// [ErrUnknown], [ErrNotRunning] and [claude.ErrNotInFlight].
+// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does, which can
+// wait for it to begin, 10 s at most. [ErrUnknown], [ErrNotRunning],
+// [relay.ErrNotBegun] and [claude.ErrNotInFlight].
 func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	r, err := f.running(id)
 	if err != nil {
