@@ -232,7 +232,7 @@ func (w *world) join(name string) {
 // simulate makes a team of newer agents in a new Claude directory, and runs it.
 func simulate(t *testing.T, members ...simagent.Member) (claude string, team *simagent.Team) {
 	t.Helper()
-	return simulateAt(t, time.Now, 100*time.Millisecond, members...)
+	return simulateAt(t, time.Now, 250*time.Millisecond, members...)
 }
 
 // simulateAt does the same with another clock, and agents that look that often.
