@@ -558,3 +558,45 @@ func session(t *testing.T, r *running, member, state string) ledger.Session {
 	all[i].State = ledger.RelayState(state)
 	return all[i]
 }
+
+// What was said to an agent and waits is not taken for a row that its agent took,
+// by the next service, only because it stands in no inbox.
+func TestWordsThatWaitAreNotConsumed(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	// Agents of the second generation remove what they take.
+	config := filepath.Join(h.root.Path(), "teams", band, "config.json")
+	data, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := `{"leadProcess": {"pid": 2147483000, "claimedAt": 1, "procStart": "1"}, `
+	if err := os.WriteFile(config, append([]byte(gone), data[1:]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := h.start(t)
+	if team := get[api.TeamDetail](t, r, "/v1/teams/"+band); team.Generation != "G2" {
+		t.Fatalf("the team is %+v", team)
+	}
+	lead := of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", fmt.Sprintf(`{"team": %q, "member": "lead", "command": ["false"], "dir": %q}`, band, h.work)), http.StatusCreated)
+	h.until(t, r, lead.ID, "unable to start", func(e api.RelayEntry) bool { return strings.Contains(e.Reason, "version") })
+	if sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[waits]", "")), http.StatusCreated); sent.Delivery == "" {
+		t.Fatalf("sent %+v", sent)
+	}
+	receipt := func() string {
+		for _, m := range get[api.Page](t, r, "/v1/teams/"+band+"/messages").Messages {
+			if m.Text == "[waits]" && m.Receipt != nil {
+				return m.Receipt.State
+			}
+		}
+		return ""
+	}
+	for receipt() == "" {
+		<-time.After(5 * time.Millisecond)
+	}
+	r.end(t)
+	r = h.start(t) // which has looked at what was sent before it answers
+	if s := receipt(); s != "verified" {
+		t.Errorf("it is %s", s)
+	}
+}
