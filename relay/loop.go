@@ -376,8 +376,8 @@ func (l *loop) make() (bool, error) {
 			}
 			mode = mode.Merge(change)
 		}
-		// A person's words are a frame of their own.
-		if d.Person {
+		// A person's words are a frame of their own, and so is what died in company.
+		if d.Person || d.Isolated {
 			err = q.PushIsolated(d, mode)
 		} else {
 			err = q.Push(d, mode)
@@ -414,6 +414,9 @@ func (l *loop) make() (bool, error) {
 	}
 	f := ledger.Frame{
 		UUID: frame.UUID(), Post: l.post, Kind: kind, Bytes: frame.Bytes(), Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+	}
+	if d := batch.Items[0]; d.Isolated && !d.Person {
+		f.Deaths = 1
 	}
 	if f.Mode, err = l.mode.MarshalJSON(); err != nil {
 		return false, err
@@ -773,7 +776,13 @@ func (l *loop) gone() error {
 		if err != nil {
 			return err
 		}
-		if f.Deaths >= MaxDeaths {
+		split, err := l.split(f)
+		if err != nil {
+			return err
+		}
+		if split {
+			l.opts.Warn(fmt.Errorf("relay: %s died %d times with several messages, and took none: they are said one by one: %w", l.opts.Member, f.Deaths, why))
+		} else if f.Deaths >= MaxDeaths {
 			l.opts.Warn(fmt.Errorf("relay: %s died %d times with one message: it is given up: %w", l.opts.Member, f.Deaths, why))
 			// It got nowhere all the same: what dies of everything is given up, too.
 			deaths, backoff := l.deaths, l.backoff
@@ -804,6 +813,36 @@ func (l *loop) gone() error {
 	l.set(func(s *Status) { s.State, s.Reason = BackOff, why.Error() })
 	l.opts.Warn(fmt.Errorf("relay: %s ended (%w) and is started again in %s", l.opts.Member, why, l.backoff))
 	return nil
+}
+
+// split takes back a frame of several messages with which the agent has died
+// again, if it never took it: one of them kills it, and the others need not fail
+// with that. What stands in the conversation is not said again, nor what the agent
+// acknowledged and had not written down; both go on as one frame.
+func (l *loop) split(f ledger.Frame) (bool, error) {
+	if f.Deaths < MaxDeaths-1 || f.State != ledger.FrameWritten || f.Kind != ledger.FrameMessage {
+		return false, nil
+	}
+	if l.opts.Child.Plain {
+		// Its transcripts may be elsewhere, and prove nothing.
+		if there, err := l.transcript().Exists(); err != nil || !there {
+			return false, err
+		}
+	}
+	turn, err := l.transcript().Turn(l.ctx, f.UUID)
+	if err != nil {
+		return false, fmt.Errorf("relay: what became of frame %s: %w", f.UUID, err)
+	}
+	if turn.Stored {
+		return false, nil
+	}
+	if split, err := l.opts.Ledger.Split(l.ctx, f.UUID, "the agent died with it and others"); err != nil || !split {
+		return false, err
+	}
+	l.frame, l.sent, l.doubt = nil, false, nil
+	l.begun(false)
+	l.dirty = true
+	return true, nil
 }
 
 // forget lets go of an agent that has ended, and returns how it did.

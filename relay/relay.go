@@ -23,6 +23,10 @@
 // turn was finished or cut. A turn that was cut is not run again: the agent is
 // told, once, that it was, and goes on.
 //
+// A frame of several rows with which the agent died twice, and which is not in its
+// transcript, is taken back, and its rows are said one by one: one of them may be
+// what kills it, and the others do not fail with that.
+//
 // One frame is in flight at a time, since of several that wait a newer agent
 // remembers only one. What waits when the agent is free becomes one frame.
 //
@@ -69,7 +73,7 @@ const (
 	MaxAhead   = 64       // deliveries that are claimed and not done; further rows stay unread in the file
 	MaxRows    = 10       // rows that become one frame
 	MaxBytes   = 64 << 10 // of their wrapped texts; a larger row goes alone
-	MaxDeaths  = 3        // of the agent with a frame in flight, before that counts as failed
+	MaxDeaths  = 3        // of the agent with a frame in flight, before that counts as failed; one of several is split at 2, and its rows have 2 more
 	MaxNudges  = 3        // for one frame whose turns are cut
 	MaxStarts  = 5        // of an agent that dies at once, before the relay gives up
 	KeptRows   = 100      // rows that are done and stay in the file

@@ -349,6 +349,62 @@ func TestPoison(t *testing.T) {
 	}
 }
 
+// A message that kills the agent is joined with others, at the beginning, in the
+// middle, at the end: it is given up alone, and the others are said, each once and
+// in order. If the agent dies when it has stored the frame, nothing is said again.
+func TestPoisonAmongOthers(t *testing.T) {
+	generations(t, func(t *testing.T, g int) {
+		for at := range 3 {
+			for _, point := range []simchild.Point{simchild.Read, simchild.Stored} {
+				t.Run(fmt.Sprintf("%d %s", at, point), func(t *testing.T) {
+					t.Parallel()
+					faults := []simchild.Fault{{At: point, Do: simchild.Die, Match: "[poison]"}}
+					if point == simchild.Stored {
+						// Not the first time, so that it dies of it twice.
+						faults = append(faults, simchild.Fault{At: simchild.Read, Do: simchild.Die, Match: "[poison]", Times: 1})
+					}
+					s := newStation(t, simchild.Script{Generation: g, Faults: faults})
+					texts := []string{"[m-0]", "[m-1]", "[m-2]"}
+					texts[at] = "[poison]"
+					s.agent().write(texts...)
+					_, stop := s.relay(s.options())
+					all := s.settled(3)
+					s.send("[m-3]")
+					all = s.settled(4)
+					if err := stop(); err != nil {
+						t.Error(err)
+					}
+					worked := s.works("[m-0]", "[m-1]", "[m-2]", "[m-3]")
+					if point == simchild.Stored {
+						// They stand in the conversation, and it goes on from there.
+						if begun := s.begun(); len(begun) != 3 || !strings.HasPrefix(begun[1].Text, Nudge) || worked["[m-0]"]+worked["[m-1]"]+worked["[m-2]"] != 0 || worked["[m-3]"] != 1 {
+							t.Errorf("worked on %v; want the frame gone on with, and the next message", worked)
+						}
+						return
+					}
+					for i, d := range all {
+						want := ledger.Done
+						if i == at {
+							want = ledger.Failed
+						}
+						if d.State != want {
+							t.Errorf("message %d is %s (%s), want %s", i, d.State, d.Reason, want)
+						}
+						if m := fmt.Sprintf("[m-%d]", i); i != at && worked[m] != 1 {
+							t.Errorf("%s was worked on %d times", m, worked[m])
+						}
+					}
+					if order := s.turns(); len(order) != 3 || !slices.IsSortedFunc(order, func(a, b string) int {
+						return strings.Compare(a[strings.Index(a, "[m-"):], b[strings.Index(b, "[m-"):])
+					}) {
+						t.Errorf("turns %q, want one for each, in order", order)
+					}
+				})
+			}
+		}
+	})
+}
+
 // An agent that exits at once, for ever: the relay gives up after five times,
 // keeps the rows, and delivers them when it is run again.
 func TestAgentThatDoesNotStart(t *testing.T) {

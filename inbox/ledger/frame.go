@@ -82,8 +82,9 @@ func (f *Frame) check(deliveries int) error {
 // this is on the disk. A nudge has no deliveries: it sets the frame it is
 // about, and that frame's deliveries, to [Cut], and counts in its Nudges; an
 // earlier nudge whose turn was cut too has failed by it. With a Mode, that of the
-// session is on the disk too: what resumes it has no other. State, Reason, Tries,
-// Deaths and Nudges are not looked at. A zero At is now.
+// session is on the disk too: what resumes it has no other. Deaths are those that
+// what is in the frame has behind it, see [Ledger.Split]. State, Reason, Tries and
+// Nudges are not looked at. A zero At is now.
 //
 // A frame that is there already, with the same bytes and deliveries, is left
 // as it is. It fails, and changes nothing, with
@@ -199,11 +200,11 @@ func insertFrame(c *sqlite.Conn, f Frame, at int64) error {
 		return err
 	}
 	insert, err := c.Statement(`INSERT INTO frames (uuid, post, kind, parent, session, state, reason, tries, deaths, nudges, at)
-		VALUES (?, ?, ?, ?, ?, 'written', '', 0, 0, 0, ?)`)
+		VALUES (?, ?, ?, ?, ?, 'written', '', 0, ?, 0, ?)`)
 	if err != nil {
 		return err
 	}
-	if _, err := insert.Exec(f.UUID, post, string(f.Kind), f.Parent, f.Session, at); err != nil {
+	if _, err := insert.Exec(f.UUID, post, string(f.Kind), f.Parent, f.Session, int64(f.Deaths), at); err != nil {
 		return err
 	}
 	line, err := c.Statement("INSERT INTO lines (uuid, line) VALUES (?, ?)")
@@ -377,6 +378,45 @@ func setFrame(c *sqlite.Conn, uuid string, state DeliveryState, reason string, a
 	}
 	_, err = s.Exec(string(state), reason, at, uuid)
 	return err
+}
+
+// Split takes a frame of several deliveries back that no agent has taken: it is
+// [Cancelled], and they are [Claimed] again, durably, each to be alone in its next
+// frame. They keep their Seq. A frame of one is left as it is, and split is false.
+// That the agent does not have the frame is for the caller to know.
+//
+// It fails with *[StateError] for a frame that is not written, or has ended, with
+// [ErrUnknown], and with *[ValueError] for a nudge.
+func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, err error) {
+	err = l.write(ctx, "split", durable, func(c *sqlite.Conn) error {
+		split = false // f runs again when the file was busy
+		f, err := unendedFrame(c, "split", uuid)
+		switch {
+		case err != nil:
+			return err
+		case f.Kind == FrameNudge:
+			return &ValueError{Field: "frame", Reason: "is a nudge, which has no deliveries"}
+		case f.State != FrameWritten:
+			return &StateError{Op: "split", UUID: uuid, State: f.State, Want: "the agent has taken it"}
+		}
+		n, err := c.Number("SELECT count(*) FROM deliveries WHERE frame=? AND "+unended, uuid)
+		if err != nil || n < 2 {
+			return err
+		}
+		split = true
+		at := micros(time.Time{})
+		if err := setFrame(c, uuid, Cancelled, reason, at); err != nil {
+			return err
+		}
+		post, err := f.Post.number(c)
+		if err != nil {
+			return err
+		}
+		_, err = c.Exec("UPDATE deliveries SET frame='', state='claimed', reason=?, isolated=1, at=? WHERE post=? AND frame=? AND "+unended,
+			reason, at, post, uuid)
+		return err
+	})
+	return split && err == nil, err
 }
 
 // InFlight gives the frame of an inbox that has not ended, and whether there is

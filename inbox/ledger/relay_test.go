@@ -1192,3 +1192,47 @@ func TestCommitRecordsTheMode(t *testing.T) {
 		t.Errorf("mode %s, want that of the second", got)
 	}
 }
+
+// A frame that nobody took is split: its deliveries wait again, each alone, in their
+// order. One that was taken is not, nor one of a single delivery, nor a nudge.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	claimRows(t, l, "a", "b", "c")
+	must(t, l.Commit(t.Context(), aFrame("f1"), "a", "b"))
+	for range 2 { // the second changes nothing
+		split, err := l.Split(t.Context(), "f1", "because")
+		var state *StateError
+		if split && err != nil || !split && !errors.As(err, &state) {
+			t.Errorf("split %v, %v", split, err)
+		}
+	}
+	wantStates(t, l, "f1 cancelled", "a claimed", "b claimed", "c claimed")
+	waiting, err := l.Waiting(t.Context(), bob)
+	must(t, err)
+	if got := uuids(waiting); !slices.Equal(got, []string{"a", "b", "c"}) || !waiting[0].Isolated || !waiting[1].Isolated || waiting[2].Isolated || waiting[0].Reason != "because" {
+		t.Errorf("waiting %+v; want the two alone, and the third as it was", waiting)
+	}
+	single := aFrame("f2")
+	single.Deaths = 1
+	must(t, l.Commit(t.Context(), single, "a"))
+	if split, err := l.Split(t.Context(), "f2", ""); split || err != nil {
+		t.Errorf("a frame of one: split %v, %v", split, err)
+	}
+	if f := mustFrame(t, l, "f2"); f.Deaths != 1 || f.State != FrameWritten {
+		t.Errorf("got %+v, want the death that it was given, and no change", f)
+	}
+	must(t, l.Advance(t.Context(), "f2", Done, ""))
+	must(t, l.Commit(t.Context(), aFrame("f3"), "b", "c"))
+	must(t, l.Advance(t.Context(), "f3", Accepted, ""))
+	wantRefused(t, l, func() error { _, err := l.Split(t.Context(), "f3", ""); return err })
+	must(t, l.Commit(t.Context(), aNudge("n1", "f3")))
+	wantRefused(t, l, func() error { _, err := l.Split(t.Context(), "f3", ""); return err })
+	wantUnchanged(t, l, nil, func() error {
+		if _, err := l.Split(t.Context(), "n1", ""); err == nil {
+			t.Error("a nudge was split")
+		}
+		return nil
+	})
+	wantUnchanged(t, l, ErrUnknown, func() error { _, err := l.Split(t.Context(), "x", ""); return err })
+}
