@@ -236,6 +236,9 @@ func (t *Tap) event(ctx context.Context, e *watch.Event) {
 	case watch.TeamGone, watch.TeamAppeared:
 		if l := t.lives[e.Team]; l != nil && !l.there() {
 			t.observe(ctx, Snapshot{Team: l.instance, Gone: true, At: time.Now()})
+			if ctx.Err() != nil {
+				return // it may not have been recorded: Run does it as its last word
+			}
 			t.last[e.Team] = l.instance
 			t.forget(e.Team)
 		}
