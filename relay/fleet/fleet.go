@@ -245,20 +245,21 @@ func (f *Fleet) Retry(ctx context.Context, id string) error {
 }
 
 // Serving returns the relay of this fleet that serves a member of a team that is
-// there: it runs, or is started again, or was given up. ok is false where there is
-// none, or the inbox is not its to serve now: another process relays it, or the
-// member is a lead that has a terminal.
+// there: it runs, or is about to, or is started again, or was given up. ok is false
+// where there is none, or the inbox is not its to serve now: another process relays
+// it, or the member is a lead that has a terminal.
 func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id string, ok bool, err error) {
-	f.mu.Lock()
-	var of []*member
-	for _, m := range f.members {
-		if m.entry.Team == t.Name() {
-			of = append(of, m)
-		}
+	// What the ledger lists, and not what runs: a fleet that has only just begun, or
+	// was told of a relay this instant, has not looked there yet.
+	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+	if err != nil {
+		return "", false, err
 	}
-	f.mu.Unlock()
-	for _, m := range of {
-		name, err := Member(ctx, t, m.entry.Member)
+	for _, e := range entries {
+		if e.Team != t.Name() {
+			continue
+		}
+		name, err := Member(ctx, t, e.Member)
 		_, terminal := errors.AsType[*LeadError](err)
 		if _, unknown := errors.AsType[*teams.NotFoundError](err); terminal || unknown {
 			continue
@@ -269,11 +270,11 @@ func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id st
 		if name != inbox {
 			continue
 		}
-		if m.running() != nil {
-			return m.entry.ID, true, nil
+		if m, err := f.member(e.ID); err == nil && m.running() != nil {
+			return e.ID, true, nil
 		}
 		elsewhere, err := relay.Running(f.opts.State, t, inbox)
-		return m.entry.ID, !elsewhere, err
+		return e.ID, !elsewhere, err
 	}
 	return "", false, nil
 }
@@ -284,7 +285,13 @@ func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id st
 func (f *Fleet) Say(ctx context.Context, id string, in relay.Input) (relay.Said, error) {
 	m, err := f.member(id)
 	if err != nil {
-		return relay.Said{}, err
+		// It was added this instant, perhaps.
+		entries, lerr := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+		i := slices.IndexFunc(entries, func(e ledger.Relay) bool { return e.ID == id })
+		if i < 0 {
+			return relay.Said{}, errors.Join(err, lerr)
+		}
+		m = &member{entry: entries[i]}
 	}
 	t, err := f.opts.Root.Team(m.entry.Team)
 	if err == nil {

@@ -365,6 +365,21 @@ func TestServing(t *testing.T) {
 	want(f, "lead", lead)
 	want(f, "worker", worker)
 	want(f, "other", "")
+	// Also before the fleet has looked whom to serve, or where it has not begun.
+	early := New(Options{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state})
+	other, err := early.Add(t.Context(), h.entry("red", "other"))
+	must(t, err)
+	want(early, "other", other.ID)
+	if said, err := early.Say(t.Context(), other.ID, relay.Input{Text: "[at once]"}); err != nil || said.Delivery == "" {
+		t.Errorf("said %+v, %v", said, err)
+	}
+	if _, err := early.Say(t.Context(), "nobody", relay.Input{Text: "x"}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("said to nobody: %v", err)
+	}
+	if n := h.worked("[at once]"); n != 1 {
+		t.Errorf("worked on %d times", n)
+	}
+	must(t, f.Remove(t.Context(), other.ID))
 	must(t, stop())
 
 	// Now another process relays one of them.

@@ -497,7 +497,9 @@ func TestPermit(t *testing.T) {
 	h := newHeadless(t, simchild.Script{})
 	r := h.start(t)
 	lead := h.add(t, r, "lead", `, "permissions": "ask"`)
-	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "ASK:Bash", "")), http.StatusCreated)
+	if sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "ASK:Bash", "")), http.StatusCreated); sent.Delivery == "" {
+		t.Errorf("what was said at once is a row: %+v", sent)
+	}
 	asking := h.until(t, r, lead.ID, "asking", func(e api.RelayEntry) bool { return len(e.Questions) > 0 })
 	q := asking.Questions[0]
 	if q.Tool != "Bash" {
