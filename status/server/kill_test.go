@@ -104,8 +104,9 @@ func (s *service) kill() {
 // to an agent and teammates write to it: the agent gets each message once, and a
 // client that comes again sees each message, receipt and relay event once. It is
 // killed 6 times, or as often as $SERVER_TEST_ROUNDS says.
+//
+// Not beside other tests: its processes would take their time from them.
 func TestKilledAtRandomInstants(t *testing.T) {
-	t.Parallel()
 	rounds := 6
 	if text := os.Getenv("SERVER_TEST_ROUNDS"); text != "" {
 		var err error
