@@ -127,12 +127,14 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	wait, cancel := within(ctx, s.opts.timeout, notTaken(member))
 	defer cancel()
 	backs := 0
-	r, err := s.service.Settled(wait, d.Team, member, d.ID, func(r api.Receipt) {
+	tell := func(r api.Receipt) {
 		if r.PutBacks > backs {
 			s.putBack()
 		}
 		backs = r.PutBacks
-	})
+	}
+	r, err := s.service.Settled(wait, d.Team, member, d.ID, tell)
+	tell(r) // receipts that follow each other quickly are one: the last has all of it
 	d.Waited = time.Since(d.Start)
 	switch {
 	case wait.Err() != nil:
