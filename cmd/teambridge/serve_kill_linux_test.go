@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestServiceIsKilled(t *testing.T) {
 	followers := make([]*follower, 5)
 	var all sync.WaitGroup
 	for i := range followers {
-		followers[i] = &follower{want: messages}
+		followers[i] = &follower{want: messages, told: make(chan struct{})}
 		all.Go(func() { followers[i].run(ctx, socket, page.Seq) })
 	}
 	sent := make(chan error, 1)
@@ -127,6 +128,16 @@ func TestServiceIsKilled(t *testing.T) {
 			svc.start()
 		}
 	}
+	// Whatever they are told twice they are told before they see the one that follows.
+	for _, f := range followers {
+		select {
+		case <-f.told:
+		case <-ctx.Done():
+		}
+	}
+	if _, err := c.Send(ctx, "t", "worker", "end", api.NewMessage{Text: "this is all"}); err != nil {
+		t.Error(err)
+	}
 	all.Wait()
 	for i, f := range followers {
 		if err := f.verdict(); err != nil {
@@ -138,8 +149,8 @@ func TestServiceIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := inbox.Parse(data)
-	if err != nil || len(rows) != messages {
-		t.Errorf("%d rows are in the inbox, want %d (%v)", len(rows), messages, err)
+	if want := messages + 1; err != nil || len(rows) != want {
+		t.Errorf("%d rows are in the inbox, want %d (%v)", len(rows), want, err)
 	}
 	t.Logf("%d messages, %d kills, %d followers; of %d messages it was not known whether they were sent, and they were not",
 		messages, killed, len(followers), unknown)
@@ -204,23 +215,43 @@ func (v *victim) free(box string) {
 	_ = os.Chtimes(lock, old, old)
 }
 
-// follower follows what happens until every message was taken.
+// follower follows what happens until the message "end" appears.
 type follower struct {
-	want  int
-	last  int64
-	seen  map[string]int // what it was told, by what that is
-	taken int
-	err   error
+	want int
+	told chan struct{} // closed once it knows that each message appeared and was taken, or has ended
+	last int64
+	seen map[string]int // what it was told, by what that is
+	err  error
 }
 
 func (f *follower) run(ctx context.Context, socket string, after int64) {
 	f.seen, f.last = map[string]int{}, after
+	tell := sync.OnceFunc(func() { close(f.told) })
+	defer tell()
 	c, err := client.New(client.Options{Socket: socket})
 	if err != nil {
 		f.err = err
 		return
 	}
 	defer c.Close()
+	appeared, consumed := 0, 0
+	count := func(what string) {
+		f.seen[what]++
+		if f.seen[what] > 1 {
+			return
+		}
+		switch {
+		case strings.HasPrefix(what, api.Appeared+" "):
+			appeared++
+		case strings.HasPrefix(what, api.Consumed+" "):
+			consumed++
+		default:
+			return
+		}
+		if appeared == f.want && consumed == f.want {
+			tell()
+		}
+	}
 	for e, err := range c.Events(ctx, "t", after) {
 		if err != nil {
 			f.err = err
@@ -238,19 +269,15 @@ func (f *follower) run(ctx context.Context, socket string, after int64) {
 		}
 		f.last = e.Seq
 		switch {
-		case e.Message != nil && e.Message.Message.Inbox == "worker":
-			f.seen[e.Message.Change+" "+e.Message.Message.ID]++
-		case e.Receipt != nil:
-			f.seen[e.Receipt.State+" "+e.Receipt.ID]++
-			if e.Receipt.State == api.Consumed {
-				f.taken++
-			}
-		}
-		if f.taken == f.want && f.seen[api.Read+fmt.Sprintf(" m-%d", f.want-1)] > 0 {
+		case e.Message != nil && e.Message.Message.ID == "end":
 			return
+		case e.Message != nil && e.Message.Message.Inbox == "worker":
+			count(e.Message.Change + " " + e.Message.Message.ID)
+		case e.Receipt != nil:
+			count(e.Receipt.State + " " + e.Receipt.ID)
 		}
 	}
-	f.err = fmt.Errorf("it was told of %d messages that were taken, want %d", f.taken, f.want)
+	f.err = fmt.Errorf("it was told of %d messages, and of %d that they were taken, want %d", appeared, consumed, f.want)
 }
 
 // verdict says what it was not told exactly once. A receipt that says "verified" may
