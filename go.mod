@@ -31,5 +31,5 @@ require (
 
 require (
 	github.com/spf13/cobra v1.10.2
-	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/sys v0.48.0
 )

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -84,6 +85,8 @@ func work(spec string) error {
 		if err := syscall.Kill(os.Getpid(), j.Signal); err != nil {
 			fmt.Println("error", err)
 		}
+		// The signal may go to another thread, and this one go on for a moment.
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
 	first := true
 	locker := lockedfile.New(lockedfile.Options{Dir: j.State, Before: func(s lockedfile.Step) {

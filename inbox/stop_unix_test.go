@@ -5,6 +5,8 @@ package inbox_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,11 +21,15 @@ import (
 
 // stopped starts a sender that stops itself, holding the lock, with all but the
 // last look at it and the rename done, and waits until it has.
-func (p *place) stopped() (cmd *exec.Cmd, out *bytes.Buffer) {
+func (p *place) stopped() (cmd *exec.Cmd, stdin io.Closer, out *bytes.Buffer) {
 	p.t.Helper()
 	cmd = p.sender(job{Prefix: "m", Count: 1, Step: lockedfile.StepFence, Signal: syscall.SIGSTOP})
 	out = &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, out
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
@@ -32,15 +38,15 @@ func (p *place) stopped() (cmd *exec.Cmd, out *bytes.Buffer) {
 	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		p.t.Fatalf("the sender did not stop: %v, %v", status, err)
 	}
-	return cmd, out
+	return cmd, stdin, out
 }
 
 // woken lets the sender go on, and fails unless it says that it lost the lock,
 // wrote nothing, and the message can be sent again under its id.
-func (p *place) woken(cmd *exec.Cmd, out *bytes.Buffer, release func()) {
+func (p *place) woken(cmd *exec.Cmd, stdin io.Closer, out *bytes.Buffer, release func()) {
 	p.t.Helper()
 	before := p.content()
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := errors.Join(cmd.Process.Signal(syscall.SIGCONT), stdin.Close()); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
@@ -73,7 +79,7 @@ func TestStoppedBeforeTheRename(t *testing.T) {
 		for _, g := range []simagent.Generation{simagent.G1, simagent.G2} {
 			p := newPlace(t)
 			p.write([]byte(foreign))
-			cmd, out := p.stopped()
+			cmd, stdin, out := p.stopped()
 			p.age()
 			if _, err := p.agent(g, "bob", 0).Send(t.Context(), simagent.Message{To: "alice", Text: "meanwhile"}); err != nil {
 				t.Fatal(err)
@@ -83,7 +89,7 @@ func TestStoppedBeforeTheRename(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p.woken(cmd, out, func() {
+			p.woken(cmd, stdin, out, func() {
 				if held {
 					// Still there: a lock that is not ours is not removed.
 					if err := os.Remove(p.lock()); err != nil {
@@ -108,7 +114,7 @@ func TestStoppedForElevenSeconds(t *testing.T) {
 	p := newPlace(t)
 	p.write([]byte("[]"))
 	peer := lockPeer(t, p.path(), "peer", "1")
-	cmd, out := p.stopped()
+	cmd, stdin, out := p.stopped()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	start := time.Now()
@@ -125,7 +131,7 @@ func TestStoppedForElevenSeconds(t *testing.T) {
 	if took := time.Since(start); took < 9*time.Second {
 		t.Errorf("the peer had the lock after %s; it was not held", took)
 	}
-	p.woken(cmd, out, func() {})
+	p.woken(cmd, stdin, out, func() {})
 	if rows := p.rows(); len(rows) != 2 || rows[0].Text != "peer-0" {
 		t.Errorf("rows %+v, want the peer's and ours", rows)
 	}

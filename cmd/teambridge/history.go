@@ -14,6 +14,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/roster"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // historyOptions are the flags of history and search.
@@ -290,7 +291,8 @@ func newGC(a *app) *cobra.Command {
 		Long: `Remove from the journal what is older than --older-than or, oldest first, what
 makes it larger than --max-size, and from the ledger the ids of messages that were
 sent so long ago. A message that is forgotten and sent again under its --id is a
-new message. What is still on its way is kept.
+new message. What is still on its way is kept. What inboxes had in them before they
+were written the last time is removed, too.
 
 Exit status: 0.`,
 		Args:              none,
@@ -333,6 +335,13 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		return errors.Join(err, l.Close())
 	}
 	if err := l.Close(); err != nil {
+		return err
+	}
+	locks, err := a.lockDir()
+	if err != nil {
+		return err
+	}
+	if err := lockedfile.Sweep(locks); err != nil {
 		return err
 	}
 	if a.json {

@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 // Which package alone may import a dependency, so that replacing it is the
 // change of one package.
 var onlyUser = map[string][]string{
-	"github.com/google/renameio/v2":               {"teams/lockedfile"},
+	"golang.org/x/sys":                            {"teams/lockedfile"},
 	"github.com/gofrs/flock":                      {"teams/lockedfile"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},
 	"github.com/fsnotify/fsnotify":                {"teams/watch"},

@@ -302,14 +302,23 @@ func (a *app) home() (string, error) {
 	return "", errors.New("there is no home directory")
 }
 
+// lockDir returns where the locks of our processes are.
+func (a *app) lockDir() (string, error) {
+	dir, err := a.state()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "locks"), nil
+}
+
 // locks returns the Locker of this process.
 func (a *app) locks() (*lockedfile.Locker, error) {
 	if a.locker == nil {
-		dir, err := a.state()
+		dir, err := a.lockDir()
 		if err != nil {
 			return nil, err
 		}
-		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(dir, "locks"), Wait: a.wait})
+		a.locker = lockedfile.New(lockedfile.Options{Dir: dir, Wait: a.wait})
 	}
 	return a.locker, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,8 @@ func child(dir string) error {
 			if err := syscall.Kill(os.Getpid(), syscall.Signal(signal)); err != nil {
 				fmt.Println(err)
 			}
+			// The signal may go to another thread, and this one go on for a moment.
+			_, _ = io.Copy(io.Discard, os.Stdin)
 		}
 	}})
 	for range count {
@@ -129,6 +132,10 @@ func TestStoppedWhileHolding(t *testing.T) {
 	cmd := p.child(1, StepFence, syscall.SIGSTOP)
 	var out strings.Builder
 	cmd.Stdout = &out
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +150,7 @@ func TestStoppedWhileHolding(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.write("other")
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := errors.Join(cmd.Process.Signal(syscall.SIGCONT), stdin.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || !strings.Contains(out.String(), "taken over") {

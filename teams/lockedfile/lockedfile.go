@@ -27,7 +27,8 @@
 // # What is promised
 //
 // The file is replaced by rename, so a reader sees the old or the new content
-// and never a part. It is read back under the same lock and compared byte for
+// and never a part; where the system can, by exchanging it with the new one, which
+// shows whether it still was what had been read. It is read back under the same lock and compared byte for
 // byte; when another program that ignores the lock has overwritten it, or has
 // written it right before, the change is made again on what is there now, three
 // times at most.
@@ -174,9 +175,11 @@ const (
 
 // Options says how a [Locker] locks. The zero value is usable.
 type Options struct {
-	// Dir holds the flock files, one for each file ever transformed, and is
-	// made (0700) when missing. It must not be inside a team. Empty: no flock;
-	// the lock directory alone still excludes everybody.
+	// Dir holds the flock files, one for each file ever transformed, and what
+	// stood in those files before they were changed the last time. It is made
+	// (0700) when missing, must not be inside a team, and should be on the file
+	// system of the files: then they can be exchanged. Empty: no flock; the lock
+	// directory alone still excludes everybody.
 	Dir string
 
 	// Wait is the deadline for taking all locks; 0 means [DefaultWait].
@@ -235,7 +238,9 @@ type File struct {
 func (f File) Path() string { return filepath.Join(f.Dir.Name(), f.Name) }
 
 // LockName returns the name of the lock directory of a file.
-func LockName(name string) string { return name + ".lock" }
+func LockName(name string) string { return name + lockSuffix }
+
+const lockSuffix = ".lock"
 
 // Transform replaces the content of f by what change makes of it, as the
 // package comment describes.
@@ -276,6 +281,11 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 	if err != nil {
 		return err
 	}
+	was, err := l.asides(f)
+	if err != nil {
+		return errors.Join(err, lock.release())
+	}
+	defer was.close()
 	replaced := false
 	defer func() {
 		l.opts.Before(StepUnlock)
@@ -285,7 +295,7 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 			err = unknown(uerr, replaced)
 		}
 	}()
-	replaced, err = l.transform(f, lock, change)
+	replaced, err = l.transform(f, lock, was, change)
 	return err
 }
 
@@ -294,7 +304,7 @@ var errWaited = errors.New("lock deadline")
 
 // transform is the part of Transform that runs under all locks. It also reports
 // whether it has replaced the file.
-func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, error)) (replaced bool, err error) {
+func (l *Locker) transform(f File, lock *dirLock, was *asides, change func([]byte) ([]byte, error)) (replaced bool, err error) {
 	if err := removeTemps(f); err != nil {
 		return false, err
 	}
@@ -325,7 +335,7 @@ func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, e
 			return replaced, fmt.Errorf("write %s: %w (%d bytes)", f.Path(), ErrTooLarge, len(content))
 		}
 		l.opts.Before(StepWrite)
-		err = replace(f, info, content, func() error {
+		err = replace(f, info, content, was, func() error {
 			l.opts.Before(StepFence)
 			if err := lock.check(replaced); err != nil {
 				// A deletion of the whole directory takes the lock first: that
@@ -363,6 +373,9 @@ func (l *Locker) transform(f File, lock *dirLock, change func([]byte) ([]byte, e
 		replaced = true
 		l.opts.Before(StepReadBack)
 		same, err := holds(f, content)
+		for err == nil && same && was.await() {
+			same, err = holds(f, content)
+		}
 		if gerr := f.guard(); gerr != nil {
 			// The directory is being deleted around us: a file that we made in
 			// it would keep it alive.
@@ -391,6 +404,11 @@ func unchanged(f File, was fs.FileInfo) bool {
 	if was == nil || err != nil {
 		return was == nil && errors.Is(err, fs.ErrNotExist)
 	}
+	return sameFile(was, now)
+}
+
+// sameFile reports whether a file is the one it was, with the content it had.
+func sameFile(was, now fs.FileInfo) bool {
 	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
 }
 

@@ -6,24 +6,41 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"time"
 )
 
 // replace puts content in the place of f by rename. old is what f was before,
 // nil where it is new: mode and owner are kept. fence is called when all but
 // the rename is done; its error leaves f as it was.
 //
+// Where it can, it exchanges the two, so that the old content stays, as d says. What
+// comes out shows whether f still was old; if not, f is as it was, and that is
+// [errChanged].
+//
 // This is not google/renameio because that flushes the file once more, between
 // the fence and the rename: up to half a millisecond, of the two that a small
 // append takes.
-func replace(f File, old fs.FileInfo, content []byte, fence func() error) (err error) {
-	name := "." + f.Name + strconv.FormatInt(rand.Int64(), 10) // as TempOf knows it
-	tmp, err := f.Dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
+func replace(f File, old fs.FileInfo, content []byte, d *asides, fence func() error) (err error) {
+	dir, name := f.Dir, "."+f.Name+strconv.FormatInt(rand.Int64(), 10) // as TempOf knows it
+	exchanging := old != nil && d.usable(f)
+	if exchanging {
+		dir = d.dir
+	}
+	var tmp *os.File
+	for at := time.Now(); ; at = at.Add(1) {
+		if exchanging {
+			name = asideName(at)
+		}
+		if tmp, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			break
+		}
+		if !exchanging || !errors.Is(err, fs.ErrExist) {
+			return err
+		}
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, ignoreNotExist(f.Dir.Remove(name)))
+			err = errors.Join(err, ignoreNotExist(dir.Remove(name)))
 		}
 	}()
 	if err := errors.Join(fill(f, old, tmp, content), tmp.Close()); err != nil {
@@ -32,7 +49,19 @@ func replace(f File, old fs.FileInfo, content []byte, fence func() error) (err e
 	if err := fence(); err != nil {
 		return err
 	}
-	return rename(f.Dir, name, f.Name)
+	if !exchanging {
+		return rename(f.Dir, name, f.Name)
+	}
+	if err := exchange(dir, name, f.Dir, f.Name); err != nil {
+		// f was deleted in this moment, or the file system cannot: all of it once
+		// more, without.
+		d.unusable = true
+		return errChanged
+	}
+	if was, err := dir.Lstat(name); err == nil && !sameFile(old, was) {
+		return errors.Join(errChanged, exchange(dir, name, f.Dir, f.Name))
+	}
+	return nil
 }
 
 // fill makes tmp all that f is to be, and flushes it to disk.

@@ -1,0 +1,291 @@
+package lockedfile
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// asides returns the paths of what stands aside.
+func (p *place) asides() []string {
+	p.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(p.state, "*", "*"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return paths
+}
+
+// What an agent has open while the file is replaced keeps a name that can be found,
+// from the exchange on until long after the lock was released: a newer agent asks
+// the kernel for it before it locks.
+func TestReplacedFileKeepsAName(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("a")
+	fd := -1
+	check := func(when string) {
+		t.Helper()
+		name, err := os.Readlink(filepath.Join("/proc/self/fd", strconv.Itoa(fd)))
+		if err != nil || strings.HasSuffix(name, "(deleted)") {
+			t.Errorf("%s the file is called %q, %v", when, name, err)
+		}
+		if got, err := os.ReadFile(name); err != nil || string(got) != "a" {
+			t.Errorf("%s its name leads to %q, %v", when, got, err)
+		}
+	}
+	l := New(Options{Dir: p.state, Before: func(s Step) {
+		switch s {
+		case StepRename:
+			var err error
+			if fd, err = unix.Open(p.path("x.json"), unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+				t.Error(err)
+			}
+		case StepReadBack, StepUnlock:
+			check("before " + string(s))
+		}
+	}})
+	if err := l.Transform(t.Context(), p.file, set("b")); err != nil {
+		t.Fatal(err)
+	}
+	check("in the end")
+	if err := unix.Close(fd); err != nil {
+		t.Error(err)
+	}
+	p.want("b")
+}
+
+// An agent that locked the file under the name it has now changes it as if it had
+// the lock: whatever it does between our reading and the end of our lock is in the
+// file with our change.
+func TestLockOnWhatWasReplaced(t *testing.T) {
+	t.Parallel()
+	for _, when := range []Step{StepRead, StepWrite, StepFence, StepRename, StepReadBack} {
+		t.Run(string(when), func(t *testing.T) {
+			p := newPlace(t)
+			p.write("a")
+			if err := New(Options{Dir: p.state}).Transform(t.Context(), p.file, set("b")); err != nil {
+				t.Fatal(err)
+			}
+			lock := p.asides()[0] + ".lock"
+			synctest.Test(t, func(t *testing.T) {
+				finished := make(chan struct{})
+				at := func() {
+					if err := os.Mkdir(lock, 0o755); err != nil {
+						t.Error(err)
+					}
+					old, err := os.ReadFile(p.path("x.json"))
+					if err != nil {
+						t.Error(err)
+					}
+					go func() {
+						defer close(finished)
+						if when == StepRead || when == StepReadBack {
+							time.Sleep(20 * time.Millisecond) // we have gone on by then, or wait
+						}
+						if err := os.WriteFile(p.path("tmp"), append(old, '?'), 0o644); err != nil {
+							t.Error(err)
+						}
+						if err := os.Rename(p.path("tmp"), p.path("x.json")); err != nil {
+							t.Error(err)
+						}
+						if err := os.Remove(lock); err != nil {
+							t.Error(err)
+						}
+					}()
+					if when != StepRead && when != StepReadBack {
+						<-finished // all of it in one moment of ours
+					}
+				}
+				l := New(Options{Dir: p.state, Before: func(s Step) {
+					if s == when && at != nil {
+						do := at
+						at = nil
+						do()
+					}
+				}})
+				err := l.Transform(t.Context(), p.file, func(old []byte) ([]byte, error) {
+					if slices.Contains(old, '!') {
+						return nil, nil
+					}
+					return append(slices.Clip(old), '!'), nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-finished:
+				default:
+					t.Error("the lock was released while the agent was at work")
+					<-finished
+				}
+			})
+			got, err := os.ReadFile(p.path("x.json"))
+			if err != nil || !slices.Contains([]string{"b!?", "b?!"}, string(got)) {
+				t.Errorf("file holds %q, %v; want both changes", got, err)
+			}
+			p.wantNames("x.json")
+		})
+	}
+}
+
+// One that was killed with such a lock holds up nobody for long.
+func TestDeadLockOnWhatWasReplaced(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("a")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Dir: p.state})
+		if err := l.Transform(t.Context(), p.file, set("b")); err != nil {
+			t.Fatal(err)
+		}
+		lock := p.asides()[0] + ".lock"
+		if err := os.Mkdir(lock, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := l.Transform(t.Context(), p.file, set("c")); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > MaxHold {
+			t.Errorf("it was waited for for %s", took)
+		}
+		time.Sleep(StaleAfter)
+		start = time.Now()
+		if err := l.Transform(t.Context(), p.file, set("d")); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 0 {
+			t.Errorf("it was waited for for %s, and was stale", took)
+		}
+	})
+	p.want("d")
+}
+
+// What another program writes in the last instant, after the last look, comes out
+// of the exchange, and is put back and changed in turn.
+func TestChangedAtTheRename(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(p *place, content string){
+		"in place": (*place).write,
+		"by rename": func(p *place, content string) {
+			if err := os.WriteFile(p.path("tmp"), []byte(content), 0o644); err != nil {
+				p.t.Error(err)
+			}
+			if err := os.Rename(p.path("tmp"), p.path("x.json")); err != nil {
+				p.t.Error(err)
+			}
+		},
+	} {
+		p := newPlace(t)
+		p.write("a")
+		done := false
+		l := New(Options{Dir: p.state, Before: func(s Step) {
+			if s == StepRename && !done {
+				done = true
+				write(p, "theirs")
+			}
+		}})
+		if err := l.Transform(t.Context(), p.file, func(old []byte) ([]byte, error) {
+			return append(slices.Clip(old), '!'), nil
+		}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		p.want("theirs!")
+	}
+}
+
+// A file that is deleted in the last instant is made anew, with what the change
+// makes of none.
+func TestDeletedAtTheRename(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("a")
+	done := false
+	l := New(Options{Dir: p.state, Before: func(s Step) {
+		if s == StepRename && !done {
+			done = true
+			if err := os.Remove(p.path("x.json")); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err := l.Transform(t.Context(), p.file, func(old []byte) ([]byte, error) {
+		return append(slices.Clip(old), '!'), nil
+	}); err != nil {
+		t.Error(err)
+	}
+	p.want("!")
+}
+
+// What was replaced is kept for a while and not for ever.
+func TestAsidesAreRemoved(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("0")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Dir: p.state})
+		for range 10 {
+			time.Sleep(asideLife + time.Millisecond)
+			if err := l.Transform(t.Context(), p.file, increment); err != nil {
+				t.Error(err)
+			}
+			if n := len(p.asides()); n != 1 {
+				t.Errorf("%d contents are kept, want the last", n)
+			}
+		}
+		if err := Sweep(p.state); err != nil || len(p.asides()) != 1 {
+			t.Errorf("swept up at once: %v, %d contents are left", err, len(p.asides()))
+		}
+		time.Sleep(asideLife + time.Millisecond)
+		if err := Sweep(p.state); err != nil || len(p.asides()) != 0 {
+			t.Errorf("swept up: %v, %d contents are left", err, len(p.asides()))
+		}
+	})
+	p.want("10")
+	if err := Sweep(filepath.Join(p.state, "none")); err != nil {
+		t.Error(err)
+	}
+}
+
+// With the state directory on another file system the files cannot be exchanged, and
+// are replaced all the same.
+func TestStateOnAnotherFileSystem(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	state, err := os.MkdirTemp("/dev/shm", "lockedfile-test-")
+	if err != nil {
+		t.Skipf("there is no other file system: %v", err)
+	}
+	defer os.RemoveAll(state)
+	var a, b syscall.Stat_t
+	if err := syscall.Stat(state, &a); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Stat(p.dir, &b); err != nil {
+		t.Fatal(err)
+	}
+	if a.Dev == b.Dev {
+		t.Skip("there is no other file system")
+	}
+	p.write("1")
+	l := New(Options{Dir: state})
+	for range 3 {
+		if err := l.Transform(t.Context(), p.file, increment); err != nil {
+			t.Error(err)
+		}
+	}
+	p.want("4")
+	p.state = state
+	if n := len(p.asides()); n != 0 {
+		t.Errorf("%d files are kept where none can be exchanged", n)
+	}
+}

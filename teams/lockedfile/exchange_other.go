@@ -1,0 +1,15 @@
+//go:build !linux
+
+package lockedfile
+
+import (
+	"errors"
+	"os"
+)
+
+// canExchange: there may be a way, which nothing has been tried with.
+const canExchange = false
+
+func exchange(*os.Root, string, *os.Root, string) error { return errors.ErrUnsupported }
+
+func sameDevice(*os.Root, *os.Root) bool { return false }
