@@ -35,9 +35,23 @@ func (tt *team) without(b *Inbox, ids ...string) {
 
 func (tt *team) look(b *Inbox, g teams.Generation, tr *Tracked, want Fate) {
 	tt.t.Helper()
-	if got, err := b.Look(tt.t.Context(), g, tr); got != want || err != nil {
+	if got, err := tt.fate(b, g, tr); got != want || err != nil {
 		tt.t.Errorf("got %q, %v; want %q", got, err, want)
 	}
+}
+
+func (tt *team) fate(b *Inbox, g teams.Generation, tr *Tracked) (Fate, error) {
+	tt.t.Helper()
+	seen, err := b.See(tt.t.Context())
+	if err != nil {
+		return Unconsumed, err
+	}
+	fate, err := b.Look(tt.t.Context(), g, tr, seen)
+	now, rerr := b.Read(tt.t.Context())
+	if rerr != nil || len(now) != len(seen.Rows) {
+		tt.t.Errorf("%s: the inbox was seen with %d rows, and has %d, %v", fate, len(seen.Rows), len(now), rerr)
+	}
+	return fate, err
 }
 
 func TestLook(t *testing.T) {
@@ -105,7 +119,7 @@ func TestLookGivesUp(t *testing.T) {
 		tt.look(b, teams.G2, tr, PutBack)
 	}
 	tt.without(b, "ours")
-	if got, err := b.Look(t.Context(), teams.G2, tr); got != Lost || !errors.Is(err, ErrLost) {
+	if got, err := tt.fate(b, teams.G2, tr); got != Lost || !errors.Is(err, ErrLost) {
 		t.Errorf("got %q, %v; want lost", got, err)
 	}
 	if rows, err := b.Read(t.Context()); err != nil || len(rows) != 2 {
@@ -121,7 +135,7 @@ func TestLookAtATeamThatIsGone(t *testing.T) {
 	if err := os.RemoveAll(tt.dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Look(t.Context(), teams.G2, tr); !errors.Is(err, teams.ErrTeamGone) {
+	if _, err := tt.fate(b, teams.G2, tr); !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("got %v, want ErrTeamGone", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
@@ -202,6 +203,9 @@ type sender struct {
 	ledger  *ledger.Ledger // nil where it could not be opened, or a service has it
 	service *client.Client // nil: through the files
 	opts    sendOptions
+
+	kept       *journal.Journal // opened to record what is followed; nil: not yet, or a tap has it
+	unrecorded bool             // that failed, and was said
 }
 
 // deafNote says that nobody will answer, and what to do about it.
@@ -258,19 +262,27 @@ func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Confi
 }
 
 func (s *sender) close() error {
-	if s.ledger == nil {
-		return nil
+	var errs []error
+	if s.kept != nil {
+		errs = append(errs, s.kept.Close())
 	}
-	return s.ledger.Close()
+	if s.ledger != nil {
+		errs = append(errs, s.ledger.Close())
+	}
+	return errors.Join(errs...)
 }
 
-// put puts text into the inbox of member. What is known is in the answer also
-// where there is an error.
+// put puts text into the inbox of member, and records it if it is to be tracked. What
+// is known is in the answer also where there is an error.
 func (s *sender) put(ctx context.Context, member, text string, track bool) (mail.Delivered, error) {
 	d, err := s.Put(ctx, member, s.message(text), inbox.AppendOptions{Force: s.opts.force, Track: track})
 	if d.Unrecorded != nil {
 		s.app.warn("the message is in the inbox, but was not recorded: %v", d.Unrecorded)
 	}
+	if err == nil {
+		s.record(ctx, d, d.Seen)
+	}
+	d.Seen = nil
 	return d, err
 }
 
