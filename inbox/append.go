@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,8 @@ type AppendOptions struct {
 	// an id that is known to be sent is never sent again.
 	Force bool
 
-	// Track makes Receipt.Tracked, which costs parsing the whole inbox.
+	// Track makes Receipt.Tracked and Receipt.Seen, which costs parsing the whole
+	// inbox, when the lock is released.
 	Track bool
 }
 
@@ -42,6 +42,11 @@ type Receipt struct {
 	// unless asked for, and where it is not there: an agent has taken one that
 	// was sent before.
 	Tracked *Tracked
+
+	// Seen is the inbox as it was read under the lock, with the message in it: an
+	// agent can take it so quickly that nobody else ever sees it there. nil unless
+	// asked for. It holds all of the file: let go of it.
+	Seen *Seen
 }
 
 // memoryTimeout bounds each question to the memory while the inbox is locked:
@@ -81,14 +86,16 @@ func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Rece
 		return Receipt{ID: m.ID}, err
 	}
 	a := appending{inbox: b, ctx: ctx, message: &m, row: row, key: key, opts: opts, explicit: explicit}
-	err = b.Edit(ctx, a.edit)
+	err = b.edit(ctx, a.edit, a.glance.take)
 	if err == nil && opts.Memory != nil && !a.known && a.receipt.Unrecorded == nil {
 		// After the lock is released: whoever waits for it need not wait for
 		// this, and dying in between costs certainty, never a duplicate.
 		a.receipt.Unrecorded = opts.Memory.Written(ctx, key, m.Time)
 	}
-	if err != nil {
-		a.receipt.Tracked = nil
+	if err == nil && opts.Track {
+		if a.receipt.Seen = a.glance.seen(); a.receipt.Seen != nil {
+			a.receipt.Tracked = trackSent(a.receipt.Seen.Rows, &m, a.wrote)
+		}
 	}
 	if err != nil && a.intended && !(a.wrote && errors.Is(err, lockedfile.ErrReplaced)) {
 		err = errors.Join(err, a.withdraw())
@@ -121,17 +128,17 @@ type appending struct {
 	intended bool  // the memory was told about the intent
 	prior    *Send // the intent that stood there before, of a sender that died
 	known    bool  // the memory knows already that it was written
+	glance   glance
 	receipt  Receipt
 }
 
 // edit adds the row to the inbox, unless it was sent before. It runs under the
 // lock, and again if another program overwrote the result.
 func (a *appending) edit(d *Draft) error {
-	var i int
 	var row Row
 	var found bool
 	if a.explicit || a.wrote { // a new UUID cannot be there
-		i, row, found = d.Find(a.message.ID)
+		_, row, found = d.Find(a.message.ID)
 	}
 	switch {
 	case found && row.Digest() != a.message.Digest():
@@ -140,9 +147,6 @@ func (a *appending) edit(d *Draft) error {
 		if !a.wrote {
 			a.receipt.Deduplicated = true
 			a.receipt.Unrecorded = a.note(d)
-			if a.opts.Track {
-				a.receipt.Tracked = track(d, a.message.ID, bytes.Clone(row.Raw), i)
-			}
 		}
 		return nil
 	}
@@ -153,9 +157,6 @@ func (a *appending) edit(d *Draft) error {
 	}
 	a.wrote = true
 	d.append(a.row)
-	if a.opts.Track {
-		a.receipt.Tracked = track(d, a.message.ID, a.row, len(d.spans))
-	}
 	return nil
 }
 

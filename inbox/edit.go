@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -30,12 +31,18 @@ import (
 // empty array. The errors are [teams.ErrTeamGone], [*CorruptError] and those of
 // [lockedfile.Locker.Transform].
 func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
+	return b.edit(ctx, edit, nil)
+}
+
+// edit is Edit, which tells seen what stands in the file in the end; see
+// [lockedfile.File].
+func (b *Inbox) edit(ctx context.Context, edit func(*Draft) error, seen func(content []byte, began, ended time.Time)) error {
 	dir, err := b.dir(true)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	file := lockedfile.File{Dir: dir, Name: b.file(), Guard: b.team.Exists}
+	file := lockedfile.File{Dir: dir, Name: b.file(), Guard: b.team.Exists, Seen: seen}
 	err = b.locker.Transform(ctx, file, func(old []byte) ([]byte, error) {
 		data := old
 		if len(data) == 0 {

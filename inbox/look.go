@@ -1,10 +1,12 @@
 package inbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"teambridge/teams"
 )
@@ -28,71 +30,123 @@ const (
 // Tracked is a message that was written, with what it takes to prove that it
 // was lost.
 type Tracked struct {
-	ID      string
-	Row     json.RawMessage // as it was written
-	Ahead   []string        // keys of the unread rows in front of it
+	ID      string          // [Row.ID]
+	Row     json.RawMessage // as it stands in the file
+	Ahead   []string        // keys of unread rows in front of it: see [Ahead]
 	PutBack int             // how often it was put back
 }
 
-// track remembers what stands in front of row n of d, or of one that it is about
-// to append (n is the number of elements).
-func track(d *Draft, id string, row []byte, n int) *Tracked {
-	t := &Tracked{ID: id, Row: row}
-	for i, r := range d.All() {
-		if i < n && !r.Read {
-			t.Ahead = append(t.Ahead, r.Key())
+// mostAhead is how many rows in front of a message are remembered at each end of
+// them. One that is still there proves the loss, and those that are between others
+// go with them; all rows of a long inbox, for each message that waits in it, would
+// be megabytes, and milliseconds for each new one.
+const mostAhead = 32
+
+// Ahead returns the keys of the unread ones of rows, which stand in front of a
+// message: of many, those of the first 32 and of the last.
+func Ahead(rows []Row) []string {
+	var unread []int
+	for i := range rows {
+		if !rows[i].Read {
+			unread = append(unread, i)
 		}
 	}
-	return t
+	if len(unread) > 2*mostAhead {
+		unread = slices.Delete(unread, mostAhead, len(unread)-mostAhead)
+	}
+	var keys []string
+	for _, i := range unread {
+		keys = append(keys, rows[i].Key())
+	}
+	return keys
 }
 
-// Look says what has become of a message, and puts it back when it was lost: a
-// tool that ignores the lock has overwritten the file.
+// Track returns the message with that id as it stands in rows, the whole of an
+// inbox; nil where it does not. Of several it is the last.
+func Track(rows []Row, id string) *Tracked {
+	for i := range slices.Backward(rows) {
+		if rows[i].ID() == id {
+			return trackRow(rows, i)
+		}
+	}
+	return nil
+}
+
+// trackSent is Track for a message that is known by either of its ids. Where it was
+// not just written it is the first, as for [Draft.Find].
+func trackSent(rows []Row, m *Message, wrote bool) *Tracked {
+	uid := msgID(m.ID)
+	found := -1
+	for i := range slices.Backward(rows) {
+		if rows[i].MsgID == uid || rows[i].ID() == m.ID {
+			if found = i; wrote {
+				break
+			}
+		}
+	}
+	if found < 0 {
+		return nil
+	}
+	return trackRow(rows, found)
+}
+
+func trackRow(rows []Row, i int) *Tracked {
+	// A copy: the row is a part of all of the file.
+	return &Tracked{ID: rows[i].ID(), Row: bytes.Clone(rows[i].Raw), Ahead: Ahead(rows[:i])}
+}
+
+// Look says what has become of a message, by what was seen of its inbox after it was
+// written, and puts it back when it was lost: a tool that ignores the lock has
+// overwritten the file.
 //
 // That is proved in two cases. Agents take all rows that wait, in the order of
 // the file, so a row that is gone while one that stood unread in front of it is
 // still there was not taken. And agents of the first generation remove nothing
 // at all, so there every row that is gone was lost.
 //
-// After a put-back t is the message as it is now. The errors are those of
-// [Inbox.Read] and [Inbox.Edit]; a file that does not exist any more in a team
-// that does counts as one from which everything is gone.
-func (b *Inbox) Look(ctx context.Context, generation teams.Generation, t *Tracked) (Fate, error) {
-	rows, err := b.Read(ctx)
-	if err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrEmpty) {
-		return Unconsumed, err
-	}
-	if fate, lost := t.judge(generation, rows); !lost {
+// Where the loss shows, the inbox is looked at again under its lock: then seen is
+// what stood there in the end. After a put-back t is the message as it is now. The
+// errors are those of [Inbox.Edit], and [ErrLost].
+func (b *Inbox) Look(ctx context.Context, generation teams.Generation, t *Tracked, seen *Seen) (Fate, error) {
+	if fate, lost := t.judge(generation, seen); !lost {
 		return fate, nil
 	}
 	if t.PutBack >= MaxPutBack {
 		return Lost, fmt.Errorf("message %q to %s was overwritten %d times: %w", t.ID, b.name, t.PutBack+1, ErrLost)
 	}
 	var fate Fate
-	var next *Tracked
-	err = b.Edit(ctx, func(d *Draft) error {
+	var g glance
+	wrote := false
+	err := b.edit(ctx, func(d *Draft) error {
 		// Judged again under the lock: what was read without it may have been
 		// on its way.
-		var rows []Row
+		var now Seen
 		for _, r := range d.All() {
-			rows = append(rows, r)
+			now.Rows = append(now.Rows, r)
 		}
 		var lost bool
-		next = nil
-		if fate, lost = t.judge(generation, rows); lost {
-			next = track(d, t.ID, t.Row, len(d.spans))
+		if fate, lost = t.judge(generation, &now); lost {
 			d.append(t.Row)
+			wrote = true
 		}
 		return nil
-	})
+	}, g.take)
 	if err != nil {
 		return Unconsumed, err
 	}
-	if next == nil {
+	if now := g.seen(); now != nil {
+		*seen = *now
+	} else {
+		*seen = Seen{At: g.began, Done: g.done}
+	}
+	if !wrote {
 		return fate, nil
 	}
-	next.PutBack = t.PutBack + 1
-	*t = *next
+	back := t.PutBack + 1
+	if next := Track(seen.Rows, t.ID); next != nil {
+		*t = *next
+	}
+	t.PutBack = back
 	return PutBack, nil
 }
 
@@ -100,22 +154,25 @@ func (b *Inbox) Look(ctx context.Context, generation teams.Generation, t *Tracke
 // again.
 var ErrLost = errors.New("another program keeps overwriting it")
 
-// judge says what rows tell of the message; lost where they prove that.
-func (t *Tracked) judge(generation teams.Generation, rows []Row) (fate Fate, lost bool) {
-	ahead := map[string]bool{}
-	for _, key := range t.Ahead {
-		ahead[key] = true
-	}
-	passed := false
-	for i := range rows {
-		r := &rows[i]
-		if r.ID() == t.ID {
+// judge says what was seen tells of the message; lost where it proves that.
+func (t *Tracked) judge(generation teams.Generation, seen *Seen) (fate Fate, lost bool) {
+	for i := range seen.Rows {
+		if r := &seen.Rows[i]; r.ID() == t.ID {
 			if r.Read {
 				return Consumed, false
 			}
 			return Unconsumed, false
 		}
-		passed = passed || !r.Read && ahead[r.Key()]
 	}
-	return Consumed, passed || generation == teams.G1
+	return Consumed, generation == teams.G1 || t.Passed(seen)
+}
+
+// Passed reports whether in an inbox that the message is gone from an unread row is
+// still there that stood in front of it.
+func (t *Tracked) Passed(seen *Seen) bool {
+	if len(t.Ahead) == 0 {
+		return false
+	}
+	unread := seen.unread()
+	return slices.ContainsFunc(t.Ahead, func(key string) bool { return unread[key] })
 }

@@ -49,7 +49,8 @@ type app struct {
 	json      bool
 	verbose   bool
 
-	locker *lockedfile.Locker
+	locker    *lockedfile.Locker
+	recording *tapped // the tap that runs in this command; nil: none
 }
 
 // run executes one command line and returns the exit status.

@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/pipe"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/teams"
@@ -29,7 +31,14 @@ type sendOptions struct {
 	served  bool // through a service, if one runs
 	wait    string
 	timeout time.Duration
+
+	// How the agent works on it, for a person's words to one that a service relays to.
+	mode     string // JSON
+	isolated bool
 }
+
+// words reports whether it can only be sent as a person's words.
+func (o *sendOptions) words() bool { return o.mode != "" || o.isolated }
 
 func newSend(a *app) *cobra.Command {
 	var o sendOptions
@@ -55,13 +64,20 @@ Where a service runs ("teambridge serve") the message goes through it: then it i
 looked after, and put back, also when this command has ended. A service that does
 not answer is passed over; the message is sent once all the same.
 
+To a headless agent that the service runs ("teambridge relay add") it is your own
+words. Then --mode says how the agent works from this message on: permissionMode,
+model, fallbackModel, customSystemPrompt, appendSystemPrompt, allowedTools and
+disallowedTools, null for its default; and --isolated keeps it from being joined
+with other messages. To anybody else, both are refused and nothing is sent.
+
 Exit status: 0 verified (consumed), or sent before under this --id; 2 the message or a name
-is no good; 3 no such team or member, or the team is gone; 5 the id belongs to
+is no good, or --mode or --isolated is not for this member; 3 no such team or member, or the team is gone; 5 the id belongs to
 another message; 4 not taken within --timeout (it stays sent); 6 the inbox is
 corrupt, or its lock could not be had; 7 the message is lost, or it is not known
 whether it is there.`,
 		Example: `  teambridge send worker "please review task 12"
-  git diff | teambridge send lead@session-2de3961d - --summary "the diff"`,
+  git diff | teambridge send lead@session-2de3961d - --summary "the diff"
+  teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
 		Args:              exactly(2),
 		ValidArgsFunction: a.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,6 +90,10 @@ whether it is there.`,
 	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "for what to wait: verified or consumed")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed; 0: for ever")
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions([]string{api.Verified, api.Consumed}, cobra.ShellCompDirectiveNoFileComp)))
+	cmd.Flags().StringVar(&o.mode, "mode", "", `how the agent works from this message on, as JSON: {"model": "…",
+"permissionMode": "…"}; for agents that the service runs`)
+	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join it with other messages; for agents that the service runs")
+	must(cmd.RegisterFlagCompletionFunc("mode", cobra.NoFileCompletions))
 	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything and write nothing")
 	return cmd
 }
@@ -89,6 +109,11 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
 	if o.wait != api.Verified && o.wait != api.Consumed {
 		return usage("there is "+api.Verified+" and "+api.Consumed, "--wait %q: no such state", o.wait)
+	}
+	if o.mode != "" {
+		if _, err := pipe.ParseMode([]byte(o.mode)); err != nil {
+			return usage("", "--mode: %v", err)
+		}
 	}
 	body, err := a.text(text)
 	if err != nil {
@@ -202,6 +227,9 @@ type sender struct {
 	ledger  *ledger.Ledger // nil where it could not be opened, or a service has it
 	service *client.Client // nil: through the files
 	opts    sendOptions
+
+	kept       *journal.Journal // opened to record what is followed; nil: not yet, or a tap has it
+	unrecorded bool             // that failed, and was said
 }
 
 // deafNote says that nobody will answer, and what to do about it.
@@ -258,19 +286,27 @@ func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Confi
 }
 
 func (s *sender) close() error {
-	if s.ledger == nil {
-		return nil
+	var errs []error
+	if s.kept != nil {
+		errs = append(errs, s.kept.Close())
 	}
-	return s.ledger.Close()
+	if s.ledger != nil {
+		errs = append(errs, s.ledger.Close())
+	}
+	return errors.Join(errs...)
 }
 
-// put puts text into the inbox of member. What is known is in the answer also
-// where there is an error.
+// put puts text into the inbox of member, and records it if it is to be tracked. What
+// is known is in the answer also where there is an error.
 func (s *sender) put(ctx context.Context, member, text string, track bool) (mail.Delivered, error) {
 	d, err := s.Put(ctx, member, s.message(text), inbox.AppendOptions{Force: s.opts.force, Track: track})
 	if d.Unrecorded != nil {
 		s.app.warn("the message is in the inbox, but was not recorded: %v", d.Unrecorded)
 	}
+	if err == nil {
+		s.record(ctx, d, d.Seen)
+	}
+	d.Seen = nil
 	return d, err
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -99,17 +100,29 @@ func refusal(err error) error {
 	return err
 }
 
+// begin is what is known of a message before it is sent.
+func (s *sender) begin(member string) mail.Delivered {
+	return mail.Delivered{
+		Team: s.Team().Name(), Member: member, ID: cmp.Or(s.opts.id, uuid.NewString()), State: api.Failed, Reach: teams.Reachable, Start: time.Now(),
+	}
+}
+
+// notWords says that a message cannot be sent as a person's words, which it has to be.
+func notWords(why string) error {
+	return api.Decide(api.CodeInvalid, "leave --mode and --isolated out: then it is put into the inbox, as a teammate's message",
+		"--mode and --isolated are for agents that a service relays to: %s", why)
+}
+
 // through sends text through the service and waits for what is to be waited for.
 // The error is *unserved where that is left to the files; d.ID is what to send it
 // under then.
 func (s *sender) through(ctx context.Context, member, text string) (d mail.Delivered, err error) {
-	d = mail.Delivered{
-		Team: s.Team().Name(), Member: member, ID: cmp.Or(s.opts.id, uuid.NewString()), State: api.Failed, Reach: teams.Reachable, Start: time.Now(),
-	}
+	d = s.begin(member)
 	m := s.message(text)
 	asking, done := s.app.present(ctx, s.service)
 	sent, err := s.service.Send(asking, d.Team, member, d.ID, api.NewMessage{
 		Text: m.Text, Summary: m.Summary, Color: m.Color, From: s.opts.from, Force: s.opts.force,
+		Mode: json.RawMessage(s.opts.mode), Isolated: s.opts.isolated,
 	})
 	done()
 	if err != nil {
@@ -169,6 +182,9 @@ func (s *sender) alone(ctx context.Context, why *unserved) error {
 // and waits for what is to be waited for. What is known is in the answer also where
 // there is an error.
 func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered, error) {
+	if s.opts.words() && s.service == nil && (!s.opts.dryRun || s.app.service(s.Team().Root()) == nil) {
+		return s.begin(member), notWords("no service runs")
+	}
 	if s.service == nil {
 		return s.directly(ctx, member, text)
 	}
@@ -176,6 +192,13 @@ func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered,
 	why, ok := errors.AsType[*unserved](err)
 	if !ok {
 		return served, err
+	}
+	if s.opts.words() {
+		// In an inbox they would be a teammate's, and the agent would work on as it did.
+		if why.sent {
+			return served, err
+		}
+		return served, notWords(api.Describe(err))
 	}
 	if err := s.alone(ctx, why); err != nil {
 		return served, err

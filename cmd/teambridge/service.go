@@ -403,12 +403,12 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	c, err := client.Find(state, root.Path())
 	if err == nil {
 		defer c.Close()
-		var v api.Version
+		var v api.ServiceVersion
 		asking, done := a.present(ctx, c)
 		v, err = c.Version(asking)
 		done()
 		if err == nil {
-			s.Answers, s.Version = true, v.Version
+			s.Answers, s.Version = true, v.Version.Version
 			if card, err := api.ReadCard(state, root.Path()); err == nil {
 				s.PID, s.Listen = card.PID, card.Listen
 			}

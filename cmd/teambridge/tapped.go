@@ -117,6 +117,7 @@ func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*tapped, 
 	default:
 	}
 	a.debug("watching")
+	a.recording = t
 	return t, nil
 }
 
@@ -229,6 +230,7 @@ func (t *tapped) sends(ctx context.Context) *ledger.Ledger {
 
 // close ends the recording.
 func (t *tapped) close() error {
+	t.app.recording = nil
 	t.stop()
 	err := errors.Join(<-t.ended, t.done())
 	if t.ledger != nil {

@@ -236,9 +236,17 @@ func (s *sender) await(ctx context.Context, d mail.Delivered) error {
 
 // look says whether a message was taken, and puts it back if it is lost.
 func (s *sender) look(ctx context.Context, d mail.Delivered) (taken bool, err error) {
-	fate, err := s.Look(ctx, d)
+	seen, err := s.sight(ctx, d)
+	if err != nil {
+		s.record(ctx, d, seen)
+		return false, err
+	}
+	fate, err := s.Look(ctx, d, seen)
 	if fate == inbox.PutBack {
 		s.putBack()
+	}
+	if fate != inbox.Unconsumed && seen != nil {
+		s.record(ctx, d, seen)
 	}
 	return err == nil && fate == inbox.Consumed, err
 }

@@ -112,7 +112,10 @@ func open(ctx context.Context, path string, schema []string) (*Journal, error) {
 		Schema:      schema,
 		// So that Prune can give space back without writing the file anew.
 		Create: "PRAGMA auto_vacuum=INCREMENTAL",
-		Setup:  "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-8192",
+		// The cache is nearly all that a service's memory grows by, once for each of its
+		// two journals: with 8 MiB, 60,000 messages later, they had 34 MiB, with 2 MiB
+		// they have 16. The system has the file in its memory, too.
+		Setup: "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-2048",
 	})
 	if err != nil {
 		return nil, err

@@ -29,6 +29,20 @@ type Snapshot struct {
 	At, Done time.Time
 }
 
+// SnapshotOf is what was seen of the inbox that key names.
+//
+// A sender that hands over the inbox as it was read back under the lock, and then,
+// before it says that the message is gone, what it saw of that, makes sure of one
+// record of the message, with its end, whoever else observes the inbox: what comes
+// first is a look at the file with the message in it, and the one by which it is gone
+// began when that was recorded.
+func SnapshotOf(key inbox.SendKey, seen *inbox.Seen) Snapshot {
+	return Snapshot{
+		Root: key.Root, Team: teams.Instance{Team: key.Team, CreatedAt: key.CreatedAt}, Inbox: key.Inbox,
+		Rows: seen.Rows, At: seen.At, Done: seen.Done,
+	}
+}
+
 // Kind is what happened.
 type Kind string
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"teambridge/inbox"
@@ -43,14 +44,18 @@ type Receipt struct {
 // Of a message that is not known, any of Verified, PutBack, Consumed and Lost
 // makes a receipt. Said again they change nothing but the count of PutBack. They
 // return the receipt as it is then, and fail with *[Error] or *[ValueError].
-func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.settle(ctx, "verified", key, at, toVerified(at))
+//
+// ahead are the keys of unread rows that stand in front of the message, by which a
+// later process can prove that it was lost: see [Journal.Ahead].
+func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
+	return j.settle(ctx, "verified", key, at, ahead, toVerified(at))
 }
 
 // PutBack records that a message that was proved to be lost was put into its
-// inbox again. What was consumed or lost for good stays so.
-func (j *Journal) PutBack(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.settle(ctx, "put back", key, at, func(r *Receipt) bool {
+// inbox again, with what stands in front of it now. What was consumed or lost for
+// good stays so.
+func (j *Journal) PutBack(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
+	return j.settle(ctx, "put back", key, at, ahead, func(r *Receipt) bool {
 		r.PutBacks++
 		r.PutBackAt = at
 		return true
@@ -59,7 +64,7 @@ func (j *Journal) PutBack(ctx context.Context, key inbox.SendKey, at time.Time) 
 
 // Consumed records that the agent took a message.
 func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.settle(ctx, "consumed", key, at, toConsumed(at))
+	return j.settle(ctx, "consumed", key, at, nil, toConsumed(at))
 }
 
 // Lost records that a message is lost, and why. A message that was consumed is
@@ -68,7 +73,7 @@ func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, rea
 	if len(reason) > maxName {
 		return Receipt{}, &ValueError{"reason", "is longer than 4 KiB"}
 	}
-	return j.settle(ctx, "lost", key, at, toLost(at, reason))
+	return j.settle(ctx, "lost", key, at, nil, toLost(at, reason))
 }
 
 func toVerified(at time.Time) func(*Receipt) bool {
@@ -102,7 +107,7 @@ func toLost(at time.Time, reason string) func(*Receipt) bool {
 }
 
 // settle changes one receipt, unless change says that there is nothing to change.
-func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at time.Time, change func(*Receipt) bool) (Receipt, error) {
+func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
 	if err := names(field{"root", key.Root}, field{"team", key.Team}, field{"inbox", key.Inbox}, field{"id", key.ID}); err != nil {
 		return Receipt{}, err
 	}
@@ -116,7 +121,7 @@ func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at t
 			if err != nil {
 				return err
 			}
-			if r, err = settle(c, n, key, at, change); err != nil {
+			if r, err = settle(c, n, key, at, ahead, change); err != nil {
 				return err
 			}
 			return n.keep()
@@ -129,7 +134,7 @@ func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at t
 }
 
 // settle is the part of it that is in a transaction.
-func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, change func(*Receipt) bool) (Receipt, error) {
+func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
 	was, found, err := lookup(c, key)
 	if err != nil {
 		return Receipt{}, err
@@ -142,18 +147,74 @@ func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, change 
 		return r, nil
 	}
 	r.Seq = n.next()
-	if _, err := c.Exec("DELETE FROM receipts WHERE seq=?", was.Seq); err != nil {
+	s, err := c.Statement("DELETE FROM receipts WHERE seq=?")
+	if err != nil {
 		return Receipt{}, err
 	}
-	_, err = c.Exec(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
-		verified_at, consumed_at, lost_at, back_at, put_backs, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.Seq, key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID, string(r.State), at.UnixMicro(),
-		micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), micros(r.PutBackAt), int64(r.PutBacks), r.Reason)
+	if _, err := s.Exec(was.Seq); err != nil {
+		return Receipt{}, err
+	}
+	var front sqlite.Value // of what is not followed any more it is of no use
+	if r.State == Verified && len(ahead) > 0 {
+		front = strings.Join(ahead, " ")
+	}
+	s, err = c.Statement(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
+		verified_at, consumed_at, lost_at, back_at, put_backs, reason, ahead) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	if err != nil {
+		return Receipt{}, err
+	}
+	if _, err := s.Exec(r.Seq, key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID, string(r.State), at.UnixMicro(),
+		micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), micros(r.PutBackAt), int64(r.PutBacks), r.Reason, front); err != nil {
 		return Receipt{}, err
 	}
 	r, _, err = lookup(c, key)
 	return r, err
+}
+
+// Ahead returns the keys ([inbox.Row.Key]) of the rows that stood unread in front of
+// a message of ours when it was written, and that have stood there ever since, as far
+// as anybody has seen: none where that is not known for sure. If the message is gone
+// from its inbox and one of them is there, it was lost: see [inbox.Inbox.Look].
+func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, err error) {
+	err = j.db.Do(ctx, "ahead", func(c *sqlite.Conn) error {
+		keys = nil // f runs again when the file was busy
+		return c.Transaction("DEFERRED", func() error {
+			known := map[string]bool{}
+			err := c.Query(func(v []sqlite.Value) error {
+				text, _ := v[0].(string)
+				for _, k := range strings.Fields(text) {
+					known[k] = true
+				}
+				return nil
+			}, "SELECT ahead FROM receipts WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='verified'",
+				key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID)
+			if err != nil || len(known) == 0 {
+				return err
+			}
+			box, err := c.Number("SELECT id FROM inboxes WHERE root=? AND team=? AND created_at=? AND inbox=?",
+				key.Root, key.Team, key.CreatedAt, key.Inbox)
+			if err != nil {
+				return err
+			}
+			// What came after the message, or was gone and came again, is another one in
+			// the journal: somebody has put it back, and it may have been taken before.
+			ours, err := c.Number("SELECT max(seq) FROM messages WHERE inbox=? AND id=?", box, key.ID)
+			if err != nil {
+				return err
+			}
+			return c.Query(func(v []sqlite.Value) error {
+				var m Message
+				raw, _ := v[0].([]byte)
+				m.set(raw)
+				if k := m.Row.Key(); known[k] {
+					keys = append(keys, k)
+				}
+				return nil
+			}, `SELECT raw FROM messages INDEXED BY messages_present
+				WHERE inbox=? AND gone_at IS NULL AND read_at IS NULL AND seq<? ORDER BY seq`, box, ours)
+		})
+	})
+	return keys, err
 }
 
 const receiptColumns = `seq, root, team, created_at, inbox, id, state, reason,

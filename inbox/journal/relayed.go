@@ -142,7 +142,7 @@ func (e *Relayed) settle(c *sqlite.Conn, n *numbers) error {
 	default:
 		return nil
 	}
-	_, err := settle(c, n, inbox.SendKey{Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox, ID: e.ID}, e.At, change)
+	_, err := settle(c, n, inbox.SendKey{Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox, ID: e.ID}, e.At, nil, change)
 	return err
 }
 

@@ -114,6 +114,10 @@ func schema() []string {
 			message    INTEGER PRIMARY KEY REFERENCES messages,
 			delivery   TEXT    NOT NULL UNIQUE
 		) STRICT;`,
+
+		// Keys of unread rows in front of a message that is on its way, separated by
+		// blanks.
+		`ALTER TABLE receipts ADD COLUMN ahead TEXT;`,
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
 )
 
 var update = flag.Bool("update", false, "make the fixture of the newest version, if there is none")
@@ -30,6 +32,15 @@ func fixtureWants(t *testing.T, j *Journal, version int) {
 	if version >= 2 {
 		want7 := want5 + ", 6 relay d1 claimed, 7 relay  running"
 		if version >= 3 {
+			if version >= 4 {
+				wantChanges(t, list[10:], "11 appeared front#1, 12 appeared ours#1, 13 verified ours")
+				keys, err := j.Ahead(t.Context(), aKey("ours"))
+				must(t, err)
+				if diff := cmp.Diff([]string{file(t, row("front"))[0].Key()}, keys); diff != "" {
+					t.Errorf("ahead of ours (-want +got):\n%s", diff)
+				}
+				list = list[:10]
+			}
 			wantChanges(t, list[7:], "8 appeared words#1, 9 relay d2 claimed, 10 verified id-d2")
 			if m := list[7].Message; m.Said != "d2" || m.From != "user" || !m.GoneAt.Equal(at(5)) {
 				t.Errorf("what was said is %+v", m)
@@ -73,6 +84,10 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	_, err = j.Relayed(t.Context(), "a-ledger", anEvent(1, "d1", "claimed"), Relayed{
 		N: 2, Root: root, Team: blue(), Inbox: "bob", At: at(4), State: "running", PID: 4711, Session: "s",
 	}, wordsOf(5, "d2", "words"))
+	must(t, err)
+	rows := []string{row("needle", `"n":1.0`, `"read":true`), row("front"), row("ours", `"messageId":"ours"`)}
+	observe(t, j, look(t, 6, rows...))
+	_, err = j.Verified(t.Context(), aKey("ours"), at(7), inbox.Ahead(file(t, rows[:2]...))...)
 	must(t, err)
 	must(t, j.Close())
 	must(t, os.Chmod(path, 0o644)) // Open makes it 0600

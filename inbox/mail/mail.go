@@ -182,6 +182,7 @@ type Delivered struct {
 	Start   time.Time
 	Inbox   *inbox.Inbox
 	Tracked *inbox.Tracked // for [Sender.Look]; nil if it was sent before and taken, or was not asked for
+	Seen    *inbox.Seen    // the inbox with the message in it, for a journal; nil as Tracked. It is large
 }
 
 // Reachable reports whether somebody will read the message.
@@ -209,6 +210,7 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	receipt, err := d.Inbox.Append(ctx, *s.Draft(m), opts)
 	d.Waited = time.Since(d.Start)
 	d.ID, d.Deduplicated, d.Tracked, d.Unrecorded = receipt.ID, receipt.Deduplicated, receipt.Tracked, receipt.Unrecorded
+	d.Seen = receipt.Seen
 	if err != nil {
 		return d, err
 	}
@@ -275,19 +277,38 @@ func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 	return false
 }
 
-// Look says what has become of a message that was put, as [inbox.Inbox.Look]
-// does, and puts it back if it is lost. An inbox that is being written, or that
-// another tool has spoilt for now, tells nothing.
-func (s *Sender) Look(ctx context.Context, d Delivered) (inbox.Fate, error) {
-	if d.Tracked == nil {
-		return inbox.Consumed, nil // it was sent before, and taken
-	}
-	fate, err := d.Inbox.Look(ctx, s.config.Generation(), d.Tracked)
+// See looks at the inbox of a message that was put, for [Sender.Look]. It returns nil
+// for one that is being written, or that another tool has spoilt for now: it tells
+// nothing.
+func (s *Sender) See(ctx context.Context, d Delivered) (*inbox.Seen, error) {
+	seen, err := d.Inbox.See(ctx)
+	return seen, passing(ctx, err)
+}
+
+// Look says what has become of a message that was put, by what was seen of its inbox
+// since, as [inbox.Inbox.Look] does, and puts it back if it is lost. Where that cannot
+// be told for now it is not consumed.
+func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return inbox.Unconsumed, context.Cause(ctx)
-	case errors.Is(err, inbox.ErrBusy), errors.As(err, new(*inbox.CorruptError)):
+	case d.Tracked == nil:
+		return inbox.Consumed, nil // it was sent before, and taken
+	case seen == nil:
 		return inbox.Unconsumed, nil
 	}
+	fate, err := d.Inbox.Look(ctx, s.config.Generation(), d.Tracked, seen)
+	if err != nil && !errors.Is(err, inbox.ErrLost) {
+		fate, err = inbox.Unconsumed, passing(ctx, err)
+	}
 	return fate, err
+}
+
+// passing is err, unless it says of an inbox that it cannot be read for now.
+func passing(ctx context.Context, err error) error {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, inbox.ErrBusy), errors.As(err, new(*inbox.CorruptError)):
+		return nil
+	}
+	return err
 }

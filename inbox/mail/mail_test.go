@@ -101,7 +101,7 @@ func TestPutAndLook(t *testing.T) {
 	if err != nil || d.State != mail.Verified || d.ID != "k" || d.Deduplicated || d.Reach != teams.NoRelay {
 		t.Fatalf("put %+v, %v", d, err)
 	}
-	if fate, err := s.Look(t.Context(), d); err != nil || fate != inbox.Unconsumed {
+	if fate, err := fateOf(t, s, d); err != nil || fate != inbox.Unconsumed {
 		t.Errorf("it is %s, %v", fate, err)
 	}
 	if _, err := s.Put(t.Context(), "worker", mail.Message{ID: "k", Text: "other"}, inbox.AppendOptions{}); !errors.Is(err, inbox.ErrIDTaken) {
@@ -110,7 +110,7 @@ func TestPutAndLook(t *testing.T) {
 	if _, err := d.Inbox.MarkRead(t.Context(), "k"); err != nil {
 		t.Fatal(err)
 	}
-	if fate, err := s.Look(t.Context(), d); err != nil || fate != inbox.Consumed {
+	if fate, err := fateOf(t, s, d); err != nil || fate != inbox.Consumed {
 		t.Errorf("it is %s, %v", fate, err)
 	}
 	if again, err := s.Put(t.Context(), "worker", mail.Message{ID: "k", Text: "hello"}, inbox.AppendOptions{Track: true}); err != nil || !again.Deduplicated {
@@ -118,6 +118,39 @@ func TestPutAndLook(t *testing.T) {
 	}
 	if sent, ok, err := opts.Ledger.Recall(t.Context(), s.Key(d)); err != nil || !ok || sent.State != ledger.Written {
 		t.Errorf("the ledger has %+v, %v, %v", sent, ok, err)
+	}
+}
+
+func fateOf(t *testing.T, s *mail.Sender, d mail.Delivered) (inbox.Fate, error) {
+	t.Helper()
+	seen, err := s.See(t.Context(), d)
+	if err != nil {
+		return "", err
+	}
+	return s.Look(t.Context(), d, seen)
+}
+
+// An inbox that cannot be read for now tells nothing, and one of a team that is gone
+// is an error.
+func TestLookAtWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	opts := open(t, "claude-2.1.329", "session-2de3961d")
+	s := sender(t, opts)
+	d, err := s.Put(t.Context(), "worker", mail.Message{Text: "hello"}, inbox.AppendOptions{Track: true})
+	if err != nil || d.Seen == nil || inbox.Track(d.Seen.Rows, d.ID) == nil || d.Seen.Done.Before(d.Seen.At) {
+		t.Fatalf("put %+v, %v", d, err)
+	}
+	if err := os.WriteFile(d.Inbox.Path(), []byte("[{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if fate, err := fateOf(t, s, d); err != nil || fate != inbox.Unconsumed {
+		t.Errorf("a torn file: it is %s, %v", fate, err)
+	}
+	if err := os.RemoveAll(opts.Team.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fateOf(t, s, d); !errors.Is(err, teams.ErrTeamGone) {
+		t.Errorf("the team is gone: %v", err)
 	}
 }
 

@@ -176,6 +176,12 @@ type SignIn struct {
 	Until time.Time `json:"until"` // when it opens nothing any more
 }
 
+// ServiceVersion says which teambridge the service is.
+type ServiceVersion struct {
+	Version
+	ReadOnly bool `json:"readOnly"` // it refuses whatever changes anything, and relays nothing
+}
+
 // Health says that the service is there.
 type Health struct {
 	Status string `json:"status"` // ok

@@ -19,8 +19,8 @@ func (c *Client) Health(ctx context.Context) error {
 	return c.ask(ctx, http.MethodGet, "/healthz", nil, nil, &h)
 }
 
-// Version returns which teambridge the service is.
-func (c *Client) Version(ctx context.Context) (v api.Version, err error) {
+// Version returns which teambridge the service is, and whether it changes anything.
+func (c *Client) Version(ctx context.Context) (v api.ServiceVersion, err error) {
 	return v, c.get(ctx, "/v1/version", nil, &v)
 }
 

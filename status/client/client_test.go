@@ -45,7 +45,7 @@ func TestRoutes(t *testing.T) {
 		if err := c.Health(ctx); err != nil {
 			t.Error(err)
 		}
-		if v, err := c.Version(ctx); err != nil || v.Version != "v" {
+		if v, err := c.Version(ctx); err != nil || v.Version.Version != "v" || v.ReadOnly {
 			t.Errorf("version %+v, %v", v, err)
 		}
 		if doc, err := c.Document(ctx); err != nil || doc["openapi"] != "3.1.0" {

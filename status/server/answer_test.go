@@ -40,7 +40,7 @@ func TestTeamsAndMembers(t *testing.T) {
 	if len(states) != 2 || states[1].State != status.Terminated || states[1].Evidence.Kind != "shutdown_approved" {
 		t.Errorf("states %+v", states)
 	}
-	if v := get[api.Version](t, r, "/v1/version"); v.Version != "v" {
+	if v := get[api.ServiceVersion](t, r, "/v1/version"); v.Version.Version != "v" || v.ReadOnly {
 		t.Errorf("version %+v", v)
 	}
 	if h := get[api.Health](t, r, "/healthz"); h.Status != "ok" {

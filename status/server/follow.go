@@ -93,9 +93,10 @@ func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
 const fresh = 24 * time.Hour
 
 // adopt follows what an earlier service had sent, of teams that are still there.
-// What stood in front of such a message is not known any more, so that it is lost
-// can be proved of older agents alone, which remove nothing; and of those, what is
-// gone already stays as it is known.
+// What was lost meanwhile is known by the rows that stood in front of it, where the
+// journal has seen them stand there ever since. Of a message that is gone and not
+// proved to be lost the receipt of an older agent stays as it is: somebody may have
+// removed what it had read.
 func (f *follower) adopt(ctx context.Context) error {
 	var open []journal.Receipt
 	for r, err := range f.journal.Receipts(ctx, journal.Query{Root: f.root.Path(), Since: time.Now().Add(-fresh)}) {
@@ -145,12 +146,9 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	if c.Instance().CreatedAt != r.CreatedAt {
 		return nil // another team of that name
 	}
-	switch {
-	case !m.ReadAt.IsZero(), !m.GoneAt.IsZero() && c.Generation() == teams.G2:
+	if !m.ReadAt.IsZero() {
 		_, err := f.journal.Consumed(ctx, r.SendKey, time.Now())
 		return err
-	case !m.GoneAt.IsZero():
-		return nil
 	}
 	box, err := inbox.Open(t, r.Inbox, f.locker)
 	if err != nil {
@@ -158,7 +156,27 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	}
 	d := mail.Delivered{
 		Team: r.Team, Member: r.Inbox, ID: r.ID, State: mail.Verified, Start: r.VerifiedAt, Inbox: box,
-		Tracked: &inbox.Tracked{ID: r.ID, Row: m.Raw, PutBack: r.PutBacks},
+		Tracked: &inbox.Tracked{ID: r.ID, Row: m.Raw},
+	}
+	seen, err := sender.See(ctx, d)
+	if err != nil {
+		return err
+	}
+	gone := !m.GoneAt.IsZero() // of an inbox that cannot be read for now
+	if seen != nil {
+		there := inbox.Track(seen.Rows, r.ID)
+		if gone = there == nil; !gone {
+			d.Tracked = there
+		}
+	}
+	d.Tracked.PutBack = r.PutBacks
+	if gone {
+		if d.Tracked.Ahead, err = f.journal.Ahead(ctx, r.SendKey); err != nil {
+			return err
+		}
+		if c.Generation() == teams.G1 && (seen == nil || !d.Tracked.Passed(seen)) {
+			return nil
+		}
 	}
 	keep = f.follow(sender, []mail.Delivered{d})
 	return nil
@@ -181,10 +199,15 @@ func (f *follower) run(ctx context.Context) error {
 		f.mu.Lock()
 		items := slices.Clone(f.items)
 		f.mu.Unlock()
+		// Those of one inbox together: a thousand that wait there are one look.
+		boxes := map[inbox.SendKey][]*followed{}
 		for _, i := range items {
-			if f.look(ctx, i) {
-				f.drop(i)
-			}
+			box := i.key
+			box.ID = ""
+			boxes[box] = append(boxes[box], i)
+		}
+		for _, items := range boxes {
+			f.look(ctx, items)
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -210,44 +233,112 @@ func (f *follower) close() {
 	f.items = nil
 }
 
-// look looks at one message, and says whether there is nothing more to see.
-func (f *follower) look(ctx context.Context, i *followed) (over bool) {
-	info, err := os.Stat(i.Inbox.Path())
+// look looks at the messages to one inbox.
+func (f *follower) look(ctx context.Context, items []*followed) {
+	info, err := os.Stat(items[0].Inbox.Path())
 	if err != nil {
 		info = nil
 	}
-	if i.looked && unchanged(i.seen, info) {
-		return false
+	items = slices.DeleteFunc(items, func(i *followed) bool { return i.looked && unchanged(i.seen, info) })
+	if len(items) == 0 {
+		return
 	}
-	fate, err := i.sender.Look(ctx, i.Delivered)
-	now := time.Now()
-	record := func(_ journal.Receipt, err error) {
-		if err != nil && ctx.Err() == nil {
-			f.log.Warn("what became of a message is not recorded", "id", i.ID, "err", api.Describe(err))
-		}
+	first := items[0]
+	seen, err := first.sender.See(ctx, first.Delivered)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case errors.Is(err, teams.ErrTeamGone):
+		// Nothing tells what became of them, but that they are there no more.
+		f.observe(ctx, journal.Snapshot{
+			Root: first.key.Root, Team: first.sender.Config().Instance(), Inbox: first.key.Inbox, Gone: true, At: time.Now(),
+		})
 		f.news.tell()
+		for _, i := range items {
+			f.drop(i)
+		}
+		return
+	case err != nil:
+		f.unfollowed(first, err)
+		return
 	}
+	at := sight{seen: seen, info: info}
+	for _, i := range items {
+		if f.judge(ctx, i, &at) {
+			f.drop(i)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// sight is one look at an inbox.
+type sight struct {
+	seen *inbox.Seen // nil where it cannot be read for now
+	info os.FileInfo // of the file, before
+
+	recorded time.Time // seen.Done of what was recorded last
+	again    bool      // it has to be looked at again
+}
+
+// judge sees what has become of one message, and says whether there is nothing more
+// to see.
+func (f *follower) judge(ctx context.Context, i *followed, at *sight) (over bool) {
+	fate, err := i.sender.Look(ctx, i.Delivered, at.seen)
+	lost := errors.Is(err, inbox.ErrLost)
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case errors.Is(err, inbox.ErrLost):
-		record(f.journal.Lost(ctx, i.key, now, api.Describe(err)))
-		return true
 	case errors.Is(err, teams.ErrTeamGone):
-		return true // and nothing tells what became of it
-	case err != nil:
-		f.log.Warn("a message that was sent cannot be followed for now", "id", i.ID, "err", api.Describe(err))
+		return false // the next look says so
+	case err != nil && !lost:
+		f.unfollowed(i, err)
 		return false
-	case fate == inbox.Consumed:
-		record(f.journal.Consumed(ctx, i.key, now))
-		return true
-	case fate == inbox.PutBack:
-		f.log.Warn("another program overwrote an inbox; the message was put back", "id", i.ID, "inbox", i.Inbox.Path())
-		record(f.journal.PutBack(ctx, i.key, now))
+	case !lost && fate == inbox.Unconsumed:
+		if at.seen != nil {
+			i.seen, i.looked = at.info, true
+		}
 		return false
 	}
-	i.seen, i.looked = info, true
-	return false
+	now := time.Now()
+	// What it is known by, first: a receipt is not to say more than the messages do.
+	if at.seen != nil && !at.recorded.Equal(at.seen.Done) {
+		at.recorded = at.seen.Done
+		at.again = f.observe(ctx, journal.SnapshotOf(i.key, at.seen))
+	}
+	if at.again && fate == inbox.Consumed {
+		i.looked = false // somebody else looked at the same time, and may have seen it
+		signal(f.added)
+		return false
+	}
+	switch {
+	case lost:
+		_, err = f.journal.Lost(ctx, i.key, now, api.Describe(err))
+	case fate == inbox.PutBack:
+		f.log.Warn("another program overwrote an inbox; the message was put back", "id", i.ID, "inbox", i.Inbox.Path())
+		_, err = f.journal.PutBack(ctx, i.key, now, i.Tracked.Ahead...)
+	default:
+		_, err = f.journal.Consumed(ctx, i.key, now)
+	}
+	if err != nil && ctx.Err() == nil {
+		f.log.Warn("what became of a message is not recorded", "id", i.ID, "err", api.Describe(err))
+	}
+	f.news.tell()
+	return fate != inbox.PutBack
+}
+
+// observe records what was seen of an inbox, and says whether to look again.
+func (f *follower) observe(ctx context.Context, s journal.Snapshot) (again bool) {
+	o, err := f.journal.Observe(ctx, s)
+	if err != nil && ctx.Err() == nil {
+		f.log.Warn("what was seen of an inbox is not recorded", "inbox", s.Inbox, "err", api.Describe(err))
+	}
+	return len(o.Again) > 0
+}
+
+func (f *follower) unfollowed(i *followed, err error) {
+	f.log.Warn("a message that was sent cannot be followed for now", "id", i.ID, "err", api.Describe(err))
 }
 
 // unchanged reports whether a file is the one it was.

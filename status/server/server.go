@@ -244,8 +244,10 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		return nil
 	}
 	part("news", func(ctx context.Context) error { return s.pump(ctx, look) })
-	if err := s.follower.adopt(running); err != nil {
-		s.log.Warn("messages that were sent before are not followed", "err", api.Describe(err))
+	if !s.opts.ReadOnly { // one that follows puts back
+		if err := s.follower.adopt(running); err != nil {
+			s.log.Warn("messages that were sent before are not followed", "err", api.Describe(err))
+		}
 	}
 	part("following", s.follower.run)
 	part("states", s.board.run)

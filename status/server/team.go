@@ -22,7 +22,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
-	return write(w, http.StatusOK, s.opts.Version)
+	return write(w, http.StatusOK, api.ServiceVersion{Version: s.opts.Version, ReadOnly: s.opts.ReadOnly})
 }
 
 // document is the reference of what the service answers.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay"
@@ -134,12 +135,33 @@ func (s *Server) put(ctx context.Context, sender *mail.Sender, member string, m 
 	if d.Unrecorded != nil {
 		s.log.Warn("a message is in the inbox, but was not recorded", "id", d.ID, "err", d.Unrecorded)
 	}
-	if _, err := s.journal.Verified(ctx, sender.Key(d), time.Now()); err != nil {
-		s.log.Warn("there is no receipt of a message", "id", d.ID, "err", err)
+	if err := s.recordSent(ctx, sender.Key(d), d); err != nil {
+		s.log.Warn("there is no record of a message that was sent", "id", d.ID, "err", api.Describe(err))
 	}
+	d.Seen = nil // of use no more
 	s.news.tell()
 	if d.Reachable() && sender.Waiting(ctx, d) {
 		d.Reach = teams.Unread
 	}
 	return d, nil
+}
+
+// recordSent records a message with its receipt, in this order: one of the two may be
+// missing where the service is killed between them, and a receipt without its message
+// tells nothing. The tap can come too late for a message, whose agent may take it
+// within milliseconds. That the client has gone away changes nothing in what was sent.
+func (s *Server) recordSent(ctx context.Context, key inbox.SendKey, d mail.Delivered) error {
+	ctx = context.WithoutCancel(ctx)
+	var ahead []string
+	if d.Tracked != nil {
+		ahead = d.Tracked.Ahead
+	}
+	if d.Seen != nil {
+		// Whether to look again does not matter yet: the follower looks next.
+		if _, err := s.journal.Observe(ctx, journal.SnapshotOf(key, d.Seen)); err != nil {
+			return err
+		}
+	}
+	_, err := s.journal.Verified(ctx, key, time.Now(), ahead...)
+	return err
 }

@@ -232,6 +232,13 @@ type File struct {
 	// with nothing written; after the rename, with a file that did not exist
 	// before removed again, and one that did left as it is then ([ErrReplaced]).
 	Guard func() error
+
+	// Seen, if not nil, is told what stands in the file at the end of a Transform
+	// that did not fail, once: what was read back or, where nothing was changed,
+	// what change was given; nil where there is no file. The reading was between
+	// began and ended, while the lock was held. It is called under the lock, and
+	// must not change content.
+	Seen func(content []byte, began, ended time.Time)
 }
 
 // Path returns the file's path, for messages.
@@ -314,7 +321,9 @@ func (l *Locker) transform(f File, lock *dirLock, was *asides, change func([]byt
 		if err := f.guard(); err != nil {
 			return replaced, err
 		}
+		began := time.Now()
 		old, info, err := readFile(f)
+		ended := time.Now()
 		if err != nil {
 			return replaced, unknown(err, replaced)
 		}
@@ -323,6 +332,7 @@ func (l *Locker) transform(f File, lock *dirLock, was *asides, change func([]byt
 			return replaced, err
 		}
 		if content == nil || old != nil && bytes.Equal(old, content) {
+			f.seen(old, began, ended)
 			return replaced, nil
 		}
 		if n == attempts {
@@ -372,9 +382,13 @@ func (l *Locker) transform(f File, lock *dirLock, was *asides, change func([]byt
 		}
 		replaced = true
 		l.opts.Before(StepReadBack)
+		began = time.Now()
 		same, err := holds(f, content)
+		ended = time.Now()
 		for err == nil && same && was.await() {
+			began = time.Now()
 			same, err = holds(f, content)
+			ended = time.Now()
 		}
 		if gerr := f.guard(); gerr != nil {
 			// The directory is being deleted around us: a file that we made in
@@ -388,6 +402,7 @@ func (l *Locker) transform(f File, lock *dirLock, was *asides, change func([]byt
 			return true, unknown(fmt.Errorf("read back: %w", err), true)
 		}
 		if same {
+			f.seen(content, began, ended)
 			return true, nil
 		}
 	}
@@ -425,6 +440,12 @@ func (f File) guard() error {
 		return nil
 	}
 	return f.Guard()
+}
+
+func (f File) seen(content []byte, began, ended time.Time) {
+	if f.Seen != nil {
+		f.Seen(content, began, ended)
+	}
 }
 
 // wrap gives err the path, and makes it ErrGone where the directory has been

@@ -168,6 +168,66 @@ func TestTransformLeavesTheFileAlone(t *testing.T) {
 
 // The output proves the exclusion: no increment is lost between goroutines of
 // two Lockers, with and without the flock.
+// What stands in the file in the end is told under the lock, with when that was read.
+func TestSeen(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	steps := map[Step]time.Time{}
+	l := New(Options{Dir: p.state, Before: func(s Step) { steps[s] = time.Now() }})
+	failed := errors.New("no")
+	for _, test := range []struct {
+		name   string
+		change func([]byte) ([]byte, error)
+		from   Step
+		want   []string
+	}{
+		{"no file", func([]byte) ([]byte, error) { return nil, nil }, StepRead, []string{"-"}},
+		{"made", set("one"), StepReadBack, []string{"one"}},
+		{"replaced", set("two"), StepReadBack, []string{"two"}},
+		{"left as it is", set("two"), StepRead, []string{"two"}},
+		{"refused", func([]byte) ([]byte, error) { return nil, failed }, "", nil},
+	} {
+		var got []string
+		f := p.file
+		f.Seen = func(content []byte, began, ended time.Time) {
+			if got = append(got, string(content)); content == nil {
+				got = []string{"-"}
+			}
+			if began.Before(steps[test.from]) || ended.Before(began) || time.Now().Before(ended) || !steps[StepUnlock].Before(began) {
+				t.Errorf("%s: read from %v to %v, with %v", test.name, began, ended, steps)
+			}
+			if _, err := os.Stat(p.path("x.json.lock")); err != nil {
+				t.Errorf("%s: not under the lock: %v", test.name, err)
+			}
+		}
+		if err := l.Transform(t.Context(), f, test.change); err != nil && !errors.Is(err, failed) {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: seen %q, want %q", test.name, got, test.want)
+		}
+	}
+	// After another program has overwritten it, it is what stands there at last.
+	n := 0
+	l = New(Options{Dir: p.state, Before: func(s Step) {
+		if s == StepReadBack && n == 0 {
+			n++
+			p.write("theirs")
+		}
+	}})
+	f := p.file
+	var got []string
+	f.Seen = func(content []byte, _, _ time.Time) { got = append(got, string(content)) }
+	add := func(old []byte) ([]byte, error) { return append(bytes.Clone(old), '+'), nil }
+	if err := l.Transform(t.Context(), f, add); err != nil {
+		t.Fatal(err)
+	}
+	p.want("theirs+")
+	if !slices.Equal(got, []string{"theirs+"}) {
+		t.Errorf("seen %q, want theirs+ once", got)
+	}
+}
+
 func TestTransformExcludes(t *testing.T) {
 	t.Parallel()
 	for _, state := range []bool{true, false} {

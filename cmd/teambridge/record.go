@@ -1,0 +1,75 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// What a command that follows its message tells the journal of it. The agent may take
+// a message so quickly that nobody who watches the inbox sees it there; the sender
+// knows that it was there, and when.
+
+// record hands over what was seen of the inbox of a message. Without a journal the
+// message is as good, and the person is told once.
+func (s *sender) record(ctx context.Context, d mail.Delivered, seen *inbox.Seen) {
+	if s.unrecorded || seen == nil {
+		return
+	}
+	if err := s.observe(ctx, d, seen); err != nil && ctx.Err() == nil {
+		s.app.warn("%s; the history may lack this message", api.Describe(err))
+		s.unrecorded = true
+	}
+}
+
+func (s *sender) observe(ctx context.Context, d mail.Delivered, seen *inbox.Seen) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.app.wait, journalWait))
+	defer cancel()
+	j, err := s.journal(ctx)
+	if err != nil {
+		return err
+	}
+	// Somebody else may look at the same time, and then another look is asked for.
+	for range 3 {
+		o, err := j.Observe(ctx, journal.SnapshotOf(s.Key(d), seen))
+		if err != nil || len(o.Again) == 0 {
+			return err
+		}
+		if seen, err = s.sight(ctx, d); seen == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sight is what stands in the inbox of a message now: nothing, where the team is gone.
+// The error is that too.
+func (s *sender) sight(ctx context.Context, d mail.Delivered) (*inbox.Seen, error) {
+	now := time.Now()
+	seen, err := s.See(ctx, d)
+	if errors.Is(err, teams.ErrTeamGone) {
+		seen = &inbox.Seen{At: now, Done: time.Now()}
+	}
+	return seen, err
+}
+
+// journal returns that of the tap that this command runs, or opens it.
+func (s *sender) journal(ctx context.Context) (*journal.Journal, error) {
+	if s.app.recording != nil {
+		return s.app.recording.journal, nil
+	}
+	if s.kept == nil {
+		var err error
+		if s.kept, err = s.app.journal(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.kept, nil
+}

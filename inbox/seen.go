@@ -1,0 +1,64 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Seen is what stood in an inbox at one time. It is for one goroutine.
+type Seen struct {
+	Rows []Row // in the order of the file; nil also where there is no file
+
+	// The reading was between these times, by the clock of the machine. What
+	// [Inbox.Append] and [Inbox.Look] have written was read back while the lock was
+	// held, so nobody who respects it can have changed the file meanwhile.
+	At, Done time.Time
+
+	keys map[string]bool // of unread rows; nil: not made yet
+}
+
+// unread returns the keys of the unread rows.
+func (s *Seen) unread() map[string]bool {
+	if s.keys == nil {
+		s.keys = make(map[string]bool, len(s.Rows))
+		for i := range s.Rows {
+			if !s.Rows[i].Read {
+				s.keys[s.Rows[i].Key()] = true
+			}
+		}
+	}
+	return s.keys
+}
+
+// See reads the inbox as [Inbox.Read] does, and says when. A file that does not
+// exist in a team that does, and one without any content, hold no rows.
+func (b *Inbox) See(ctx context.Context) (*Seen, error) {
+	s := &Seen{At: time.Now()}
+	rows, err := b.Read(ctx)
+	if err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrEmpty) {
+		return nil, err
+	}
+	s.Rows, s.Done = rows, time.Now()
+	return s, nil
+}
+
+// glance is what [lockedfile.File] tells of the file, not parsed yet: that can
+// wait until the lock is released.
+type glance struct {
+	content     []byte
+	began, done time.Time
+}
+
+func (g *glance) take(content []byte, began, done time.Time) {
+	g.content, g.began, g.done = content, began, done
+}
+
+// seen is what was glanced at; nil if that is no array.
+func (g *glance) seen() *Seen {
+	rows, err := Parse(g.content)
+	if err != nil {
+		return nil // an edit that did not fail has parsed it: there was no content
+	}
+	return &Seen{Rows: rows, At: g.began, Done: g.done}
+}
