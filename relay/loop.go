@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -356,6 +357,7 @@ func (l *loop) make() (bool, error) {
 	if err != nil || len(waiting) == 0 {
 		return false, err
 	}
+	l.at(looked)
 	config, err := l.config()
 	if err != nil {
 		return false, err
@@ -401,8 +403,7 @@ func (l *loop) make() (bool, error) {
 		}
 	}
 	if err != nil {
-		l.opts.Warn(fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
-		return true, l.opts.Ledger.Settle(l.ctx, ledger.Failed, err.Error(), ids...)
+		return true, l.giveUp(ids[0], err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
 	}
 	if batch.Mode != l.mode {
 		if made, err := l.changed(batch.Mode, ids[0]); !made || err != nil {
@@ -422,11 +423,37 @@ func (l *loop) make() (bool, error) {
 		return false, err
 	}
 	if err := l.opts.Ledger.Commit(l.ctx, f, ids...); err != nil {
-		return false, err
+		// Without what is not to be said any more, from the start: the rest may fit
+		// together in another way.
+		err = passed(err, ids...)
+		return err == nil, err
 	}
 	l.kept, l.session.Mode = l.mode, f.Mode
 	l.frame, l.sent = &f, false
+	l.at(committed)
 	return true, nil
+}
+
+// giveUp ends a delivery that cannot be said, and tells of it.
+func (l *loop) giveUp(delivery string, why, warning error) error {
+	err := l.opts.Ledger.Settle(l.ctx, ledger.Failed, why.Error(), delivery)
+	if err == nil {
+		l.opts.Warn(warning)
+	}
+	return passed(err, delivery)
+}
+
+// passed leaves out the error of a step with deliveries that another process took
+// out of the queue since they were looked at ("relay drop", and "gc" after it): the
+// ledger changed nothing, and what it is now is what counts.
+func passed(err error, deliveries ...string) error {
+	if errors.Is(err, ledger.ErrUnknown) {
+		return nil
+	}
+	if state, ok := errors.AsType[*ledger.StateError](err); ok && slices.Contains(deliveries, state.UUID) {
+		return nil
+	}
+	return err
 }
 
 // encode makes a frame of as many of the items, from the first, as fit into one,
@@ -480,8 +507,7 @@ func (l *loop) changed(to pipe.Mode, delivery string) (bool, error) {
 		// The first of the batch is what asked for the mode: with what is before it
 		// the agent had another. What was changed on the way to it is changed back for
 		// the next.
-		l.opts.Warn(err)
-		return true, l.opts.Ledger.Settle(l.ctx, ledger.Failed, err.Error(), delivery)
+		return true, l.giveUp(delivery, err, err)
 	}
 	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
 	return false, ignoreExit(l.proc.Kill())
