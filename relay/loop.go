@@ -18,6 +18,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/pipe"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // loop is a relay at work. One goroutine owns all of it.
@@ -49,6 +50,7 @@ type loop struct {
 	seen    *look           // when nothing in it waited; nil if that is not known
 	named   map[string]bool // deliveries that its rows name, and that were looked up
 	trouble string          // why claiming fails; empty if it does not
+	halt    string          // why a frame cannot be made or written now; the same
 
 	deaths  int           // in a row, without getting anywhere
 	backoff time.Duration // how long the next start is put off
@@ -277,26 +279,59 @@ func (l *loop) transcript() claude.Transcript {
 	return claude.Transcript{Root: l.post.Root, Dir: l.opts.Child.Dir, Session: l.session.ID}
 }
 
-// step does what can be done now: claim rows, make a frame, write it.
+// step does what can be done now: claim rows, make a frame, write it. What cannot
+// be done for a while is said once, and tried again with the next change or in 2 s.
 func (l *loop) step() error {
 	defer l.opts.Recorded()
-	if err := l.claim(); err != nil {
-		if errors.Is(err, teams.ErrTeamGone) || l.ctx.Err() != nil || fatal(err) {
-			return err
-		}
-		// Being written, locked, or corrupt: said once, and tried again with the
-		// next change or in a while.
-		if why := err.Error(); why != l.trouble && !errors.Is(err, inbox.ErrBusy) {
-			l.trouble = why
-			l.opts.Warn(err)
-		}
-		l.dirty, l.seen = true, nil
-		if l.retry == nil {
-			l.retry = time.After(2 * time.Second)
-		}
-	} else {
+	err := l.claim()
+	switch {
+	case err == nil:
 		l.trouble = ""
+	case errors.Is(err, teams.ErrTeamGone), l.ctx.Err() != nil, fatal(err):
+		return err
+	case errors.Is(err, inbox.ErrBusy):
+		l.later() // it is being written, which is no trouble
+	default:
+		// Locked by somebody who does not let go, corrupt, on a full disk …
+		l.putOff(&l.trouble, err)
 	}
+	err = l.proceed()
+	switch {
+	case err == nil:
+		l.halt = ""
+	case l.ctx.Err() != nil || !passing(err):
+		return err
+	default:
+		l.putOff(&l.halt, err)
+		l.set(func(s *Status) { s.Reason = l.halt })
+	}
+	return nil
+}
+
+// putOff has it tried again in a while what could not be done, and tells why if
+// that is not why it could not be done the last time.
+func (l *loop) putOff(last *string, err error) {
+	again := err.Error() == *last
+	if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
+		// It says for how long.
+		again = strings.Contains(*last, locked.Path)
+	}
+	if *last = err.Error(); !again {
+		l.opts.Warn(err)
+	}
+	l.later()
+}
+
+func (l *loop) later() {
+	l.at(stuck)
+	l.dirty, l.seen = true, nil
+	if l.retry == nil {
+		l.retry = time.After(2 * time.Second)
+	}
+}
+
+// proceed makes a frame of what was claimed, and writes it.
+func (l *loop) proceed() error {
 	if l.proc == nil {
 		if l.retry != nil {
 			return nil
@@ -334,10 +369,16 @@ func (l *loop) step() error {
 	return l.write()
 }
 
+// passing reports whether an error is one of the ledger that can be waited for: it
+// is locked, or its disk full.
+func passing(err error) bool {
+	return errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull)
+}
+
 // fatal reports whether an error is one of the ledger that waiting does not
-// mend. A ledger that is locked or full can be used again in a while.
+// mend.
 func fatal(err error) bool {
-	if errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull) {
+	if passing(err) {
 		return false
 	}
 	_, ok := errors.AsType[*ledger.Error](err)

@@ -198,6 +198,7 @@ type moment string
 // The moments between two steps that tests know.
 const (
 	claimed   moment = "claimed"   // rows are in the ledger and marked in the file; the ledger does not say so yet
+	stuck     moment = "stuck"     // claiming has failed, and is tried again in a while
 	looked    moment = "looked"    // it is known what waits; no frame of it is made
 	committed moment = "committed" // a frame is in the ledger; it was not written
 )
