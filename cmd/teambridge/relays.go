@@ -207,7 +207,7 @@ func (a *app) relayRemove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = l.RemoveRelay(ctx, id)
+	err = l.RemoveRelay(ctx, id, nil)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return notFound("see them with: teambridge relay list --relays", "no relay %s", id)
 	}

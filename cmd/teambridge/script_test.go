@@ -66,6 +66,7 @@ func TestScripts(t *testing.T) {
 			"age":       age,
 			"grow":      grow,
 			"repeat":    repeat,
+			"replace":   replace,
 			"intend":    intend,
 			"keys":      keys,
 			"remember":  remember,

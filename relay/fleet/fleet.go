@@ -215,7 +215,7 @@ func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (ledger.Relay, error) {
 // Remove ends a relay for good: its agent may finish its turn, for 30 s, which is
 // not waited for. What waits for it stays. [ErrUnknown].
 func (f *Fleet) Remove(ctx context.Context, id string) error {
-	err := f.opts.Ledger.RemoveRelay(ctx, id)
+	err := f.opts.Ledger.RemoveRelay(ctx, id, nil)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return fmt.Errorf("fleet: remove relay %s: %w", id, ErrUnknown)
 	}
