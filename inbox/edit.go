@@ -41,11 +41,10 @@ func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
 		if len(data) == 0 {
 			data = []byte("[]")
 		}
-		spans, err := elements(data)
-		if err != nil {
+		d := &Draft{dir: dir, file: b.file(), data: data}
+		if err := b.parse(d); err != nil {
 			return nil, err
 		}
-		d := &Draft{dir: dir, file: b.file(), data: data, spans: spans}
 		if err := edit(d); err != nil {
 			return nil, err
 		}
@@ -70,6 +69,7 @@ type Draft struct {
 	file  string
 	data  []byte
 	spans []rawjson.Span
+	known []element // the elements, parsed; nil where nothing is remembered
 
 	changed map[int][]byte // new bytes of an element; nil: removed
 	added   [][]byte
@@ -80,11 +80,27 @@ type Draft struct {
 func (d *Draft) All() iter.Seq2[int, Row] {
 	return func(yield func(int, Row) bool) {
 		for i, s := range d.spans {
-			if row, ok := parseRow(s.Of(d.data)); ok && !yield(i, row) {
+			var e element
+			if d.known != nil {
+				e = d.known[i]
+			} else {
+				e.row, e.is = parseRow(s.Of(d.data))
+			}
+			if e.is && !yield(i, e.row) {
 				return
 			}
 		}
 	}
+}
+
+// parse finds the elements of a draft.
+func (b *Inbox) parse(d *Draft) (err error) {
+	if b.past != nil {
+		d.spans, d.known, err = b.past.parse(d.data)
+		return err
+	}
+	d.spans, err = elements(d.data)
+	return err
 }
 
 // Find returns the first row with that id, and its number.

@@ -65,7 +65,7 @@ func (b *Inbox) read(ctx context.Context, dir *os.Root) ([]Row, fs.FileInfo, err
 		case len(data) == 0:
 			err = fmt.Errorf("inbox %s: %w", b.Path(), ErrEmpty)
 		default:
-			if rows, err = Parse(data); err == nil {
+			if rows, err = b.rows(data); err == nil {
 				return rows, info, nil
 			}
 			if corrupt, ok := errors.AsType[*CorruptError](err); ok {
@@ -93,6 +93,24 @@ func (b *Inbox) read(ctx context.Context, dir *os.Root) ([]Row, fs.FileInfo, err
 			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
 		}
 	}
+}
+
+// rows is Parse with what is remembered.
+func (b *Inbox) rows(data []byte) ([]Row, error) {
+	if b.past == nil {
+		return Parse(data)
+	}
+	_, known, err := b.past.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, e := range known {
+		if e.is {
+			rows = append(rows, e.row)
+		}
+	}
+	return rows, nil
 }
 
 // sameFile reports whether a file has not been written between two looks at it.

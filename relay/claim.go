@@ -346,8 +346,16 @@ func (c *claimer) keeps(row *inbox.Row) bool {
 
 // deliveryOf returns the delivery that a row says it was taken by.
 func deliveryOf(row *inbox.Row) string {
+	raw, ok := row.Extra[relayedBy]
+	if !ok {
+		return ""
+	}
+	// As we write it; it is asked of each row each time.
+	if n := len(raw); n >= 2 && uuid.Validate(string(raw[1:n-1])) == nil && raw[0] == '"' && raw[n-1] == '"' {
+		return string(raw[1 : n-1])
+	}
 	var id string
-	if raw, ok := row.Extra[relayedBy]; !ok || json.Unmarshal(raw, &id) != nil {
+	if json.Unmarshal(raw, &id) != nil {
 		return ""
 	}
 	return id

@@ -234,7 +234,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	i := c.Instance()
 	return &Relay{
-		opts: opts, box: box, wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
+		opts: opts, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
 		post: ledger.Post{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
 	}, nil
 }
