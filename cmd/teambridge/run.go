@@ -482,23 +482,16 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err != nil {
 		return nil, err
 	}
-	locker, err := a.locks()
-	if err != nil {
-		return nil, err
-	}
-	state, err := a.state()
-	if err != nil {
-		return nil, err
-	}
-	own := func(root *teams.Root) fleet.Own {
-		return fleet.Own{Root: root, Ledger: l, Locker: locker, State: state}
-	}
 	root, err := a.root()
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	f, ours, err := own(root).Take(ctx, a.teamName, o.as, o.session, cwd)
+	own, err := a.own(root, l)
+	if err != nil {
+		return nil, err
+	}
+	f, ours, err := own.Take(ctx, a.teamName, o.as, o.session, cwd)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}
@@ -508,7 +501,11 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 			return err
 		}
 		defer root.Close()
-		_, err = own(root).Discard(context.WithoutCancel(ctx), f)
+		own, err := a.own(root, l)
+		if err != nil {
+			return err
+		}
+		_, err = own.Discard(context.WithoutCancel(ctx), f)
 		if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
 			return nil // they go on
 		}

@@ -76,6 +76,7 @@ func TestScripts(t *testing.T) {
 			"interrupt": interrupt,
 			"start":     start,
 			"until":     until,
+			"vanishes":  vanishes,
 			"end":       end,
 			"signal":    signalling,
 			"killagent": killagent,

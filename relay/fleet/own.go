@@ -53,6 +53,11 @@ func (o Own) Take(ctx context.Context, team, lead, session, dir string) (f teams
 		if k.Lead != lead {
 			continue
 		}
+		if k.Doomed { // its relay was removed, and there is another now
+			if err := o.Ledger.Found(ctx, k); err != nil {
+				return f, false, err
+			}
+		}
 		f = founding(k)
 		// It may be that the system does not tell whether a process lives.
 		if served, err := o.served(f); served || err != nil {
@@ -113,6 +118,40 @@ func (o Own) Of(ctx context.Context, team string) (f teams.Founding, c *teams.Co
 		}
 	}
 	return teams.Founding{}, c, false, nil
+}
+
+// NotOwnError says that a team was not made for the relay with which it is to go: it
+// is somebody else's, or has become that.
+type NotOwnError struct{ Team string }
+
+func (e *NotOwnError) Error() string {
+	return fmt.Sprintf("the team %s was not made for this relay, or somebody else has taken it over", e.Team)
+}
+
+// Doomed is the team that goes with a relay which is removed: nil where there is none
+// of that name. *[NotOwnError], and [*teams.OccupiedError] where agents are in it.
+func (o Own) Doomed(ctx context.Context, r ledger.Relay) (*ledger.Founding, error) {
+	f, c, ok, err := o.Of(ctx, r.Team)
+	switch {
+	case err != nil || c == nil:
+		return nil, err
+	case !ok || !r.OwnTeam || f.Lead != LeadName(r.Member):
+		return nil, &NotOwnError{Team: r.Team}
+	}
+	if in := c.Occupants(); len(in) > 0 {
+		return nil, &teams.OccupiedError{Team: r.Team, Members: in}
+	}
+	k := o.record(f)
+	return &k, nil
+}
+
+// LeadName is the name of the lead of a team that is made for a member: "lead" is what
+// every lead can be called.
+func LeadName(member string) string {
+	if member == "lead" {
+		return "team-lead"
+	}
+	return member
 }
 
 // Bury removes the teams that are to go with a relay that was removed, as soon as
