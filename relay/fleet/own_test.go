@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"teambridge/inbox/ledger"
@@ -119,7 +120,7 @@ func TestAddedAgainAtOnce(t *testing.T) {
 	f, stop := h.sail()
 	first := h.add(f, h.entry("red", "lead"))
 	h.until(f, first, "idle", state(relay.Idle))
-	h.send("red", "lead", "SLEEP:1 [m-1]")
+	h.send("red", "lead", "SLEEP:3 [m-1]")
 	h.until(f, first, "at work", state(relay.Working))
 	must(t, f.Remove(t.Context(), first, false))
 	second := h.add(f, h.entry("red", "lead"))
@@ -132,7 +133,12 @@ func TestAddedAgainAtOnce(t *testing.T) {
 	if _, err := f.Say(context.Background(), second, relay.Input{Text: "[m-2]"}); err != nil {
 		t.Error(err)
 	}
-	s := h.until(f, second, "idle", func(s Status) bool { return s.Now.State == relay.Idle && !s.Now.LastDone.IsZero() })
+	s := h.until(f, second, "idle", func(s Status) bool {
+		if strings.Contains(s.Now.Reason, relay.ErrBusy.Error()) {
+			t.Error("it was started beside the other, and is put off")
+		}
+		return s.Now.State == relay.Idle && !s.Now.LastDone.IsZero()
+	})
 	if a, b := h.worked("[m-1]"), h.worked("[m-2]"); a != 1 || b != 1 || s.Now.Deaths != 0 {
 		t.Errorf("worked on %d and %d times, %+v", a, b, s.Now)
 	}
