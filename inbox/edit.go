@@ -69,7 +69,7 @@ type Draft struct {
 	file  string
 	data  []byte
 	spans []rawjson.Span
-	known []element // the elements, parsed; nil where nothing is remembered
+	known []*Row // of [past]; nil where nothing is remembered
 
 	changed map[int][]byte // new bytes of an element; nil: removed
 	added   [][]byte
@@ -80,13 +80,15 @@ type Draft struct {
 func (d *Draft) All() iter.Seq2[int, Row] {
 	return func(yield func(int, Row) bool) {
 		for i, s := range d.spans {
-			var e element
-			if d.known != nil {
-				e = d.known[i]
-			} else {
-				e.row, e.is = parseRow(s.Of(d.data))
+			var row Row
+			var ok bool
+			if d.known == nil {
+				row, ok = parseRow(s.Of(d.data))
+			} else if ok = d.known[i] != nil; ok {
+				row = *d.known[i]
+				row.Raw = s.Of(d.data)
 			}
-			if e.is && !yield(i, e.row) {
+			if ok && !yield(i, row) {
 				return
 			}
 		}

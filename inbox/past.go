@@ -3,7 +3,6 @@ package inbox
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"math/bits"
 	"sync"
 
@@ -26,17 +25,12 @@ type past struct {
 	mu    sync.Mutex
 	data  []byte
 	spans []rawjson.Span
-	rows  []element
-}
-
-// element is one of the array, and the row that it is, if it is one.
-type element struct {
-	row Row
-	is  bool
+	rows  []*Row // of each element; nil for one that is no row. They have no Raw, which would keep every file in memory.
 }
 
 // parse finds the elements of data, and keeps it: it must not be changed any more.
-func (p *past) parse(data []byte) ([]rawjson.Span, []element, error) {
+// Nor must the rows, which have no Raw.
+func (p *past) parse(data []byte) ([]rawjson.Span, []*Row, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	equal := common(p.data, data)
@@ -48,20 +42,18 @@ func (p *past) parse(data []byte) ([]rawjson.Span, []element, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	rows := make([]element, len(spans))
-	for i, s := range spans {
-		e := &rows[i]
-		if i < n {
-			*e = p.rows[i]
-			if e.is {
-				e.row.Raw = s.Of(data) // or all that was ever read would be kept
-			}
+	rows := append(make([]*Row, 0, len(spans)), p.rows[:n]...)
+	for _, s := range spans[n:] {
+		row, ok := parseRow(s.Of(data))
+		if !ok {
+			rows = append(rows, nil)
 			continue
 		}
-		e.row, e.is = parseRow(s.Of(data))
-		for name, value := range e.row.Extra {
-			e.row.Extra[name] = json.RawMessage(bytes.Clone(value)) // the same
+		row.Raw = nil
+		for name, value := range row.Extra {
+			row.Extra[name] = bytes.Clone(value) // the same
 		}
+		rows = append(rows, &row)
 	}
 	p.data, p.spans, p.rows = data, spans, rows
 	return spans, rows, nil

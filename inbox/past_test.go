@@ -13,12 +13,15 @@ import (
 )
 
 // fresh parses without anything that is remembered.
-func fresh(data []byte) (rows []element, err error) {
+func fresh(data []byte) (rows []*Row, err error) {
 	spans, err := elements(data)
 	for _, s := range spans {
-		var e element
-		e.row, e.is = parseRow(s.Of(data))
-		rows = append(rows, e)
+		row, ok := parseRow(s.Of(data))
+		if row.Raw = nil; !ok {
+			rows = append(rows, nil)
+			continue
+		}
+		rows = append(rows, &row)
 	}
 	return rows, err
 }
@@ -62,7 +65,7 @@ func TestPastIsAsParsedAnew(t *testing.T) {
 			data = data[:rnd.IntN(len(data)+1)]
 		}
 		want, wantErr := fresh(bytes.Clone(data))
-		_, got, err := p.parse(data)
+		spans, got, err := p.parse(data)
 		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
 			t.Fatalf("%s: got %v, want %v", data, err, wantErr)
 		}
@@ -71,8 +74,11 @@ func TestPastIsAsParsedAnew(t *testing.T) {
 			continue
 		}
 		parsed++
+		if plain, err := elements(data); err != nil || !slices.Equal(plain, spans) {
+			t.Fatalf("%s: elements %v, want %v, %v", data, spans, plain, err)
+		}
 		if len(want)+len(got) > 0 && !reflect.DeepEqual(want, got) {
-			t.Fatalf("%s (-anew +remembered):\n%s", data, cmp.Diff(want, got, cmp.AllowUnexported(element{})))
+			t.Fatalf("%s (-anew +remembered):\n%s", data, cmp.Diff(want, got))
 		}
 	}
 	if parsed < 2000 || corrupt < 500 {
@@ -92,12 +98,54 @@ func TestPastKeepsOneFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, e := range p.rows {
-		if &e.row.Raw[0] != &p.data[p.spans[i].Start] {
-			t.Fatalf("row %d is kept in another file", i)
+	for i, r := range p.rows {
+		if r.Raw != nil {
+			t.Fatalf("row %d is kept with its file", i)
 		}
-		if extra := e.row.Extra["relayedBy"]; cap(extra) > 64 {
+		if extra := r.Extra["relayedBy"]; cap(extra) > 64 {
 			t.Fatalf("a field of row %d is kept with %d bytes", i, cap(extra))
+		}
+	}
+}
+
+// What an inbox that remembers reads and edits is what one that does not would, also
+// when both do in turn.
+func TestRememberingInbox(t *testing.T) {
+	t.Parallel()
+	plain := newTeam(t).inbox("alice")
+	remembering := plain.Remembering()
+	for i := range 30 {
+		writer, other := plain, remembering
+		if i%2 == 0 {
+			writer, other = other, writer
+		}
+		err := writer.Edit(t.Context(), func(d *Draft) error {
+			for n, row := range d.All() {
+				if n%3 == i%3 && !bytes.Equal(row.Raw, d.spans[n].Of(d.data)) {
+					t.Errorf("row %d is %s", n, row.Raw)
+				}
+				if n%7 == i%7 {
+					d.Remove(n)
+				} else if n%5 == i%5 {
+					if err := d.Set(n, "relayedBy", fmt.Sprint(i)); err != nil {
+						return err
+					}
+				}
+			}
+			for k := range 5 {
+				d.append(fmt.Appendf(nil, `{"from":"w","text":"%d of %d","timestamp":"t","more":[%d]}`, k, i, k))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			a, aerr := writer.Read(t.Context())
+			b, berr := other.Read(t.Context())
+			if diff := cmp.Diff(a, b); diff != "" || aerr != nil || berr != nil || len(a) == 0 {
+				t.Fatalf("%v, %v, %d rows: %s", aerr, berr, len(a), diff)
+			}
 		}
 	}
 }

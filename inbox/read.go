@@ -100,15 +100,19 @@ func (b *Inbox) rows(data []byte) ([]Row, error) {
 	if b.past == nil {
 		return Parse(data)
 	}
-	_, known, err := b.past.parse(data)
-	if err != nil {
+	spans, known, err := b.past.parse(data)
+	if err != nil || len(known) == 0 {
 		return nil, err
 	}
-	var rows []Row
-	for _, e := range known {
-		if e.is {
-			rows = append(rows, e.row)
+	rows := make([]Row, 0, len(known))
+	for i, r := range known {
+		if r != nil {
+			rows = append(rows, *r)
+			rows[len(rows)-1].Raw = spans[i].Of(data)
 		}
+	}
+	if len(rows) == 0 {
+		return nil, nil
 	}
 	return rows, nil
 }
