@@ -48,11 +48,10 @@ func (b *Inbox) edit(ctx context.Context, edit func(*Draft) error, seen func(con
 		if len(data) == 0 {
 			data = []byte("[]")
 		}
-		spans, err := elements(data)
-		if err != nil {
+		d := &Draft{dir: dir, file: b.file(), data: data}
+		if err := b.parse(d); err != nil {
 			return nil, err
 		}
-		d := &Draft{dir: dir, file: b.file(), data: data, spans: spans}
 		if err := edit(d); err != nil {
 			return nil, err
 		}
@@ -77,6 +76,7 @@ type Draft struct {
 	file  string
 	data  []byte
 	spans []rawjson.Span
+	known []*Row // of [past]; nil where nothing is remembered
 
 	changed map[int][]byte // new bytes of an element; nil: removed
 	added   [][]byte
@@ -87,11 +87,29 @@ type Draft struct {
 func (d *Draft) All() iter.Seq2[int, Row] {
 	return func(yield func(int, Row) bool) {
 		for i, s := range d.spans {
-			if row, ok := parseRow(s.Of(d.data)); ok && !yield(i, row) {
+			var row Row
+			var ok bool
+			if d.known == nil {
+				row, ok = parseRow(s.Of(d.data))
+			} else if ok = d.known[i] != nil; ok {
+				row = *d.known[i]
+				row.Raw = s.Of(d.data)
+			}
+			if ok && !yield(i, row) {
 				return
 			}
 		}
 	}
+}
+
+// parse finds the elements of a draft.
+func (b *Inbox) parse(d *Draft) (err error) {
+	if b.past != nil {
+		d.spans, d.known, err = b.past.parse(d.data)
+		return err
+	}
+	d.spans, err = elements(d.data)
+	return err
 }
 
 // Find returns the first row with that id, and its number.

@@ -82,12 +82,13 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("inbox %s is corrupt: %s at byte %d", e.Path, e.Reason, e.Offset)
 }
 
-// Inbox is one member's inbox in one team. It holds nothing open and nothing
-// in memory, and may be used by several goroutines.
+// Inbox is one member's inbox in one team. It holds nothing open, and nothing in
+// memory but what [Inbox.Remembering] does, and may be used by several goroutines.
 type Inbox struct {
 	team   *teams.Team
 	name   string
 	locker *lockedfile.Locker
+	past   *past // nil: every reading parses the whole file
 }
 
 // Open returns the inbox of a name in team. The file need not exist, and the

@@ -65,7 +65,7 @@ func (b *Inbox) read(ctx context.Context, dir *os.Root) ([]Row, fs.FileInfo, err
 		case len(data) == 0:
 			err = fmt.Errorf("inbox %s: %w", b.Path(), ErrEmpty)
 		default:
-			if rows, err = Parse(data); err == nil {
+			if rows, err = b.rows(data); err == nil {
 				return rows, info, nil
 			}
 			if corrupt, ok := errors.AsType[*CorruptError](err); ok {
@@ -93,6 +93,28 @@ func (b *Inbox) read(ctx context.Context, dir *os.Root) ([]Row, fs.FileInfo, err
 			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
 		}
 	}
+}
+
+// rows is Parse with what is remembered.
+func (b *Inbox) rows(data []byte) ([]Row, error) {
+	if b.past == nil {
+		return Parse(data)
+	}
+	spans, known, err := b.past.parse(data)
+	if err != nil || len(known) == 0 {
+		return nil, err
+	}
+	rows := make([]Row, 0, len(known))
+	for i, r := range known {
+		if r != nil {
+			rows = append(rows, *r)
+			rows[len(rows)-1].Raw = spans[i].Of(data)
+		}
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return rows, nil
 }
 
 // sameFile reports whether a file has not been written between two looks at it.

@@ -109,8 +109,11 @@ func Parse(data []byte) ([]Row, error) {
 }
 
 // elements is rawjson.Elements with the error of this package.
-func elements(data []byte) ([]rawjson.Span, error) {
-	spans, err := rawjson.Elements(data)
+func elements(data []byte) ([]rawjson.Span, error) { return elementsBehind(data, nil) }
+
+// elementsBehind is elements for who knows the first of them.
+func elementsBehind(data []byte, known []rawjson.Span) ([]rawjson.Span, error) {
+	spans, err := rawjson.MoreElements(data, known)
 	if syn, ok := err.(*rawjson.SyntaxError); ok {
 		return nil, &CorruptError{Offset: syn.Offset, Reason: syn.Reason}
 	}

@@ -93,13 +93,19 @@ func (l *loop) claim() error {
 	if err := l.box.Edit(l.ctx, c.edit); err != nil {
 		return err
 	}
-	if err := l.opts.Ledger.Mark(l.ctx, c.mine...); err != nil {
-		return err
-	}
-	if len(c.taken) > 0 {
-		if err := l.opts.Ledger.Settle(l.ctx, ledger.TakenByAgent, "its row was read or removed by somebody else before it was claimed", c.taken...); err != nil {
-			return err
+	l.at(claimed)
+	err = l.opts.Ledger.Mark(l.ctx, c.mine...)
+	if errors.Is(err, ledger.ErrUnknown) {
+		err = nil
+		for _, id := range c.mine {
+			err = errors.Join(err, passed(l.opts.Ledger.Mark(l.ctx, id), id))
 		}
+	}
+	for _, id := range c.taken {
+		err = errors.Join(err, passed(l.opts.Ledger.Settle(l.ctx, ledger.TakenByAgent, "its row was read or removed by somebody else before it was claimed", id), id))
+	}
+	if err != nil {
+		return err
 	}
 	// Our own writing is a change too, and is looked at once.
 	l.dirty, l.more, l.seen = false, c.more, nil
@@ -208,6 +214,7 @@ func (c *claimer) edit(d *inbox.Draft) error {
 		open[p.UUID] = true
 	}
 	occurrences := map[string]int{}
+	dropped := map[string][]string{} // by key: they were given up before their row was marked
 	var fresh []ledger.Delivery
 	var relayed []taken
 	for i, row := range d.All() {
@@ -252,11 +259,20 @@ func (c *claimer) edit(d *inbox.Draft) error {
 				if occurrences[key], err = r.opts.Ledger.Occurrences(c.ctx, r.post, key); err != nil {
 					return err
 				}
+				if occurrences[key] > 0 {
+					if dropped[key], err = r.opts.Ledger.DroppedUnmarked(c.ctx, r.post, key); err != nil {
+						return err
+					}
+				}
 			}
-			occurrences[key]++
-			p := c.delivery(&row, key, occurrences[key])
-			id = p.UUID
-			fresh = append(fresh, p)
+			if left := dropped[key]; len(left) > 0 {
+				id, dropped[key] = left[0], left[1:]
+			} else {
+				occurrences[key]++
+				p := c.delivery(&row, key, occurrences[key])
+				id = p.UUID
+				fresh = append(fresh, p)
+			}
 		}
 		if err := d.Set(i, "read", true); err != nil {
 			return err
@@ -330,8 +346,16 @@ func (c *claimer) keeps(row *inbox.Row) bool {
 
 // deliveryOf returns the delivery that a row says it was taken by.
 func deliveryOf(row *inbox.Row) string {
+	raw, ok := row.Extra[relayedBy]
+	if !ok {
+		return ""
+	}
+	// As we write it; it is asked of each row each time.
+	if n := len(raw); n >= 2 && uuid.Validate(string(raw[1:n-1])) == nil && raw[0] == '"' && raw[n-1] == '"' {
+		return string(raw[1 : n-1])
+	}
 	var id string
-	if raw, ok := row.Extra[relayedBy]; !ok || json.Unmarshal(raw, &id) != nil {
+	if json.Unmarshal(raw, &id) != nil {
 		return ""
 	}
 	return id

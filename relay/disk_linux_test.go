@@ -1,6 +1,9 @@
 package relay
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -8,28 +11,38 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/sqlite"
 	"teambridge/relay/claude/simchild"
 )
 
-// envFull makes the test binary the process in which the disk of the ledger is
-// full for a while: it is mounted there alone.
+// envFull makes the test binary the process in which a disk is full, or cannot be
+// written, for a while: it is mounted there alone. It says which of fullDisks, and
+// in which directory the station is.
 const envFull = "RELAY_TEST_FULL"
 
-// The disk that the ledger is on is full for a while. The relay says so and stays;
-// the rows stay in the inbox, unread; with room again they are delivered, once.
-func TestFullDisk(t *testing.T) {
-	t.Parallel()
+func fullDisks() map[string]func(dir string) int {
+	disks := map[string]func(string) int{"ledger": runFull, "frame": runFullForFrame}
+	for name := range stuckDisks() {
+		disks[name] = func(dir string) int { return runStuck(dir, name) }
+	}
+	return disks
+}
+
+// onOwnDisk runs one of fullDisks, in a mount namespace of its own, as that user.
+func onOwnDisk(t *testing.T, name string, uid int) {
+	t.Helper()
 	s := newStation(t, simchild.Script{})
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envFull+"="+s.dir, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), envFull+"="+name+":"+s.dir, "GORACE=atexit_sleep_ms=0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getgid(), Size: 1}},
 	}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -39,6 +52,235 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+// The disk that the ledger is on is full for a while. The relay says so and stays;
+// the rows stay in the inbox, unread; with room again they are delivered, once.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	onOwnDisk(t, "ledger", 0)
+}
+
+// It is full when a frame is to be recorded: what was claimed waits, and the relay
+// stays.
+func TestFullDiskForAFrame(t *testing.T) {
+	t.Parallel()
+	onOwnDisk(t, "frame", 0)
+}
+
+// A stuckDisk keeps an inbox from being claimed: its lock cannot be made, or its
+// file not be written.
+type stuckDisk struct {
+	want  error
+	uid   int                               // 0 may write everywhere
+	prep  func(inboxes, locks string) error // before the first message
+	stick func(inboxes, locks string) error // in front of the second
+	free  func(inboxes, locks string) error
+}
+
+func stuckDisks() map[string]stuckDisk {
+	small := func(dir, size string) error {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, size); err != nil {
+			return fmt.Errorf("cannot mount: %w", err)
+		}
+		return nil
+	}
+	// Nothing more can be made in dir, though there is room for what is there.
+	crowd := func(dir string) (err error) {
+		for i := 0; err == nil; i++ {
+			err = os.WriteFile(filepath.Join(dir, fmt.Sprint(".crowd", i)), nil, 0o600)
+		}
+		if errors.Is(err, syscall.ENOSPC) {
+			return nil
+		}
+		return err
+	}
+	uncrowd := func(dir string) error {
+		names, err := filepath.Glob(filepath.Join(dir, ".crowd*"))
+		for _, name := range names {
+			err = errors.Join(err, os.Remove(name))
+		}
+		return err
+	}
+	remount := func(dir string, flags uintptr) error {
+		return syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, "")
+	}
+	return map[string]stuckDisk{
+		"no room for a lock": {
+			want:  syscall.ENOSPC,
+			prep:  func(inboxes, _ string) error { return small(inboxes, "size=256k,nr_inodes=16") },
+			stick: func(inboxes, _ string) error { return crowd(inboxes) },
+			free:  func(inboxes, _ string) error { return uncrowd(inboxes) },
+		},
+		"room for a lock alone": {
+			want:  syscall.ENOSPC,
+			prep:  func(inboxes, _ string) error { return small(inboxes, "size=256k") },
+			stick: func(inboxes, _ string) error { return ballast(inboxes) },
+			free:  func(inboxes, _ string) error { return os.Remove(filepath.Join(inboxes, "ballast")) },
+		},
+		"read-only": {
+			want:  syscall.EROFS,
+			prep:  func(inboxes, _ string) error { return small(inboxes, "size=256k") },
+			stick: func(inboxes, _ string) error { return remount(inboxes, syscall.MS_RDONLY) },
+			free:  func(inboxes, _ string) error { return remount(inboxes, 0) },
+		},
+		"not to be written by us": {
+			want: syscall.EACCES, uid: 1000,
+			stick: func(inboxes, _ string) error { return os.Chmod(inboxes, 0o500) },
+			free:  func(inboxes, _ string) error { return os.Chmod(inboxes, 0o700) },
+		},
+		"no room for a lock of ours": {
+			want: syscall.ENOSPC,
+			prep: func(_, locks string) error {
+				return errors.Join(os.Mkdir(locks, 0o700), small(locks, "size=256k,nr_inodes=16"))
+			},
+			stick: func(inboxes, locks string) error {
+				// That of the inbox is there since the first message.
+				sum := sha256.Sum256([]byte(filepath.Join(inboxes, "team-lead.json")))
+				err := os.Remove(filepath.Join(locks, hex.EncodeToString(sum[:16])+".lock"))
+				return errors.Join(err, crowd(locks))
+			},
+			free: func(_, locks string) error { return uncrowd(locks) },
+		},
+	}
+}
+
+// An inbox whose lock cannot be made is not one that is busy: the relay says what is
+// wrong, once, and stays; afterwards it goes on.
+func TestLockThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	for name, disk := range stuckDisks() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onOwnDisk(t, name, disk.uid)
+		})
+	}
+}
+
+func runStuck(dir, name string) int {
+	t := &bridgeT{}
+	defer t.cleanup()
+	disk := stuckDisks()[name]
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	inboxes, locks := filepath.Join(dir, "root/teams/demo/inboxes"), filepath.Join(dir, "state/locks")
+	if disk.prep != nil {
+		must(disk.prep(inboxes, locks))
+	}
+	s := openStation(t, dir, simchild.Script{State: filepath.Join(dir, "root")})
+	s.agent().write("[m-1]")
+	_, stop := s.relay(s.options())
+	s.settled(1)
+	must(stop())
+
+	s.agent().write("[m-2]")
+	must(disk.stick(inboxes, locks))
+	r, err := New(context.Background(), s.options())
+	must(err)
+	var tries atomic.Int32
+	r.at = func(m moment) {
+		if m == stuck {
+			tries.Add(1)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	s.await("tried again, and again", func() bool { return tries.Load() >= 3 })
+	s.mu.Lock()
+	if len(s.warned) != 1 || !errors.Is(s.warned[0], disk.want) || s.seen[len(s.seen)-1].Reason != s.warned[0].Error() {
+		t.Fatalf("the relay warned of %v, and says %+v; want %v, once", s.warned, s.seen[len(s.seen)-1], disk.want)
+	}
+	s.mu.Unlock()
+	must(disk.free(inboxes, locks))
+	s.settled(2)
+	cancel()
+	must(<-done)
+	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
+		t.Fatalf("worked on %v", n)
+	}
+	return 0
+}
+
+// ballast leaves no room on the disk of dir.
+func ballast(dir string) error {
+	f, err := os.Create(filepath.Join(dir, "ballast"))
+	for size := 64 << 10; err == nil && size > 0; size /= 2 {
+		for err == nil {
+			_, err = f.Write(make([]byte, size))
+		}
+		if errors.Is(err, syscall.ENOSPC) {
+			err = nil
+		}
+	}
+	return errors.Join(err, f.Close())
+}
+
+func runFullForFrame(dir string) int {
+	if err := syscall.Mount("tmpfs", filepath.Join(dir, "state"), "tmpfs", 0, "size=2m"); err != nil {
+		fmt.Println("cannot mount:", err)
+		return 1
+	}
+	t := &bridgeT{}
+	defer t.cleanup()
+	s := openStation(t, dir, simchild.Script{State: filepath.Join(dir, "root")})
+	large := strings.Repeat("x", 98<<10)
+	s.agent().write("[m-1]"+large, "[m-2]")
+	// Whoever reads keeps the ledger from using again what is free in its log.
+	reading, read := make(chan struct{}), make(chan struct{})
+	go func() {
+		err := reader(filepath.Join(dir, "state", "ledger.db"), reading, read)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}()
+	<-reading
+	stop := s.relayWith(looked, func() {
+		if err := ballast(filepath.Join(dir, "state")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s.await("the relay says that the disk is full", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.ContainsFunc(s.warned, func(err error) bool { return errors.Is(err, ledger.ErrFull) && strings.Contains(err.Error(), "commit") })
+	})
+	close(read)
+	if err := os.Remove(filepath.Join(dir, "state", "ballast")); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range s.settled(2) {
+		if d.State != ledger.Done {
+			t.Fatalf("%s is %s (%s)", d.ID, d.State, d.Reason)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 || len(s.warned) != 1 || s.logged("start") != 1 {
+		t.Fatalf("worked on %v, %d agents, warned of %v; want once, one, once", n, s.logged("start"), s.warned)
+	}
+	return 0
+}
+
+// reader reads in a ledger until it is told that it has.
+func reader(path string, reading chan<- struct{}, read <-chan struct{}) error {
+	db, err := rawLedger(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.Do(context.Background(), "read", func(c *sqlite.Conn) error {
+		return c.Transaction("DEFERRED", func() error {
+			_, err := c.Number("SELECT count(*) FROM deliveries")
+			close(reading)
+			<-read
+			return err
+		})
+	})
 }
 
 func runFull(dir string) int {
@@ -53,35 +295,24 @@ func runFull(dir string) int {
 	_, stop := s.relay(s.options())
 	s.settled(1)
 
-	ballast := filepath.Join(dir, "state", "ballast")
-	f, err := os.Create(ballast)
-	for size := 64 << 10; err == nil && size > 0; size /= 2 {
-		for err == nil {
-			_, err = f.Write(make([]byte, size))
-		}
-		if errors.Is(err, syscall.ENOSPC) {
-			err = nil
-		}
-	}
-	if err != nil {
+	if err := ballast(filepath.Join(dir, "state")); err != nil {
 		t.Fatal(err)
 	}
-	f.Close()
 	large := strings.Repeat("x", 98<<10) // what is free inside the ledger's files does not do
-	s.agent().write("[m-2]"+large, "[m-3]"+large, "[m-4]")
+	s.agent().write("[m-2]"+large, "[m-3]"+large, "[m-4]"+large, "[m-5]"+large, "[m-6]")
 	s.await("the relay says that the disk is full", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return slices.ContainsFunc(s.warned, func(err error) bool { return errors.Is(err, ledger.ErrFull) })
 	})
 	data, err := os.ReadFile(s.agent().path)
-	if n := strings.Count(string(data), `"read": false`); err != nil || n != 3 {
-		t.Fatalf("%d rows wait, %v; want 3", n, err)
+	if n := strings.Count(string(data), `"read": false`); err != nil || n != 5 {
+		t.Fatalf("%d rows wait, %v; want 5", n, err)
 	}
-	if err := os.Remove(ballast); err != nil {
+	if err := os.Remove(filepath.Join(dir, "state", "ballast")); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range s.settled(4) {
+	for _, d := range s.settled(6) {
 		if d.State != ledger.Done {
 			t.Fatalf("%s is %s (%s)", d.ID, d.State, d.Reason)
 		}
@@ -89,8 +320,10 @@ func runFull(dir string) int {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.works("[m-1]", "[m-2]", "[m-3]", "[m-4]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 || n["[m-3]"] != 1 || n["[m-4]"] != 1 {
-		t.Fatalf("worked on %v", n)
+	for m, n := range s.works("[m-1]", "[m-2]", "[m-3]", "[m-4]", "[m-5]", "[m-6]") {
+		if n != 1 {
+			t.Fatalf("%s was worked on %d times", m, n)
+		}
 	}
 	if n := s.logged("start"); n != 1 {
 		t.Fatalf("%d agents, want one", n)

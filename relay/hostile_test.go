@@ -2,13 +2,14 @@ package relay
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,6 +173,68 @@ func TestTeamMadeAnew(t *testing.T) {
 	}
 }
 
+// A lock that somebody holds is waited for, again and again, and told of once; then
+// the row is taken.
+func TestHeldLock(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	sender := s.agent()
+	sender.write("[m-1]")
+	s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.dir, "state", "locks"), Wait: 50 * time.Millisecond})
+	lock := sender.path + ".lock"
+	if err := os.Mkdir(lock, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tries atomic.Int32
+	r.at = func(m moment) {
+		if m == stuck {
+			tries.Add(1)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	s.await("tried again, and again", func() bool {
+		now := time.Now() // whoever holds it lives
+		if err := os.Chtimes(lock, now, now); err != nil {
+			t.Fatal(err)
+		}
+		return tries.Load() >= 3
+	})
+	s.mu.Lock()
+	if len(s.warned) != 1 || !errors.Is(s.warned[0], lockedfile.ErrLocked) || errors.Is(s.warned[0], fs.ErrPermission) {
+		t.Errorf("the relay warned of %v; want a lock that is held, once", s.warned)
+	}
+	s.mu.Unlock()
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	if d := s.settled(1)[0]; d.State != ledger.Done {
+		t.Errorf("the row is %s (%s)", d.State, d.Reason)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// rawLedger opens a ledger that is in use as a database of as many versions as it
+// has: the schema is not looked at.
+func rawLedger(ctx context.Context, path string) (*sqlite.DB, error) {
+	format := sqlite.Format{Name: "ledger", Application: 0x74624c47}
+	db, err := sqlite.Open(ctx, path, format)
+	if newer, ok := errors.AsType[*sqlite.NewerError](err); ok {
+		format.Schema = make([]string, newer.Version)
+		db, err = sqlite.Open(ctx, path, format)
+	}
+	return db, err
+}
+
 // Another process locks the ledger for a while: it is waited for.
 func TestLockedLedger(t *testing.T) {
 	t.Parallel()
@@ -180,14 +243,7 @@ func TestLockedLedger(t *testing.T) {
 	_, stop := s.relay(s.options())
 	s.settled(1)
 	path := filepath.Join(s.dir, "state", "ledger.db")
-	// A format of as many versions as the ledger has, which its header tells: the
-	// schema is not looked at.
-	header, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions := binary.BigEndian.Uint32(header[60:])
-	db, err := sqlite.Open(t.Context(), path, sqlite.Format{Name: "ledger", Application: 0x74624c47, Schema: make([]string, versions)})
+	db, err := rawLedger(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/pipe"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // loop is a relay at work. One goroutine owns all of it.
@@ -48,6 +50,7 @@ type loop struct {
 	seen    *look           // when nothing in it waited; nil if that is not known
 	named   map[string]bool // deliveries that its rows name, and that were looked up
 	trouble string          // why claiming fails; empty if it does not
+	halt    string          // why a frame cannot be made or written now; the same
 
 	deaths  int           // in a row, without getting anywhere
 	backoff time.Duration // how long the next start is put off
@@ -276,26 +279,59 @@ func (l *loop) transcript() claude.Transcript {
 	return claude.Transcript{Root: l.post.Root, Dir: l.opts.Child.Dir, Session: l.session.ID}
 }
 
-// step does what can be done now: claim rows, make a frame, write it.
+// step does what can be done now: claim rows, make a frame, write it. What cannot
+// be done for a while is said once, and tried again with the next change or in 2 s.
 func (l *loop) step() error {
 	defer l.opts.Recorded()
-	if err := l.claim(); err != nil {
-		if errors.Is(err, teams.ErrTeamGone) || l.ctx.Err() != nil || fatal(err) {
-			return err
-		}
-		// Being written, locked, or corrupt: said once, and tried again with the
-		// next change or in a while.
-		if why := err.Error(); why != l.trouble && !errors.Is(err, inbox.ErrBusy) {
-			l.trouble = why
-			l.opts.Warn(err)
-		}
-		l.dirty, l.seen = true, nil
-		if l.retry == nil {
-			l.retry = time.After(2 * time.Second)
-		}
-	} else {
+	err := l.claim()
+	switch {
+	case err == nil:
 		l.trouble = ""
+	case errors.Is(err, teams.ErrTeamGone), l.ctx.Err() != nil, fatal(err):
+		return err
+	case errors.Is(err, inbox.ErrBusy):
+		l.later() // it is being written, which is no trouble
+	default:
+		// Locked by somebody who does not let go, corrupt, on a full disk …
+		l.putOff(&l.trouble, err)
 	}
+	err = l.proceed()
+	switch {
+	case err == nil:
+		l.halt = ""
+	case l.ctx.Err() != nil || !passing(err):
+		return err
+	default:
+		l.putOff(&l.halt, err)
+		l.set(func(s *Status) { s.Reason = l.halt })
+	}
+	return nil
+}
+
+// putOff has it tried again in a while what could not be done, and tells why if
+// that is not why it could not be done the last time.
+func (l *loop) putOff(last *string, err error) {
+	again := err.Error() == *last
+	if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
+		// It says for how long.
+		again = strings.Contains(*last, locked.Path)
+	}
+	if *last = err.Error(); !again {
+		l.opts.Warn(err)
+	}
+	l.later()
+}
+
+func (l *loop) later() {
+	l.at(stuck)
+	l.dirty, l.seen = true, nil
+	if l.retry == nil {
+		l.retry = time.After(2 * time.Second)
+	}
+}
+
+// proceed makes a frame of what was claimed, and writes it.
+func (l *loop) proceed() error {
 	if l.proc == nil {
 		if l.retry != nil {
 			return nil
@@ -333,10 +369,16 @@ func (l *loop) step() error {
 	return l.write()
 }
 
+// passing reports whether an error is one of the ledger that can be waited for: it
+// is locked, or its disk full.
+func passing(err error) bool {
+	return errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull)
+}
+
 // fatal reports whether an error is one of the ledger that waiting does not
-// mend. A ledger that is locked or full can be used again in a while.
+// mend.
 func fatal(err error) bool {
-	if errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull) {
+	if passing(err) {
 		return false
 	}
 	_, ok := errors.AsType[*ledger.Error](err)
@@ -356,6 +398,7 @@ func (l *loop) make() (bool, error) {
 	if err != nil || len(waiting) == 0 {
 		return false, err
 	}
+	l.at(looked)
 	config, err := l.config()
 	if err != nil {
 		return false, err
@@ -401,8 +444,7 @@ func (l *loop) make() (bool, error) {
 		}
 	}
 	if err != nil {
-		l.opts.Warn(fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
-		return true, l.opts.Ledger.Settle(l.ctx, ledger.Failed, err.Error(), ids...)
+		return true, l.giveUp(ids[0], err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
 	}
 	if batch.Mode != l.mode {
 		if made, err := l.changed(batch.Mode, ids[0]); !made || err != nil {
@@ -422,11 +464,37 @@ func (l *loop) make() (bool, error) {
 		return false, err
 	}
 	if err := l.opts.Ledger.Commit(l.ctx, f, ids...); err != nil {
-		return false, err
+		// Without what is not to be said any more, from the start: the rest may fit
+		// together in another way.
+		err = passed(err, ids...)
+		return err == nil, err
 	}
 	l.kept, l.session.Mode = l.mode, f.Mode
 	l.frame, l.sent = &f, false
+	l.at(committed)
 	return true, nil
+}
+
+// giveUp ends a delivery that cannot be said, and tells of it.
+func (l *loop) giveUp(delivery string, why, warning error) error {
+	err := l.opts.Ledger.Settle(l.ctx, ledger.Failed, why.Error(), delivery)
+	if err == nil {
+		l.opts.Warn(warning)
+	}
+	return passed(err, delivery)
+}
+
+// passed leaves out the error of a step with deliveries that another process took
+// out of the queue since they were looked at ("relay drop", and "gc" after it): the
+// ledger changed nothing, and what it is now is what counts.
+func passed(err error, deliveries ...string) error {
+	if errors.Is(err, ledger.ErrUnknown) {
+		return nil
+	}
+	if state, ok := errors.AsType[*ledger.StateError](err); ok && slices.Contains(deliveries, state.UUID) {
+		return nil
+	}
+	return err
 }
 
 // encode makes a frame of as many of the items, from the first, as fit into one,
@@ -480,8 +548,7 @@ func (l *loop) changed(to pipe.Mode, delivery string) (bool, error) {
 		// The first of the batch is what asked for the mode: with what is before it
 		// the agent had another. What was changed on the way to it is changed back for
 		// the next.
-		l.opts.Warn(err)
-		return true, l.opts.Ledger.Settle(l.ctx, ledger.Failed, err.Error(), delivery)
+		return true, l.giveUp(delivery, err, err)
 	}
 	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
 	return false, ignoreExit(l.proc.Kill())

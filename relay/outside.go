@@ -3,7 +3,11 @@ package relay
 import (
 	"context"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
@@ -33,6 +37,13 @@ type Outlook struct {
 // wants it.
 func lockOf(state, path string) (dir, key string) {
 	return filepath.Join(state, "locks"), "relay\n" + path
+}
+
+// RunID is the id of a relay that no service was told to run: a version 5 UUID of its
+// post, so that it stays the same from run to run.
+func RunID(p ledger.Post) string {
+	name := strings.Join([]string{"run", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox}, "\n")
+	return uuid.NewSHA1(namespace, []byte(name)).String()
 }
 
 // Running reports whether a relay of ours serves an inbox now. state is our state

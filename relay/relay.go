@@ -189,7 +189,19 @@ type Relay struct {
 	moved  chan struct{}   // closed, and replaced, when one of these has changed
 
 	patience time.Duration // of an interrupt, until the frame begins
+	at       func(moment)  // tests of what other processes do to the ledger in between
 }
+
+// moment is an instant of the loop.
+type moment string
+
+// The moments between two steps that tests know.
+const (
+	claimed   moment = "claimed"   // rows are in the ledger and marked in the file; the ledger does not say so yet
+	stuck     moment = "stuck"     // claiming has failed, and is tried again in a while
+	looked    moment = "looked"    // it is known what waits; no frame of it is made
+	committed moment = "committed" // a frame is in the ledger; it was not written
+)
 
 // New returns a relay. It starts nothing. The errors are those of an inbox's
 // name and of a team that is gone.
@@ -222,7 +234,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	i := c.Instance()
 	return &Relay{
-		opts: opts, box: box, wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt,
+		opts: opts, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
 		post: ledger.Post{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
 	}, nil
 }

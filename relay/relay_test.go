@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	if bridge := os.Getenv(envBridge); bridge != "" {
 		os.Exit(runBridge(bridge))
 	}
-	if dir := os.Getenv(envFull); dir != "" {
-		os.Exit(runFull(dir))
+	if name, dir, ok := strings.Cut(os.Getenv(envFull), ":"); ok {
+		os.Exit(fullDisks()[name](dir))
 	}
 	// Most of these tests wait, for agents to be started again with a back-off.
 	flag.Parse()

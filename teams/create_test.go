@@ -6,8 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"teambridge/teams/lockedfile"
 )
 
 func TestCreateAndDiscard(t *testing.T) {
@@ -22,8 +26,13 @@ func TestCreateAndDiscard(t *testing.T) {
 	}
 	defer root.Close()
 	path := filepath.Join(dir, "teams", "mine")
+	f := Founding{}
+	keep := func(next Founding) error {
+		f = next
+		return nil
+	}
 	for i, want := range []bool{true, false} {
-		made, err := root.Create(t.Context(), "mine", "boss", "s-1", "/home/dev")
+		made, err := root.Create(t.Context(), "mine", "boss", "s-1", "/home/dev", keep)
 		if err != nil || made != want {
 			t.Fatalf("call %d: made %v, %v; want %v", i+1, made, err, want)
 		}
@@ -44,58 +53,237 @@ func TestCreateAndDiscard(t *testing.T) {
 	if got := c.LeadProcess.Liveness(); got == Gone {
 		t.Errorf("the lead is %v", got)
 	}
-	if err := root.Discard(t.Context(), "mine", "boss"); err != nil {
-		t.Fatal(err)
+	if !c.Founded(f) {
+		t.Errorf("%+v is not known again by %+v", c, f)
+	}
+	if removed, err := root.Discard(t.Context(), f); err != nil || !removed {
+		t.Fatal(removed, err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("still there: %v", err)
 	}
-	if err := root.Discard(t.Context(), "mine", "boss"); err != nil {
-		t.Errorf("discarded twice: %v", err)
+	if removed, err := root.Discard(t.Context(), f); err != nil || removed {
+		t.Errorf("discarded twice: %v, %v", removed, err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "teams")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 
-// A team that somebody else leads, or works in, is never removed.
-func TestDiscardLeavesOthersAlone(t *testing.T) {
+// orphaned makes a team of whose leader it looks as if it had died.
+func orphaned(t *testing.T) (root *Root, f Founding, config string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if root, err = Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	if _, err := root.Create(t.Context(), "mine", "boss", "s-1", "/", func(next Founding) error {
+		f = next
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	config = filepath.Join(dir, "teams", "mine", "config.json")
+	change(t, config, `"procStart": "`, `"procStart": "9`)
+	f.Leaders = append(f.Leaders, leaderOf(t, root))
+	return root, f, config
+}
+
+func leaderOf(t *testing.T, root *Root) string {
+	t.Helper()
+	return teamConfig(t, root).LeadProcess.leader().text()
+}
+
+func teamConfig(t *testing.T, root *Root) *Config {
+	t.Helper()
+	team, err := root.Team("mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer team.Close()
+	c, err := team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func change(t *testing.T, path, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte(from)) {
+		t.Fatalf("%s is not in %s", from, data)
+	}
+	if err := os.WriteFile(path, bytes.Replace(data, []byte(from), []byte(to), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What somebody else did to a team that we made.
+var takenOver = map[string]func(t *testing.T, config string){
+	"made anew": func(t *testing.T, config string) {
+		t.Helper()
+		change(t, config, `"createdAt": `, `"createdAt": 1`)
+	},
+	"another process has led it, and died": func(t *testing.T, config string) {
+		t.Helper()
+		change(t, config, `"procStart": "9`, `"procStart": "8`)
+	},
+	"another session leads it": func(t *testing.T, config string) {
+		t.Helper()
+		change(t, config, `"leadSessionId": "s-1"`, `"leadSessionId": "s-2"`)
+	},
+	"another member leads it": func(t *testing.T, config string) {
+		t.Helper()
+		change(t, config, `"leadAgentId": "boss@mine"`, `"leadAgentId": "w@mine"`)
+		change(t, config, `"members": [`, `"members": [{"agentId":"w@mine","name":"w","backendType":"in-process"},`)
+	},
+	"of the first generation": func(t *testing.T, config string) {
+		t.Helper()
+		change(t, config, `"leadProcess"`, `"ledBy"`)
+	},
+}
+
+// A team whose process has died is taken back: leadProcess alone changes, and who has
+// come into it since stays in it.
+func TestAdopt(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(config string) error{
-		"another process leads": func(config string) error {
-			data, err := firstConfig("mine", "boss", "", "/", time.UnixMilli(1))
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(config, bytes.Replace(data, []byte(`"procStart": "`), []byte(`"procStart": "9`), 1), 0o600)
-		},
-		"an agent is in it": func(config string) error {
-			data, err := firstConfig("mine", "boss", "", "/", time.UnixMilli(1))
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(config, bytes.Replace(data, []byte(`"members": [`), []byte(`"members": [{"agentId":"w@mine","name":"w","backendType":"in-process"},`), 1), 0o600)
-		},
-	} {
-		dir, err := filepath.EvalSymlinks(t.TempDir())
+	root, f, config := orphaned(t)
+	change(t, config, `"members": [`, `"more" : [1.0, 2],  "members": [
+    {"agentId":"w@mine","name":"w","backendType":"in-process"},`)
+	before, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := teamConfig(t, root)
+	recorded := 0
+	locker := lockedfile.New(lockedfile.Options{})
+	adopted, err := root.Adopt(t.Context(), locker, f, func(next Founding) error {
+		recorded++
+		if !was.Founded(next) {
+			t.Errorf("recorded %+v, by which the team is not known as it stands when the process dies now", next)
+		}
+		f = next
+		return nil
+	})
+	if !adopted || err != nil || recorded != 1 {
+		t.Fatalf("adopted %v, %v, recorded %d times", adopted, err, recorded)
+	}
+	c := teamConfig(t, root)
+	if !c.Founded(f) || c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) || len(c.Members) != 2 {
+		t.Errorf("%+v is not known again by %+v", c, f)
+	}
+	after, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cut := func(b []byte) string {
+		head, tail, _ := strings.Cut(string(b), `"leadProcess": {`)
+		_, tail, _ = strings.Cut(tail, "}")
+		return head + tail
+	}; cut(before) != cut(after) {
+		t.Errorf("more than leadProcess was changed: %s", after)
+	}
+	// Once more it is ours already.
+	if adopted, err := root.Adopt(t.Context(), locker, f, func(Founding) error { return errors.New("recorded again") }); !adopted || err != nil {
+		t.Errorf("again: %v, %v", adopted, err)
+	}
+	// Agents are in it.
+	var occupied *OccupiedError
+	if removed, err := root.Discard(t.Context(), f); removed || !errors.As(err, &occupied) || !slices.Equal(occupied.Members, []string{"w"}) {
+		t.Errorf("discarded %v, %v", removed, err)
+	}
+}
+
+// untouched tries to take and to remove a team that is not to be had.
+func untouched(t *testing.T, root *Root, f Founding, config string) {
+	t.Helper()
+	before, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{}), f, func(Founding) error { return nil })
+	if adopted || err != nil {
+		t.Errorf("adopted %v, %v", adopted, err)
+	}
+	if removed, err := root.Discard(t.Context(), f); removed || err != nil {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	after, err := os.ReadFile(config)
+	if err != nil || !bytes.Equal(before, after) {
+		t.Errorf("changed to %s, %v", after, err)
+	}
+}
+
+// A team that somebody else made, or has taken over, is neither taken nor removed,
+// nor one whose process lives; nor one of which it could not be recorded.
+func TestOthersTeamsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range takenOver {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, f, config := orphaned(t)
+			spoil(t, config)
+			untouched(t, root, f, config)
+		})
+	}
+	t.Run("not recorded", func(t *testing.T) {
+		t.Parallel()
+		root, f, config := orphaned(t)
+		before, err := os.ReadFile(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		root, err := Open(dir)
-		if err != nil {
+		full := errors.New("full")
+		if adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{}), f, func(Founding) error { return full }); adopted || !errors.Is(err, full) {
+			t.Errorf("adopted %v, %v", adopted, err)
+		}
+		if after, err := os.ReadFile(config); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("changed to %s, %v", after, err)
+		}
+		if made, err := root.Create(t.Context(), "second", "boss", "", "/", func(Founding) error { return full }); made || !errors.Is(err, full) {
+			t.Errorf("made %v, %v", made, err)
+		}
+		if left, err := os.ReadDir(filepath.Dir(filepath.Dir(config))); err != nil || len(left) != 1 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	})
+}
+
+// What a process that was killed while it made a team left is removed by a later
+// one, and not while that may be at work.
+func TestUnbornTeamsAreSwept(t *testing.T) {
+	t.Parallel()
+	root, _, config := orphaned(t)
+	all := filepath.Dir(filepath.Dir(config))
+	old, young := filepath.Join(all, unborn+"1-1"), filepath.Join(all, unborn+"1-2")
+	for _, dir := range []string{old, young} {
+		if err := os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		defer root.Close()
-		if _, err := root.Create(t.Context(), "mine", "boss", "", "/"); err != nil {
-			t.Fatal(err)
-		}
-		config := filepath.Join(dir, "teams", "mine", "config.json")
-		if err := spoil(config); err != nil {
-			t.Fatal(err)
-		}
-		if err := root.Discard(t.Context(), "mine", "boss"); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := os.Stat(config); err != nil {
-			t.Errorf("%s: removed: %v", name, err)
-		}
+	}
+	long := time.Now().Add(-2 * unbornFor)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if listed, err := root.Teams(); err != nil || len(listed) != 1 {
+		t.Errorf("teams %v, %v", listed, err)
+	}
+	if made, err := root.Create(t.Context(), "second", "boss", "", "/", nil); !made || err != nil {
+		t.Fatal(made, err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the old one: %v", err)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Errorf("the young one: %v", err)
 	}
 }
 
@@ -108,7 +296,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 	defer root.Close()
 	for _, names := range [][2]string{{"../x", "boss"}, {"mine", "a/b"}, {"", "boss"}} {
-		if _, err := root.Create(t.Context(), names[0], names[1], "", "/"); !errors.Is(err, ErrBadName) {
+		if _, err := root.Create(t.Context(), names[0], names[1], "", "/", nil); !errors.Is(err, ErrBadName) {
 			t.Errorf("%q: %v, want ErrBadName", names, err)
 		}
 	}

@@ -40,7 +40,9 @@
 //   - A config.json that is being rewritten in place is not taken for an empty
 //     or broken one: reading waits, see [Team.Config].
 //   - Nothing is written except by [Team.Join] and [Team.Leave] (one element of
-//     members, every other byte kept) and [Team.InboxDir] (one directory).
+//     members, every other byte kept), [Team.InboxDir] (one directory), and, for
+//     teams of our own, [Root.Create], [Root.Adopt] (leadProcess) and
+//     [Root.Discard].
 //   - A member's prompt can hold secrets. It is a [Secret]: no verb of fmt, no
 //     logger and no JSON encoder prints it.
 //

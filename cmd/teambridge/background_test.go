@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
+	"teambridge/relay"
 	"teambridge/relay/claude/simchild"
 )
 
@@ -66,6 +68,19 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: until FILE PATTERN")
 	}
 	seen(ts, args[1], args[0])
+}
+
+// vanishes waits until a file or directory is not there any more:
+//
+//	vanishes PATH
+func vanishes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: vanishes PATH")
+	}
+	wait(ts, func() bool {
+		_, err := os.Lstat(ts.MkAbs(args[0]))
+		return errors.Is(err, fs.ErrNotExist)
+	}, func() { ts.Fatalf("%s is still there", args[0]) })
 }
 
 func seen(ts *testscript.TestScript, pattern string, files ...string) {
@@ -121,7 +136,8 @@ func signalling(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// id sets a variable to the id of the relay that was added for a member:
+// id sets a variable to the id of the relay that was added for a member, or else was
+// run:
 //
 //	id VARIABLE MEMBER@TEAM
 func relayID(ts *testscript.TestScript, neg bool, args []string) {
@@ -132,10 +148,18 @@ func relayID(ts *testscript.TestScript, neg bool, args []string) {
 	l, err := ledger.Open(ctx, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
 	ts.Check(err)
 	all, err := l.Relays(ctx, "")
+	ts.Check(err)
+	run, err := l.Sessions(ctx, "")
 	ts.Check(errors.Join(err, l.Close()))
 	for _, r := range all {
 		if r.Member+"@"+r.Team == args[1] {
 			ts.Setenv(args[0], r.ID)
+			return
+		}
+	}
+	for _, s := range run {
+		if s.Inbox+"@"+s.Team == args[1] {
+			ts.Setenv(args[0], relay.RunID(s.Post))
 			return
 		}
 	}

@@ -29,6 +29,7 @@ type relayAddOptions struct {
 	permissions string
 	mode        string
 	plain       bool
+	create      bool
 }
 
 func newRelayAdd(a *app) *cobra.Command {
@@ -39,12 +40,13 @@ func newRelayAdd(a *app) *cobra.Command {
 		Long: `Record that the service runs a headless agent as a member of a team, with its
 inbox relayed to it as by "teambridge run": whenever there is a team of that name,
 again when the agent or the service was killed, and with its session. The team need
-not be there yet. A member has one.
+not be there yet; with --create-team it is made for the agent. A member has one.
 
 Nothing is started here. Without a service that runs, it is only recorded.
 
 Exit status: 0; 2 a mistake in the command line; 5 there is one for this member.`,
-		Example: `  teambridge relay add lead@myteam --permissions allow=Read,Grep -- claude --model sonnet`,
+		Example: `  teambridge relay add lead@myteam --permissions allow=Read,Grep -- claude --model sonnet
+  teambridge relay add lead@another --create-team -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n != 1 || len(args) < 2 {
 				return usage("usage: "+cmd.UseLine(), "add takes a member and, behind --, a command")
@@ -61,6 +63,7 @@ Exit status: 0; 2 a mistake in the command line; 5 there is one for this member.
 	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
 	f.StringVar(&o.mode, "mode", "", `how a new session of the agent begins, as JSON: {"model": "…",
 "permissionMode": "…"}; from then on messages change it`)
+	f.BoolVar(&o.create, "create-team", false, "make the team, with the agent as its lead, whenever there is none of\nthat name, and take it back where the service that made it was killed")
 	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
 	permissionsFlag(cmd, &o.permissions)
 	must(cmd.RegisterFlagCompletionFunc("on-cut", cobra.FixedCompletions([]string{string(relay.NudgeAgent), string(relay.ReportCut)}, cobra.ShellCompDirectiveNoFileComp)))
@@ -71,17 +74,25 @@ Exit status: 0; 2 a mistake in the command line; 5 there is one for this member.
 }
 
 func newRelayRemove(a *app) *cobra.Command {
-	return &cobra.Command{
+	team := false
+	cmd := &cobra.Command{
 		Use:   "remove RELAY",
 		Short: "Have the service not run an agent any more",
 		Long: `Remove a relay that was added. A service that runs ends its agent, which may
 finish its turn. What waits for it stays where it is.
 
-Exit status: 0; 3 no such relay.`,
+--delete-team removes the team with it that was made for it (relay add --create-team),
+and what waits there, once the agent has ended. Where other agents are in the team, or
+it is not that team any more, nothing is removed.
+
+Exit status: 0; 3 no such relay; 5 it is no relay of the service, or its team is to
+stay.`,
 		Args:              exactly(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRemove(cmd.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRemove(cmd.Context(), args[0], team) },
 	}
+	cmd.Flags().BoolVar(&team, "delete-team", false, "remove the team, too, that was made for it")
+	return cmd
 }
 
 func (a *app) relayAdd(ctx context.Context, address string, command []string, o relayAddOptions) error {
@@ -106,6 +117,9 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 	if err != nil {
 		return err
 	}
+	if o.create {
+		member = fleet.LeadName(member)
+	}
 	dir := o.dir
 	if dir == "" {
 		if dir, err = a.cwd(); err != nil {
@@ -125,7 +139,7 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 	defer l.Close()
 	r, err := l.AddRelay(ctx, ledger.Relay{
 		Root: root.Path(), Team: team, Member: member, Command: command, Plain: o.plain, Dir: dir,
-		OnCut: o.onCut, Permissions: permissions.String(), Mode: []byte(o.mode),
+		OnCut: o.onCut, Permissions: permissions.String(), Mode: []byte(o.mode), OwnTeam: o.create,
 	})
 	if errors.Is(err, ledger.ErrConflict) {
 		return refuse("see it with: teambridge relay list --relays; take it away with: teambridge relay remove", "there is a relay for %s@%s", member, team)
@@ -197,7 +211,7 @@ func (a *app) serviceNote(root *teams.Root) error {
 	return nil
 }
 
-func (a *app) relayRemove(ctx context.Context, id string) error {
+func (a *app) relayRemove(ctx context.Context, id string, team bool) error {
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return err
@@ -207,21 +221,77 @@ func (a *app) relayRemove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = l.RemoveRelay(ctx, id)
+	i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.ID == id })
+	if i < 0 {
+		return a.notAdded(ctx, l, id)
+	}
+	var own fleet.Own
+	var doomed *ledger.Founding
+	if team {
+		root, err := teams.Open(all[i].Root)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		if own, err = a.own(root, l); err != nil {
+			return err
+		}
+		doomed, err = own.Doomed(ctx, all[i])
+		_, occupied := errors.AsType[*teams.OccupiedError](err)
+		if _, another := errors.AsType[*fleet.NotOwnError](err); occupied || another {
+			return refuse("nothing was removed; without --delete-team the relay goes, and the team stays", "%s", api.Describe(err))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err = l.RemoveRelay(ctx, id, doomed)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return notFound("see them with: teambridge relay list --relays", "no relay %s", id)
 	}
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.ID == id })
-	if i < 0 {
-		return nil // added this instant, and removed
-	}
 	if a.json {
-		return a.printJSON(roster.Entry(all[i]))
+		err = a.printJSON(roster.Entry(all[i]))
+	} else {
+		err = a.printf("removed  %s  %s@%s\n", id, escape(all[i].Member, false), escape(all[i].Team, false))
 	}
-	return a.printf("removed  %s  %s@%s\n", id, escape(all[i].Member, false), escape(all[i].Team, false))
+	if doomed == nil {
+		return err
+	}
+	// Where a service runs its agent ends first.
+	if running, rerr := fleet.Running(own.State, own.Root); running || rerr != nil {
+		if running {
+			a.note("the service removes the team %s when the agent has ended", doomed.Team)
+		}
+		return errors.Join(err, rerr)
+	}
+	return errors.Join(err, own.Bury(ctx))
+}
+
+// notAdded says why nothing can be done with a relay that was not added.
+func (a *app) notAdded(ctx context.Context, l *ledger.Ledger, id string) error {
+	known, err := a.relaysKnown(ctx, l)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(known, func(e api.RelayEntry) bool { return e.ID == id })
+	if i < 0 {
+		return notFound("see them with: teambridge relay list --relays", "no relay %s", id)
+	}
+	hint, reason := roster.Elsewhere(known[i])
+	return refuse(hint, "%s", reason)
+}
+
+// own is what keeps the teams of agents that have one of their own.
+func (a *app) own(root *teams.Root, l *ledger.Ledger) (fleet.Own, error) {
+	locker, err := a.locks()
+	if err != nil {
+		return fleet.Own{}, err
+	}
+	state, err := a.state()
+	return fleet.Own{Root: root, Ledger: l, Locker: locker, State: state}, err
 }
 
 // relaysKnown lists the relays that are to be run, and those that were.
@@ -262,7 +332,16 @@ func (a *app) relayRevive(ctx context.Context, l *ledger.Ledger, id string) (was
 	}
 	i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.ID == id })
 	if i < 0 {
-		return false, nil
+		known, err := a.relaysKnown(ctx, l)
+		var missing *teams.NoRootError
+		if errors.As(err, &missing) {
+			return false, nil // then it is a delivery, if it is anything
+		}
+		if i = slices.IndexFunc(known, func(e api.RelayEntry) bool { return e.ID == id }); i >= 0 {
+			hint, reason := roster.Elsewhere(known[i])
+			err = refuse(hint, "%s", reason)
+		}
+		return i >= 0, err
 	}
 	r := all[i]
 	root, err := teams.Open(r.Root)

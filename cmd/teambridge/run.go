@@ -88,7 +88,7 @@ another teambridge relays this inbox.`,
 	f := cmd.Flags()
 	f.StringVar(&o.as, "as", o.as, "the member the agent is")
 	f.StringVar(&o.session, "session", "", "the id of the agent's session (a UUID), for its first run")
-	f.BoolVar(&o.create, "create-team", false, "make the team --team, with this agent as its lead, if it is not there;\nit is removed in the end if nobody else is in it and nothing waits")
+	f.BoolVar(&o.create, "create-team", false, "make the team --team, with this agent as its lead, if it is not there, or\ntake it back if a run that was killed made it; it is removed in the end if nobody\nelse is in it and nothing waits")
 	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as\nNDJSON), or raw (what the agent prints)")
 	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
 	permissionsFlag(cmd, &o.permissions)
@@ -147,9 +147,14 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 			return usage("", "--session %q: not a UUID", o.session)
 		}
 	}
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return fmt.Errorf("nothing is relayed without the ledger: %w", err)
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
 	keep := false
 	if o.create {
-		remove, err := a.createTeam(ctx, o)
+		remove, err := a.ownTeam(ctx, l, o)
 		if err != nil {
 			return err
 		}
@@ -168,11 +173,6 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	if err != nil {
 		return err
 	}
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return fmt.Errorf("nothing is relayed without the ledger: %w", err)
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
 	run := &agentRun{app: a, opts: o}
 	run.desk = fleet.NewDesk(run.asked)
 	child, err := a.childOptions(ctx, t, member, command, o, permissions.Permission(run.desk))
@@ -471,11 +471,15 @@ func (r *agentRun) report(s relay.Status) {
 	r.over()
 }
 
-// createTeam makes a team directory with the agent as its lead. remove takes it
-// away again if nobody else has come into it.
-func (a *app) createTeam(ctx context.Context, o runOptions) (remove func() error, err error) {
-	keep := func() error { return nil }
+// ownTeam makes the team --team with the agent as its lead, or takes it back if an
+// earlier run made it and was killed. remove takes it away again if nobody else has
+// come into it; a team of somebody else is left alone.
+func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
 	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.as)); err != nil {
+		return nil, err
+	}
+	cwd, err := a.cwd()
+	if err != nil {
 		return nil, err
 	}
 	root, err := a.root()
@@ -483,13 +487,13 @@ func (a *app) createTeam(ctx context.Context, o runOptions) (remove func() error
 		return nil, err
 	}
 	defer root.Close()
-	cwd, err := a.cwd()
+	own, err := a.own(root, l)
 	if err != nil {
 		return nil, err
 	}
-	made, err := root.Create(ctx, a.teamName, o.as, o.session, cwd)
-	if err != nil || !made {
-		return keep, err
+	f, ours, err := own.Take(ctx, a.teamName, o.as, o.session, cwd)
+	if err != nil || !ours {
+		return func() error { return nil }, err
 	}
 	return func() error {
 		root, err := a.root()
@@ -497,6 +501,14 @@ func (a *app) createTeam(ctx context.Context, o runOptions) (remove func() error
 			return err
 		}
 		defer root.Close()
-		return root.Discard(context.WithoutCancel(ctx), a.teamName, o.as)
+		own, err := a.own(root, l)
+		if err != nil {
+			return err
+		}
+		_, err = own.Discard(context.WithoutCancel(ctx), f)
+		if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
+			return nil // they go on
+		}
+		return err
 	}, nil
 }

@@ -32,7 +32,7 @@ func (h *headless) leaderless() {
 		h.t.Fatal(err)
 	}
 	defer root.Close()
-	if made, err := root.Create(h.t.Context(), h.team, "team-lead", "", h.home.Work); err != nil || !made {
+	if made, err := root.Create(h.t.Context(), h.team, "team-lead", "", h.home.Work, nil); err != nil || !made {
 		h.t.Fatal(made, err)
 	}
 	gone := exec.Command("true")

@@ -179,22 +179,37 @@ func (l *Ledger) Unmarked(ctx context.Context, p Post) ([]Delivery, error) {
 	return l.list(ctx, "unmarked", p, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
 }
 
+// DroppedUnmarked lists the uuids of the deliveries of rows with that key which were
+// dropped before their claim was finished, in the order of claiming: a row that
+// waits in the inbox all the same is theirs, and not to be claimed anew.
+func (l *Ledger) DroppedUnmarked(ctx context.Context, p Post, key string) (uuids []string, err error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return l.uuids(ctx, "dropped", `key=? AND key<>'' AND state='dropped' AND marked=0 ORDER BY occurrence`, append(p.args(), key)...)
+}
+
 // Open lists the uuids of the deliveries of an inbox that have not ended.
 func (l *Ledger) Open(ctx context.Context, p Post) (uuids []string, err error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	err = l.db.Do(ctx, "open deliveries", func(c *sqlite.Conn) error {
+	return l.uuids(ctx, "open deliveries", unended, p.args()...)
+}
+
+// uuids lists those of one post for which rest holds.
+func (l *Ledger) uuids(ctx context.Context, op, rest string, args ...sqlite.Value) (uuids []string, err error) {
+	err = l.db.Do(ctx, op, func(c *sqlite.Conn) error {
 		uuids = nil // f runs again when the file was busy
 		s, err := c.Statement(`SELECT uuid FROM posts JOIN deliveries USING (post)
-			WHERE root=? AND team=? AND created_at=? AND inbox=? AND ` + unended)
+			WHERE root=? AND team=? AND created_at=? AND inbox=? AND ` + rest)
 		if err != nil {
 			return err
 		}
 		return s.Query(func(v []sqlite.Value) error {
 			uuids = append(uuids, text(v[0]))
 			return nil
-		}, p.args()...)
+		}, args...)
 	})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -88,6 +89,29 @@ func modal() Session {
 	return s
 }
 
+// aFounding and ownRelay stand in the fixtures from version 7 on.
+func aFounding() Founding {
+	return Founding{Root: "/r", Team: "ours", CreatedAt: 7, Lead: "boss", Session: "s-1", Leaders: []string{"1 2 3 host", "4 5 6 host"}}
+}
+
+func ownRelay() Relay {
+	r := aRelay()
+	r.ID, r.Team, r.Member, r.OwnTeam, r.Created = "own", "ours", "boss", true, tuesday
+	return r
+}
+
+func wantFoundings(t *testing.T, l *Ledger, want ...Founding) {
+	t.Helper()
+	got, err := l.Foundings(t.Context(), "/r", "")
+	must(t, err)
+	for i := range got {
+		got[i].At = time.Time{} // by the clock
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("foundings (-want +got):\n%s", diff)
+	}
+}
+
 func wantRelays(t *testing.T, l *Ledger, want ...Relay) {
 	t.Helper()
 	got, err := l.Relays(t.Context(), "/r")
@@ -155,6 +179,9 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	_, err = l.AddRelay(t.Context(), aRelay())
 	must(t, err)
 	must(t, l.SetSession(t.Context(), modal()))
+	_, err = l.AddRelay(t.Context(), ownRelay())
+	must(t, err)
+	must(t, l.Found(t.Context(), aFounding()))
 	must(t, l.Close())
 	// Not 0600: Open makes it so, and the test below sees to that.
 	must(t, os.Chmod(path, 0o644))
@@ -220,7 +247,15 @@ func TestMigrateFromEachVersion(t *testing.T) {
 					_, err = l.AddRelay(t.Context(), aRelay())
 					must(t, err)
 				}
-				wantRelays(t, l, aRelay())
+				if version < 7 {
+					wantRelays(t, l, aRelay())
+					wantFoundings(t, l)
+					_, err = l.AddRelay(t.Context(), ownRelay())
+					must(t, err)
+					must(t, l.Found(t.Context(), aFounding()))
+				}
+				wantRelays(t, l, aRelay(), ownRelay())
+				wantFoundings(t, l, aFounding())
 				must(t, l.Intend(t.Context(), aSend("new")))
 			})
 		}

@@ -24,6 +24,7 @@ type Relay struct {
 	OnCut        string   // what becomes of a turn that a crash cut
 	Permissions  string   // what it may use
 	Mode         []byte   // JSON of the mode it begins with; empty for none
+	OwnTeam      bool     // the team is made, with the member as its lead, where there is none of that name
 	Created      time.Time
 }
 
@@ -66,9 +67,9 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 		return Relay{}, err
 	}
 	err = l.write(ctx, "add relay", durable, func(c *sqlite.Conn) error {
-		n, err := c.Exec(`INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, created)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			r.ID, r.Root, r.Team, r.Member, string(command), truth(r.Plain), r.Dir, r.OnCut, r.Permissions, notNil(r.Mode), micros(r.Created))
+		n, err := c.Exec(`INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, own_team, created)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			r.ID, r.Root, r.Team, r.Member, string(command), truth(r.Plain), r.Dir, r.OnCut, r.Permissions, notNil(r.Mode), truth(r.OwnTeam), micros(r.Created))
 		if err == nil && n == 0 {
 			err = fmt.Errorf("ledger: add a relay for %s@%s: there is one: %w", r.Member, r.Team, ErrConflict)
 		}
@@ -81,12 +82,22 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 }
 
 // RemoveRelay removes a relay, durably. [ErrUnknown] if there is none of that
-// ID. What it has relayed stays recorded.
-func (l *Ledger) RemoveRelay(ctx context.Context, id string) error {
+// ID. What it has relayed stays recorded. Team, if not nil, is the team that was
+// made for it, and is to go with it: it is doomed by the same commit. [ErrUnknown]
+// if it is not recorded, and then nothing is removed.
+func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *Founding) error {
 	return l.write(ctx, "remove relay", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec("DELETE FROM relays WHERE id=?", id)
 		if err == nil && n == 0 {
 			err = unknown("remove relay", id)
+		}
+		if err != nil || team == nil {
+			return err
+		}
+		n, err = c.Exec("UPDATE foundings SET doomed=1, at=? WHERE root=? AND team=? AND created_at=?",
+			micros(time.Time{}), team.Root, team.Team, team.CreatedAt)
+		if err == nil && n == 0 {
+			err = unknown("remove relay and team", team.Team)
 		}
 		return err
 	})
@@ -98,7 +109,7 @@ func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
 	var list []Relay
 	err := l.db.Do(ctx, "relays", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created
+		s, err := c.Statement(`SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created, own_team
 			FROM relays WHERE ?1='' OR root=?1 ORDER BY created, id`)
 		if err != nil {
 			return err
@@ -107,6 +118,7 @@ func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
 			r := Relay{
 				ID: text(v[0]), Root: text(v[1]), Team: text(v[2]), Member: text(v[3]), Plain: integer(v[5]) != 0,
 				Dir: text(v[6]), OnCut: text(v[7]), Permissions: text(v[8]), Mode: slices.Clone(blob(v[9])), Created: moment(v[10]),
+				OwnTeam: integer(v[11]) != 0,
 			}
 			if err := json.Unmarshal([]byte(text(v[4])), &r.Command); err != nil {
 				return fmt.Errorf("ledger: relay %s: its command: %w", r.ID, err)

@@ -55,8 +55,8 @@ func TestRelaysToBeRun(t *testing.T) {
 
 	other := mustOpen(t, path)
 	wantRelays(t, other, first, second)
-	must(t, other.RemoveRelay(t.Context(), first.ID))
-	if err := l.RemoveRelay(t.Context(), first.ID); !errors.Is(err, ErrUnknown) {
+	must(t, other.RemoveRelay(t.Context(), first.ID, nil))
+	if err := l.RemoveRelay(t.Context(), first.ID, nil); !errors.Is(err, ErrUnknown) {
 		t.Errorf("removed twice: %v", err)
 	}
 	wantRelays(t, l, second)
@@ -75,5 +75,45 @@ func TestRevive(t *testing.T) {
 	want.Dead = ""
 	if !cmp.Equal(s, want) {
 		t.Errorf("got %+v, want %+v", s, want)
+	}
+}
+
+// A team that was made is known until it is forgotten, and goes with its relay if
+// that is asked for: both or neither.
+func TestFoundings(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	f := aFounding()
+	must(t, l.Found(t.Context(), f))
+	younger := f
+	younger.CreatedAt, younger.Leaders = 8, nil
+	must(t, l.Found(t.Context(), younger))
+	f.Leaders = []string{"7 8 9 host"}
+	must(t, l.Found(t.Context(), f)) // taken back
+	elsewhere := f
+	elsewhere.Root = "/s"
+	must(t, l.Found(t.Context(), elsewhere))
+	wantFoundings(t, l, younger, f)
+	if got, err := l.Foundings(t.Context(), "/r", "another"); err != nil || len(got) > 0 {
+		t.Errorf("of another team: %v, %v", got, err)
+	}
+
+	r, err := l.AddRelay(t.Context(), ownRelay())
+	must(t, err)
+	unknown := f
+	unknown.CreatedAt = 9
+	if err := l.RemoveRelay(t.Context(), r.ID, &unknown); !errors.Is(err, ErrUnknown) {
+		t.Errorf("with a team that we did not make: %v, want ErrUnknown", err)
+	}
+	wantRelays(t, l, r)
+	must(t, l.RemoveRelay(t.Context(), r.ID, &f))
+	wantRelays(t, l)
+	f.Doomed = true
+	wantFoundings(t, l, younger, f)
+	must(t, l.Unfound(t.Context(), f))
+	must(t, l.Unfound(t.Context(), f))
+	wantFoundings(t, l, younger)
+	if err := l.Found(t.Context(), Founding{Root: "/r", Team: "x"}); err == nil {
+		t.Error("one without a lead was recorded")
 	}
 }

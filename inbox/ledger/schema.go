@@ -176,5 +176,20 @@ func schema() []string {
 		// How a person's words are shown; the agent is not told.
 		`ALTER TABLE deliveries ADD COLUMN summary TEXT NOT NULL DEFAULT '';
 		ALTER TABLE deliveries ADD COLUMN color TEXT NOT NULL DEFAULT '';`,
+
+		// Teams that were made for headless agents: which instance, and which processes
+		// of ours may stand in it as its leader. A relay can have such a team.
+		`CREATE TABLE foundings (
+			root       TEXT    NOT NULL,
+			team       TEXT    NOT NULL,
+			created_at INTEGER NOT NULL,
+			lead       TEXT    NOT NULL,
+			session    TEXT    NOT NULL,
+			leaders    TEXT    NOT NULL, -- JSON, a list of words
+			doomed     INTEGER NOT NULL,
+			at         INTEGER NOT NULL,
+			PRIMARY KEY (root, team, created_at)
+		) STRICT, WITHOUT ROWID;
+		ALTER TABLE relays ADD COLUMN own_team INTEGER NOT NULL DEFAULT 0;`,
 	}
 }

@@ -6,7 +6,8 @@
 // [Fleet.Run] keeps one relay going for each [ledger.Relay] of a Claude root:
 //
 //   - Its team may not be there, or end. It is started when a team of that name
-//     is there, again and again.
+//     is there, again and again. One with a team of its own ([ledger.Relay.OwnTeam])
+//     has it made, and taken back by the next process where this one is killed.
 //   - What ends otherwise is started again after a while: 1 s, doubled up to 60 s.
 //   - An agent that does not stay alive is dead: it stays so, also for the next
 //     Run, until it is told to be tried again ([Fleet.Retry], or another relay for
@@ -162,6 +163,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 	if err != nil {
 		return err
 	}
+	f.bury(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, m := range f.members {
@@ -170,7 +172,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 		}
 	}
 	for _, e := range entries {
-		if f.members[e.ID] != nil {
+		if f.members[e.ID] != nil || f.leaving(e) {
 			continue
 		}
 		m := &member{fleet: f, entry: e, retry: make(chan struct{}, 1)}
@@ -188,9 +190,33 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			delete(f.members, e.ID)
+			f.Poke() // there may be another for that member, or a team to remove
 		})
 	}
 	return nil
+}
+
+// leaving reports whether a relay that was removed is still ending at the place of
+// another: that one begins after it, and not in a back-off. It is called with the lock
+// held.
+func (f *Fleet) leaving(e ledger.Relay) bool {
+	for _, m := range f.members {
+		if m.entry.Team == e.Team && m.entry.Member == e.Member {
+			return true
+		}
+	}
+	return false
+}
+
+// bury removes the teams that were to go with their relays.
+func (f *Fleet) bury(ctx context.Context) {
+	if err := f.own().Bury(ctx); err != nil && ctx.Err() == nil {
+		f.opts.Warn(err)
+	}
+}
+
+func (f *Fleet) own() Own {
+	return Own{Root: f.opts.Root, Ledger: f.opts.Ledger, Locker: f.opts.Locker, State: f.opts.State}
 }
 
 // Poke makes the fleet look at the ledger now. It never waits.
@@ -213,9 +239,25 @@ func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (ledger.Relay, error) {
 }
 
 // Remove ends a relay for good: its agent may finish its turn, for 30 s, which is
-// not waited for. What waits for it stays. [ErrUnknown].
-func (f *Fleet) Remove(ctx context.Context, id string) error {
-	err := f.opts.Ledger.RemoveRelay(ctx, id)
+// not waited for. What waits for it stays. [ErrUnknown]. With team the team that was
+// made for it goes, too, and all that waits there, when the agent has ended; it
+// stays, and so does the relay, with the errors of [Own.Doomed].
+func (f *Fleet) Remove(ctx context.Context, id string, team bool) error {
+	var doomed *ledger.Founding
+	if team {
+		entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(entries, func(e ledger.Relay) bool { return e.ID == id })
+		if i < 0 {
+			return fmt.Errorf("fleet: remove relay %s: %w", id, ErrUnknown)
+		}
+		if doomed, err = f.own().Doomed(ctx, entries[i]); err != nil {
+			return err
+		}
+	}
+	err := f.opts.Ledger.RemoveRelay(ctx, id, doomed)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return fmt.Errorf("fleet: remove relay %s: %w", id, ErrUnknown)
 	}
@@ -273,10 +315,26 @@ func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id st
 		if m, err := f.member(e.ID); err == nil && m.running() != nil {
 			return e.ID, true, nil
 		}
+		if f.ending(t, inbox) {
+			return e.ID, true, nil // one of before, that was removed; this one comes after it
+		}
 		elsewhere, err := relay.Running(f.opts.State, t, inbox)
 		return e.ID, !elsewhere, err
 	}
 	return "", false, nil
+}
+
+// ending reports whether a relay of this fleet still serves an inbox, be it listed or
+// not.
+func (f *Fleet) ending(t *teams.Team, inbox string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		if r := m.running(); r != nil && r.Post().Team == t.Name() && r.Post().Inbox == inbox {
+			return true
+		}
+	}
+	return false
 }
 
 // Say puts a person's words into the queue of a relay, as [relay.Say] does, for
@@ -486,6 +544,12 @@ func (m *member) place(ctx context.Context, t *teams.Team) (ledger.Post, error) 
 // once runs the relay in the team that is there now.
 func (m *member) once(ctx context.Context) error {
 	f, e := m.fleet, &m.entry
+	if e.OwnTeam {
+		// Also where it is another's: then that is served, as any.
+		if _, _, err := f.own().Take(ctx, e.Team, LeadName(e.Member), "", e.Dir); err != nil {
+			return err
+		}
+	}
 	t, err := f.opts.Root.Team(e.Team)
 	if err != nil {
 		return err

@@ -253,14 +253,14 @@ func TestRunsWhatIsListed(t *testing.T) {
 		t.Errorf("added twice: %v", err)
 	}
 
-	must(t, f.Remove(t.Context(), added.ID))
+	must(t, f.Remove(t.Context(), added.ID, false))
 	for {
 		if _, err := f.Status(added.ID); errors.Is(err, ErrUnknown) {
 			break
 		}
 		<-time.After(time.Millisecond)
 	}
-	if err := f.Remove(t.Context(), added.ID); !errors.Is(err, ErrUnknown) {
+	if err := f.Remove(t.Context(), added.ID, false); !errors.Is(err, ErrUnknown) {
 		t.Errorf("removed twice: %v", err)
 	}
 	was := h.until(f, lead, "idle", state(relay.Idle)).Now
@@ -379,7 +379,7 @@ func TestServing(t *testing.T) {
 	if n := h.worked("[at once]"); n != 1 {
 		t.Errorf("worked on %d times", n)
 	}
-	must(t, f.Remove(t.Context(), other.ID))
+	must(t, f.Remove(t.Context(), other.ID, false))
 	must(t, stop())
 
 	// Now another process relays one of them.

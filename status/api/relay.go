@@ -32,7 +32,7 @@ func (r *Relay) Lasting() *Relay {
 // RelayEntry is one relay: one that the service is told to run, or one that was
 // run by "teambridge run".
 type RelayEntry struct {
-	ID          string          `json:"relay"` // its id; empty for one that was run by "teambridge run"
+	ID          string          `json:"relay"` // its id, of which that of one run by "teambridge run" is made of its place
 	Team        string          `json:"team"`
 	Member      string          `json:"member"`
 	Command     []string        `json:"command"`
@@ -41,7 +41,8 @@ type RelayEntry struct {
 	Permissions string          `json:"permissions,omitempty"`
 	Mode        json.RawMessage `json:"mode,omitempty"`
 	Plain       bool            `json:"plain,omitempty"`
-	Created     *time.Time      `json:"created,omitempty"`
+	CreateTeam  bool            `json:"createTeam,omitempty"`
+	Created     *time.Time      `json:"created,omitempty"` // when it was added; nil for one run by "teambridge run"
 	Relay
 
 	Questions []Question `json:"questions,omitempty"` // of the agent, that wait for a person; only the service knows them
@@ -66,6 +67,7 @@ type NewRelay struct {
 	Permissions string          `json:"permissions,omitempty"`
 	Mode        json.RawMessage `json:"mode,omitempty"`
 	Plain       bool            `json:"plain,omitempty"`
+	CreateTeam  bool            `json:"createTeam,omitempty"` // whenever there is none of that name
 }
 
 // Permit answers a [Question].

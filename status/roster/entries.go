@@ -3,6 +3,7 @@ package roster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,15 +40,26 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(list, func(r api.RelayEntry) bool { return r.ID != "" && r.Team == s.Team && r.Member == s.Inbox })
+		i := slices.IndexFunc(list, func(r api.RelayEntry) bool { return r.Created != nil && r.Team == s.Team && r.Member == s.Inbox })
 		switch {
 		case i >= 0 && now:
 			list[i].Relay = info
 		case i < 0 && (now || s.Open+s.Failed > 0):
-			list = append(list, api.RelayEntry{Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info})
+			list = append(list, api.RelayEntry{ID: relay.RunID(s.Post), Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info})
 		}
 	}
 	return list, nil
+}
+
+// Elsewhere says, with a hint and a reason, why the service can do nothing with a relay
+// that it was not told to run.
+func Elsewhere(e api.RelayEntry) (hint, reason string) {
+	if e.Running {
+		return fmt.Sprintf("end process %d, or interrupt it (^C)", e.PID),
+			fmt.Sprintf("the relay %s of %s@%s is not the service's: it is run by \"teambridge run\", process %d", e.ID, e.Member, e.Team, e.PID)
+	}
+	return "teambridge run runs it again; teambridge relay add has the service do it",
+		fmt.Sprintf("the relay %s of %s@%s is not the service's: it was run by \"teambridge run\", or was removed, and runs no more", e.ID, e.Member, e.Team)
 }
 
 // Entry is a relay that a service is told to run, of which nothing more is known.
@@ -55,7 +67,7 @@ func Entry(r ledger.Relay) api.RelayEntry {
 	created := r.Created.UTC()
 	e := api.RelayEntry{
 		ID: r.ID, Team: r.Team, Member: r.Member, Command: r.Command, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions,
-		Plain: r.Plain, Created: &created, Relay: api.Relay{State: string(relay.Stopped)},
+		Plain: r.Plain, CreateTeam: r.OwnTeam, Created: &created, Relay: api.Relay{State: string(relay.Stopped)},
 	}
 	if mode, err := pipe.ParseMode(r.Mode); len(r.Mode) > 0 && err == nil {
 		e.Mode, _ = mode.MarshalJSON() // it was parsed

@@ -82,10 +82,30 @@ func (s *Server) told(ctx context.Context, id string) (ledger.Relay, error) {
 		return ledger.Relay{}, err
 	}
 	i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.ID == id })
-	if i < 0 {
-		return ledger.Relay{}, noRelay(id)
+	if i >= 0 {
+		return all[i], nil
 	}
-	return all[i], nil
+	if e, err := s.elsewhere(ctx, id); err != nil {
+		return ledger.Relay{}, err
+	} else if e != nil {
+		hint, reason := roster.Elsewhere(*e)
+		return ledger.Relay{}, api.Decide(api.CodeConflict, hint, "%s", reason)
+	}
+	return ledger.Relay{}, noRelay(id)
+}
+
+// elsewhere is the relay of that id that this service was not told to run; nil if
+// there is none.
+func (s *Server) elsewhere(ctx context.Context, id string) (*api.RelayEntry, error) {
+	all, err := roster.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, "")
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(e api.RelayEntry) bool { return e.ID == id && e.Created == nil })
+	if i < 0 {
+		return nil, nil
+	}
+	return &all[i], nil
 }
 
 func noRelay(id string) error {
@@ -101,7 +121,7 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 	bad := func(format string, args ...any) error {
 		return api.Decide(api.CodeInvalid, "see what is taken at /openapi.json", format, args...)
 	}
-	added := ledger.Relay{Team: n.Team, Member: n.Member, Command: n.Command, Plain: n.Plain, OnCut: n.OnCut, Mode: n.Mode}
+	added := ledger.Relay{Team: n.Team, Member: n.Member, Command: n.Command, Plain: n.Plain, OnCut: n.OnCut, Mode: n.Mode, OwnTeam: n.CreateTeam}
 	switch added.OnCut {
 	case "":
 		added.OnCut = string(relay.NudgeAgent)
@@ -131,6 +151,9 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 	}
 	if added.Member, err = s.place(ctx, n.Team, n.Member); err != nil {
 		return err
+	}
+	if added.OwnTeam {
+		added.Member = fleet.LeadName(added.Member)
 	}
 	made, err := s.fleet.Add(ctx, added)
 	if errors.Is(err, ledger.ErrConflict) {
@@ -175,14 +198,28 @@ func (s *Server) place(ctx context.Context, team, member string) (string, error)
 }
 
 func (s *Server) removeRelay(w http.ResponseWriter, r *http.Request) error {
+	ask := asked(r, "deleteTeam")
+	team := ask.text("deleteTeam")
+	if team != "" && team != "true" && team != "false" {
+		ask.bad("deleteTeam is true or false")
+	}
+	if ask.err != nil {
+		return ask.err
+	}
 	ctx, id := r.Context(), r.PathValue("relay")
 	e, err := s.entry(ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := s.fleet.Remove(ctx, id); errors.Is(err, fleet.ErrUnknown) {
+	err = s.fleet.Remove(ctx, id, team == "true")
+	_, occupied := errors.AsType[*teams.OccupiedError](err)
+	_, another := errors.AsType[*fleet.NotOwnError](err)
+	switch {
+	case occupied || another:
+		return api.Decide(api.CodeConflict, "nothing was removed; without deleteTeam the relay goes, and the team stays", "%s", api.Describe(err))
+	case errors.Is(err, fleet.ErrUnknown):
 		return noRelay(id)
-	} else if err != nil {
+	case err != nil:
 		return err
 	}
 	return write(w, http.StatusOK, e)
@@ -279,15 +316,21 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request) error {
 	if ask.err != nil {
 		return ask.err
 	}
-	ctx := r.Context()
-	told, err := s.told(ctx, r.PathValue("relay"))
-	if err != nil {
+	ctx, id := r.Context(), r.PathValue("relay")
+	if run, err := s.elsewhere(ctx, id); err != nil {
 		return err
-	}
-	q.Team = told.Team
-	// It may have been added for "lead" before its team was there.
-	if q.Inbox, err = s.place(ctx, told.Team, told.Member); err != nil {
-		q.Inbox = told.Member
+	} else if run != nil {
+		q.Team, q.Inbox = run.Team, run.Member
+	} else {
+		told, err := s.told(ctx, id)
+		if err != nil {
+			return err
+		}
+		q.Team = told.Team
+		// It may have been added for "lead" before its team was there.
+		if q.Inbox, err = s.place(ctx, told.Team, told.Member); err != nil {
+			q.Inbox = told.Member
+		}
 	}
 	found, err := s.ledger.Deliveries(ctx, q)
 	if err != nil {

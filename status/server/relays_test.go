@@ -150,6 +150,21 @@ func (h *headless) worked(t *testing.T, text string) []string {
 	}
 }
 
+// works returns the turns so far that held text, each as often as it was worked on.
+func (h *headless) works(t *testing.T, text string) (list []string) {
+	t.Helper()
+	works, err := simchild.Works(h.script.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for said, n := range works {
+		if strings.Contains(said, text) {
+			list = append(list, slices.Repeat([]string{said}, n)...)
+		}
+	}
+	return list
+}
+
 func path(team, member string) string {
 	return "/v1/teams/" + team + "/members/" + member + "/messages"
 }
@@ -602,5 +617,158 @@ func TestWordsThatWaitAreNotConsumed(t *testing.T) {
 	r = h.start(t) // which has looked at what was sent before it answers
 	if s := receipt(); s != "verified" {
 		t.Errorf("it is %s", s)
+	}
+}
+
+// A person's words with a mode, that failed, can be tried again, and sent again under
+// their id, after their relay was removed and added again; also while the agent of
+// the one that was removed still finishes its turn.
+func TestWordsOfARelayThatWasRemoved(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	first := h.add(t, r, "lead", "")
+	h.until(t, r, first.ID, "idle", in(relay.Idle))
+	body := message(t, "[w-1]\nFAIL", `, "mode": {"model": "opus"}`)
+	sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), body, "Idempotency-Key", "k-1"), http.StatusCreated)
+	failed := func() bool {
+		list := get[[]api.Delivery](t, r, "/v1/relays/"+first.ID+"/deliveries?state=failed")
+		return len(list) == 1 && list[0].Delivery == sent.Delivery
+	}
+	for end := time.After(patience); !failed(); {
+		select {
+		case <-end:
+			t.Fatal("it has not failed")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "SLEEP:2 [w-2]", "")), http.StatusCreated)
+	h.until(t, r, first.ID, "at work", in(relay.Working))
+	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+first.ID, ""), http.StatusOK)
+	second := h.add(t, r, "lead", "")
+	if n := len(h.works(t, "[w-2]")); n != 0 {
+		t.Fatalf("the turn has ended by now")
+	}
+	again := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), body, "Idempotency-Key", "k-1"), http.StatusOK)
+	if !again.Deduplicated || again.Delivery != sent.Delivery {
+		t.Errorf("sent again %+v", again)
+	}
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[w-3]", `, "mode": {"model": "haiku"}`)), http.StatusCreated)
+	of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+sent.Delivery+"/retry", ""), http.StatusOK)
+	h.worked(t, "[w-3]")
+	h.until(t, r, second.ID, "idle", in(relay.Idle))
+	if n := len(h.works(t, "[w-1]")); n != 2 {
+		t.Errorf("the words that were tried again were said %d times, want 2", n)
+	}
+	if n := len(h.works(t, "[w-2]")); n != 1 {
+		t.Errorf("the turn of the relay that was removed was done %d times", n)
+	}
+	list := get[[]api.Delivery](t, r, "/v1/relays/"+second.ID+"/deliveries?state=failed")
+	if len(list) != 1 || list[0].Delivery != sent.Delivery {
+		t.Errorf("failed, as it says itself: %+v", list)
+	}
+}
+
+// A relay that the service was not told to run has an id, always the same; what
+// waits for it is told, and nothing can be done with it, and why is said.
+func TestRelayOfRun(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	said, err := relay.Say(t.Context(), r.ledger, ledger.Post{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, relay.Input{Text: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ledger.SetSession(t.Context(), ledger.Session{
+		Post: ledger.Post{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, ID: "s-1", Command: "agent", State: ledger.RelayRunning, Relay: 4711,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	list := get[[]api.RelayEntry](t, r, "/v1/relays")
+	if len(list) != 1 || list[0].ID == "" || list[0].Created != nil || list[0].Member != "drums" {
+		t.Fatalf("listed %+v", list)
+	}
+	id := list[0].ID
+	if again := get[[]api.RelayEntry](t, r, "/v1/relays?team="+band); len(again) != 1 || again[0].ID != id {
+		t.Errorf("listed again %+v", again)
+	}
+	if found := get[[]api.Delivery](t, r, "/v1/relays/"+id+"/deliveries"); len(found) != 1 || found[0].Delivery != said.Delivery {
+		t.Errorf("deliveries %+v", found)
+	}
+	for _, ask := range [][2]string{{"DELETE", ""}, {"POST", "/interrupt"}, {"POST", "/retry"}} {
+		p := problem(t, r.ask(t, ask[0], "/v1/relays/"+id+ask[1], ""), api.CodeConflict)
+		if !strings.Contains(p.Detail, `"teambridge run"`) || p.Hint == "" {
+			t.Errorf("%v: %+v", ask, p)
+		}
+	}
+	// Added, it has that id no more.
+	added := h.add(t, r, "drums", "")
+	if list := get[[]api.RelayEntry](t, r, "/v1/relays"); len(list) != 1 || list[0].ID != added.ID || added.ID == id {
+		t.Errorf("added: %+v", list)
+	}
+}
+
+// A relay with a team of its own has it made, and removed with it if that is asked
+// for, and nobody is in it.
+func TestRelayWithATeamOfItsOwn(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	add := func(team string) api.RelayEntry {
+		t.Helper()
+		return of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", fmt.Sprintf(
+			`{"team": %q, "member": "lead", "command": [%q], "dir": %q, "createTeam": true}`, team, os.Args[0], h.work)), http.StatusCreated)
+	}
+	own := add("solo")
+	if own.Member != "team-lead" || !own.CreateTeam {
+		t.Errorf("added %+v", own)
+	}
+	h.until(t, r, own.ID, "idle", in(relay.Idle))
+	of[api.Sent](t, r.ask(t, "POST", path("solo", "lead"), message(t, "[w-1]", "")), http.StatusCreated)
+	h.worked(t, "[w-1]")
+	h.until(t, r, own.ID, "idle", in(relay.Idle))
+	config := filepath.Join(h.root.Path(), "teams", "solo", "config.json")
+	alone, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inhabited := strings.Replace(string(alone), `"members": [`, `"members": [{"agentId":"w@solo","name":"w","backendType":"in-process"},`, 1)
+	if err := os.WriteFile(config, []byte(inhabited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	problem(t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=perhaps", ""), api.CodeUsage)
+	if p := problem(t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=true", ""), api.CodeConflict); !strings.Contains(p.Detail, "members beside its lead: w") {
+		t.Errorf("with a member: %+v", p)
+	}
+	if err := os.WriteFile(config, alone, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	of[api.Sent](t, r.ask(t, "POST", path("solo", "lead"), message(t, "SLEEP:1 [w-2]", "")), http.StatusCreated)
+	h.until(t, r, own.ID, "at work", in(relay.Working))
+	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=true", ""), http.StatusOK)
+	if _, err := os.Stat(config); err != nil {
+		t.Errorf("the team is gone before its agent: %v", err)
+	}
+	for end := time.After(patience); ; {
+		if _, err := os.Stat(filepath.Dir(config)); os.IsNotExist(err) {
+			break
+		}
+		select {
+		case <-end:
+			t.Fatal("the team is still there")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if n := len(h.works(t, "[w-2]")); n != 1 {
+		t.Errorf("its last turn was done %d times", n)
+	}
+	// One that was not made for it stays.
+	another := of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", fmt.Sprintf(
+		`{"team": %q, "member": "lead", "command": [%q], "dir": %q, "createTeam": true}`, band, os.Args[0], h.work)), http.StatusCreated)
+	h.until(t, r, another.ID, "idle", in(relay.Idle))
+	problem(t, r.ask(t, "DELETE", "/v1/relays/"+another.ID+"?deleteTeam=true", ""), api.CodeConflict)
+	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+another.ID, ""), http.StatusOK)
+	if _, err := os.Stat(filepath.Join(h.root.Path(), "teams", band, "config.json")); err != nil {
+		t.Error(err)
 	}
 }

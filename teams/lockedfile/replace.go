@@ -2,6 +2,7 @@ package lockedfile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -35,7 +36,7 @@ func replace(f File, old fs.FileInfo, content []byte, d *asides, fence func() er
 			break
 		}
 		if !exchanging || !errors.Is(err, fs.ErrExist) {
-			return err
+			return unnamed(err)
 		}
 	}
 	defer func() {
@@ -43,14 +44,14 @@ func replace(f File, old fs.FileInfo, content []byte, d *asides, fence func() er
 			err = errors.Join(err, ignoreNotExist(dir.Remove(name)))
 		}
 	}()
-	if err := errors.Join(fill(f, old, tmp, content), tmp.Close()); err != nil {
+	if err := errors.Join(fill(f, old, tmp, content), unnamed(tmp.Close())); err != nil {
 		return err
 	}
 	if err := fence(); err != nil {
 		return err
 	}
 	if !exchanging {
-		return rename(f.Dir, name, f.Name)
+		return unnamed(rename(f.Dir, name, f.Name))
 	}
 	if err := exchange(dir, name, f.Dir, f.Name); err != nil {
 		// f was deleted in this moment, or the file system cannot: all of it once
@@ -64,13 +65,25 @@ func replace(f File, old fs.FileInfo, content []byte, d *asides, fence func() er
 	return nil
 }
 
+// unnamed takes the name of the temporary file out of err: it is another with each
+// try, and one who tells of a trouble once could not see that it is the same.
+func unnamed(err error) error {
+	switch e := err.(type) {
+	case *fs.PathError:
+		return fmt.Errorf("%s its temporary file: %w", e.Op, e.Err)
+	case *os.LinkError:
+		return fmt.Errorf("%s from its temporary file: %w", e.Op, e.Err)
+	}
+	return err
+}
+
 // fill makes tmp all that f is to be, and flushes it to disk.
 func fill(f File, old fs.FileInfo, tmp *os.File, content []byte) error {
 	if err := keepMode(f, old, tmp); err != nil {
-		return err
+		return unnamed(err)
 	}
 	if _, err := tmp.Write(content); err != nil {
-		return err
+		return unnamed(err)
 	}
-	return tmp.Sync()
+	return unnamed(tmp.Sync())
 }

@@ -35,7 +35,7 @@ func keepMode(f File, old fs.FileInfo, tmp *os.File) error {
 		is, ok2 := info.Sys().(*syscall.Stat_t)
 		if ok && ok2 && (is.Uid != was.Uid || is.Gid != was.Gid) {
 			if err := tmp.Chown(int(was.Uid), int(was.Gid)); err != nil {
-				return fmt.Errorf("the file belongs to user %d, group %d, and replacing it would change that: %w", was.Uid, was.Gid, err)
+				return fmt.Errorf("the file belongs to user %d, group %d, and replacing it would change that: %w", was.Uid, was.Gid, unnamed(err))
 			}
 		}
 	}

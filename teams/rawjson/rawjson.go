@@ -73,7 +73,17 @@ const space = " \t\r\n"
 // is. White space around the array is allowed, anything else is a
 // [*SyntaxError]: another kind of value, a cut-off one, data behind it.
 func Elements(data []byte) ([]Span, error) {
-	if spans, ok := scanElements(data); ok {
+	if spans, ok := scanElements(data, nil); ok {
+		return spans, nil
+	}
+	return decodeElements(data)
+}
+
+// MoreElements is [Elements] for a text that begins like another, whose elements are
+// known: those of known stand in both, with at least one equal byte behind the last
+// of them. Only what follows is looked through.
+func MoreElements(data []byte, known []Span) ([]Span, error) {
+	if spans, ok := scanElements(data, known); ok {
 		return spans, nil
 	}
 	return decodeElements(data)

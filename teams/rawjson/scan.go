@@ -21,18 +21,34 @@ const failed = -1
 // maxScan is the depth at which a scan gives up.
 const maxScan = 1000
 
-// scanElements is the fast path of [Elements].
-func scanElements(data []byte) (spans []Span, ok bool) {
-	i := skipSpace(data, 0)
-	if at(data, i) != '[' {
-		return nil, false
+// scanElements is the fast path of [Elements], and of [MoreElements] with the
+// elements that are known.
+func scanElements(data []byte, known []Span) (spans []Span, ok bool) {
+	i := 0
+	if n := len(known); n > 0 {
+		// Room for some more.
+		spans = append(make([]Span, 0, n+(len(data)-known[n-1].End)/256+1), known...)
+		i = skipSpace(data, known[n-1].End)
+		switch at(data, i) {
+		case ',':
+			i = skipSpace(data, i+1)
+		case ']':
+			return spans, skipSpace(data, i+1) == len(data)
+		default:
+			return nil, false
+		}
+	} else {
+		i = skipSpace(data, 0)
+		if at(data, i) != '[' {
+			return nil, false
+		}
+		i = skipSpace(data, i+1)
+		if at(data, i) == ']' {
+			return nil, skipSpace(data, i+1) == len(data)
+		}
+		// Rows have 250 bytes and more, as a rule.
+		spans = make([]Span, 0, len(data)/256+1)
 	}
-	i = skipSpace(data, i+1)
-	if at(data, i) == ']' {
-		return nil, skipSpace(data, i+1) == len(data)
-	}
-	// Rows have 250 bytes and more, as a rule.
-	spans = make([]Span, 0, len(data)/256+1)
 	var stack []byte
 	for {
 		end := 0

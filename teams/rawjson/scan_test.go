@@ -13,7 +13,7 @@ import (
 // decoder takes, with the same ranges.
 func check(t *testing.T, data []byte) {
 	t.Helper()
-	spans, ok := scanElements(data)
+	spans, ok := scanElements(data, nil)
 	want, err := decodeElements(data)
 	deep := strings.Count(string(data), "[")+strings.Count(string(data), "{") > maxScan
 	if ok != (err == nil) && !(deep && !ok) {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// A run is killed at a random instant while it makes its team and starts its agent,
+// and run again: that one has made the team or taken it back, and removes it in the
+// end. 12 rounds, or as many as $TEAMBRIDGE_CREATE_ROUNDS says.
+func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
+	rounds := rounds(t, "TEAMBRIDGE_CREATE_ROUNDS", 12)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	claudeDir := filepath.Join(dir, "claude")
+	if err := os.Mkdir(claudeDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	t.Logf("seed %d", seed)
+	run := func(name string, before time.Duration) (said string, err error) {
+		t.Helper()
+		cmd := exec.Command("teambridge", "run", "--create-team", "--team", name, "--exit-on-eof", "--output", "events", "--", "agent")
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "HOME="+dir, "CLAUDE_CONFIG_DIR="+claudeDir, "TEAMBRIDGE_STATE="+filepath.Join(dir, "state"), "GORACE=atexit_sleep_ms=0")
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		cmd.WaitDelay = 5 * time.Second
+		if before == 0 {
+			err := cmd.Run()
+			return out.String(), err
+		}
+		stdin, err := cmd.StdinPipe() // so that it does not end by itself
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stdin.Close()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(before)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // it was killed
+		return out.String(), nil
+	}
+	began := time.Now()
+	if said, err := run("measured", 0); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	whole := time.Since(began)
+	left := 0
+	for i := range rounds {
+		name := "t" + strconv.Itoa(i)
+		if _, err := run(name, 1+time.Duration(rnd.Int64N(int64(whole)))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(claudeDir, "teams", name)); err == nil {
+			left++
+			if _, err := os.Stat(filepath.Join(claudeDir, "teams", name, "config.json")); err != nil {
+				t.Errorf("%s was left half-made: %v", name, err)
+			}
+		}
+		if said, err := run(name, 0); err != nil {
+			t.Fatalf("run again: %v\n%s", err, said)
+		}
+		if _, err := os.Stat(filepath.Join(claudeDir, "teams", name)); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	t.Logf("%d of %d left their team, all were taken back", left, rounds)
+}

@@ -1,0 +1,252 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/simchild"
+	"teambridge/teams/lockedfile"
+)
+
+// otherProcess is a second opening of the ledger, as another process has it.
+func (s *station) otherProcess() *ledger.Ledger {
+	s.t.Helper()
+	l, err := ledger.Open(s.t.Context(), filepath.Join(s.dir, "state", "ledger.db"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// saying is the delivery of the text.
+func (s *station) saying(l *ledger.Ledger, text string) ledger.Delivery {
+	s.t.Helper()
+	all, err := l.Deliveries(context.Background(), ledger.DeliveryQuery{Team: "demo"})
+	if err != nil {
+		s.t.Error(err)
+	}
+	for _, d := range all {
+		if strings.Contains(string(d.Raw), text) {
+			return d
+		}
+	}
+	s.t.Errorf("no delivery of %s", text)
+	return ledger.Delivery{}
+}
+
+// relayWith runs a relay in which something happens at the first such moment.
+func (s *station) relayWith(when moment, what func()) (stop func() error) {
+	s.t.Helper()
+	r, err := New(s.t.Context(), s.options())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var once sync.Once
+	r.at = func(now moment) {
+		if now == when {
+			once.Do(what)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	s.t.Cleanup(func() { stop() })
+	return stop
+}
+
+// What another process drops between two steps of the relay is not said, all the
+// rest is, once, and the relay goes on.
+func TestDroppedBetweenTwoSteps(t *testing.T) {
+	t.Parallel()
+	drop := func(s *station, l *ledger.Ledger) {
+		if err := l.Drop(context.Background(), s.saying(l, "[m-2]").UUID); err != nil {
+			s.t.Error(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		when moment
+		rows []string
+		what func(*station, *ledger.Ledger)
+		gone bool // from the ledger, too
+	}{
+		"before its row is marked":       {when: claimed, rows: []string{"[m-1]", "[m-2]", "[m-3]"}, what: drop},
+		"before the frame":               {when: looked, rows: []string{"[m-1]", "[m-2]", "[m-3]"}, what: drop},
+		"the only one, before the frame": {when: looked, rows: []string{"[m-2]"}, what: drop},
+		"and forgotten": {when: looked, rows: []string{"[m-1]", "[m-2]", "[m-3]"}, gone: true, what: func(s *station, l *ledger.Ledger) {
+			drop(s, l)
+			if _, err := l.Prune(context.Background(), time.Now().Add(time.Hour)); err != nil {
+				s.t.Error(err)
+			}
+		}},
+		"and forgotten, before its row is marked": {when: claimed, rows: []string{"[m-1]", "[m-2]", "[m-3]"}, gone: true, what: func(s *station, l *ledger.Ledger) {
+			drop(s, l)
+			if _, err := l.Prune(context.Background(), time.Now().Add(time.Hour)); err != nil {
+				s.t.Error(err)
+			}
+		}},
+		"one that is too long": {when: looked, rows: []string{"[m-2]" + strings.Repeat("\x01", 30<<10), "[m-3]"}, what: drop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			other := s.otherProcess()
+			s.agent().write(tc.rows...)
+			stop := s.relayWith(tc.when, func() { tc.what(s, other) })
+			n := len(tc.rows)
+			if tc.gone {
+				n--
+			}
+			s.settled(n)
+			s.agent().write("[m-4]")
+			for _, d := range s.settled(n + 1) {
+				want := ledger.Done
+				if strings.Contains(string(d.Raw), "[m-2]") {
+					want = ledger.Dropped
+				}
+				if d.State != want {
+					t.Errorf("%.200s is %s (%s), want %s", d.Raw, d.State, d.Reason, want)
+				}
+			}
+			if err := stop(); err != nil {
+				t.Errorf("the relay ended: %v", err)
+			}
+			count := s.works("[m-1]", "[m-2]", "[m-3]", "[m-4]")
+			for _, row := range append(tc.rows, "[m-4]") {
+				want := 1
+				if strings.HasPrefix(row, "[m-2]") {
+					want = 0
+				}
+				if got := count[row[:5]]; got != want {
+					t.Errorf("%s was worked on %d times, want %d", row[:5], got, want)
+				}
+			}
+			if starts := s.logged("start"); starts != 1 {
+				t.Errorf("%d agents were started, want one", starts)
+			}
+			for _, err := range s.warned {
+				// The row says who took it, and nobody knows that one any more.
+				if !tc.gone || !is[*UnknownDeliveryError](err) {
+					t.Errorf("it warned: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// What is in a frame cannot be dropped nor put back any more, whether it was
+// written or not: it is said, once.
+func TestDroppedInAFrame(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	other := s.otherProcess()
+	s.agent().write("[m-1]", "[m-2]")
+	stop := s.relayWith(committed, func() {
+		id := s.saying(other, "[m-2]").UUID
+		for name, move := range map[string]func(context.Context, string) error{"drop": other.Drop, "retry": other.Retry} {
+			if err := move(context.Background(), id); !is[*ledger.StateError](err) {
+				t.Errorf("%s: got %v, want a StateError", name, err)
+			}
+		}
+	})
+	for _, d := range s.settled(2) {
+		if d.State != ledger.Done {
+			t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 1 {
+		t.Errorf("worked on %v", n)
+	}
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// What failed is put back while a frame is made: it is said in the next, and the
+// relay goes on.
+func TestRetriedBetweenTwoSteps(t *testing.T) {
+	t.Parallel()
+	for _, when := range []moment{claimed, looked, committed} {
+		t.Run(string(when), func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			other := s.otherProcess()
+			r, err := New(t.Context(), s.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, err := Say(t.Context(), other, r.Post(), Input{Text: "[m-1]"})
+			if err == nil {
+				err = other.Settle(t.Context(), ledger.Failed, "for the test", said.Delivery)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.agent().write("[m-2]")
+			stop := s.relayWith(when, func() {
+				if err := other.Retry(context.Background(), said.Delivery); err != nil {
+					t.Error(err)
+				}
+			})
+			s.await("both are done", func() bool {
+				return s.saying(other, "[m-1]").State == ledger.Done && s.saying(other, "[m-2]").State == ledger.Done
+			})
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A row was claimed and could not be marked, and is dropped before the relay comes
+// to it again: it is not claimed as another one.
+func TestDroppedBeforeItsRowIsMarked(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	other := s.otherProcess()
+	sender := s.agent()
+	sender.write("[m-1]", "[m-2]")
+	var once sync.Once
+	s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.dir, "state", "locks"), Before: func(step lockedfile.Step) {
+		if step == lockedfile.StepFence {
+			once.Do(func() {
+				// The lock is lost: nothing is written.
+				err := errors.Join(os.Remove(sender.path+".lock"), other.Drop(context.Background(), s.saying(other, "[m-2]").UUID))
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}})
+	_, stop := s.relay(s.options())
+	all := s.settled(2)
+	if len(all) != 2 || all[0].State != ledger.Done || all[1].State != ledger.Dropped || !all[1].Marked {
+		t.Errorf("got %+v, want the first done, and the second dropped", all)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	data, err := os.ReadFile(sender.path)
+	if err != nil || !strings.Contains(string(data), all[1].UUID) || strings.Contains(string(data), `"read": false`) {
+		t.Errorf("the inbox is %s, %v; want both rows taken, by their deliveries", data, err)
+	}
+	if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 0 {
+		t.Errorf("worked on %v", n)
+	}
+}

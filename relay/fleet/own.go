@@ -1,0 +1,196 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// Own makes teams for headless agents that have none, knows them again after a
+// crash, and removes them: those alone that it made itself, which the ledger says.
+type Own struct {
+	Root   *teams.Root
+	Ledger *ledger.Ledger
+	Locker *lockedfile.Locker
+	State  string // our state directory
+}
+
+// Take makes a team with that lead where there is none of its name, or takes back
+// the one that was made so and whose process has died since: with all who have come
+// into it, and with what waits in its inboxes. ours is false where the team is
+// another, was made by somebody else, or taken over by somebody (see
+// [teams.Config.Founded]), or where a process or a relay that lives serves it: that
+// one is left as it is. session, which may be empty, and dir are the lead's in a new
+// team.
+func (o Own) Take(ctx context.Context, team, lead, session, dir string) (f teams.Founding, ours bool, err error) {
+	keep := func(next teams.Founding) error {
+		f = next
+		return o.Ledger.Found(ctx, o.record(next))
+	}
+	made, err := o.Root.Create(ctx, team, lead, session, dir, keep)
+	if err != nil {
+		return f, false, err
+	}
+	known, err := o.Ledger.Foundings(ctx, o.Root.Path(), team)
+	if err != nil {
+		return f, made, err
+	}
+	if made {
+		// There is one team of a name: of the others this ledger can forget.
+		for _, k := range known {
+			if k.CreatedAt != f.CreatedAt {
+				err = errors.Join(err, o.Ledger.Unfound(ctx, k))
+			}
+		}
+		return f, true, err
+	}
+	for _, k := range known {
+		if k.Lead != lead {
+			continue
+		}
+		if k.Doomed { // its relay was removed, and there is another now
+			if err := o.Ledger.Found(ctx, k); err != nil {
+				return f, false, err
+			}
+		}
+		f = founding(k)
+		// It may be that the system does not tell whether a process lives.
+		if served, err := o.served(f); served || err != nil {
+			return f, false, err
+		}
+		adopted, err := o.Root.Adopt(ctx, o.Locker, f, keep)
+		if adopted || err != nil {
+			return f, adopted, err
+		}
+	}
+	return teams.Founding{}, false, nil
+}
+
+// served reports whether a relay of ours serves the lead of a team now.
+func (o Own) served(f teams.Founding) (bool, error) {
+	t, err := o.Root.Team(f.Team)
+	if errors.Is(err, teams.ErrTeamGone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer t.Close()
+	return relay.Running(o.State, t, f.Lead)
+}
+
+// Discard removes such a team, as [teams.Root.Discard] does: where it is another, or
+// led by another process that lives, it stays. [*teams.OccupiedError] where agents
+// are in it.
+func (o Own) Discard(ctx context.Context, f teams.Founding) (removed bool, err error) {
+	if removed, err = o.Root.Discard(ctx, f); err != nil || !removed {
+		return false, err
+	}
+	return true, o.Ledger.Unfound(ctx, o.record(f))
+}
+
+// Of returns the team of that name as one that was made here, if it is: it is there,
+// and nobody else has taken it over.
+func (o Own) Of(ctx context.Context, team string) (f teams.Founding, c *teams.Config, ok bool, err error) {
+	t, err := o.Root.Team(team)
+	if err == nil {
+		defer t.Close()
+		c, err = t.Config(ctx)
+	}
+	if errors.Is(err, teams.ErrTeamGone) {
+		return f, nil, false, nil
+	}
+	if err != nil {
+		return f, nil, false, err
+	}
+	known, err := o.Ledger.Foundings(ctx, o.Root.Path(), team)
+	if err != nil {
+		return f, c, false, err
+	}
+	for _, k := range known {
+		if f = founding(k); c.Founded(f) {
+			return f, c, true, nil
+		}
+	}
+	return teams.Founding{}, c, false, nil
+}
+
+// NotOwnError says that a team was not made for the relay with which it is to go: it
+// is somebody else's, or has become that.
+type NotOwnError struct{ Team string }
+
+func (e *NotOwnError) Error() string {
+	return fmt.Sprintf("the team %s was not made for this relay, or somebody else has taken it over", e.Team)
+}
+
+// Doomed is the team that goes with a relay which is removed: nil where there is none
+// of that name. *[NotOwnError], and [*teams.OccupiedError] where agents are in it.
+func (o Own) Doomed(ctx context.Context, r ledger.Relay) (*ledger.Founding, error) {
+	f, c, ok, err := o.Of(ctx, r.Team)
+	switch {
+	case err != nil || c == nil:
+		return nil, err
+	case !ok || !r.OwnTeam || f.Lead != LeadName(r.Member):
+		return nil, &NotOwnError{Team: r.Team}
+	}
+	if in := c.Occupants(); len(in) > 0 {
+		return nil, &teams.OccupiedError{Team: r.Team, Members: in}
+	}
+	k := o.record(f)
+	return &k, nil
+}
+
+// LeadName is the name of the lead of a team that is made for a member: "lead" is what
+// every lead can be called.
+func LeadName(member string) string {
+	if member == "lead" {
+		return "team-lead"
+	}
+	return member
+}
+
+// Bury removes the teams that are to go with a relay that was removed, as soon as
+// nothing serves them. What keeps one is an error; the others go all the same.
+func (o Own) Bury(ctx context.Context) error {
+	known, err := o.Ledger.Foundings(ctx, o.Root.Path(), "")
+	for _, k := range known {
+		if !k.Doomed {
+			continue
+		}
+		f := founding(k)
+		served, ferr := o.served(f)
+		if served {
+			continue
+		}
+		if ferr == nil {
+			_, ferr = o.Root.Discard(ctx, f)
+		}
+		if _, occupied := errors.AsType[*teams.OccupiedError](ferr); occupied {
+			// Somebody came into it in between: it stays, for good.
+			err = errors.Join(err, fmt.Errorf("fleet: the team is kept: %w", ferr), o.Ledger.Found(ctx, k))
+			continue
+		}
+		if ferr == nil {
+			// Or it is gone, or somebody else's.
+			ferr = o.Ledger.Unfound(ctx, k)
+		}
+		err = errors.Join(err, ferr)
+	}
+	return err
+}
+
+func (o Own) record(f teams.Founding) ledger.Founding { return Founding(o.Root, f) }
+
+// Founding is a team that was made as the ledger has it.
+func Founding(root *teams.Root, f teams.Founding) ledger.Founding {
+	return ledger.Founding{Root: root.Path(), Team: f.Team, CreatedAt: f.CreatedAt, Lead: f.Lead, Session: f.Session, Leaders: f.Leaders}
+}
+
+func founding(k ledger.Founding) teams.Founding {
+	return teams.Founding{Team: k.Team, CreatedAt: k.CreatedAt, Lead: k.Lead, Session: k.Session, Leaders: k.Leaders}
+}

@@ -1,0 +1,149 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
+)
+
+func (h *harbour) own() Own {
+	return Own{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state}
+}
+
+func (h *harbour) there(team string) bool {
+	h.t.Helper()
+	_, err := os.Stat(filepath.Join(h.root.Path(), "teams", team, "config.json"))
+	return err == nil
+}
+
+// A team of somebody else is never taken, whatever the ledger knows of its name; nor
+// one that a relay serves, be its process known or not; ours is, also where the
+// process died right after it had made it.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	o := h.own()
+	made, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work)
+	if err != nil || !ours {
+		t.Fatalf("made %v, %v", ours, err)
+	}
+	again, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work)
+	if err != nil || !ours || again.CreatedAt != made.CreatedAt {
+		t.Errorf("taken again: %+v, %v, %v", again, ours, err)
+	}
+	if _, ours, err := o.Take(t.Context(), "mine", "another", "", h.work); err != nil || ours {
+		t.Errorf("for another lead: %v, %v", ours, err)
+	}
+	h.remove("mine")
+	h.team("mine", made.CreatedAt+1, "lead")
+	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); err != nil || ours {
+		t.Errorf("made by somebody else: %v, %v", ours, err)
+	}
+	if _, _, ok, err := o.Of(t.Context(), "mine"); ok || err != nil {
+		t.Errorf("it counts as ours, %v", err)
+	}
+	h.remove("mine")
+	if f, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); err != nil || !ours || f.CreatedAt == made.CreatedAt {
+		t.Errorf("made again: %+v, %v, %v", f, ours, err)
+	}
+	if known, err := h.ledger.Foundings(t.Context(), h.root.Path(), "mine"); err != nil || len(known) != 1 {
+		t.Errorf("known %+v, %v; want the last alone", known, err)
+	}
+
+	f, stop := h.sail()
+	h.until(f, h.add(f, h.entry("mine", "lead")), "idle", state(relay.Idle))
+	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); err != nil || ours {
+		t.Errorf("while a relay serves it: %v, %v", ours, err)
+	}
+	must(t, stop())
+}
+
+// A team that is to go with its relay goes when nothing serves it, and stays if
+// somebody has come into it, or a relay has been added for it again.
+func TestBury(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	o := h.own()
+	doomed := func(team string) {
+		t.Helper()
+		r := h.entry(team, "lead")
+		r.Root, r.OwnTeam, r.Member = h.root.Path(), true, "team-lead"
+		r, err := h.ledger.AddRelay(t.Context(), r)
+		must(t, err)
+		_, ours, err := o.Take(t.Context(), team, "team-lead", "", h.work)
+		if must(t, err); !ours {
+			t.Fatal("not made")
+		}
+		d, err := o.Doomed(t.Context(), r)
+		must(t, err)
+		must(t, h.ledger.RemoveRelay(t.Context(), r.ID, d))
+	}
+	doomed("free")
+	doomed("inhabited")
+	config := filepath.Join(h.root.Path(), "teams", "inhabited", "config.json")
+	data, err := os.ReadFile(config)
+	must(t, err)
+	must(t, os.WriteFile(config, []byte(string(data[:len(data)-4])+`, {"agentId":"w","name":"w","backendType":"tmux"}]}`), 0o600))
+	doomed("wanted")
+	if _, ours, err := o.Take(t.Context(), "wanted", "team-lead", "", h.work); err != nil || !ours {
+		t.Fatal(ours, err)
+	}
+	var occupied *teams.OccupiedError
+	if err := o.Bury(t.Context()); !errors.As(err, &occupied) {
+		t.Errorf("got %v, want to be told of who is in it", err)
+	}
+	if h.there("free") || !h.there("inhabited") || !h.there("wanted") {
+		t.Errorf("free %v, inhabited %v, wanted %v; want the first gone", h.there("free"), h.there("inhabited"), h.there("wanted"))
+	}
+	if err := o.Bury(t.Context()); err != nil {
+		t.Errorf("told again: %v", err)
+	}
+	if _, err := o.Doomed(t.Context(), ledger.Relay{Root: h.root.Path(), Team: "wanted", Member: "team-lead"}); !errors.As(err, new(*NotOwnError)) {
+		t.Errorf("for a relay that did not make it: %v", err)
+	}
+}
+
+// A relay that is added again while the one that was removed still ends begins right
+// after that, and what is said meanwhile is its own.
+func TestAddedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	h.team("red", 1, "lead")
+	f, stop := h.sail()
+	first := h.add(f, h.entry("red", "lead"))
+	h.until(f, first, "idle", state(relay.Idle))
+	h.send("red", "lead", "SLEEP:3 [m-1]")
+	h.until(f, first, "at work", state(relay.Working))
+	must(t, f.Remove(t.Context(), first, false))
+	second := h.add(f, h.entry("red", "lead"))
+	team, err := h.root.Team("red")
+	must(t, err)
+	defer team.Close()
+	if id, ok, err := f.Serving(t.Context(), team, "lead"); err != nil || !ok || id != second {
+		t.Errorf("served by %s, %v, %v; want %s", id, ok, err, second)
+	}
+	if _, err := f.Say(context.Background(), second, relay.Input{Text: "[m-2]"}); err != nil {
+		t.Error(err)
+	}
+	s := h.until(f, second, "idle", func(s Status) bool {
+		if strings.Contains(s.Now.Reason, relay.ErrBusy.Error()) {
+			t.Error("it was started beside the other, and is put off")
+		}
+		return s.Now.State == relay.Idle && !s.Now.LastDone.IsZero()
+	})
+	if a, b := h.worked("[m-1]"), h.worked("[m-2]"); a != 1 || b != 1 || s.Now.Deaths != 0 {
+		t.Errorf("worked on %d and %d times, %+v", a, b, s.Now)
+	}
+	must(t, stop())
+	for _, err := range h.warned {
+		t.Errorf("it warned: %v", err)
+	}
+}

@@ -1,0 +1,27 @@
+package teams
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// A team that we made, and that another process of ours leads which lives, is not
+// taken from that one.
+func TestTeamOfALivingProcessIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	root, f, config := orphaned(t)
+	parent := os.Getppid()
+	_, start, err := stat(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, mine := thisProcess()
+	change(t, config, `"procStart": "9`+mine, `"procStart": "`+start)
+	change(t, config, fmt.Sprintf(`"pid": %d`, os.Getpid()), fmt.Sprintf(`"pid": %d`, parent))
+	f.Leaders = append(f.Leaders, leaderOf(t, root))
+	if !teamConfig(t, root).Founded(f) {
+		t.Fatal("it is not known again")
+	}
+	untouched(t, root, f, config)
+}
