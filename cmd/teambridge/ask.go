@@ -207,9 +207,10 @@ type question struct {
 	since, taken time.Time // taken is zero: not yet
 	said         []journal.Message
 
-	before bool   // the turn before was reported: what is said next is of ours
-	held   *reply // may be of the turn before
+	before time.Time // when the turn before was reported: what is said next is of ours
+	held   *reply    // may be of the turn before
 	heldAt time.Time
+	other  time.Time // when the first message that came after ours was seen
 }
 
 // await waits for the answer. What the member says and that it took the message
@@ -226,8 +227,13 @@ func (q *question) await(ctx context.Context) (reply, error) {
 			return reply{}, err
 		}
 		for _, c := range list {
-			if c.Kind == journal.Appeared && c.Message.Team.Team == q.Team && c.Message.From == q.Member {
-				q.said = append(q.said, c.Message)
+			m := c.Message
+			switch {
+			case c.Kind != journal.Appeared || m.Team.Team != q.Team:
+			case m.From == q.Member:
+				q.said = append(q.said, m)
+			case m.Inbox == q.Member && m.ID() != q.ID && q.other.IsZero():
+				q.other = m.FirstSeen
 			}
 		}
 		if q.taken.IsZero() {
@@ -369,13 +375,11 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 		return reply{}, false, nil
 	}
 	r.via, r.text = viaResult, idle.Result
-	// What follows on a report that may have been the answer may be of the turn
-	// after it.
-	r.certain = known && q.held == nil
+	r.certain = known && !q.doubtful()
 	switch {
 	case idle.IdleReason == "" && !at.After(q.taken.Add(startup)):
-		q.before = true
-	case idle.IdleReason != "" && !at.After(q.taken) && !q.before:
+		q.before = at
+	case idle.IdleReason != "" && !at.After(q.taken) && q.before.IsZero():
 		if held := r; held.text != "" {
 			held.certain = false
 			q.held, q.heldAt = &held, time.Now()
@@ -390,6 +394,16 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 		return reply{}, false, errNoWord
 	}
 	return reply{}, false, nil
+}
+
+// doubtful reports whether the next report may be of a turn after the one with the
+// message: if that was reported already, by what counts as the report of the turn
+// before. It takes another message for the agent to go on with.
+func (q *question) doubtful() bool {
+	if q.other.IsZero() {
+		return false
+	}
+	return q.held != nil || !q.before.IsZero() && q.other.Before(q.before.Add(startup))
 }
 
 // errNoWord says that the turn with the message has ended, and that its report

@@ -116,17 +116,33 @@ func TestWeighOfAFastAgent(t *testing.T) {
 	}
 }
 
-// What follows on a report of which it is not known whether it was the answer may
-// be of the turn after it.
+// What follows on a report that may have been the answer is the answer, unless the
+// agent was given something else as well: then it may be of the turn with that.
 func TestWeighAfterDoubt(t *testing.T) {
 	t.Parallel()
-	q, said := takenAtZero(t)
-	if r, ok, err := q.weigh(said(-1, `"idleReason":"available","result":"which?"`)); ok || err != nil || q.held == nil || q.held.certain {
-		t.Fatalf("a report between the looks: %+v, %v, %v, held %+v", r, ok, err, q.held)
-	}
-	r, ok, err := q.weigh(said(30, `"idleReason":"available","result":"most likely"`))
-	if !ok || err != nil || r.text != "most likely" || r.certain {
-		t.Errorf("%+v, %v, %v; want the second, not certain", r, ok, err)
+	for name, tc := range map[string]struct {
+		first string
+		at    int // of the first report
+		other int // when another message came; 0: none did
+		want  bool
+	}{
+		"between the looks":                             {`"idleReason":"available","result":"which?"`, -1, 0, true},
+		"between the looks, with another message":       {`"idleReason":"available","result":"which?"`, -1, 2000, false},
+		"it goes on":                                    {`"result":"of before, or of a fast model?"`, 60, 0, true},
+		"it goes on, maybe with another message":        {`"result":"of before, or of a fast model?"`, 60, 50, false},
+		"it goes on, not with a message that came late": {`"result":"of before"`, 60, 2000, true},
+	} {
+		q, said := takenAtZero(t)
+		if r, ok, err := q.weigh(said(tc.at, tc.first)); ok || err != nil || q.held != nil && q.held.certain {
+			t.Errorf("%s: %+v, %v, %v, held %+v", name, r, ok, err, q.held)
+		}
+		if tc.other != 0 {
+			q.other = q.taken.Add(time.Duration(tc.other) * time.Millisecond)
+		}
+		r, ok, err := q.weigh(said(3000, `"idleReason":"available","result":"most likely"`))
+		if !ok || err != nil || r.text != "most likely" || r.certain != tc.want {
+			t.Errorf("%s: %+v, %v, %v; want the second, certain %v", name, r, ok, err, tc.want)
+		}
 	}
 }
 
