@@ -10,6 +10,9 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
+	"teambridge/inbox/simagent"
+	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // What an agent says is weighed by when it took the message, at 0 ms here; 10 ms
@@ -143,6 +146,48 @@ func TestWeighAfterDoubt(t *testing.T) {
 		if !ok || err != nil || r.text != "most likely" || r.certain != tc.want {
 			t.Errorf("%s: %+v, %v, %v; want the second, certain %v", name, r, ok, err, tc.want)
 		}
+	}
+}
+
+// A turn ends, and what its agent wrote to us in it stands in another file, which
+// may not have been seen yet.
+func TestEndOfATurnBehindAMessage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sim, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: dir, Generation: simagent.G1, Name: "t", Members: []simagent.Member{{Name: "worker"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := teams.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	team, err := root.Team("t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer team.Close()
+	sends, err := mail.New(t.Context(), mail.Options{Team: team})
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := time.Now()
+	q := question{sender: &sender{Sender: sends}, from: "user", since: since, taken: since, Delivered: mail.Delivered{Team: "t", Member: "worker"}}
+	if r, err := q.unseen(t.Context()); api.Explain(err).Code != api.CodeNoAnswer {
+		t.Errorf("no inbox: %+v, %v; want no answer", r, err)
+	}
+	for _, m := range []simagent.Message{{To: "user", Text: "here it is"}, {To: simagent.Lead, Text: "I told him"}} {
+		if _, err := sim.Agent("worker").Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := q.unseen(t.Context()); err != nil || r.text != "here it is" || r.via != viaMessage || r.m.Inbox != "user" {
+		t.Errorf("%+v, %v; want the message", r, err)
+	}
+	q.since, q.taken = since.Add(time.Minute), since.Add(time.Minute)
+	if r, err := q.unseen(t.Context()); api.Explain(err).Code != api.CodeNoAnswer {
+		t.Errorf("a message of before: %+v, %v; want no answer", r, err)
 	}
 }
 
