@@ -308,7 +308,10 @@ const tick = 10 * time.Millisecond
 // dated by our clock, and not by that of a server that has the files.
 func clocked(path string, start, now time.Time) bool {
 	info, err := os.Stat(path)
-	return err == nil && info.ModTime().After(start.Add(-tick)) && !info.ModTime().After(now)
+	if err != nil || info.ModTime().Nanosecond() == 0 { // to the second
+		return false
+	}
+	return info.ModTime().After(start.Add(-tick)) && !info.ModTime().After(now)
 }
 
 // takenBy returns by when the message was taken at the latest that was in the
