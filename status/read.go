@@ -2,8 +2,10 @@ package status
 
 import (
 	"context"
+	"os"
 	"time"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
@@ -47,24 +49,27 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]St
 			events = append(events, Event{Entry: m.Entry(), FirstSeen: m.FirstSeen})
 		}
 	}
-	given := Given{}
+	var sends map[string]time.Time
 	if s.Ledger != nil {
 		// What was taken while nothing watched is known to have been sent.
-		if given, err = s.Ledger.LastSends(ctx, q.Root, instance.Team, instance.CreatedAt); err != nil {
+		if sends, err = s.Ledger.LastSends(ctx, q.Root, instance.Team, instance.CreatedAt); err != nil {
 			return nil, err
 		}
 	}
+	given := Given{}
 	q.From = ""
 	for _, member := range c.Members {
+		taking := Taking{Seen: sends[member.Name], By: changed(team, member.Name)}
 		q.Inbox = member.Name
 		for m, err := range s.Journal.Messages(ctx, q) {
 			if err != nil {
 				return nil, err
 			}
-			if at := taken(m); at.After(given[member.Name]) {
-				given[member.Name] = at
+			if at := taken(m); at.After(taking.Seen) {
+				taking.Seen = at
 			}
 		}
+		given[member.Name] = taking
 	}
 	return Of(now, c, events, given), nil
 }
@@ -82,4 +87,22 @@ func taken(m journal.Message) time.Time {
 		}
 	}
 	return at
+}
+
+// tick is how far behind the clock the time of a file can be: the kernel dates
+// files by its last tick, of which there are 100 a second at least.
+const tick = 10 * time.Millisecond
+
+// changed returns by when an inbox was last changed, and so was taken from: zero
+// where there is none, or where files are dated by the second.
+func changed(team *teams.Team, member string) time.Time {
+	box, err := inbox.Open(team, member, nil) // nothing is written
+	if err != nil {
+		return time.Time{}
+	}
+	info, err := os.Stat(box.Path())
+	if err != nil || info.ModTime().Nanosecond() == 0 {
+		return time.Time{}
+	}
+	return info.ModTime().Add(tick)
 }

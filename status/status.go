@@ -17,7 +17,8 @@
 // it is idle, with a reason, and was given nothing since. Both generations say so
 // between two tasks as well: a newer agent then gives no reason, for it has taken
 // what comes next already, and an older one takes the next row milliseconds
-// later (measured). That is why it counts when rows were taken.
+// later (measured). That is why it counts when rows were taken. Who watches may see
+// that late, so what was not changed since the word was not taken from since.
 //
 // An event happened when its row says so, but not later than it was first seen:
 // a clock that is ahead does not keep a member active. A time that cannot be
@@ -87,10 +88,19 @@ type Status struct {
 	Evidence Evidence
 }
 
-// Given says when members were last given something to do: when rows were seen
-// to be taken from their inboxes or, where that was not seen, when such a row was
-// written at the latest.
-type Given map[string]time.Time
+// Given says when members were last given something to do.
+type Given map[string]Taking
+
+// Taking is when rows were last taken from an inbox.
+type Taking struct {
+	// Seen is when that was seen or, where it was not seen, when such a row was
+	// written at the latest.
+	Seen time.Time
+
+	// By is when it was at the latest, by the inbox file itself; zero where that
+	// is not known.
+	By time.Time
+}
 
 // live is how much later than it was said a word is first seen at most by
 // somebody who watches.
@@ -98,13 +108,19 @@ const live = 2 * time.Second
 
 // since reports whether a member was given something after it said w.
 func (g Given) since(member string, w *word) bool {
+	taking := g[member]
+	// What was seen late, on a machine that has much to do, can seem to come after
+	// a word of an agent that did not take long.
+	if !taking.By.IsZero() && taking.By.Before(w.at) {
+		return false
+	}
 	at := w.at
 	// By the same clock as the taking of rows, if it was there: when it was seen.
 	// An older agent takes the next row milliseconds after it said that it is idle.
 	if seen := w.event.FirstSeen; seen.After(at) && seen.Sub(at) < live {
 		at = seen
 	}
-	return g[member].After(at)
+	return taking.Seen.After(at)
 }
 
 // Of returns the status of every agent of a team: of those that stand in

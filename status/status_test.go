@@ -99,17 +99,24 @@ func TestGiven(t *testing.T) {
 	for name, tc := range map[string]struct {
 		idle  Event
 		given time.Duration // ago
+		by    time.Duration // ago; 0: not known
 		want  Detail
 	}{
-		"before it was idle":             {seen(available, time.Minute, time.Minute), 2 * time.Minute, Waiting},
-		"after it was idle":              {seen(available, 2*time.Minute, 2*time.Minute), time.Minute, Working},
-		"long before it was seen":        {seen(available, 2*time.Minute, 0), time.Minute, Working},
-		"after a failure":                {seen(failed, 2*time.Minute, 2*time.Minute), time.Minute, Working},
-		"nothing, and goes on":           {seen(goesOn, time.Minute, time.Minute), time.Hour, Working},
-		"older agent, between two tasks": {seen(available, 1010*time.Millisecond, time.Second), 998 * time.Millisecond, Working},
-		"its turn was over in no time":   {seen(available, 1003*time.Millisecond, time.Second), 1001 * time.Millisecond, Waiting},
+		"before it was idle":             {seen(available, time.Minute, time.Minute), 2 * time.Minute, 0, Waiting},
+		"after it was idle":              {seen(available, 2*time.Minute, 2*time.Minute), time.Minute, 0, Working},
+		"long before it was seen":        {seen(available, 2*time.Minute, 0), time.Minute, 0, Working},
+		"after a failure":                {seen(failed, 2*time.Minute, 2*time.Minute), time.Minute, 0, Working},
+		"nothing, and goes on":           {seen(goesOn, time.Minute, time.Minute), time.Hour, 0, Working},
+		"older agent, between two tasks": {seen(available, 1010*time.Millisecond, time.Second), 998 * time.Millisecond, 0, Working},
+		"its turn was over in no time":   {seen(available, 1003*time.Millisecond, time.Second), 1001 * time.Millisecond, 0, Waiting},
+		"its taking was seen late":       {seen(available, 1000*time.Millisecond, 990*time.Millisecond), 900 * time.Millisecond, 1010 * time.Millisecond, Waiting},
+		"its next taking was, too":       {seen(available, 1000*time.Millisecond, 800*time.Millisecond), 790 * time.Millisecond, 993 * time.Millisecond, Working},
 	} {
-		s := Of(now, config(time.Hour), []Event{tc.idle}, Given{"worker": now.Add(-tc.given)})[1]
+		given := Given{"worker": {Seen: now.Add(-tc.given)}}
+		if tc.by != 0 {
+			given["worker"] = Taking{Seen: now.Add(-tc.given), By: now.Add(-tc.by)}
+		}
+		s := Of(now, config(time.Hour), []Event{tc.idle}, given)[1]
 		if s.Member != "worker" || s.Detail != tc.want {
 			t.Errorf("%s: %s %s, want %s", name, s.Member, s.Detail, tc.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -35,14 +36,16 @@ func newAsk(a *app) *cobra.Command {
 An answer is what the agent says after it took your message: a message to you, or
 the result of its turn, which newer agents report when the turn ends. Agents take
 messages between two turns, so what was said before belongs to another task. A
-result that comes at once, as no model answers, counts if nothing follows it for
-10 s; "certain" is false then.
+result of which it cannot be told whether it was reported before or after that
+counts if nothing follows it for 10 s; "certain" is false then.
 
 With agents that can only write to members (2.1.329), you join the team first, as
 "operator", unless you have joined it already.
 
 Exit status: 0 an answer; 3 no such team or member, or the team ended; 4 no answer
-within --timeout (the message stays sent); others as of "teambridge send".`,
+within --timeout; 8 the agent took the message, and its turn ended without an
+answer, failed or was interrupted. In both the message stays sent. Others are as of
+"teambridge send".`,
 		Example: `  teambridge ask worker "is the build green?"
   teambridge ask worker - --timeout 20m < question.txt`,
 		Args:              exactly(2),
@@ -118,6 +121,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return err
 	}
 	q := &question{Delivered: w, sender: s, from: s.From(), tap: tap, since: w.Start}
+	q.clock = clocked(w.Inbox.Path(), w.Start, time.Now())
 	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("the message %s was sent, and %s did not answer", w.ID, member))
 	defer cancel()
 	reply, err := q.await(wait)
@@ -128,7 +132,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return a.printJSON(answered{api.SentOf(q.Delivered), api.RecordedMessage(reply.m), reply.text, reply.via, reply.certain})
 	}
 	if !reply.certain {
-		a.note("this may belong to what %s did before", member)
+		a.note("this may belong to another task of %s", member)
 	}
 	return a.printf("%s\n", escape(reply.text, true))
 }
@@ -196,15 +200,17 @@ type question struct {
 	sender *sender
 	from   string // that the answer is to
 	tap    *tapped
+	clock  bool // files there are dated by our clock
 
 	// The message was taken between these times: it was still there, and was
 	// not any more.
 	since, taken time.Time // taken is zero: not yet
 	said         []journal.Message
 
-	before bool   // the turn before was reported: what is said next is of ours
-	held   *reply // may be of the turn before
+	before time.Time // when the turn before was reported: what is said next is of ours
+	held   *reply    // may be of the turn before
 	heldAt time.Time
+	other  time.Time // when the first message that came after ours was seen
 }
 
 // await waits for the answer. What the member says and that it took the message
@@ -221,8 +227,13 @@ func (q *question) await(ctx context.Context) (reply, error) {
 			return reply{}, err
 		}
 		for _, c := range list {
-			if c.Kind == journal.Appeared && c.Message.Team.Team == q.Team && c.Message.From == q.Member {
-				q.said = append(q.said, c.Message)
+			m := c.Message
+			switch {
+			case c.Kind != journal.Appeared || m.Team.Team != q.Team:
+			case m.From == q.Member:
+				q.said = append(q.said, m)
+			case m.Inbox == q.Member && m.ID() != q.ID && q.other.IsZero():
+				q.other = m.FirstSeen
 			}
 		}
 		if q.taken.IsZero() {
@@ -232,7 +243,11 @@ func (q *question) await(ctx context.Context) (reply, error) {
 		}
 		if !q.taken.IsZero() {
 			for _, m := range q.said {
-				if r, ok, err := q.weigh(m); ok || err != nil {
+				r, ok, err := q.weigh(m)
+				if errors.Is(err, errNoWord) {
+					return q.unseen(ctx)
+				}
+				if ok || err != nil {
 					return r, err
 				}
 			}
@@ -263,7 +278,9 @@ func (q *question) look(ctx context.Context) error {
 	case err != nil:
 		return err
 	case taken:
-		q.taken, q.State = time.Now(), api.Consumed
+		if q.taken, q.State = time.Now(), api.Consumed; q.clock {
+			q.taken = takenBy(q.Inbox.Path(), q.since, q.taken)
+		}
 	default:
 		q.since = now
 	}
@@ -283,13 +300,42 @@ func (q *question) alive(ctx context.Context) error {
 	return nil
 }
 
+// tick is how far behind the clock the time of a file can be: the kernel dates
+// files by its last tick, of which there are 100 a second at least.
+const tick = 10 * time.Millisecond
+
+// clocked reports whether the inbox, into which a message was put since start, is
+// dated by our clock, and not by that of a server that has the files.
+func clocked(path string, start, now time.Time) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.ModTime().Nanosecond() == 0 { // to the second
+		return false
+	}
+	return info.ModTime().After(start.Add(-tick)) && !info.ModTime().After(now)
+}
+
+// takenBy returns by when the message was taken at the latest that was in the
+// inbox at path at since, and is not now. Where we look late, because the machine
+// has much to do, the inbox tells it better: the agent wrote it last, or somebody
+// did after it.
+func takenBy(path string, since, now time.Time) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return now
+	}
+	if by := info.ModTime().Add(tick); by.After(since) && by.Before(now) {
+		return by
+	}
+	return now
+}
+
 // startup is how long the turn of an agent takes at least, its model included.
-// What it reports within so short a time of taking a message is of the turn
-// before, most likely.
+// What an agent reports within so short a time of taking a message, going on with
+// something, is of the turn before: it goes on with that message.
 const startup = 500 * time.Millisecond
 
-// quiet is how long nothing may follow on such a report for it to count all the
-// same.
+// quiet is how long nothing may follow on a report that may be of the turn before,
+// for it to count all the same.
 const quiet = 10 * time.Second
 
 // weigh decides whether something the member said is the answer.
@@ -297,11 +343,17 @@ const quiet = 10 * time.Second
 // Agents take messages between two turns (measured on both generations, with
 // tools running too), so what they say after it answers the message. A message
 // that an agent sends lies within its turn, with a call of its model before the
-// end. The result of a turn stands in an idle_notification, and there it is
-// close: when a turn has ended, a newer agent takes what waits, and reports up to
-// 60 ms later (300 ms where the machine has too much to do) what came of that
-// turn. It then gives no reason for being idle, as it goes on; but if the message
-// comes between its two looks for more, it gives one and takes it all the same.
+// end. How a turn came out stands in an idle_notification, and there it is close.
+// Measured on both, around the ends of turns of a model that answers at once:
+//
+//   - An agent that finds nothing to go on with reports that, with a reason for
+//     being idle, and looks into its inbox again when the report is written: 1 ms
+//     later, and then every 500 ms. So such a report of the turn before is dated
+//     before the message was taken (2 ms at least), and one that is dated after it
+//     is of a turn with the message (12 ms at least).
+//   - A newer agent that finds a message takes it and reports then, up to 60 ms
+//     later (300 ms where the machine has too much to do) and without a reason,
+//     as it goes on. An older one reports first, and then looks.
 func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	at, known := m.Time()
 	if !known {
@@ -311,10 +363,11 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	if at.Before(q.since.Truncate(time.Millisecond)) {
 		return reply{}, false, nil
 	}
-	r = reply{m: m, certain: known && (at.After(q.taken) || q.taken.Sub(q.since) < startup)}
+	r = reply{m: m}
 	switch m.Kind() {
 	case "message":
 		r.via, r.text = viaMessage, m.Text
+		r.certain = known && (at.After(q.taken) || q.taken.Sub(q.since) < startup)
 		return r, m.Inbox == q.from, nil
 	case "idle_notification":
 	default:
@@ -324,21 +377,67 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	if json.Unmarshal([]byte(m.Text), &idle) != nil {
 		return reply{}, false, nil
 	}
-	early := !at.After(q.taken.Add(startup))
-	switch r.via, r.text = viaResult, idle.Result; {
-	case early && idle.IdleReason == "":
-		q.before = true
-	case early && idle.Result != "" && !q.before:
-		held := r
-		held.certain = false
-		q.held, q.heldAt = &held, time.Now()
-	case early && !q.before:
+	r.via, r.text = viaResult, idle.Result
+	r.certain = known && !q.doubtful()
+	switch {
+	case idle.IdleReason == "" && !at.After(q.taken.Add(startup)):
+		q.before = at
+	case idle.IdleReason != "" && !at.After(q.taken) && q.before.IsZero():
+		if held := r; held.text != "" {
+			held.certain = false
+			q.held, q.heldAt = &held, time.Now()
+		}
 	case idle.IdleReason == "failed":
-		return reply{}, false, fmt.Errorf("%s took the message, and its turn failed: %s", q.Member, dash(idle.FailureReason))
+		return reply{}, false, noAnswer("%s took the message, and its turn failed: %s", q.Member, dash(idle.FailureReason))
 	case idle.IdleReason == "interrupted":
-		return reply{}, false, fmt.Errorf("%s took the message, and was interrupted", q.Member)
+		return reply{}, false, noAnswer("%s took the message, and was interrupted", q.Member)
 	case idle.Result != "":
 		return r, true, nil
+	case r.certain:
+		return reply{}, false, errNoWord
 	}
 	return reply{}, false, nil
+}
+
+// doubtful reports whether the next report may be of a turn after the one with the
+// message: if that was reported already, by what counts as the report of the turn
+// before. It takes another message for the agent to go on with.
+func (q *question) doubtful() bool {
+	if q.other.IsZero() {
+		return false
+	}
+	return q.held != nil || !q.before.IsZero() && q.other.Before(q.before.Add(startup))
+}
+
+// errNoWord says that the turn with the message has ended, and that its report
+// holds no answer.
+var errNoWord = errors.New("no answer in the report")
+
+// unseen returns the message that the member has sent us in the turn that has
+// ended: what it wrote into another file may not have been seen yet.
+func (q *question) unseen(ctx context.Context) (reply, error) {
+	box, err := inbox.Open(q.sender.Team(), q.from, nil) // reading takes no lock
+	if err != nil {
+		return reply{}, err
+	}
+	rows, err := box.Read(ctx)
+	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
+		return reply{}, err
+	}
+	for _, row := range rows {
+		m := journal.Message{Row: row, Inbox: q.from, FirstSeen: time.Now()}
+		m.Team.Team = q.Team
+		if m.From != q.Member || m.Kind() != "message" {
+			continue
+		}
+		if r, ok, err := q.weigh(m); ok || err != nil {
+			return r, err
+		}
+	}
+	return reply{}, noAnswer("%s took the message, and ended its turn without an answer", q.Member)
+}
+
+// noAnswer says that there will be no answer.
+func noAnswer(format string, args ...any) error {
+	return api.Decide(api.CodeNoAnswer, "the message stays sent; a later word of the agent is waited for with: teambridge wait --for reply", format, args...)
 }

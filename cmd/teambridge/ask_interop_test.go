@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -90,13 +91,64 @@ func TestAskRealAgent(t *testing.T) {
 	}
 }
 
-// An agent that says nothing is waited for in vain.
+// An agent whose model answers at once is told of at once, and for certain: also
+// where the message comes just as another turn ends, and then never with what came
+// of that. TEAMBRIDGE_ASK says how many such turns there are.
+func TestAskRealAgentThatIsFast(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, claudetest.G2)
+	ctx := deadline(t, 10*time.Minute)
+	fast := func(marker string) {
+		t.Helper()
+		// Not certain is what is waited for to the end.
+		if a := u.asks("worker", "now "+marker); a.Text != "ACK: now "+marker || a.Via != viaResult || !a.Certain {
+			t.Errorf("%+v; want ACK: now %s, certain", a, marker)
+		}
+	}
+	for i := range 3 {
+		fast(fmt.Sprintf("[idle-%d]", i))
+	}
+	n := rounds(t, "TEAMBRIDGE_ASK", 12)
+	for i := range n {
+		u.must("send", "worker", fmt.Sprintf("SLEEP:0.3\n[before-%d]", i))
+		r, err := u.team.API.Wait(ctx, func(r claudetest.Request) bool {
+			return r.Agent == u.team.Member && r.Has(fmt.Sprintf("[before-%d]", i))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// From before the model has answered to after the agent has looked again.
+		<-time.After(time.Until(r.Time.Add(300*time.Millisecond + time.Duration(120*i/n-60)*time.Millisecond)))
+		fast(fmt.Sprintf("[after-%d]", i))
+	}
+	u.clean()
+}
+
+// An older agent reports the end of its turn, and no more: one that does not
+// answer in it is not waited for. The end of another turn is none of this one.
 func TestAskRealAgentThatIsSilent(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, claudetest.G1)
-	status, out, errs := u.run("ask", "worker", "say nothing [q-1]", "--timeout", "2s")
-	if status != exitTimeout || out != "" || !strings.Contains(errs, "worker did not answer within 2s") {
-		t.Errorf("exit status %d\n%s%s", status, out, errs)
+	ctx := deadline(t, time.Minute)
+	ask := func(text string) {
+		t.Helper()
+		status, out, errs := u.run("ask", "worker", text, "--timeout", "40s")
+		if status != exitNoAnswer || out != "" || !strings.Contains(errs, "worker took the message, and ended its turn without an answer") {
+			t.Errorf("%s: exit status %d\n%s%s", text, status, out, errs)
+		}
 	}
-	u.count("[q-1]", 1)
+	ask("say nothing [q-1]")
+	u.busy(ctx, "another task [t-1]")
+	u.must("send", "worker", "SLEEP:1\none more [t-2]")
+	ask("SLEEP:1\nsay nothing [q-2]")
+	if u.team.API.Turns(u.team.Member, "[q-2]") != 1 {
+		t.Error("told of before the turn with the message has ended")
+	}
+	u.busy(ctx, "a last one [t-3]")
+	if a := u.asks("worker", "[q-3]\n"+replyCall(claudetest.G1, "user", "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
+		t.Errorf("%+v", a)
+	}
+	for _, m := range []string{"[q-1]", "[t-1]", "[t-2]", "[q-2]", "[t-3]", "[q-3]"} {
+		u.count(m, 1)
+	}
 }

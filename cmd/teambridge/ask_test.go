@@ -2,12 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
+	"teambridge/inbox/simagent"
+	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // What an agent says is weighed by when it took the message, at 0 ms here; 10 ms
@@ -19,6 +24,7 @@ func TestWeigh(t *testing.T) {
 	const (
 		available = `"idleReason":"available","result":"done"`
 		goesOn    = `"result":"done"`
+		silent    = `"idleReason":"available"`
 	)
 	for name, tc := range map[string]struct {
 		to   string
@@ -35,12 +41,17 @@ func TestWeigh(t *testing.T) {
 		"of its turn, and it goes on":          {"team-lead", idle(goesOn), 1000, "done by result, certain"},
 		"of the turn before":                   {"team-lead", idle(available), -1000, "nothing"},
 		"of the turn before, it took and said": {"team-lead", idle(goesOn), 60, "nothing"},
-		"of which turn is not known":           {"team-lead", idle(available), 60, "held: done"},
-		"idle without a word":                  {"team-lead", idle(`"idleReason":"available"`), 1000, "nothing"},
+		"of its turn, of a fast model":         {"team-lead", idle(available), 1, "done by result, certain"},
+		"of which turn is not known":           {"team-lead", idle(available), -5, "held: done"},
+		"of its turn, without a time":          {"team-lead", idle(available), 0, "done by result"},
+		"idle without a word":                  {"team-lead", idle(silent), 1, errNoWord.Error()},
+		"idle without a word, and it goes on":  {"team-lead", idle(`"summary":"[to bob] hello"`), 1000, errNoWord.Error()},
+		"the turn before was without a word":   {"team-lead", idle(silent), -5, "nothing"},
+		"that is not known, without a time":    {"team-lead", idle(silent), 0, "nothing"},
 		"another structured text":              {"me", `{"type":"task_completed"}`, 1000, "nothing"},
 		"a failure":                            {"team-lead", idle(`"idleReason":"failed","failureReason":"no credit"`), 1000, "worker took the message, and its turn failed: no credit"},
 		"an interruption":                      {"team-lead", idle(`"idleReason":"interrupted"`), 1000, "worker took the message, and was interrupted"},
-		"a failure of the turn before":         {"team-lead", idle(`"idleReason":"failed"`), 60, "nothing"},
+		"a failure of the turn before":         {"team-lead", idle(`"idleReason":"failed"`), -5, "nothing"},
 	} {
 		q := question{since: took.Add(-10 * time.Millisecond), taken: took, from: "me", Delivered: mail.Delivered{Member: "worker"}}
 		row := map[string]any{"from": "worker", "text": tc.text}
@@ -74,13 +85,12 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
-// A model that answers within milliseconds: once the turn before is reported,
-// what the agent says next is of the turn with the message.
-func TestWeighOfAFastAgent(t *testing.T) {
-	t.Parallel()
+// takenAtZero is a message to an agent that took it at a time, and how that agent
+// says things in ms after it.
+func takenAtZero(t *testing.T) (q *question, said func(ms int, fields string) journal.Message) {
 	took := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	q := question{since: took.Add(-10 * time.Millisecond), taken: took, from: "me", Delivered: mail.Delivered{Member: "worker"}}
-	said := func(ms int, fields string) journal.Message {
+	q = &question{since: took.Add(-10 * time.Millisecond), taken: took, from: "me", Delivered: mail.Delivered{Member: "worker"}}
+	return q, func(ms int, fields string) journal.Message {
 		raw, err := json.Marshal([]any{map[string]any{"from": "worker", "text": `{"type":"idle_notification",` + fields + `}`,
 			"timestamp": took.Add(time.Duration(ms) * time.Millisecond).Format(inbox.TimestampLayout)}})
 		if err != nil {
@@ -92,11 +102,129 @@ func TestWeighOfAFastAgent(t *testing.T) {
 		}
 		return journal.Message{Row: rows[0], Inbox: "team-lead"}
 	}
-	if r, ok, err := q.weigh(said(30, `"result":"of before"`)); ok || err != nil || q.held != nil {
+}
+
+// A model that answers within milliseconds: once the turn before is reported,
+// what the agent says next is of the turn with the message.
+func TestWeighOfAFastAgent(t *testing.T) {
+	t.Parallel()
+	q, said := takenAtZero(t)
+	if r, ok, err := q.weigh(said(-1, `"result":"of before"`)); ok || err != nil || q.held != nil {
 		t.Fatalf("the report of the turn before: %+v, %v, %v", r, ok, err)
 	}
-	r, ok, err := q.weigh(said(60, `"idleReason":"available","result":"the answer"`))
+	// We looked late: the report lies between the looks, and is the second.
+	r, ok, err := q.weigh(said(0, `"idleReason":"available","result":"the answer"`))
 	if !ok || err != nil || r.text != "the answer" || !r.certain {
 		t.Errorf("%+v, %v, %v; want the answer, certain", r, ok, err)
+	}
+}
+
+// What follows on a report that may have been the answer is the answer, unless the
+// agent was given something else as well: then it may be of the turn with that.
+func TestWeighAfterDoubt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		first string
+		at    int // of the first report
+		other int // when another message came; 0: none did
+		want  bool
+	}{
+		"between the looks":                             {`"idleReason":"available","result":"which?"`, -1, 0, true},
+		"between the looks, with another message":       {`"idleReason":"available","result":"which?"`, -1, 2000, false},
+		"it goes on":                                    {`"result":"of before, or of a fast model?"`, 60, 0, true},
+		"it goes on, maybe with another message":        {`"result":"of before, or of a fast model?"`, 60, 50, false},
+		"it goes on, not with a message that came late": {`"result":"of before"`, 60, 2000, true},
+	} {
+		q, said := takenAtZero(t)
+		if r, ok, err := q.weigh(said(tc.at, tc.first)); ok || err != nil || q.held != nil && q.held.certain {
+			t.Errorf("%s: %+v, %v, %v, held %+v", name, r, ok, err, q.held)
+		}
+		if tc.other != 0 {
+			q.other = q.taken.Add(time.Duration(tc.other) * time.Millisecond)
+		}
+		r, ok, err := q.weigh(said(3000, `"idleReason":"available","result":"most likely"`))
+		if !ok || err != nil || r.text != "most likely" || r.certain != tc.want {
+			t.Errorf("%s: %+v, %v, %v; want the second, certain %v", name, r, ok, err, tc.want)
+		}
+	}
+}
+
+// A turn ends, and what its agent wrote to us in it stands in another file, which
+// may not have been seen yet.
+func TestEndOfATurnBehindAMessage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sim, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: dir, Generation: simagent.G1, Name: "t", Members: []simagent.Member{{Name: "worker"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := teams.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	team, err := root.Team("t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer team.Close()
+	sends, err := mail.New(t.Context(), mail.Options{Team: team})
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := time.Now()
+	q := question{sender: &sender{Sender: sends}, from: "user", since: since, taken: since, Delivered: mail.Delivered{Team: "t", Member: "worker"}}
+	if r, err := q.unseen(t.Context()); api.Explain(err).Code != api.CodeNoAnswer {
+		t.Errorf("no inbox: %+v, %v; want no answer", r, err)
+	}
+	for _, m := range []simagent.Message{{To: "user", Text: "here it is"}, {To: simagent.Lead, Text: "I told him"}} {
+		if _, err := sim.Agent("worker").Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := q.unseen(t.Context()); err != nil || r.text != "here it is" || r.via != viaMessage || r.m.Inbox != "user" {
+		t.Errorf("%+v, %v; want the message", r, err)
+	}
+	q.since, q.taken = since.Add(time.Minute), since.Add(time.Minute)
+	if r, err := q.unseen(t.Context()); api.Explain(err).Code != api.CodeNoAnswer {
+		t.Errorf("a message of before: %+v, %v; want no answer", r, err)
+	}
+}
+
+// Whoever looks late knows from the inbox when the message was taken, but for one
+// whose files another clock dates.
+func TestTakenBy(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "worker.json")
+	start := time.Now()
+	if err := os.WriteFile(path, []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !clocked(path, start, time.Now()) {
+		t.Error("an inbox that was just written counts as dated by another clock")
+	}
+	since := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	now := since.Add(time.Second)
+	for name, tc := range map[string]struct{ written, want time.Duration }{ // after it was still there
+		"by the inbox":                  {300 * time.Millisecond, 300*time.Millisecond + tick},
+		"dated by the tick before":      {-time.Millisecond, tick - time.Millisecond},
+		"as it was seen":                {time.Second - time.Millisecond, time.Second},
+		"dated before, which is not so": {-time.Minute, time.Second},
+		"dated ahead of us":             {time.Minute, time.Second},
+	} {
+		if err := os.Chtimes(path, since.Add(tc.written), since.Add(tc.written)); err != nil {
+			t.Fatal(err)
+		}
+		if got := takenBy(path, since, now).Sub(since); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+	for _, off := range []time.Duration{-time.Minute, time.Minute} {
+		if err := os.Chtimes(path, now.Add(off), now.Add(off)); err != nil {
+			t.Fatal(err)
+		}
+		if clocked(path, now.Add(-5*time.Millisecond), now) {
+			t.Errorf("an inbox whose time is %v off counts as dated by our clock", off)
+		}
 	}
 }

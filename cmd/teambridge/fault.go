@@ -18,6 +18,7 @@ const (
 	exitRefused     = api.ExitRefused
 	exitLocked      = api.ExitLocked
 	exitUnknown     = api.ExitUnknown
+	exitNoAnswer    = api.ExitNoAnswer
 	exitInterrupted = api.ExitInterrupted
 )
 

@@ -92,7 +92,7 @@ lead is alive, else the one whose lead runs in this directory.
 
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout;
 5 refused; 6 corrupt file, or a lock that could not be had; 7 lost, or not known
-to have arrived; 130 interrupted.`
+to have arrived; 8 the agent ended its turn without an answer; 130 interrupted.`
 
 func newRoot(a *app) *cobra.Command {
 	version := false

@@ -35,10 +35,10 @@ type Agent struct {
 	log    *log
 	config *config
 
-	turning sync.Mutex // held while a turn runs
+	turning sync.Mutex // held while a turn runs, and by who takes
 
 	// Only Run uses these. They outlive it, so that a second Run goes on.
-	handled  int
+	handled  int // of the rows of the log; changed while turning is held
 	prompted bool
 }
 
@@ -119,8 +119,10 @@ func (a *Agent) poll(ctx context.Context, report func(error)) {
 	defer ticker.Stop()
 	for {
 		if a.turning.TryLock() {
-			_, err := a.take(ctx)
-			report(err)
+			if !a.about() {
+				_, err := a.take(ctx)
+				report(err)
+			}
 			a.turning.Unlock()
 		}
 		select {
@@ -129,6 +131,20 @@ func (a *Agent) poll(ctx context.Context, report func(error)) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// about reports whether a turn is about to begin, with what was taken already.
+func (a *Agent) about() bool {
+	rows, _ := a.log.after(a.handled)
+	return a.opts.Handle != nil && len(rows) > 0
+}
+
+// most is how many rows the agent takes at a time; 0: all.
+func (a *Agent) most() int {
+	if a.opts.Generation == G1 && a.opts.Name != Lead && a.opts.Handle != nil {
+		return 1
+	}
+	return 0
 }
 
 // take looks into the inbox once, and says how many rows it took. It looks
@@ -142,7 +158,7 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, _, changed, err := a.opts.Generation.take(rows); err != nil || !changed {
+	if _, _, changed, err := a.opts.Generation.take(rows, a.most()); err != nil || !changed {
 		return 0, err
 	}
 	err = locked(ctx, path, a.opts.Now, func() error {
@@ -150,7 +166,7 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		taken, kept, changed, err := a.opts.Generation.take(rows)
+		taken, kept, changed, err := a.opts.Generation.take(rows, a.most())
 		if err != nil || !changed {
 			return err
 		}
@@ -172,29 +188,38 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 func (a *Agent) work(ctx context.Context, report func(error)) {
 	if a.opts.Prompt != "" && !a.prompted {
 		a.prompted = true
+		a.turning.Lock()
 		a.turn(ctx, Turn{Prompt: a.opts.Prompt}, report)
+		a.turning.Unlock()
 	}
 	for {
 		rows, err := a.log.wait(ctx, a.handled)
-		if err != nil {
+		if err != nil || a.step(ctx, rows, report) {
 			return
 		}
-		rows, shutdown := a.next(rows)
-		a.handled += len(rows)
-		if shutdown != nil {
-			err := a.approveShutdown(ctx, shutdown)
-			if err == nil {
-				close(a.log.ended)
-				return
-			}
-			report(err)
-			continue
-		}
-		if a.opts.Name == Lead {
-			a.dismiss(ctx, rows, report)
-		}
-		a.turn(ctx, Turn{Rows: rows}, report)
 	}
+}
+
+// step does what comes next of the rows that were taken, and says whether that
+// was to end.
+func (a *Agent) step(ctx context.Context, rows []Taken, report func(error)) (ended bool) {
+	a.turning.Lock()
+	defer a.turning.Unlock()
+	rows, shutdown := a.next(rows)
+	a.handled += len(rows)
+	if shutdown != nil {
+		if err := a.approveShutdown(ctx, shutdown); err != nil {
+			report(err)
+			return false
+		}
+		close(a.log.ended)
+		return true
+	}
+	if a.opts.Name == Lead {
+		a.dismiss(ctx, rows, report)
+	}
+	a.turn(ctx, Turn{Rows: rows}, report)
+	return false
 }
 
 // next cuts from the waiting rows those of the next turn. A shutdown_request
@@ -223,12 +248,11 @@ func (a *Agent) dismiss(ctx context.Context, rows []Taken, report func(error)) {
 	}
 }
 
+// turn runs a turn. The caller holds a.turning.
 func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 	if a.opts.Handle == nil {
 		return
 	}
-	a.turning.Lock()
-	defer a.turning.Unlock()
 	reply := a.opts.Handle(ctx, turn)
 	if sleep(ctx, reply.Lasts) != nil {
 		return // ended in mid-turn: nothing is said
@@ -241,18 +265,19 @@ func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 		}
 		sent = append(sent, m)
 	}
-	// What waits is taken at once, and not at the next poll.
-	if a.opts.Generation == G1 {
-		if a.opts.Name != Lead {
-			report(a.notifyIdle(ctx, sent, reply.Text, false))
-		}
-		_, err := a.take(ctx)
+	// What waits is taken at once, and not at the next poll: by a G2 agent before
+	// it reports, or else right after, which is when a G1 agent looks.
+	var taken int
+	if a.opts.Generation == G2 {
+		var err error
+		taken, err = a.take(ctx)
 		report(err)
-		return
 	}
-	taken, err := a.take(ctx)
-	report(err)
 	if a.opts.Name != Lead {
 		report(a.notifyIdle(ctx, sent, reply.Text, taken > 0))
+	}
+	if taken == 0 {
+		_, err := a.take(ctx)
+		report(err)
 	}
 }

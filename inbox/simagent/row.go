@@ -94,12 +94,12 @@ func delivered(raw json.RawMessage) (Taken, object, bool) {
 	return taken, o, true
 }
 
-// take splits rows into those that the agent takes and what stays in the file.
-// changed is false if the file need not be written.
-func (g Generation) take(rows []json.RawMessage) (taken []Taken, kept []json.RawMessage, changed bool, err error) {
+// take splits rows into those that the agent takes, most of them unless that is
+// 0, and what stays in the file. changed is false if the file need not be written.
+func (g Generation) take(rows []json.RawMessage, most int) (taken []Taken, kept []json.RawMessage, changed bool, err error) {
 	for _, raw := range rows {
 		row, o, ok := delivered(raw)
-		if ok {
+		if ok = ok && (most == 0 || len(taken) < most); ok {
 			taken = append(taken, row)
 		}
 		if g == G2 {

@@ -87,9 +87,12 @@ func TestShutdown(t *testing.T) {
 // Only a G2 agent says whether it goes on.
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	tests := map[simagent.Generation]struct{ turns, reasons []string }{
-		simagent.G1: {[]string{"1 at 0s", "2 at 3s", "3 at 6s"}, []string{"available", "available", "available"}},
-		simagent.G2: {[]string{"1 at 0s", "2,3 at 3s"}, []string{"", "available"}},
+	tests := map[simagent.Generation]struct {
+		turns, reasons []string
+		taken          []time.Duration
+	}{
+		simagent.G1: {[]string{"1 at 0s", "2 at 3s", "3 at 6s"}, []string{"available", "available", "available"}, []time.Duration{0, 3 * time.Second, 6 * time.Second}},
+		simagent.G2: {[]string{"1 at 0s", "2,3 at 3s"}, []string{"", "available"}, []time.Duration{0, 3 * time.Second, 3 * time.Second}},
 	}
 	for generation, tc := range tests {
 		want := tc.turns
@@ -121,8 +124,10 @@ func TestTurns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := rows[2].At.Sub(began); got != 3*time.Second {
-					t.Errorf("third row taken after %v, want 3s, with the end of the first turn", got)
+				for i, want := range tc.taken {
+					if got := rows[i].At.Sub(began); got != want {
+						t.Errorf("row %d taken after %v, want %v, with the end of a turn", i+1, got, want)
+					}
 				}
 				time.Sleep(20 * time.Second)
 				synctest.Wait()
@@ -139,6 +144,58 @@ func TestTurns(t *testing.T) {
 				}
 				if !slices.Equal(reasons, tc.reasons) {
 					t.Errorf("reasons for being idle: got %q, want %q", reasons, tc.reasons)
+				}
+			})
+		})
+	}
+}
+
+// What comes while an agent reports the end of its turn is taken right after that,
+// and the report says that the agent is available: it is dated before the taking.
+func TestTakesAfterTheReport(t *testing.T) {
+	t.Parallel()
+	for _, generation := range []simagent.Generation{simagent.G1, simagent.G2} {
+		t.Run(generation.String(), func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				team := create(t, simagent.TeamOptions{Root: root, Generation: generation, Members: []simagent.Member{{
+					Name: "worker", Handle: func(context.Context, simagent.Turn) simagent.Reply { return simagent.Reply{} },
+				}}})
+				lead, worker := team.Agent(simagent.Lead), team.Agent("worker")
+				lock := foreignLock(t, lead.Inbox(), 0) // it cannot report yet
+				ask(t, lead)
+				start(t, worker.Run)
+				if _, err := worker.Wait(t.Context(), 1); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond)
+				ask(t, lead)
+				time.Sleep(100 * time.Millisecond)
+				if got := len(worker.Log()); got != 1 {
+					t.Errorf("took %d rows before it had reported, want 1", got)
+				}
+				if err := os.Remove(lock); err != nil {
+					t.Fatal(err)
+				}
+				rows, err := worker.Wait(t.Context(), 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if after := rows[1].At.Sub(rows[0].At); after >= generation.Poll("worker") {
+					t.Errorf("took the second row %v after the first, want it before the next poll", after)
+				}
+				data, err := os.ReadFile(lead.Inbox())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var reports []struct{ Text, Timestamp string }
+				if err := json.Unmarshal(data, &reports); err != nil || len(reports) == 0 {
+					t.Fatalf("reports %s, %v", data, err)
+				}
+				at, err := time.Parse(time.RFC3339, reports[0].Timestamp)
+				if err != nil || !at.Before(rows[1].At) || !strings.Contains(reports[0].Text, `"available"`) {
+					t.Errorf("%+v, %v; want it available, and dated before %v", reports[0], err, rows[1].At)
 				}
 			})
 		})

@@ -42,6 +42,7 @@ const (
 	CodeLost          Code = "lost"            // overwritten by a tool that ignores the lock
 	CodeUnknown       Code = "unknown"         // it is not known whether it arrived
 	CodeNoLedger      Code = "no_ledger"       // nothing could remember the id
+	CodeNoAnswer      Code = "no_answer"       // the agent's turn ended without one
 	CodePermission    Code = "permission"      // the system does not allow it
 	CodeOutput        Code = "output"          // the answer could not be written
 	CodeInterrupted   Code = "interrupted"
@@ -70,6 +71,7 @@ const (
 	ExitRefused     = 5
 	ExitLocked      = 6
 	ExitUnknown     = 7
+	ExitNoAnswer    = 8
 	ExitInterrupted = 130
 )
 
@@ -97,6 +99,7 @@ var standings = map[Code]standing{
 	CodeLost:          {ExitUnknown, http.StatusInternalServerError},
 	CodeUnknown:       {ExitUnknown, http.StatusInternalServerError},
 	CodeNoLedger:      {ExitError, http.StatusServiceUnavailable},
+	CodeNoAnswer:      {ExitNoAnswer, http.StatusBadGateway},
 	CodePermission:    {ExitError, http.StatusInternalServerError},
 	CodeOutput:        {ExitError, http.StatusInternalServerError},
 	CodeInterrupted:   {ExitInterrupted, http.StatusServiceUnavailable},

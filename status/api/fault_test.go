@@ -61,6 +61,7 @@ func TestExplain(t *testing.T) {
 		{at(inbox.ErrUnknown), "unknown", 7, 500, true},
 		{at(lockedfile.ErrClobbered), "lost", 7, 500, true},
 		{at(inbox.ErrNoMemory), "no_ledger", 1, 503, true},
+		{Decide(CodeNoAnswer, "h", "none"), "no_answer", 8, 502, true},
 		{at(&os.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}), "permission", 1, 500, true},
 		{at(&os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}), "output", 1, 500, true},
 		{errors.New("anything"), "error", 1, 500, false},
