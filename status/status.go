@@ -7,7 +7,9 @@
 //   - [Idle]: it is 5 minutes old or older; exactly 5 minutes is idle.
 //   - [Terminated]: its last lifecycle event says that it has shut down: a
 //     shutdown_approved, a shutdown_response that approves, or a
-//     teammate_terminated that names it. Any later word of it ends that.
+//     teammate_terminated that names it. Any later word of it ends that. One that
+//     was there, was asked to shut down, did not refuse, and stands in config.json no
+//     more, has: its answer may have been taken before anybody saw it.
 //
 // Being started counts as an event: a member that never said anything is known
 // by its joinedAt, and one that was started again under its old name is not
@@ -173,6 +175,8 @@ type history struct {
 	present bool
 	joined  time.Time
 	last    *word // its newest event
+	asked   *word // the newest request that it shut down
+	refused time.Time
 }
 
 // word is something a member said or that was said of its end.
@@ -181,10 +185,21 @@ type word struct {
 	at     time.Time
 	event  Event
 	ends   bool // it says that the member has shut down
+	asks   bool // it is the lead's, who asks it to
+	no     bool // it is its refusal
 	reason string
 }
 
 func (h *history) add(w word) {
+	if w.asks {
+		if h.asked == nil || w.at.After(h.asked.at) {
+			h.asked = &w
+		}
+		return
+	}
+	if w.no && w.at.After(h.refused) {
+		h.refused = w.at
+	}
 	// Of two events of one time the end is the later one: an agent says last
 	// that it goes.
 	if h.last == nil || w.at.After(h.last.at) || w.at.Equal(h.last.at) && (w.ends || !h.last.ends) {
@@ -195,6 +210,14 @@ func (h *history) add(w word) {
 func (h *history) status(now time.Time, name string, stale bool, given Given) Status {
 	s := Status{Member: name, Present: h.present}
 	w := h.last
+	if a := h.asked; !h.present && a != nil && a.at.After(h.refused) && w != nil && !w.ends {
+		end := *a
+		end.ends = true
+		if w.at.After(end.at) {
+			end.at = w.at
+		}
+		w = &end
+	}
 	if w == nil || h.present && h.joined.After(w.at) {
 		w = &word{at: h.joined}
 	} else {
@@ -224,7 +247,8 @@ func (h *history) status(now time.Time, name string, stale bool, given Given) St
 }
 
 // said returns what an event says of which member: mostly that its author is
-// there, and of a teammate_terminated that another one is not.
+// there, of a teammate_terminated that another one is not, and of a
+// shutdown_request also that one shall not be.
 func said(now time.Time, e Event) []word {
 	at := e.FirstSeen
 	if at.IsZero() || at.After(now) {
@@ -251,6 +275,13 @@ func said(now time.Time, e Event) []word {
 		w.ends = true
 	case "shutdown_response":
 		w.ends = body.Approve || body.Approved
+		w.no = !w.ends
+	case "shutdown_rejected":
+		w.no = true
+	case "shutdown_request":
+		if w.member != "" && w.member != e.Inbox {
+			return []word{w, {member: e.Inbox, at: at, event: e, asks: true}}
+		}
 	case "teammate_terminated":
 		// The name is only in the text: "NAME has shut down."
 		name, ok := strings.CutSuffix(strings.TrimSuffix(body.Message, "."), " has shut down")

@@ -19,12 +19,20 @@ func row(from, text string, ago time.Duration) Event {
 	return Event{Entry: inbox.Entry{Row: inbox.Row{From: from, Text: text, Timestamp: at(ago)}, Inbox: "team-lead"}, FirstSeen: now}
 }
 
+func to(inbox, from, text string, ago time.Duration) Event {
+	e := row(from, text, ago)
+	e.Inbox = inbox
+	return e
+}
+
 const (
 	available = `{"type":"idle_notification","idleReason":"available"}`
 	failed    = `{"type":"idle_notification","idleReason":"failed","failureReason":"boom"}`
 	approved  = `{"type":"shutdown_approved","requestId":"r"}`
 	response  = `{"type":"shutdown_response","request_id":"r","approve":true}`
 	refused   = `{"type":"shutdown_response","request_id":"r","approve":false}`
+	rejected  = `{"type":"shutdown_rejected","requestId":"r"}`
+	request   = `{"type":"shutdown_request","requestId":"r"}`
 	ended     = `{"type":"teammate_terminated","message":"worker has shut down."}`
 )
 
@@ -77,6 +85,13 @@ func TestState(t *testing.T) {
 		"idle and end at one time":   {config(time.Hour), []Event{row("worker", approved, time.Minute), row("worker", available, time.Minute)}, "TERMINATED shut down 1m0s"},
 		"order does not matter":      {config(time.Hour), []Event{row("worker", approved, time.Minute), row("worker", "x", 2*time.Minute)}, "TERMINATED shut down 1m0s"},
 		"left after a shutdown":      {gone, []Event{row("worker", approved, time.Hour)}, "TERMINATED shut down 1h0m0s"},
+		"left, was asked to":         {gone, []Event{row("worker", "x", 2*time.Minute), to("worker", "team-lead", request, time.Minute)}, "TERMINATED shut down 1m0s"},
+		"asked, and never there":     {gone, []Event{to("worker", "team-lead", request, time.Minute)}, "none"},
+		"asked, rejected, then left": {gone, []Event{to("worker", "team-lead", request, 2*time.Minute), row("worker", rejected, time.Minute)}, "none"},
+		"asked, then a last word":    {gone, []Event{row("worker", available, time.Minute), to("worker", "team-lead", request, 2*time.Minute)}, "TERMINATED shut down 1m0s"},
+		"asked, refused, then left":  {gone, []Event{to("worker", "team-lead", request, 2*time.Minute), row("worker", refused, time.Minute)}, "none"},
+		"asked, and still there":     {config(time.Hour), []Event{row("worker", "x", 2*time.Minute), to("worker", "team-lead", request, time.Minute)}, "ACTIVE working 2m0s"},
+		"asked before it was here":   {config(time.Minute), []Event{to("worker", "team-lead", request, time.Hour)}, "ACTIVE working 1m0s"},
 		"left without a word of it":  {gone, []Event{row("worker", "x", time.Minute)}, "none"},
 		"a clock that is ahead":      {config(time.Hour), []Event{row("worker", "x", -time.Hour)}, "ACTIVE working 0s"},
 		"terminated, but not worker": {config(time.Hour), []Event{row("system", `{"type":"teammate_terminated","message":"worker2 has shut down."}`, 0)}, "IDLE working 55m0s"},

@@ -119,6 +119,34 @@ func (h *headless) until(t *testing.T, r *running, id, what string, holds func(a
 	}
 }
 
+// delivery returns the state of a delivery; "" where there is none.
+func (h *headless) delivery(t *testing.T, r *running, relay, delivery string) string {
+	t.Helper()
+	for _, d := range get[[]api.Delivery](t, r, "/v1/relays/"+relay+"/deliveries") {
+		if d.Delivery == delivery {
+			return d.State
+		}
+	}
+	return ""
+}
+
+// accepted waits until the agent works on what was said to it.
+func (h *headless) accepted(t *testing.T, r *running, relay string, sent api.Sent) {
+	t.Helper()
+	end := time.After(patience)
+	for {
+		state := h.delivery(t, r, relay, sent.Delivery)
+		if state == "accepted" {
+			return
+		}
+		select {
+		case <-end:
+			t.Fatalf("the agent never works on %s, which is %q", sent.ID, state)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
 func in(state relay.State) func(api.RelayEntry) bool {
 	return func(e api.RelayEntry) bool { return e.State == string(state) }
 }
@@ -379,17 +407,8 @@ func TestInterrupt(t *testing.T) {
 	problem(t, r.ask(t, "POST", on+"/retry", ""), api.CodeConflict)
 	sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "TOOL:60", "")), http.StatusCreated)
 	waits := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[waits]", "")), http.StatusCreated)
-	state := func(delivery string) string {
-		for _, d := range get[[]api.Delivery](t, r, on+"/deliveries") {
-			if d.Delivery == delivery {
-				return d.State
-			}
-		}
-		return ""
-	}
-	for state(sent.Delivery) != "accepted" {
-		<-time.After(5 * time.Millisecond)
-	}
+	state := func(delivery string) string { return h.delivery(t, r, lead.ID, delivery) }
+	h.accepted(t, r, lead.ID, sent)
 	// What is being said cannot be given up, nor tried again; what waits can.
 	problem(t, r.ask(t, "POST", "/v1/deliveries/"+sent.Delivery+"/drop", ""), api.CodeConflict)
 	problem(t, r.ask(t, "POST", "/v1/deliveries/"+sent.Delivery+"/retry", ""), api.CodeConflict)
@@ -642,8 +661,8 @@ func TestWordsOfARelayThatWasRemoved(t *testing.T) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "SLEEP:2 [w-2]", "")), http.StatusCreated)
-	h.until(t, r, first.ID, "at work", in(relay.Working))
+	working := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "SLEEP:2 [w-2]", "")), http.StatusCreated)
+	h.accepted(t, r, first.ID, working)
 	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+first.ID, ""), http.StatusOK)
 	second := h.add(t, r, "lead", "")
 	if n := len(h.works(t, "[w-2]")); n != 0 {
@@ -743,8 +762,8 @@ func TestRelayWithATeamOfItsOwn(t *testing.T) {
 	if err := os.WriteFile(config, alone, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	of[api.Sent](t, r.ask(t, "POST", path("solo", "lead"), message(t, "SLEEP:1 [w-2]", "")), http.StatusCreated)
-	h.until(t, r, own.ID, "at work", in(relay.Working))
+	last := of[api.Sent](t, r.ask(t, "POST", path("solo", "lead"), message(t, "SLEEP:1 [w-2]", "")), http.StatusCreated)
+	h.accepted(t, r, own.ID, last)
 	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=true", ""), http.StatusOK)
 	if _, err := os.Stat(config); err != nil {
 		t.Errorf("the team is gone before its agent: %v", err)
