@@ -256,24 +256,31 @@ func waitError(ctx context.Context, f File, locked *LockedError) error {
 // Hold takes a lock that only processes of ours know, and keeps it until
 // release: a file in dir, which is made (0700) when missing, named after key.
 // [ErrLocked] says that another process, or another call in this one, holds it;
-// it does not wait for that one, but 100 ms for who only looks ([Held]). The
-// kernel frees it when the holder dies.
+// it does not wait for that one, but, 2 s at most, for those who only look
+// ([Held]). The kernel frees it when the holder dies.
 func Hold(dir, key string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	path := heldPath(dir, key)
 	fl := flock.New(path, flock.SetPermissions(0o600))
-	looked, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	ok, err := fl.TryLockContext(looked, 2*time.Millisecond)
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	for start := time.Now(); ; {
+		ok, err := fl.TryLock()
+		if ok {
+			return fl.Close, nil
+		}
+		looked := false
+		if err == nil {
+			looked, err = fl.TryRLock() // beside a holder it could not be had
+		}
+		if err = errors.Join(err, fl.Close()); err != nil {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if waited := time.Since(start); !looked || waited > 2*time.Second {
+			return nil, &LockedError{Path: path, Ours: true, Waited: waited}
+		}
+		time.Sleep(rand.N(2 * time.Millisecond))
 	}
-	if !ok {
-		return nil, &LockedError{Path: path, Ours: true}
-	}
-	return fl.Close, nil
 }
 
 // Held reports whether somebody holds the lock of [Hold] now. It makes nothing.
