@@ -18,6 +18,7 @@ import (
 // and given up in the end; what it was to be told is kept, with its team, and
 // told to the next one.
 func TestRealAgentThatDoesNotStart(t *testing.T) {
+	t.Parallel() // it waits nearly all of the time
 	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
 		h := newHeadless(t, g, nil)
 		ctx := deadline(t, time.Minute)

@@ -143,6 +143,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 // A turn that prints nothing for long is waited for: nothing is said again. It
 // takes 10 s, or what $TEAMBRIDGE_SILENT_TURN says (a duration, such as 60s).
 func TestRealSilentTurnIsWaitedFor(t *testing.T) {
+	t.Parallel() // it waits nearly all of the time
 	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
 		lasts := 10 * time.Second
 		if text := os.Getenv("TEAMBRIDGE_SILENT_TURN"); text != "" {
