@@ -144,6 +144,8 @@ func TestServiceIsKilled(t *testing.T) {
 			t.Errorf("follower %d: %v", i, err)
 		}
 	}
+	cancel()
+	agents.Wait() // an older agent writes in place
 	data, err := os.ReadFile(box)
 	if err != nil {
 		t.Fatal(err)
