@@ -239,11 +239,7 @@ func (s *Server) interrupt(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	e, err := s.entry(ctx, id)
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, e)
+	return s.showEntry(ctx, w, id)
 }
 
 // retryRelay tries an agent again that was given up, or that waits for its next try.
@@ -267,6 +263,11 @@ func (s *Server) retryRelay(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return s.showEntry(ctx, w, id)
+}
+
+// showEntry answers with how a relay stands now.
+func (s *Server) showEntry(ctx context.Context, w http.ResponseWriter, id string) error {
 	e, err := s.entry(ctx, id)
 	if err != nil {
 		return err
@@ -291,11 +292,7 @@ func (s *Server) permit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.entry(ctx, id)
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, e)
+	return s.showEntry(ctx, w, id)
 }
 
 // deliveries answers with what was, or is to be, brought to the member of a relay,

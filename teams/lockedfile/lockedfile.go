@@ -42,9 +42,10 @@
 // # What is not
 //
 // Between the last look at the lock and the rename stand a few system calls. A
-// process stopped exactly there, for over 10 s, writes without the lock; and a
-// file that is deleted exactly there, with the directory about to follow, comes
-// back and can keep the directory from going.
+// process stopped exactly there, for over 10 s, writes without the lock. Where
+// files can be exchanged it finds what was written meanwhile, and puts that back;
+// where they cannot, it is lost, and a file that is deleted exactly there, with the
+// directory about to follow, comes back and can keep the directory from going.
 // The content is flushed to disk before the rename, the directory is not: after
 // a power cut the file can have its old content. Access control lists and
 // extended attributes of the old file are not carried over; mode and owner are.
