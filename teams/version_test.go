@@ -1,0 +1,46 @@
+package teams
+
+import "testing"
+
+func TestParseVersion(t *testing.T) {
+	for in, want := range map[string]Version{
+		"2.1.160":               {2, 1, 160},
+		"2.1.329 (Claude Code)": {2, 1, 329},
+		" 10.0.0\n":             {10, 0, 0},
+	} {
+		if got, err := ParseVersion(in); err != nil || got != want {
+			t.Errorf("ParseVersion(%q) = %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "2.1", "2.1.x", "2.1.-3", "2.1.3.4", "v2.1.3"} {
+		if got, err := ParseVersion(in); err == nil || got.Known() {
+			t.Errorf("ParseVersion(%q) = %v, %v, want an error", in, got, err)
+		}
+	}
+}
+
+func TestVersionHas(t *testing.T) {
+	for _, tt := range []struct {
+		version Version
+		trait   Trait
+		want    Answer
+	}{
+		{Version{2, 1, 80}, RemovesTaken, No},
+		{Version{2, 1, 159}, RemovesTaken, No},
+		{Version{2, 1, 160}, RemovesTaken, Yes},
+		{Version{2, 2, 0}, RemovesTaken, Yes},
+		{Version{1, 9, 400}, RemovesTaken, No},
+		{Version{2, 1, 254}, MarksFirst, Unsure},
+		{Version{}, RemovesTaken, Unsure},
+		{Version{2, 1, 329}, "no such trait", Unsure},
+	} {
+		if got := tt.version.Has(tt.trait); got != tt.want {
+			t.Errorf("%s %s: %s, want %s", tt.version, tt.trait, got, tt.want)
+		}
+	}
+	for trait, c := range changes {
+		if c.without.Compare(c.with) >= 0 {
+			t.Errorf("%s: came between %s and %s", trait, c.without, c.with)
+		}
+	}
+}
