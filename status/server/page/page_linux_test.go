@@ -711,7 +711,8 @@ func testEnded(t *testing.T, browser context.Context) {
 
 // The same with a real agent: it takes a message, answers it, and ends.
 func testRealAgent(t *testing.T, browser context.Context) {
-	claudetest.Require(t, claudetest.G2)
+	version := claudetest.Newest(t)
+	claudetest.Require(t, version)
 	claudetest.RequireTmux(t)
 	// A model that does what it is told, and ends when it is asked to.
 	request := regexp.MustCompile(`shutdown-[0-9]+@worker`)
@@ -723,7 +724,7 @@ func testRealAgent(t *testing.T, browser context.Context) {
 		}
 		return claudetest.Script(ctx, r)
 	}))
-	team := claudetest.StartTeam(t, claudetest.G2, home)
+	team := claudetest.StartTeam(t, version, home)
 	w := newWorld(t, team.Root)
 	w.join(team.Name)
 	p := open(t, browser, w, w.address())
