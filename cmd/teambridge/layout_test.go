@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"inbox/sqlite":            {},
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
-	"inbox/mail":              {"inbox", "inbox/ledger", "teams", "teams/lockedfile"},
+	"inbox/mail":              {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/chronicle":         {"inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
 	"teams/watch":             {},
