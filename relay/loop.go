@@ -57,20 +57,11 @@ type loop struct {
 	retry   <-chan time.Time
 }
 
-// startup is how long an agent gets to show that it stays alive before a frame is
-// written that the last one died with: was it the frame, or would it have died
-// anyway? Only the first is held against the frame.
-const startup = 2 * time.Second
-
-// lookEvery is how often the ledger is asked whether another process has put
-// something back into the queue: "relay retry" tells nobody. It takes 0.1 ms.
-const lookEvery = 2 * time.Second
-
 // grace is how an agent is ended: it may finish its turn first.
 var grace = claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
 func (l *loop) run() error {
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(l.opts.Timing.Look)
 	defer look.Stop()
 	err := l.begin()
 	for err == nil {
@@ -280,7 +271,8 @@ func (l *loop) transcript() claude.Transcript {
 }
 
 // step does what can be done now: claim rows, make a frame, write it. What cannot
-// be done for a while is said once, and tried again with the next change or in 2 s.
+// be done for a while is said once, and tried again with the next change or after
+// [Timing.Retry].
 func (l *loop) step() error {
 	defer l.opts.Recorded()
 	err := l.claim()
@@ -326,7 +318,7 @@ func (l *loop) later() {
 	l.at(stuck)
 	l.dirty, l.seen = true, nil
 	if l.retry == nil {
-		l.retry = time.After(2 * time.Second)
+		l.retry = time.After(l.opts.Timing.Retry)
 	}
 }
 
@@ -362,7 +354,7 @@ func (l *loop) proceed() error {
 	if l.frame == nil || l.sent {
 		return nil
 	}
-	if rest := startup - time.Since(l.started); l.careful && rest > 0 {
+	if rest := l.opts.Timing.Startup - time.Since(l.started); l.careful && rest > 0 {
 		l.retry = time.After(rest)
 		return nil
 	}
@@ -887,7 +879,7 @@ func (l *loop) gone() error {
 		return fmt.Errorf("relay: %s: %w: %w", l.opts.Member, ErrDead, why)
 	}
 	l.sent = false
-	l.backoff = min(max(2*l.backoff, backoffMin), backoffMax)
+	l.backoff = min(max(2*l.backoff, l.opts.Timing.Backoff), 60*l.opts.Timing.Backoff)
 	l.retry = time.After(l.backoff)
 	if err := l.keep(l.ctx, ledger.RelayBackOff, why.Error()); err != nil {
 		return err
