@@ -186,6 +186,11 @@ type Options struct {
 	// Wait is the deadline for taking all locks; 0 means [DefaultWait].
 	Wait time.Duration
 
+	// Hold is how long the lock may be held before the file is replaced; 0 means
+	// [MaxHold]. Only tests set it, which may run where a process is not scheduled,
+	// or a disk not written, for longer.
+	Hold time.Duration
+
 	// Before, if not nil, is called before each step, by the goroutine that
 	// takes it. Tests of crashes stop or kill the process in it.
 	Before func(Step)
@@ -211,6 +216,9 @@ type turn struct {
 func New(opts Options) *Locker {
 	if opts.Wait == 0 {
 		opts.Wait = DefaultWait
+	}
+	if opts.Hold == 0 {
+		opts.Hold = MaxHold
 	}
 	if opts.Before == nil {
 		opts.Before = func(Step) {}
@@ -356,7 +364,7 @@ func (l *Locker) transform(f File, lock *dirLock, was *asides, change func([]byt
 				}
 				return err
 			}
-			if held := time.Since(lock.since); held > MaxHold {
+			if held := time.Since(lock.since); held > l.opts.Hold {
 				return fmt.Errorf("write %s: %w (%s)", f.Path(), ErrHeldTooLong, held.Round(time.Millisecond))
 			}
 			if err := f.guard(); err != nil {

@@ -2,6 +2,7 @@ package lockedfile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -467,12 +468,14 @@ func TestHeldTooLong(t *testing.T) {
 	p := newPlace(t)
 	p.write("old")
 	synctest.Test(t, func(t *testing.T) {
-		err := New(Options{}).Transform(t.Context(), p.file, func([]byte) ([]byte, error) {
-			time.Sleep(MaxHold + time.Nanosecond)
-			return []byte("new"), nil
-		})
-		if !errors.Is(err, ErrHeldTooLong) {
-			t.Errorf("got %v, want ErrHeldTooLong", err)
+		for _, hold := range []time.Duration{0, time.Hour} {
+			err := New(Options{Hold: hold}).Transform(t.Context(), p.file, func([]byte) ([]byte, error) {
+				time.Sleep(cmp.Or(hold, MaxHold) + time.Nanosecond)
+				return []byte("new"), nil
+			})
+			if !errors.Is(err, ErrHeldTooLong) {
+				t.Errorf("for at most %s: got %v, want ErrHeldTooLong", cmp.Or(hold, MaxHold), err)
+			}
 		}
 	})
 	p.want("old")
