@@ -333,7 +333,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	}
 	// Receipts are written through the tap's own connection: over another one they
 	// would meet its transactions, and come again after a while.
-	s.follower = newFollower(s.opts.Root, s.journal, s.locker, s.limits, s.news, s.log)
+	s.follower = newFollower(s.opts.Root, s.journal, s.ledger, s.locker, s.limits, s.news, s.log)
 	return nil
 }
 
