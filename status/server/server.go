@@ -68,6 +68,7 @@ import (
 	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status"
 	"teambridge/status/api"
@@ -101,6 +102,7 @@ type Server struct {
 	log    *slog.Logger
 	listen []address
 	limits limits
+	timing relay.Timing // of the relays
 	ready  chan struct{}
 	ending chan struct{} // closed when no stream shall go on
 
