@@ -549,7 +549,7 @@ func (l *loop) changed(to pipe.Mode, delivery string) (bool, error) {
 // change brings the agent to another mode: in the running process if that is
 // possible, else by another process on the same session.
 func (l *loop) change(to pipe.Mode) error {
-	if claude.NeedsRestart(l.mode, to) {
+	if l.opts.Child.NeedsRestart(l.mode, to) {
 		if err := l.stop(); err != nil {
 			return err
 		}
@@ -636,6 +636,13 @@ func (l *loop) event(e claude.Event) error {
 			if err := l.keep(l.ctx, ledger.RelayRunning, ""); err != nil {
 				return err
 			}
+		}
+	}
+	if s, ok := e.Payload.(claude.Status); ok {
+		if known, ok := l.mode.PermissionMode.Value(); ok && known != s.PermissionMode {
+			// A person let it leave plan mode, or it has begun to plan. The next frame
+			// changes it back.
+			l.mode.PermissionMode = pipe.Set(s.PermissionMode)
 		}
 	}
 	for _, p := range e.Progress {
@@ -830,7 +837,15 @@ func (l *loop) gone() error {
 		return err
 	}
 	l.careful = l.frame != nil && (sent && !l.spoke || l.careful)
-	if l.frame != nil && sent {
+	widened, tooMuch := errors.AsType[*claude.WidenedError](why)
+	switch {
+	case l.frame != nil && sent && tooMuch:
+		// Again with the same permissions it would do the same again.
+		l.opts.Warn(fmt.Errorf("relay: %s was stopped, and its message is given up: %w", l.opts.Member, why))
+		if err := l.finish(ledger.Failed, "stopped: "+widened.Error()); err != nil {
+			return err
+		}
+	case l.frame != nil && sent:
 		f, err := l.opts.Ledger.Died(l.ctx, l.frame.UUID)
 		if err != nil {
 			return err

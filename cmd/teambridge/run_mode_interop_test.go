@@ -14,8 +14,8 @@ import (
 	"teambridge/teams"
 )
 
-// A message can change how the agent works: model and permission mode in the
-// process that runs, tools and system prompt by another one on the same session. Order
+// A message can change how the agent works: its model in the process that runs,
+// plan mode, tools and system prompt by another one on the same session. Order
 // is kept, and each message reaches an agent that works as it says.
 func TestRealModeByMessage(t *testing.T) {
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
@@ -64,8 +64,8 @@ func TestRealModeByMessage(t *testing.T) {
 			s := h.wait(ctx, "at work on it", func(s saying) bool { return s.Status == "working" && s.InFlight == all[at].Frame })
 			pids = append(pids, s.PID)
 		}
-		if pids[1] != pids[0] || pids[2] != pids[0] || pids[3] == pids[0] || pids[4] == pids[3] || pids[5] != pids[4] {
-			t.Errorf("processes %v: model and permission mode change in the one that runs, tools and system prompt in another", pids)
+		if pids[1] != pids[0] || pids[2] == pids[0] || pids[3] == pids[2] || pids[4] == pids[3] || pids[5] != pids[4] {
+			t.Errorf("processes %v: the model changes in the one that runs; plan mode, tools and system prompt in another", pids)
 		}
 		sessions := map[string]bool{}
 		for _, s := range h.sayings() {
