@@ -6,6 +6,11 @@
 // So nothing is missing and nothing there twice, whoever copies, how many do so
 // at once, and at whatever instant one of them is killed: the next one goes on.
 //
+// It also goes on after a power cut that took back the end of the ledger and not
+// that of the journal, and after an older copy of the ledger was put in its place.
+// The journal then keeps what it has of the lost events, and gets all that happens
+// from there on ([ledger.Epoch]).
+//
 // What a person said to an agent stands in no inbox file, so nothing that watches
 // files would see it. It is copied as a message to the agent's inbox, with its
 // receipt, by the same commit as the event that it was claimed: so one feed has all
@@ -20,6 +25,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"teambridge/inbox/journal"
@@ -27,38 +34,85 @@ import (
 	"teambridge/teams"
 )
 
-// page is how many events are copied by one commit.
+// page is how many events are copied by one commit at most.
 const page = 200
 
 // Copy copies what the journal does not have yet, and returns how many events
 // that were. The errors are those of the ledger and of the journal.
 func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int, err error) {
-	source, err := l.Identity(ctx)
+	after, err := position(ctx, l, j)
 	if err != nil {
 		return 0, err
 	}
 	for {
-		after, err := j.RelayedFrom(ctx, source)
-		if err != nil {
-			return copied, err
-		}
 		events, err := l.Events(ctx, after, page)
 		if err != nil || len(events) == 0 {
 			return copied, err
 		}
-		list := make([]journal.Relayed, 0, len(events))
-		for _, e := range events {
-			r, err := relayed(e)
-			if err != nil {
+		after = events[len(events)-1].N
+		for epoch, list := range epochs(events) {
+			n, err := copyEpoch(ctx, j, epoch, list)
+			if copied += n; err != nil {
 				return copied, err
 			}
-			list = append(list, r)
-		}
-		n, err := j.Relayed(ctx, source, list...)
-		if copied += n; err != nil {
-			return copied, err
 		}
 	}
+}
+
+// position returns the number of the last event that the journal has of this
+// history of the ledger. Copying goes in order, so if it has one of an epoch, it
+// has all of the epochs before it.
+//
+// A number that was given again is in an epoch that the journal does not have:
+// then the position is before it, although the journal has that number already.
+func position(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (int64, error) {
+	epochs, err := l.Epochs(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i, e := range slices.Backward(epochs) {
+		n, err := j.RelayedFrom(ctx, e.ID)
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			continue
+		}
+		if i+1 < len(epochs) {
+			n = min(n, epochs[i+1].First-1) // the rest of its numbers was taken back
+		}
+		return n, nil
+	}
+	return 0, nil
+}
+
+// epochs yields the parts of a list of events that are of one epoch each.
+func epochs(events []ledger.Event) iter.Seq2[string, []ledger.Event] {
+	return func(yield func(string, []ledger.Event) bool) {
+		for len(events) > 0 {
+			epoch := events[0].Epoch
+			n := slices.IndexFunc(events, func(e ledger.Event) bool { return e.Epoch != epoch })
+			if n < 0 {
+				n = len(events)
+			}
+			if !yield(epoch, events[:n]) {
+				return
+			}
+			events = events[n:]
+		}
+	}
+}
+
+func copyEpoch(ctx context.Context, j *journal.Journal, epoch string, events []ledger.Event) (copied int, err error) {
+	list := make([]journal.Relayed, 0, len(events))
+	for _, e := range events {
+		r, err := relayed(e)
+		if err != nil {
+			return 0, err
+		}
+		list = append(list, r)
+	}
+	return j.Relayed(ctx, epoch, list...)
 }
 
 func relayed(e ledger.Event) (journal.Relayed, error) {

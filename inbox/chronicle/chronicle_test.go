@@ -203,6 +203,7 @@ func TestJournalThatFails(t *testing.T) {
 	t.Parallel()
 	l, j := open(t, t.TempDir())
 	must(t, j.Close())
+	must(t, deliver(t.Context(), l, "d0"))
 	ctx, stop := context.WithCancel(t.Context())
 	warned := make(chan error, 100)
 	r := New(Options{Ledger: l, Journal: j, Every: time.Millisecond, Warn: func(err error) { warned <- err }})

@@ -46,8 +46,9 @@ type Relayed struct {
 	Row []byte
 }
 
-// Relayed copies events that another file keeps, named source: those with a
-// higher N than all that were copied from it before. So it does not matter who
+// Relayed copies events that another file keeps: those with a higher N than all
+// that were copied from source before. source names the file and one run of numbers
+// of it, of which none is ever given again (an epoch of a ledger). So it does not matter who
 // copies, how often, or where one was killed: each is recorded once. events are
 // in the order of N, and none that source has before the last of them may be
 // missing but what [Journal.RelayedFrom] says is here.

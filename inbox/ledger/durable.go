@@ -27,6 +27,15 @@ func (l *Ledger) write(ctx context.Context, op string, level func(*sqlite.Conn) 
 		if err := level(c); err != nil {
 			return err
 		}
-		return c.Transaction("IMMEDIATE", func() error { return f(c) })
+		if l.inEpoch {
+			return c.Transaction("IMMEDIATE", func() error { return f(c) })
+		}
+		var began bool
+		err := c.Transaction("IMMEDIATE", func() (err error) {
+			began, err = beginEpoch(c, f)
+			return err
+		})
+		l.inEpoch = began && err == nil
+		return err
 	})
 }

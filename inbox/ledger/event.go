@@ -10,7 +10,8 @@ import (
 // An Event is one thing that happened to a delivery or to a relay. It is in the
 // ledger by the same commit as what it tells of.
 type Event struct {
-	N int64 // its number in this ledger: growing, never used again
+	N     int64  // its number: growing, used once in its epoch
+	Epoch string // [Epoch.ID]
 	Post
 	At time.Time // when; kept to the microsecond, given in UTC
 
@@ -41,7 +42,7 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 	var list []Event
 	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT n, root, team, created_at, posts.inbox, e.at, e.delivery, e.state, e.reason, e.pid, e.session,
+		s, err := c.Statement(`SELECT n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, posts.inbox, e.at, e.delivery, e.state, e.reason, e.pid, e.session,
 			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
 			coalesce(d.summary, ''), coalesce(d.color, ''),
 			CASE WHEN d.person<>0 AND e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END
@@ -52,16 +53,16 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 		}
 		return s.Query(func(v []sqlite.Value) error {
 			e := Event{
-				N: integer(v[0]), Post: Post{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
-				At: moment(v[5]), Reason: text(v[8]),
+				N: integer(v[0]), Epoch: text(v[1]), Post: Post{Root: text(v[2]), Team: text(v[3]), CreatedAt: integer(v[4]), Inbox: text(v[5])},
+				At: moment(v[6]), Reason: text(v[9]),
 			}
-			if integer(v[6]) == 0 {
-				e.Relay, e.PID, e.Session = RelayState(text(v[7])), int(integer(v[9])), text(v[10])
+			if integer(v[7]) == 0 {
+				e.Relay, e.PID, e.Session = RelayState(text(v[8])), int(integer(v[10])), text(v[11])
 			} else {
-				e.Delivery, e.State = text(v[11]), DeliveryState(text(v[7]))
-				e.ID, e.From, e.Person = text(v[12]), text(v[13]), integer(v[14]) != 0
+				e.Delivery, e.State = text(v[12]), DeliveryState(text(v[8]))
+				e.ID, e.From, e.Person = text(v[13]), text(v[14]), integer(v[15]) != 0
 				if e.Person && e.State == Claimed {
-					e.Summary, e.Color, e.Text = text(v[15]), text(v[16]), string(blob(v[17]))
+					e.Summary, e.Color, e.Text = text(v[16]), text(v[17]), string(blob(v[18]))
 				}
 			}
 			list = append(list, e)
@@ -72,15 +73,4 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 		return nil, err
 	}
 	return list, nil
-}
-
-// Identity names this ledger: another file, also one in its place, has another.
-func (l *Ledger) Identity(ctx context.Context) (id string, err error) {
-	err = l.db.Do(ctx, "identity", func(c *sqlite.Conn) error {
-		return c.Query(func(v []sqlite.Value) error {
-			id = text(v[0])
-			return nil
-		}, "SELECT id FROM identity")
-	})
-	return id, err
 }

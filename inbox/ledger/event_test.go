@@ -64,7 +64,7 @@ func TestEventForEachStep(t *testing.T) {
 	list, err := l.Events(t.Context(), 0, 1)
 	must(t, err)
 	e := aRow("a")
-	if diff := cmp.Diff([]Event{{N: 1, Post: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed}}, list); diff != "" {
+	if diff := cmp.Diff([]Event{{N: 1, Epoch: list[0].Epoch, Post: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed}}, list); diff != "" {
 		t.Errorf("the first event (-want +got):\n%s", diff)
 	}
 }
@@ -110,12 +110,12 @@ func TestEventsOfEarlierVersions(t *testing.T) {
 			t.Errorf("%q is not told once: %s", want, got)
 		}
 	}
-	id, err := l.Identity(t.Context())
+	epochs, err := l.Epochs(t.Context())
 	must(t, err)
-	other, err := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db")).Identity(t.Context())
+	list, err := l.Events(t.Context(), 0, 1000)
 	must(t, err)
-	if len(id) != 32 || id == other {
-		t.Errorf("identities %q and %q", id, other)
+	if len(epochs) != 1 || epochs[0].First != 1 || list[0].Epoch != epochs[0].ID || list[len(list)-1].Epoch != epochs[0].ID {
+		t.Errorf("epochs %v, events %v", epochs, list)
 	}
 }
 
@@ -180,5 +180,53 @@ func TestStanding(t *testing.T) {
 	}
 	if _, found, err := l.Fate(t.Context(), bob, d.Key, d.Occurrence+1); err != nil || found {
 		t.Errorf("the fate of another row: %v, %v", found, err)
+	}
+}
+
+// Whoever opens the ledger gives its events an epoch of their own, from the
+// first one on; opening alone begins none, and no two epochs are alike.
+func TestEpochs(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	first, second := mustOpen(t, path), mustOpen(t, path)
+	epochs := func() []Epoch {
+		t.Helper()
+		list, err := first.Epochs(t.Context())
+		must(t, err)
+		return list
+	}
+	claimRows(t, second, "a", "b")
+	must(t, second.Intend(t.Context(), aSend("1")))
+	must(t, second.Drop(t.Context(), "a"))
+	if err := first.Drop(t.Context(), "unknown"); err == nil {
+		t.Error("dropped what is not there")
+	}
+	must(t, first.SetSession(t.Context(), Session{Post: bob, ID: "s", State: RelayStarting})) // makes no event
+	must(t, first.Drop(t.Context(), "b"))
+	claimRows(t, second, "c") // by another process that is still in its epoch
+	got := epochs()
+	if len(got) != 2 || got[0].First != 1 || got[1].First != 4 {
+		t.Fatalf("epochs %v", got)
+	}
+	list, err := first.Events(t.Context(), 0, 100)
+	must(t, err)
+	ids := map[string]int{}
+	for _, e := range list {
+		ids[e.Epoch]++
+	}
+	one, two := got[0].ID, got[1].ID
+	if diff := cmp.Diff(map[string]int{one: 3, two: 2}, ids); diff != "" || one == two {
+		t.Errorf("events by epoch (-want +got):\n%s", diff)
+	}
+
+	// Those without an event go with the events.
+	_, err = first.Prune(t.Context(), time.Now().Add(time.Hour))
+	must(t, err)
+	if got := epochs(); len(got) != 1 || got[0].ID != two {
+		t.Errorf("left: %v, want %s", got, two)
+	}
+	must(t, first.Drop(t.Context(), "c"))
+	if list, err := first.Events(t.Context(), 0, 100); err != nil || len(list) != 1 || list[0].Epoch != two {
+		t.Errorf("after pruning: %v, %v", list, err)
 	}
 }

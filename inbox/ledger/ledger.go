@@ -39,7 +39,8 @@
 //  5. Of what failed a person decides: [Ledger.Retry] or [Ledger.Drop].
 //
 // Other processes see how a relay stands with [Ledger.Standing]. What happened,
-// each step once and in order, is in [Ledger.Events].
+// each step once and in order, is in [Ledger.Events]; who remembers how far it
+// read them has to remember the [Epoch] too.
 //
 // Frames and deliveries share their states, in the order of [DeliveryState]:
 //
@@ -78,6 +79,8 @@ import (
 // goroutines; they take turns on one connection.
 type Ledger struct {
 	db *sqlite.DB
+
+	inEpoch bool // its events have an [Epoch]; used within db.Do, which lets in one at a time
 }
 
 // Open opens the ledger at path, and makes it if there is none: its directory
@@ -104,7 +107,7 @@ func open(ctx context.Context, path string, schema []string) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{db}, nil
+	return &Ledger{db: db}, nil
 }
 
 // Close ends the use of the ledger, after the call that is running. Closing

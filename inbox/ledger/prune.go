@@ -35,6 +35,8 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err erro
 				AND uuid NOT IN (SELECT frame FROM deliveries)
 				AND parent NOT IN (SELECT uuid FROM frames WHERE ` + unended + `)`, []sqlite.Value{at}},
 			{false, "DELETE FROM events WHERE at<?", []sqlite.Value{at}},
+			{false, `DELETE FROM epochs WHERE first < (SELECT max(first) FROM epochs WHERE first <= coalesce(
+				(SELECT min(n) FROM events), (SELECT seq+1 FROM sqlite_sequence WHERE name='events')))`, nil},
 			{false, "DELETE FROM lines WHERE uuid NOT IN (SELECT uuid FROM frames)", nil},
 		} {
 			gone, err := c.Exec(step.query, step.args...)

@@ -191,5 +191,15 @@ func schema() []string {
 			PRIMARY KEY (root, team, created_at)
 		) STRICT, WITHOUT ROWID;
 		ALTER TABLE relays ADD COLUMN own_team INTEGER NOT NULL DEFAULT 0;`,
+
+		// Event numbers that a power cut or a restored copy took back are told from
+		// those that are given again: see Epoch. What was copied from an earlier
+		// version under its identity stays copied.
+		`CREATE TABLE epochs (
+			first      INTEGER PRIMARY KEY, -- number of an event
+			id         TEXT    NOT NULL
+		) STRICT;
+		INSERT INTO epochs SELECT 1, id FROM identity WHERE EXISTS (SELECT 1 FROM events);
+		DROP TABLE identity;`,
 	}
 }

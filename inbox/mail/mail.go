@@ -168,7 +168,7 @@ type Message struct {
 
 // Draft returns a message as it will be written. Its Check says whether it can be.
 func (s *Sender) Draft(m Message) *inbox.Message {
-	return &inbox.Message{ID: m.ID, From: s.from, Text: m.Text, Summary: m.Summary, Color: m.Color}
+	return &inbox.Message{ID: m.ID, From: s.from, DefaultFrom: s.opts.From == "", Text: m.Text, Summary: m.Summary, Color: m.Color}
 }
 
 // Delivered says what is known of a message that was sent, or was to be.

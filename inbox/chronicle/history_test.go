@@ -1,0 +1,150 @@
+package chronicle
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+)
+
+// snapshot copies a database as a power cut at this instant would leave it.
+func snapshot(t *testing.T, name, from, to string) {
+	t.Helper()
+	for _, suffix := range []string{"", "-wal"} {
+		data, err := os.ReadFile(filepath.Join(from, name+suffix))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(to, name+suffix), data, 0o600))
+	}
+}
+
+func say(t *testing.T, l *ledger.Ledger, id string) {
+	t.Helper()
+	must(t, l.Claim(t.Context(), ledger.Delivery{UUID: id, Post: post, Person: true, ID: id, Raw: []byte("text of " + id)}))
+}
+
+func commit(t *testing.T, l *ledger.Ledger, frame, delivery string) {
+	t.Helper()
+	must(t, l.Commit(t.Context(), ledger.Frame{UUID: frame, Post: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, delivery))
+}
+
+func wantTexts(t *testing.T, j *journal.Journal, want ...string) {
+	t.Helper()
+	var texts []string
+	for m, err := range j.Messages(t.Context(), journal.Query{}) {
+		must(t, err)
+		texts = append(texts, m.Text)
+	}
+	if diff := cmp.Diff(want, texts); diff != "" {
+		t.Errorf("messages in the history (-want +got):\n%s", diff)
+	}
+}
+
+// copyAgain copies until the journal has everything, and sees that nothing is
+// copied twice.
+func copyAgain(t *testing.T, l *ledger.Ledger, j *journal.Journal) {
+	t.Helper()
+	_, err := Copy(t.Context(), l, j)
+	must(t, err)
+	if n, err := Copy(t.Context(), l, j); n != 0 || err != nil {
+		t.Errorf("copied %d again, %v", n, err)
+	}
+}
+
+// A power cut takes back the commits of the ledger that did not wait for the
+// disk, while the journal, another file, has their events. The numbers are given
+// to other events, which must be copied all the same.
+func TestLedgerLostItsEnd(t *testing.T) {
+	t.Parallel()
+	before, after := t.TempDir(), t.TempDir()
+	l, j := open(t, before)
+	say(t, l, "one")
+	commit(t, l, "f1", "one")
+	snapshot(t, "ledger.db", before, after)
+	must(t, l.Advance(t.Context(), "f1", ledger.Accepted, ""))
+	must(t, l.Advance(t.Context(), "f1", ledger.Done, ""))
+	copyAgain(t, l, j)
+	must(t, j.Close())
+	snapshot(t, "journal.db", before, after)
+
+	l, j = open(t, after)
+	copyAgain(t, l, j) // of nothing: what was lost stays in the journal
+	say(t, l, "two")
+	copyAgain(t, l, j) // while the ledger has fewer events than the journal
+	must(t, l.Advance(t.Context(), "f1", ledger.Done, ""))
+	commit(t, l, "f2", "two")
+	must(t, l.Advance(t.Context(), "f2", ledger.Done, ""))
+	copyAgain(t, l, j)
+	wantTexts(t, j, "text of one", "text of two")
+	want := []string{"one claimed", "one written", "one accepted", "one done", "two claimed", "one done", "two written", "two done"}
+	if diff := cmp.Diff(want, recorded(t, j)); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+// An older copy of the ledger is put back, again and again, and each time it
+// grows past what the journal has.
+func TestLedgerRestored(t *testing.T) {
+	t.Parallel()
+	dir, backup := t.TempDir(), t.TempDir()
+	l, j := open(t, dir)
+	say(t, l, "first")
+	copyAgain(t, l, j)
+	must(t, l.Close())
+	snapshot(t, "ledger.db", dir, backup)
+
+	texts := []string{"text of first"}
+	want := []string{"first claimed"}
+	for _, round := range []string{"a", "b", "c"} {
+		must(t, os.RemoveAll(filepath.Join(dir, "ledger.db-wal")))
+		snapshot(t, "ledger.db", backup, dir)
+		l, err := ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+		must(t, err)
+		for _, n := range []string{"1", "2", "3"} {
+			say(t, l, round+n)
+			texts = append(texts, "text of "+round+n)
+			want = append(want, round+n+" claimed")
+		}
+		copyAgain(t, l, j)
+		must(t, l.Close())
+		// Another process, which is in an epoch of its own.
+		l, err = ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+		must(t, err)
+		must(t, l.Drop(t.Context(), round+"1"))
+		want = append(want, round+"1 dropped")
+		copyAgain(t, l, j)
+		must(t, l.Close())
+	}
+	wantTexts(t, j, texts...)
+	if diff := cmp.Diff(want, recorded(t, j)); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+// A journal that begins late, or was moved away, gets the events of all epochs.
+func TestAllEpochsAreCopied(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var want []string
+	for _, id := range []string{"a", "b", "c"} {
+		l, err := ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+		must(t, err)
+		say(t, l, id)
+		must(t, l.Drop(t.Context(), id))
+		must(t, l.Close())
+		want = append(want, id+" claimed", id+" dropped")
+	}
+	l, j := open(t, dir)
+	copyAgain(t, l, j)
+	if diff := cmp.Diff(want, recorded(t, j)); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
