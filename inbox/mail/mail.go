@@ -104,6 +104,9 @@ func New(ctx context.Context, opts Options) (*Sender, error) {
 // From returns the name that messages are sent under.
 func (s *Sender) From() string { return s.from }
 
+// DefaultFrom reports whether nobody chose that name; see [inbox.Message].
+func (s *Sender) DefaultFrom() bool { return s.opts.From == "" }
+
 // Answerable says whether a member can write to that name. It is Yes of a name that
 // was chosen, and not looked into; "user" newer agents cannot write to.
 func (s *Sender) Answerable(member string) teams.Answer {
@@ -181,7 +184,7 @@ type Message struct {
 
 // Draft returns a message as it will be written. Its Check says whether it can be.
 func (s *Sender) Draft(m Message) *inbox.Message {
-	return &inbox.Message{ID: m.ID, From: s.from, DefaultFrom: s.opts.From == "", Text: m.Text, Summary: m.Summary, Color: m.Color}
+	return &inbox.Message{ID: m.ID, From: s.from, DefaultFrom: s.DefaultFrom(), Text: m.Text, Summary: m.Summary, Color: m.Color}
 }
 
 // Delivered says what is known of a message that was sent, or was to be.
