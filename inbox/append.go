@@ -49,9 +49,9 @@ type Receipt struct {
 	Seen *Seen
 }
 
-// memoryTimeout bounds each question to the memory while the inbox is locked:
-// half of what the lock may be held.
-const memoryTimeout = lockedfile.MaxHold / 2
+// memoryTimeout bounds what one message asks of the memory before it is written, while
+// other senders of ours to this inbox wait, and then what it tells the memory.
+const memoryTimeout = 10 * time.Second
 
 // Append adds m to the inbox as its last row, under the lock that Claude Code
 // takes, and returns once the row was read back under the same lock. The file,
@@ -86,19 +86,11 @@ func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Rece
 		return Receipt{ID: m.ID}, err
 	}
 	a := appending{inbox: b, ctx: ctx, message: &m, row: row, key: key, opts: opts, explicit: explicit}
-	err = b.edit(ctx, a.edit, a.glance.take)
-	if err == nil && opts.Memory != nil && !a.known && a.receipt.Unrecorded == nil {
-		// After the lock is released: whoever waits for it need not wait for
-		// this, and dying in between costs certainty, never a duplicate.
-		a.receipt.Unrecorded = opts.Memory.Written(ctx, key, m.Time)
-	}
+	err = a.run()
 	if err == nil && opts.Track {
 		if a.receipt.Seen = a.glance.seen(); a.receipt.Seen != nil {
 			a.receipt.Tracked = trackSent(a.receipt.Seen.Rows, &m, a.wrote)
 		}
-	}
-	if err != nil && a.intended && !(a.wrote && errors.Is(err, lockedfile.ErrReplaced)) {
-		err = errors.Join(err, a.withdraw())
 	}
 	a.receipt.ID = m.ID
 	return a.receipt, err
@@ -115,6 +107,9 @@ func (b *Inbox) key(ctx context.Context, id string) (SendKey, error) {
 }
 
 // appending is one Append at work.
+//
+// The memory is asked and told before the lock of the inbox is taken, and told the rest
+// after it is released: another process may keep it locked for seconds.
 type appending struct {
 	inbox    *Inbox
 	ctx      context.Context
@@ -124,108 +119,118 @@ type appending struct {
 	opts     AppendOptions
 	explicit bool
 
-	wrote    bool  // the row was in the content that was written before
+	found    bool  // the message stands in the file
+	wrote    bool  // the row was put into a draft of the file
+	sent     bool  // the memory knows that the message was written
 	intended bool  // the memory was told about the intent
 	prior    *Send // the intent that stood there before, of a sender that died
-	known    bool  // the memory knows already that it was written
 	glance   glance
 	receipt  Receipt
 }
 
-// edit adds the row to the inbox, unless it was sent before. It runs under the
-// lock, and again if another program overwrote the result.
-func (a *appending) edit(d *Draft) error {
-	var row Row
-	var found bool
-	if a.explicit || a.wrote { // a new UUID cannot be there
-		_, row, found = d.Find(a.message.ID)
+// errSent ends an edit: the message was written before, and taken since.
+var errSent = errors.New("sent before")
+
+func (a *appending) run() error {
+	err := a.inbox.edit(a.ctx, a.edit, lockedfile.File{Commit: a.intend, Seen: a.glance.take})
+	if errors.Is(err, errSent) {
+		err = nil
 	}
-	switch {
-	case found && row.Digest() != a.message.Digest():
-		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)
-	case found:
-		if !a.wrote {
-			a.receipt.Deduplicated = true
-			a.receipt.Unrecorded = a.note(d)
+	// What is known by now stays known, even if whoever asked has gone away.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), memoryTimeout)
+	defer cancel()
+	if err != nil {
+		if a.intended && !errors.Is(err, lockedfile.ErrReplaced) {
+			err = errors.Join(err, a.withdraw(ctx))
 		}
-		return nil
+		return err
 	}
-	if !a.wrote {
-		if sent, err := a.recall(d); sent || err != nil {
-			return err
-		}
+	a.receipt.Deduplicated = a.sent || a.found && !a.wrote
+	if a.opts.Memory != nil && !a.sent {
+		a.receipt.Unrecorded = a.record(ctx)
 	}
-	a.wrote = true
-	d.append(a.row)
 	return nil
 }
 
-// recall asks the memory whether the message was sent before, and tells it that
-// it is about to be if not.
-func (a *appending) recall(d *Draft) (sent bool, err error) {
-	if a.opts.Memory == nil {
-		return false, nil
+// edit adds the row to the inbox, unless it stands there. It may run several times.
+func (a *appending) edit(d *Draft) error {
+	var row Row
+	a.found = false
+	if a.explicit || a.wrote { // a new UUID cannot be there
+		_, row, a.found = d.Find(a.message.ID)
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, memoryTimeout)
-	defer cancel()
-	before, err := d.state()
-	if err != nil {
-		return false, err
+	if !a.found {
+		a.wrote = true
+		d.append(a.row)
+		return nil
 	}
-	var known Send
-	var ok bool
-	if a.explicit { // a new UUID cannot be known
-		if known, ok, err = a.opts.Memory.Recall(ctx, a.key); err != nil {
-			return false, err
-		}
+	if !a.message.isRow(&row) {
+		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)
 	}
-	if ok {
-		switch {
-		case known.Digest != a.message.Digest():
-			return false, fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrIDTaken)
-		case known.State == SendWritten:
-			a.known = true
-			a.receipt.Deduplicated = true
-			return true, nil
-		case known.Before != before && !a.opts.Force:
-			return false, fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrUnknown)
-		}
-	}
-	if err := a.opts.Memory.Intend(ctx, a.send(before)); err != nil {
-		return false, err
-	}
-	a.intended = true
-	if ok {
-		a.prior = &known
-	}
-	return false, nil
+	return nil
 }
 
-// note tells the memory about a message that stands in the file and that it
-// does not know, since it was sent without one: it would be sent again once an
-// agent has taken the row.
-func (a *appending) note(d *Draft) error {
+// intend asks the memory whether the message was sent before, and tells it that it is
+// about to be if not.
+func (a *appending) intend() error {
 	if a.opts.Memory == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, memoryTimeout)
 	defer cancel()
-	known, ok, err := a.opts.Memory.Recall(ctx, a.key)
-	if err != nil || ok {
-		a.known = known.State == SendWritten
-		return err
-	}
-	before, err := d.state()
+	before, err := a.inbox.state()
 	if err != nil {
 		return err
 	}
-	return a.opts.Memory.Intend(ctx, a.send(before))
+	send := a.send(before)
+	if a.explicit { // a new UUID cannot be known
+		known, ok, err := a.opts.Memory.Recall(ctx, a.key)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+		case !a.message.isSend(&known):
+			return fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrIDTaken)
+		case known.State == SendWritten:
+			a.sent = true
+			return errSent
+		case known.Before != before && !a.opts.Force:
+			return fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrUnknown)
+		default:
+			a.prior, send.Digest = &known, known.Digest
+		}
+	}
+	if err := a.opts.Memory.Intend(ctx, send); err != nil {
+		return err
+	}
+	a.intended = true
+	return nil
+}
+
+// record tells the memory that the message is in the inbox. One that was sent without a
+// memory, and is found in the file, would be sent again once an agent has taken the row.
+func (a *appending) record(ctx context.Context) error {
+	if !a.intended {
+		known, ok, err := a.opts.Memory.Recall(ctx, a.key)
+		if err != nil || ok && known.State == SendWritten {
+			return err
+		}
+		if !ok {
+			before, err := a.inbox.state()
+			if err != nil {
+				return err
+			}
+			if err := a.opts.Memory.Intend(ctx, a.send(before)); err != nil {
+				return err
+			}
+		}
+	}
+	return a.opts.Memory.Written(ctx, a.key, a.message.Time)
 }
 
 // withdraw makes the memory forget that the message was about to be written,
 // and know again what it knew before.
-func (a *appending) withdraw() error {
-	ctx := context.WithoutCancel(a.ctx)
+func (a *appending) withdraw(ctx context.Context) error {
 	if a.prior != nil {
 		return a.opts.Memory.Intend(ctx, *a.prior)
 	}

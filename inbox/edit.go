@@ -10,45 +10,45 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/rawjson"
 )
 
-// Edit changes the inbox: it reads the file under the lock that Claude Code
-// takes, calls edit, replaces the file by what edit made of it, and reads that
-// back before it lets go of the lock. It is the one way in which this package
-// changes an inbox. An edit that changes nothing writes nothing.
+// Edit changes the inbox: it reads the file, calls edit, replaces the file by what
+// edit made of it under the lock that Claude Code takes, and reads that back before
+// it releases the lock. It is the one way in which this package changes an inbox.
+// An edit that changes nothing writes nothing, and takes no lock.
 //
-// edit must be quick, since agents wait for the lock, and is called again, with
-// a new draft, when another program that ignores the lock has overwritten the
-// result. Its error is returned, and nothing is written.
+// edit is called before the lock is taken, and again, with a new draft, while the lock
+// is held if the file is another by then, or if another program that ignores the lock
+// has overwritten the result. So it must be quick, since agents wait for the lock, must
+// not use a database, and must have no effect but that on its draft. Its error is
+// returned, and nothing is written.
 //
 // The file, and the inboxes directory of an existing team, are created where
 // missing, by an edit that adds something. A file without any content is an
 // empty array. The errors are [teams.ErrTeamGone], [*CorruptError] and those of
 // [lockedfile.Locker.Transform].
 func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
-	return b.edit(ctx, edit, nil)
+	return b.edit(ctx, edit, lockedfile.File{})
 }
 
-// edit is Edit, which tells seen what stands in the file in the end; see
-// [lockedfile.File].
-func (b *Inbox) edit(ctx context.Context, edit func(*Draft) error, seen func(content []byte, began, ended time.Time)) error {
+// edit is Edit with the hooks of file.
+func (b *Inbox) edit(ctx context.Context, edit func(*Draft) error, file lockedfile.File) error {
 	dir, err := b.dir(true)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	file := lockedfile.File{Dir: dir, Name: b.file(), Guard: b.team.Exists, Seen: seen}
+	file.Dir, file.Name, file.Guard = dir, b.file(), b.team.Exists
 	err = b.locker.Transform(ctx, file, func(old []byte) ([]byte, error) {
 		data := old
 		if len(data) == 0 {
 			data = []byte("[]")
 		}
-		d := &Draft{dir: dir, file: b.file(), data: data}
+		d := &Draft{data: data}
 		if err := b.parse(d); err != nil {
 			return nil, err
 		}
@@ -72,8 +72,6 @@ func (b *Inbox) edit(ctx context.Context, edit func(*Draft) error, seen func(con
 
 // Draft is an inbox that is being edited. It is valid until edit returns.
 type Draft struct {
-	dir   *os.Root
-	file  string
 	data  []byte
 	spans []rawjson.Span
 	known []*Row // of [past]; nil where nothing is remembered
@@ -210,7 +208,7 @@ func (d *Draft) content() ([]byte, error) {
 	if d.changed == nil && d.added == nil {
 		return nil, nil
 	}
-	data, spans := d.data, d.spans
+	data, spans := slices.Clip(d.data), d.spans // appending must not write into what was read
 	if d.changed != nil {
 		data, spans = d.rewritten()
 	}
@@ -259,13 +257,13 @@ func (d *Draft) rewritten() ([]byte, []rawjson.Span) {
 
 // state describes the file as it stands, so that a later look can tell whether
 // it was touched: every write of a Claude Code agent or of ours changes it.
-func (d *Draft) state() (string, error) {
-	info, err := d.dir.Lstat(d.file)
+func (b *Inbox) state() (string, error) {
+	info, err := os.Lstat(b.Path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return "missing", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("inbox: look at %s: %w", d.file, err)
+		return "", fmt.Errorf("inbox: look at %s: %w", b.Path(), err)
 	}
 	return fmt.Sprintf("%d bytes, %d, %s", info.Size(), info.ModTime().UnixNano(), fileID(info)), nil
 }

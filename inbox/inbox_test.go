@@ -48,7 +48,7 @@ func newTeam(t *testing.T) *team {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tt := &team{t: t, root: filepath.Join(base, "claude"), locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(base, "state")})}
+	tt := &team{t: t, root: filepath.Join(base, "claude"), locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(base, "state"), Hold: time.Minute})}
 	tt.dir = filepath.Join(tt.root, "teams", "demo")
 	if err := os.MkdirAll(tt.dir, 0o755); err != nil {
 		t.Fatal(err)

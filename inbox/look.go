@@ -2,38 +2,38 @@ package inbox
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"teambridge/teams"
 )
 
-// MaxPutBack is how often a message that was proved to be lost is put back.
-const MaxPutBack = 3
-
 // Fate is what became of a message that was written.
 type Fate string
 
-// The fates. A message that is gone counts as consumed unless its loss is
-// proved: agents do not know a message again, so one that is put back wrongly
-// is a duplicate.
+// The fates. Only Unconsumed can still change.
 const (
 	Unconsumed Fate = "verified" // it waits in the inbox
-	Consumed   Fate = "consumed" // it was taken: removed, or marked as read
-	PutBack    Fate = "put back" // it was lost, and written again under its id
-	Lost       Fate = "lost"     // it was lost, and put back too often already
+	Consumed   Fate = "consumed" // it was taken: marked as read, or removed
+	Lost       Fate = "lost"     // another program overwrote it
+	Unknown    Fate = "unknown"  // it is gone, and nothing tells why
 )
 
-// Tracked is a message that was written, with what it takes to prove that it
-// was lost.
+// ErrLost means that a message was overwritten before its agent took it.
+var ErrLost = errors.New("another program overwrote it")
+
+// ErrUnclear means that a message is gone from its inbox, and that nothing tells
+// whether its agent took it.
+var ErrUnclear = errors.New("it is gone from the inbox, and nothing tells whether the agent took it")
+
+// Tracked is a message that was written, with what it takes to tell later what
+// became of it.
 type Tracked struct {
-	ID      string          // [Row.ID]
-	Row     json.RawMessage // as it stands in the file
-	Ahead   []string        // keys of unread rows in front of it: see [Ahead]
-	PutBack int             // how often it was put back
+	ID    string          // [Row.ID]
+	Row   json.RawMessage // as it stands in the file
+	Ahead []string        // keys of unread rows in front of it: see [Ahead]
+	Kept  bool            // rows that the agent took were kept in the file: see [Kept]
 }
 
 // mostAhead is how many rows in front of a message are remembered at each end of
@@ -92,79 +92,53 @@ func trackSent(rows []Row, m *Message, wrote bool) *Tracked {
 
 func trackRow(rows []Row, i int) *Tracked {
 	// A copy: the row is a part of all of the file.
-	return &Tracked{ID: rows[i].ID(), Row: bytes.Clone(rows[i].Raw), Ahead: Ahead(rows[:i])}
+	return &Tracked{ID: rows[i].ID(), Row: bytes.Clone(rows[i].Raw), Ahead: Ahead(rows[:i]), Kept: Kept(rows)}
 }
 
-// Look says what has become of a message, by what was seen of its inbox after it was
-// written, and puts it back when it was lost: a tool that ignores the lock has
-// overwritten the file.
-//
-// That is proved in two cases. Agents take all rows that wait, in the order of
-// the file, so a row that is gone while one that stood unread in front of it is
-// still there was not taken. And agents of the first generation remove nothing
-// at all, so there every row that is gone was lost.
-//
-// Where the loss shows, the inbox is looked at again under its lock: then seen is
-// what stood there in the end. After a put-back t is the message as it is now. The
-// errors are those of [Inbox.Edit], and [ErrLost].
-func (b *Inbox) Look(ctx context.Context, generation teams.Generation, t *Tracked, seen *Seen) (Fate, error) {
-	if fate, lost := t.judge(generation, seen); !lost {
-		return fate, nil
-	}
-	if t.PutBack >= MaxPutBack {
-		return Lost, fmt.Errorf("message %q to %s was overwritten %d times: %w", t.ID, b.name, t.PutBack+1, ErrLost)
-	}
-	var fate Fate
-	var g glance
-	wrote := false
-	err := b.edit(ctx, func(d *Draft) error {
-		// Judged again under the lock: what was read without it may have been
-		// on its way.
-		var now Seen
-		for _, r := range d.All() {
-			now.Rows = append(now.Rows, r)
-		}
-		var lost bool
-		if fate, lost = t.judge(generation, &now); lost {
-			d.append(t.Row)
-			wrote = true
-		}
-		return nil
-	}, g.take)
-	if err != nil {
-		return Unconsumed, err
-	}
-	if now := g.seen(); now != nil {
-		*seen = *now
-	} else {
-		*seen = Seen{At: g.began, Done: g.done}
-	}
-	if !wrote {
-		return fate, nil
-	}
-	back := t.PutBack + 1
-	if next := Track(seen.Rows, t.ID); next != nil {
-		*t = *next
-	}
-	t.PutBack = back
-	return PutBack, nil
+// relayedBy is the key that a relay of ours adds to the rows it takes.
+const relayedBy = "relayedBy"
+
+// Kept reports whether among rows, the whole of an inbox, there is one that its
+// agent has taken: it is marked as read, and not by a relay of ours. Agents that
+// keep what they took mark it; newer ones remove it.
+func Kept(rows []Row) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool {
+		_, relayed := r.Extra[relayedBy]
+		return r.Read && !relayed
+	})
 }
 
-// ErrLost means that a message was put back as often as is allowed, and lost
-// again.
-var ErrLost = errors.New("another program keeps overwriting it")
+// In reports whether the message stands in an inbox that was seen.
+func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 
-// judge says what was seen tells of the message; lost where it proves that.
-func (t *Tracked) judge(generation teams.Generation, seen *Seen) (fate Fate, lost bool) {
-	for i := range seen.Rows {
-		if r := &seen.Rows[i]; r.ID() == t.ID {
-			if r.Read {
-				return Consumed, false
-			}
-			return Unconsumed, false
-		}
+// Look says what became of a message, by what was seen of its inbox after it was
+// written. keeps says whether the agent of the inbox keeps the rows it took.
+//
+// A row that is marked as read was taken. Of one that is gone:
+//
+//   - It was overwritten if an unread row that stood in front of it is still
+//     there: agents take all rows that wait, in the order of the file.
+//   - An agent that keeps what it took did not remove it. Somebody else did,
+//     before the agent took it or after.
+//   - Otherwise the agent took it.
+//
+// Look never leads to a message being written again. That would take certainty
+// that the agent has not taken it, for agents work twice on a message that comes
+// twice, and what can be seen of a file from outside is never certain: a program
+// that writes back what it read earlier brings back rows that were taken.
+func (t *Tracked) Look(seen *Seen, keeps teams.Answer) Fate {
+	row := seen.row(t.ID)
+	switch {
+	case row != nil && row.Read:
+		return Consumed
+	case row != nil:
+		return Unconsumed
+	case t.Passed(seen):
+		return Lost
+	case keeps == teams.Yes:
+		return Unknown
 	}
-	return Consumed, generation == teams.G1 || t.Passed(seen)
+	return Consumed
 }
 
 // Passed reports whether in an inbox that the message is gone from an unread row is

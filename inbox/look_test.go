@@ -39,56 +39,45 @@ func (tt *team) without(b *Inbox, ids ...string) {
 	}
 }
 
-func (tt *team) look(b *Inbox, g teams.Generation, tr *Tracked, want Fate) {
+func (tt *team) look(b *Inbox, keeps teams.Answer, tr *Tracked, want Fate) {
 	tt.t.Helper()
-	if got, err := tt.fate(b, g, tr); got != want || err != nil {
-		tt.t.Errorf("got %q, %v; want %q", got, err, want)
-	}
-}
-
-func (tt *team) fate(b *Inbox, g teams.Generation, tr *Tracked) (Fate, error) {
-	tt.t.Helper()
+	before, _ := os.ReadFile(b.Path()) // compared
 	seen, err := b.See(tt.t.Context())
 	if err != nil {
-		return Unconsumed, err
+		tt.t.Fatal(err)
 	}
-	fate, err := b.Look(tt.t.Context(), g, tr, seen)
-	now, rerr := b.Read(tt.t.Context())
-	if rerr != nil || len(now) != len(seen.Rows) {
-		tt.t.Errorf("%s: the inbox was seen with %d rows, and has %d, %v", fate, len(seen.Rows), len(now), rerr)
+	if got := tr.Look(seen, keeps); got != want {
+		tt.t.Errorf("got %q, want %q", got, want)
 	}
-	return fate, err
+	if after, _ := os.ReadFile(b.Path()); string(after) != string(before) {
+		tt.t.Errorf("looking has changed the inbox from %s to %s", before, after)
+	}
 }
 
 func TestLook(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		generation teams.Generation
-		gone       []string
-		want       Fate
+		keeps teams.Answer
+		gone  []string
+		want  Fate
 	}{
-		"G2, nothing happened":                {teams.G2, nil, Unconsumed},
-		"G2, an older one was taken":          {teams.G2, []string{"first"}, Unconsumed},
-		"G2, all taken":                       {teams.G2, []string{"first", "second", "ours"}, Consumed},
-		"G2, ours gone, an older one there":   {teams.G2, []string{"first", "ours"}, PutBack},
-		"G2, ours gone, all older ones there": {teams.G2, []string{"ours"}, PutBack},
-		"G1, nothing happened":                {teams.G1, nil, Unconsumed},
-		"G1, all gone":                        {teams.G1, []string{"first", "second", "ours"}, PutBack},
+		"nothing happened":                 {teams.No, nil, Unconsumed},
+		"an older one was taken":           {teams.No, []string{"first"}, Unconsumed},
+		"all taken":                        {teams.No, []string{"first", "second", "ours"}, Consumed},
+		"all gone, of an unknown agent":    {teams.Unsure, []string{"first", "second", "ours"}, Consumed},
+		"ours gone, an older one there":    {teams.No, []string{"first", "ours"}, Lost},
+		"ours gone, all older ones there":  {teams.No, []string{"ours"}, Lost},
+		"the same, of an unknown agent":    {teams.Unsure, []string{"ours"}, Lost},
+		"the same, of one that keeps rows": {teams.Yes, []string{"ours"}, Lost},
+		"kept, nothing happened":           {teams.Yes, nil, Unconsumed},
+		"kept, all gone":                   {teams.Yes, []string{"first", "second", "ours"}, Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tt := newTeam(t)
 			b, tr := tt.tracked()
 			tt.without(b, tc.gone...)
-			tt.look(b, tc.generation, tr, tc.want)
-			if tc.want != PutBack {
-				return
-			}
-			rows, err := b.Read(t.Context())
-			if err != nil || len(rows) != 4-len(tc.gone) || rows[len(rows)-1].ID() != "ours" {
-				t.Errorf("after putting back: %v, %v", rows, err)
-			}
-			tt.look(b, tc.generation, tr, Unconsumed)
+			tt.look(b, tc.keeps, tr, tc.want)
 		})
 	}
 }
@@ -97,14 +86,34 @@ func TestLookAtWhatIsRead(t *testing.T) {
 	t.Parallel()
 	tt := newTeam(t)
 	b, tr := tt.tracked()
+	if tr.Kept {
+		t.Error("nothing was read, and rows count as kept")
+	}
 	if _, err := b.MarkRead(t.Context(), "ours"); err != nil {
 		t.Fatal(err)
 	}
-	tt.look(b, teams.G1, tr, Consumed)
-	tt.look(b, teams.G2, tr, Consumed)
+	tt.look(b, teams.Yes, tr, Consumed)
+	tt.look(b, teams.Unsure, tr, Consumed)
 }
 
-// What Append and Look have seen is the inbox as it was under the lock, byte for
+// Only what the agent itself marked shows that it keeps rows.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]bool{
+		`[]`:              false,
+		`[{"from":"a"}]`:  false,
+		`[{"read":true}]`: true,
+		`[{"from":"a"},{"read":true,"summary":"x"}]`: true,
+		`[{"read":true,"relayedBy":"u"}]`:            false,
+	} {
+		rows, err := Parse([]byte(file))
+		if got := Kept(rows); got != want || err != nil {
+			t.Errorf("%s: %v, %v", file, got, err)
+		}
+	}
+}
+
+// What Append has seen is the inbox as it was under the lock, byte for
 // byte, however soon the agent takes the message.
 func TestSeen(t *testing.T) {
 	t.Parallel()
@@ -133,7 +142,8 @@ func TestSeen(t *testing.T) {
 		if diff := cmp.Diff(want, seen.Rows); diff != "" {
 			t.Errorf("%s: seen (-want +got):\n%s", what, diff)
 		}
-		if seen.At.Before(locked) || seen.Done.Before(seen.At) || free.Before(seen.Done) {
+		// Nothing is locked to find what is there already.
+		if seen.At.Before(locked) || seen.Done.Before(seen.At) || free.After(locked) && free.Before(seen.Done) {
 			t.Errorf("%s: seen from %v to %v, and locked from %v to %v", what, seen.At, seen.Done, locked, free)
 		}
 	}
@@ -149,15 +159,6 @@ func TestSeen(t *testing.T) {
 	if got := ours.Tracked; got == nil || len(got.Ahead) != 1 || got.ID != "ours" {
 		t.Fatalf("tracked %+v", got)
 	}
-	tt.without(b, "ours")
-	seen, err := b.See(t.Context())
-	if err != nil || len(seen.Rows) != 1 {
-		t.Fatalf("%+v, %v", seen, err)
-	}
-	if fate, err := b.Look(t.Context(), teams.G2, ours.Tracked, seen); fate != PutBack || err != nil {
-		t.Fatalf("%s, %v", fate, err)
-	}
-	check("put back", seen)
 	if r, err := b.Append(t.Context(), Message{From: "a", Text: "plain"}, AppendOptions{}); err != nil || r.Seen != nil || r.Tracked != nil {
 		t.Errorf("without Track: %+v, %v", r, err)
 	}
@@ -176,13 +177,13 @@ func TestAheadOfALongInbox(t *testing.T) {
 	}
 	for _, left := range [][]Row{rows[:1], rows[198:], rows[1:99]} {
 		tr := Tracked{ID: "ours", Ahead: keys}
-		if fate, lost := tr.judge(teams.G2, &Seen{Rows: left}); !lost {
+		if fate := tr.Look(&Seen{Rows: left}, teams.Unsure); fate != Lost {
 			t.Errorf("with %d of them left it is %s, and not lost", len(left), fate)
 		}
 	}
 	tr := Tracked{ID: "ours", Ahead: keys}
-	if _, lost := tr.judge(teams.G2, &Seen{Rows: []Row{rows[1], {From: "b"}}}); lost {
-		t.Error("lost, with none of them left")
+	if fate := tr.Look(&Seen{Rows: []Row{rows[1], {From: "b"}}}, teams.Unsure); fate != Consumed {
+		t.Errorf("%s, with none of them left", fate)
 	}
 }
 
@@ -195,35 +196,18 @@ func TestLookIgnoresReadRowsAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	tt.without(b, "ours")
-	tt.look(b, teams.G2, tr, Consumed)
-}
-
-func TestLookGivesUp(t *testing.T) {
-	t.Parallel()
-	tt := newTeam(t)
-	b, tr := tt.tracked()
-	for range MaxPutBack {
-		tt.without(b, "ours")
-		tt.look(b, teams.G2, tr, PutBack)
-	}
-	tt.without(b, "ours")
-	if got, err := tt.fate(b, teams.G2, tr); got != Lost || !errors.Is(err, ErrLost) {
-		t.Errorf("got %q, %v; want lost", got, err)
-	}
-	if rows, err := b.Read(t.Context()); err != nil || len(rows) != 2 {
-		t.Errorf("%d rows, %v; want 2", len(rows), err)
-	}
+	tt.look(b, teams.No, tr, Consumed)
 }
 
 // The team's end is neither consumption nor loss.
 func TestLookAtATeamThatIsGone(t *testing.T) {
 	t.Parallel()
 	tt := newTeam(t)
-	b, tr := tt.tracked()
+	b, _ := tt.tracked()
 	if err := os.RemoveAll(tt.dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tt.fate(b, teams.G2, tr); !errors.Is(err, teams.ErrTeamGone) {
+	if _, err := b.See(t.Context()); !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("got %v, want ErrTeamGone", err)
 	}
 }

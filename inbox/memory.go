@@ -49,7 +49,8 @@ type Memory interface {
 	Recall(ctx context.Context, key SendKey) (s Send, ok bool, err error)
 
 	// Intend remembers, on disk when it returns, that s is about to be written.
-	// It is called under the locks of the inbox, and replaces what was known.
+	// It replaces what was known. Neither it nor any other method is called while
+	// Claude's lock on the inbox is held: they may take their time.
 	Intend(ctx context.Context, s Send) error
 
 	// Written remembers that the message is in the inbox.

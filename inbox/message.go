@@ -34,8 +34,13 @@ func Colors() []string { return slices.Clone(colors) }
 type Message struct {
 	// ID is an id chosen by the sender, under which sending again is sending
 	// once. Empty: a new UUID is chosen.
-	ID      string
-	From    string
+	ID   string
+	From string
+	// DefaultFrom says that nobody chose From. Then it is not a part of what makes the
+	// message this one: sent again under its ID from another default name, it is the
+	// same message.
+	DefaultFrom bool
+
 	Text    string
 	Summary string    // one line, shown beside the sender
 	Color   string    // one of [Colors]
@@ -96,8 +101,29 @@ func (m *Message) Check() error {
 	return nil
 }
 
-// Digest covers what makes m this message, as [Row.Digest] does.
-func (m *Message) Digest() [32]byte { return digest(m.From, m.Text, m.Summary, m.Color) }
+// Digest covers what makes m this message, as [Row.Digest] does, but for a sender
+// that nobody chose.
+func (m *Message) Digest() [32]byte {
+	if m.DefaultFrom {
+		return digest("", m.Text, m.Summary, m.Color)
+	}
+	return digest(m.From, m.Text, m.Summary, m.Color)
+}
+
+// isRow reports whether r, which has the id of m, is m.
+func (m *Message) isRow(r *Row) bool {
+	if m.DefaultFrom {
+		return r.Text == m.Text && r.Summary == m.Summary && r.Color == m.Color
+	}
+	return r.Digest() == m.Digest()
+}
+
+// isSend reports whether s, which has the id of m, is m. Earlier versions remembered a
+// default sender with the rest; it was "user" before the team was joined.
+func (m *Message) isSend(s *Send) bool {
+	return s.Digest == m.Digest() || m.DefaultFrom &&
+		(s.Digest == digest(m.From, m.Text, m.Summary, m.Color) || s.Digest == digest("user", m.Text, m.Summary, m.Color))
+}
 
 // namespace is the UUID namespace in which ids that are no UUIDs get their
 // msg_id: the version 5 UUID of this project's name in the DNS namespace.

@@ -19,13 +19,27 @@ import (
 // message, replaced by rename. It is not flushed to disk, for only processes
 // are killed here and not the machine.
 type notebook struct {
-	dir string
+	dir  string
+	lock string // the lock directory while which no call is allowed; empty: none
 
 	// around, if not nil, is called before and after each call with its name,
 	// and can kill the process there.
 	around func(call, when string)
 	// fail, if not nil, is what the call of its name answers, undone.
 	fail map[string]error
+}
+
+var errHeld = errors.New("the memory was used while the lock of the inbox was held")
+
+// free fails while the lock is held: Claude's agents would wait for us.
+func (n *notebook) free(call string) error {
+	if n.lock == "" {
+		return nil
+	}
+	if _, err := os.Lstat(n.lock); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", call, errHeld)
+	}
+	return nil
 }
 
 func (n *notebook) at(call string) func() {
@@ -43,7 +57,7 @@ func (n *notebook) page(key inbox.SendKey) string {
 
 func (n *notebook) Recall(_ context.Context, key inbox.SendKey) (s inbox.Send, ok bool, err error) {
 	defer n.at("recall")()
-	if err := n.fail["recall"]; err != nil {
+	if err := errors.Join(n.free("recall"), n.fail["recall"]); err != nil {
 		return s, false, err
 	}
 	data, err := os.ReadFile(n.page(key))
@@ -58,7 +72,7 @@ func (n *notebook) Recall(_ context.Context, key inbox.SendKey) (s inbox.Send, o
 
 func (n *notebook) Intend(_ context.Context, s inbox.Send) error {
 	defer n.at("intend")()
-	if err := n.fail["intend"]; err != nil {
+	if err := errors.Join(n.free("intend"), n.fail["intend"]); err != nil {
 		return err
 	}
 	return n.put(s)
@@ -66,7 +80,7 @@ func (n *notebook) Intend(_ context.Context, s inbox.Send) error {
 
 func (n *notebook) Written(ctx context.Context, key inbox.SendKey, at time.Time) error {
 	defer n.at("written")()
-	if err := n.fail["written"]; err != nil {
+	if err := errors.Join(n.free("written"), n.fail["written"]); err != nil {
 		return err
 	}
 	quiet := &notebook{dir: n.dir}
@@ -80,7 +94,7 @@ func (n *notebook) Written(ctx context.Context, key inbox.SendKey, at time.Time)
 
 func (n *notebook) Withdraw(_ context.Context, key inbox.SendKey) error {
 	defer n.at("withdraw")()
-	if err := n.fail["withdraw"]; err != nil {
+	if err := errors.Join(n.free("withdraw"), n.fail["withdraw"]); err != nil {
 		return err
 	}
 	if err := os.Remove(n.page(key)); !errors.Is(err, fs.ErrNotExist) {

@@ -63,10 +63,14 @@ func (p *place) makeTeam() {
 	}
 }
 
-// open returns alice's inbox, locked as opts say; opts.Dir is filled in.
+// open returns alice's inbox, locked as opts say; opts.Dir is filled in, and the lock
+// is held for as long as a busy disk takes.
 func (p *place) open(opts lockedfile.Options) *inbox.Inbox {
 	p.t.Helper()
 	opts.Dir = p.state
+	if opts.Hold == 0 {
+		opts.Hold = time.Minute
+	}
 	root, err := teams.Open(p.root)
 	if err != nil {
 		p.t.Fatal(err)
@@ -82,6 +86,25 @@ func (p *place) open(opts lockedfile.Options) *inbox.Inbox {
 		p.t.Fatal(err)
 	}
 	return b
+}
+
+// breakLock takes the lock from its holder.
+func (p *place) breakLock() {
+	p.t.Helper()
+	if err := os.Remove(p.lock()); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// appendTo sends the message m-0 with a memory, or without.
+func (p *place) appendTo(n *notebook) error {
+	p.t.Helper()
+	opts := inbox.AppendOptions{Force: n == nil}
+	if n != nil {
+		opts.Memory = n
+	}
+	_, err := p.open(lockedfile.Options{}).Append(p.t.Context(), numbered("m", 0), opts)
+	return err
 }
 
 // memory returns what remembers across processes.

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -11,12 +12,25 @@ type Seen struct {
 	Rows []Row // in the order of the file; nil also where there is no file
 
 	// The reading was between these times, by the clock of the machine. What
-	// [Inbox.Append] and [Inbox.Look] have written was read back while the lock was
-	// held, so nobody who respects it can have changed the file meanwhile.
+	// [Inbox.Append] has written was read back while the lock was held, so nobody
+	// who respects it can have changed the file meanwhile.
 	At, Done time.Time
 
 	keys map[string]bool // of unread rows; nil: not made yet
 }
+
+// row returns the last row with that id, as [Track] does, or nil.
+func (s *Seen) row(id string) *Row {
+	for i := range slices.Backward(s.Rows) {
+		if s.Rows[i].ID() == id {
+			return &s.Rows[i]
+		}
+	}
+	return nil
+}
+
+// Unread reports whether an unread row with that key stands there.
+func (s *Seen) Unread(key string) bool { return s.unread()[key] }
 
 // unread returns the keys of the unread rows.
 func (s *Seen) unread() map[string]bool {

@@ -104,7 +104,7 @@ func TestNoInbox(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.send("[m-2]")
-			s.settled(2)
+			s.await("the next message is worked on", func() bool { return s.works("[m-2]")["[m-2]"] > 0 })
 			if err := stop(); err != nil {
 				t.Error(err)
 			}

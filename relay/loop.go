@@ -57,20 +57,11 @@ type loop struct {
 	retry   <-chan time.Time
 }
 
-// startup is how long an agent gets to show that it stays alive before a frame is
-// written that the last one died with: was it the frame, or would it have died
-// anyway? Only the first is held against the frame.
-const startup = 2 * time.Second
-
-// lookEvery is how often the ledger is asked whether another process has put
-// something back into the queue: "relay retry" tells nobody. It takes 0.1 ms.
-const lookEvery = 2 * time.Second
-
 // grace is how an agent is ended: it may finish its turn first.
 var grace = claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
 func (l *loop) run() error {
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(l.opts.Timing.Look)
 	defer look.Stop()
 	err := l.begin()
 	for err == nil {
@@ -280,7 +271,8 @@ func (l *loop) transcript() claude.Transcript {
 }
 
 // step does what can be done now: claim rows, make a frame, write it. What cannot
-// be done for a while is said once, and tried again with the next change or in 2 s.
+// be done for a while is said once, and tried again with the next change or after
+// [Timing.Retry].
 func (l *loop) step() error {
 	defer l.opts.Recorded()
 	err := l.claim()
@@ -326,7 +318,7 @@ func (l *loop) later() {
 	l.at(stuck)
 	l.dirty, l.seen = true, nil
 	if l.retry == nil {
-		l.retry = time.After(2 * time.Second)
+		l.retry = time.After(l.opts.Timing.Retry)
 	}
 }
 
@@ -362,7 +354,7 @@ func (l *loop) proceed() error {
 	if l.frame == nil || l.sent {
 		return nil
 	}
-	if rest := startup - time.Since(l.started); l.careful && rest > 0 {
+	if rest := l.opts.Timing.Startup - time.Since(l.started); l.careful && rest > 0 {
 		l.retry = time.After(rest)
 		return nil
 	}
@@ -557,7 +549,7 @@ func (l *loop) changed(to pipe.Mode, delivery string) (bool, error) {
 // change brings the agent to another mode: in the running process if that is
 // possible, else by another process on the same session.
 func (l *loop) change(to pipe.Mode) error {
-	if claude.NeedsRestart(l.mode, to) {
+	if l.opts.Child.NeedsRestart(l.mode, to) {
 		if err := l.stop(); err != nil {
 			return err
 		}
@@ -644,6 +636,13 @@ func (l *loop) event(e claude.Event) error {
 			if err := l.keep(l.ctx, ledger.RelayRunning, ""); err != nil {
 				return err
 			}
+		}
+	}
+	if s, ok := e.Payload.(claude.Status); ok {
+		if known, ok := l.mode.PermissionMode.Value(); ok && known != s.PermissionMode {
+			// A person let it leave plan mode, or it has begun to plan. The next frame
+			// changes it back.
+			l.mode.PermissionMode = pipe.Set(s.PermissionMode)
 		}
 	}
 	for _, p := range e.Progress {
@@ -838,7 +837,15 @@ func (l *loop) gone() error {
 		return err
 	}
 	l.careful = l.frame != nil && (sent && !l.spoke || l.careful)
-	if l.frame != nil && sent {
+	widened, tooMuch := errors.AsType[*claude.WidenedError](why)
+	switch {
+	case l.frame != nil && sent && tooMuch:
+		// Again with the same permissions it would do the same again.
+		l.opts.Warn(fmt.Errorf("relay: %s was stopped, and its message is given up: %w", l.opts.Member, why))
+		if err := l.finish(ledger.Failed, "stopped: "+widened.Error()); err != nil {
+			return err
+		}
+	case l.frame != nil && sent:
 		f, err := l.opts.Ledger.Died(l.ctx, l.frame.UUID)
 		if err != nil {
 			return err
@@ -872,7 +879,7 @@ func (l *loop) gone() error {
 		return fmt.Errorf("relay: %s: %w: %w", l.opts.Member, ErrDead, why)
 	}
 	l.sent = false
-	l.backoff = min(max(2*l.backoff, backoffMin), backoffMax)
+	l.backoff = min(max(2*l.backoff, l.opts.Timing.Backoff), 60*l.opts.Timing.Backoff)
 	l.retry = time.After(l.backoff)
 	if err := l.keep(l.ctx, ledger.RelayBackOff, why.Error()); err != nil {
 		return err

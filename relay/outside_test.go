@@ -121,7 +121,9 @@ func TestSeenFromOutside(t *testing.T) {
 func TestDeadSeenFromOutside(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}})
-	r, err := New(t.Context(), s.options())
+	opts := s.options()
+	opts.Timing = patient
+	r, err := New(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,8 +79,6 @@ const (
 	MaxStarts  = 5        // of an agent that dies at once, before the relay gives up
 	KeptRows   = 100      // rows that are done and stay in the file
 	deadWithin = 10 * time.Second
-	backoffMin = 500 * time.Millisecond
-	backoffMax = 30 * time.Second
 )
 
 // Nudge is what an agent is told when its turn was cut by a crash.
@@ -134,6 +133,9 @@ type Options struct {
 	// on before it is ended; 0 is 30 s.
 	Predecessor time.Duration
 
+	// Timing has the other durations.
+	Timing Timing
+
 	// Events, if not nil, gets everything that the agent prints.
 	Events func(claude.Event)
 
@@ -147,6 +149,43 @@ type Options struct {
 
 	// Warn, if not nil, is told what went wrong without ending the relay.
 	Warn func(error)
+}
+
+// Timing says how long a relay waits, and for what. A field that is 0 is the
+// default.
+type Timing struct {
+	// Backoff is how long after its death an agent is started again. It doubles
+	// with each death in a row, up to 60 times as long. The default is 0.5 s.
+	Backoff time.Duration
+
+	// Startup is how long an agent has to stay alive before it gets a frame that
+	// the last one died with: was it the frame, or would it have died anyway? Only
+	// the first is held against the frame. The default is 2 s.
+	Startup time.Duration
+
+	// Retry is the time until what failed for a while is tried again: the inbox
+	// was locked, or a disk full. The default is 2 s.
+	Retry time.Duration
+
+	// Look is how often the ledger is asked whether another process has put
+	// something back into the queue: "relay retry" tells nobody. It takes 0.1 ms.
+	// The default is 2 s.
+	Look time.Duration
+
+	// Handover is how long a relay waits for the lock of one before it. The kernel
+	// frees that when its holder dies; but an agent that was just being started
+	// holds it, too, from the fork until it becomes the agent. Of 600 kills one
+	// found that. The default is 2 s.
+	Handover time.Duration
+}
+
+func (t Timing) withDefaults() Timing {
+	t.Backoff = cmp.Or(t.Backoff, 500*time.Millisecond)
+	t.Startup = cmp.Or(t.Startup, 2*time.Second)
+	t.Retry = cmp.Or(t.Retry, 2*time.Second)
+	t.Look = cmp.Or(t.Look, 2*time.Second)
+	t.Handover = cmp.Or(t.Handover, 2*time.Second)
+	return t
 }
 
 // State is what a relay is doing.
@@ -220,6 +259,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	if opts.Predecessor == 0 {
 		opts.Predecessor = 30 * time.Second
 	}
+	opts.Timing = opts.Timing.withDefaults()
 	if opts.Events == nil {
 		opts.Events = func(claude.Event) {}
 	}
@@ -303,7 +343,7 @@ func (r *Relay) poke() {
 
 // Run relays until ctx ends, and returns nil then; the agent is ended, after it
 // has finished its turn or 30 s. It returns [ErrBusy] where another process
-// relays this inbox, and still does after 2 s, [ErrDead], [teams.ErrTeamGone], and errors of the ledger:
+// relays this inbox, and still does after [Timing.Handover], [ErrDead], [teams.ErrTeamGone], and errors of the ledger:
 // without it nothing is relayed. What was claimed is delivered by the next Run.
 func (r *Relay) Run(ctx context.Context) error {
 	release, err := r.hold(ctx)
@@ -328,15 +368,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	return errors.Join(err, release())
 }
 
-// handover is how long a relay waits for the lock of one before it. The kernel
-// frees that when its holder dies; but an agent that was just being started holds
-// it, too, from the fork until it becomes the agent. Of 600 kills one found that.
-const handover = 2 * time.Second
-
 // hold takes the lock that makes this the only relay of the inbox. It returns nil
 // without an error when ctx ends.
 func (r *Relay) hold(ctx context.Context) (release func() error, err error) {
-	wait, cancel := context.WithTimeout(ctx, handover)
+	wait, cancel := context.WithTimeout(ctx, r.opts.Timing.Handover)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -114,11 +114,19 @@ func newStationBeside(s *station, script simchild.Script) *station {
 	return &station{t: s.t, dir: s.dir, team: s.team, locker: s.locker, ledger: s.ledger, script: script, look: make(chan struct{}, 1)}
 }
 
+// quick is the timing of a relay that nothing waits for in vain. With patient, no
+// agent lives for long enough to get a frame that the last one died with.
+var (
+	quick   = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
+	patient = Timing{Backoff: time.Millisecond, Startup: time.Hour, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
+)
+
 func (s *station) options() Options {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, envBridge+"=") })
 	return Options{
 		Team: s.team, Member: "team-lead", Locker: s.locker, Ledger: s.ledger, State: filepath.Join(s.dir, "state"),
 		Child: claude.Options{Command: []string{os.Args[0]}, Dir: filepath.Join(s.dir, "work"), Env: append(env, s.script.Env(), "GORACE=atexit_sleep_ms=0")},
+		Timing: quick,
 		Report: func(st Status) {
 			s.mu.Lock()
 			s.seen = append(s.seen, st)
@@ -417,7 +425,9 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit, Times: MaxStarts}}})
 	s.send("[m-1]")
-	r, err := New(t.Context(), s.options())
+	opts := s.options()
+	opts.Timing = patient
+	r, err := New(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +452,9 @@ func TestOneRelayForAnInbox(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	s.relay(s.options())
 	s.until("idle", func(st Status) bool { return st.State == Idle })
-	second, err := New(t.Context(), s.options())
+	opts := s.options()
+	opts.Timing.Handover = time.Millisecond
+	second, err := New(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -465,7 +477,9 @@ func TestWaitsForTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send("[m-1]")
-	_, stop := s.relay(s.options())
+	opts := s.options()
+	opts.Timing.Handover = time.Hour
+	_, stop := s.relay(opts)
 	s.until("waiting", func(st Status) bool { return st.State == Waiting && st.Reason != "" })
 	if err := release(); err != nil {
 		t.Fatal(err)

@@ -84,6 +84,36 @@ const (
 	KeepsSystemPrompt Trait = "keeps its first system prompt"
 	// LeadProcessWritten: config.json has leadProcess.
 	LeadProcessWritten Trait = "writes leadProcess"
+
+	// What follows is for tests: the product does not depend on it.
+
+	// EchoesTime: the echo of a frame that is run has a timestamp.
+	EchoesTime Trait = "echoes frames with a timestamp"
+	// JoinsFrames: frames that wait for the end of a turn become one turn.
+	JoinsFrames Trait = "joins frames that wait"
+	// InterruptFails: the result of a turn that was interrupted has is_error true.
+	InterruptFails Trait = "reports an interrupted turn as an error"
+	// ClearsSession: a frame "/clear" starts another session.
+	ClearsSession Trait = "starts another session at /clear"
+	// TagsRows: rows that Claude Code writes have msgV, msg_id and type.
+	TagsRows Trait = "writes rows with msg_id"
+	// WrapsUser: a row from "user" reaches a model as <teammate-message>, not as
+	// plain text.
+	WrapsUser Trait = "wraps rows from user"
+	// ListsQueued: the answer to an interrupt has still_queued.
+	ListsQueued Trait = "lists the frames that are still queued"
+	// ChecksMode: set_permission_mode refuses words that are no mode.
+	ChecksMode Trait = "refuses unknown permission modes"
+	// RunsUnechoed: a frame whose turn was cut before its echo is run when it is
+	// sent again after --resume. Without it, the frame is known, and not run.
+	RunsUnechoed Trait = "runs a frame again that it did not echo"
+	// IdleResult: idle_notification has the final text of the turn as result.
+	IdleResult Trait = "reports results in idle_notification"
+	// MarksUnverified: <teammate-message> has verified="false" where Claude Code
+	// does not vouch for the sender.
+	MarksUnverified Trait = `marks messages as verified="false"`
+	// NamesModel: the answer to set_model names the model.
+	NamesModel Trait = "names the model in its answer to set_model"
 )
 
 // changes says between which two versions a trait came: the last one measured
@@ -101,6 +131,19 @@ var changes = map[Trait]struct{ without, with Version }{
 	MarksFirst:         {Version{2, 1, 252}, Version{2, 1, 257}},
 	KeepsSystemPrompt:  {Version{2, 1, 240}, Version{2, 1, 280}},
 	LeadProcessWritten: {Version{2, 1, 310}, Version{2, 1, 311}},
+
+	EchoesTime:      {Version{2, 1, 76}, Version{2, 1, 78}},
+	JoinsFrames:     {Version{2, 1, 84}, Version{2, 1, 85}},
+	InterruptFails:  {Version{2, 1, 85}, Version{2, 1, 89}},
+	ClearsSession:   {Version{2, 1, 112}, Version{2, 1, 160}},
+	TagsRows:        {Version{2, 1, 195}, Version{2, 1, 196}},
+	WrapsUser:       {Version{2, 1, 197}, Version{2, 1, 198}},
+	ListsQueued:     {Version{2, 1, 204}, Version{2, 1, 205}},
+	ChecksMode:      {Version{2, 1, 200}, Version{2, 1, 280}},
+	RunsUnechoed:    {Version{2, 1, 200}, Version{2, 1, 280}},
+	IdleResult:      {Version{2, 1, 250}, Version{2, 1, 251}},
+	MarksUnverified: {Version{2, 1, 278}, Version{2, 1, 280}},
+	NamesModel:      {Version{2, 1, 280}, Version{2, 1, 310}},
 }
 
 // Has says whether v has the trait. It is Unsure for the zero Version, and for

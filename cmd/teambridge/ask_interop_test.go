@@ -10,6 +10,7 @@ import (
 
 	"teambridge/relay/claude/claudetest"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // asks runs ask with --json and returns what it says.
@@ -36,59 +37,50 @@ func (u *user) busy(ctx context.Context, marker string) {
 }
 
 // replyCall makes an agent write to a person.
-func replyCall(g claudetest.Generation, to, text string) string {
-	input := map[string]string{"to": to, "message": text, "summary": "an answer"}
-	if g == claudetest.G1 {
-		input["type"], input["recipient"], input["content"] = "message", to, text
-	}
-	return claudetest.CallLine("SendMessage", input)
+func replyCall(to, text string) string {
+	return claudetest.CallLine("SendMessage", map[string]string{"to": to, "message": text, "summary": "an answer"})
 }
 
 // What a real agent answers is what ask prints, by whichever way it comes. Its
 // model takes the second that one takes.
 func TestAskRealAgent(t *testing.T) {
 	t.Parallel()
-	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
-		t.Run(g.String(), func(t *testing.T) {
-			t.Parallel()
-			u := newUser(t, g)
-			ctx := deadline(t, 2*time.Minute)
-			us := "user"
-			if g == claudetest.G2 {
-				us = defaultGuest
-			}
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		u := newUser(t, v)
+		ctx := deadline(t, 2*time.Minute)
+		const us = defaultGuest
 
-			a := u.asks("worker", "SLEEP:1\nwhat is it [q-1]\n"+replyCall(g, us, "it is this [a-1]"))
-			if a.Text != "it is this [a-1]" || a.Via != viaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
-				t.Errorf("answered by a message: %+v", a)
+		a := u.asks("worker", "SLEEP:1\nwhat is it [q-1]\n"+replyCall(us, "it is this [a-1]"))
+		if a.Text != "it is this [a-1]" || a.Via != viaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
+			t.Errorf("answered by a message: %+v", a)
+		}
+		if v.Has(teams.IdleResult) == teams.Yes {
+			if a := u.asks("worker", "SLEEP:1\nplainly [q-2]"); a.Text != "ACK: SLEEP:1 plainly [q-2]" || a.Via != viaResult || !a.Certain || a.Reply.Kind != "idle_notification" {
+				t.Errorf("answered by a result: %+v", a)
 			}
-			if g == claudetest.G2 {
-				if a := u.asks("worker", "SLEEP:1\nplainly [q-2]"); a.Text != "ACK: SLEEP:1 plainly [q-2]" || a.Via != viaResult || !a.Certain || a.Reply.Kind != "idle_notification" {
-					t.Errorf("answered by a result: %+v", a)
-				}
-				if out := u.must("ask", "worker", "SLEEP:1\nfor a person [q-3]"); out != "ACK: SLEEP:1 for a person [q-3]\n" {
-					t.Errorf("printed %q", out)
-				}
+			if out := u.must("ask", "worker", "SLEEP:1\nfor a person [q-3]"); out != "ACK: SLEEP:1 for a person [q-3]\n" {
+				t.Errorf("printed %q", out)
 			}
+		}
 
-			// At work on something else: what it says of that is not the answer.
-			u.busy(ctx, "another task [t-1]")
-			question := "SLEEP:1\nin between [q-4]\n" + replyCall(g, us, "its own [a-4]")
-			if a := u.asks("worker", question); a.Text != "its own [a-4]" || !a.Certain {
+		// At work on something else: what it says of that is not the answer.
+		u.busy(ctx, "another task [t-1]")
+		question := "SLEEP:1\nin between [q-4]\n" + replyCall(us, "its own [a-4]")
+		if a := u.asks("worker", question); a.Text != "its own [a-4]" || !a.Certain {
+			t.Errorf("asked while busy: %+v", a)
+		}
+		if v.Has(teams.IdleResult) == teams.Yes {
+			u.busy(ctx, "one more task [t-2]")
+			if a := u.asks("worker", "SLEEP:1\nin between [q-5]"); a.Text != "ACK: SLEEP:1 in between [q-5]" || a.Via != viaResult || !a.Certain {
 				t.Errorf("asked while busy: %+v", a)
 			}
-			if g == claudetest.G2 {
-				u.busy(ctx, "one more task [t-2]")
-				if a := u.asks("worker", "SLEEP:1\nin between [q-5]"); a.Text != "ACK: SLEEP:1 in between [q-5]" || a.Via != viaResult || !a.Certain {
-					t.Errorf("asked while busy: %+v", a)
-				}
-			}
-			for _, m := range []string{"[q-1]", "[t-1]", "[q-4]"} {
-				u.count(m, 1)
-			}
-			u.clean()
-		})
-	}
+		}
+		for _, m := range []string{"[q-1]", "[t-1]", "[q-4]"} {
+			u.count(m, 1)
+		}
+		u.clean()
+	})
 }
 
 // An agent whose model answers at once is told of at once, and for certain: also
@@ -96,7 +88,7 @@ func TestAskRealAgent(t *testing.T) {
 // of that. TEAMBRIDGE_ASK says how many such turns there are.
 func TestAskRealAgentThatIsFast(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, claudetest.G2)
+	u := newUser(t, claudetest.Newest(t, teams.IdleResult))
 	ctx := deadline(t, 10*time.Minute)
 	fast := func(marker string) {
 		t.Helper()
@@ -124,11 +116,11 @@ func TestAskRealAgentThatIsFast(t *testing.T) {
 	u.clean()
 }
 
-// An older agent reports the end of its turn, and no more: one that does not
+// An agent without results reports the end of its turn, and no more: one that does not
 // answer in it is not waited for. The end of another turn is none of this one.
 func TestAskRealAgentThatIsSilent(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, claudetest.G1)
+	u := newUser(t, claudetest.Oldest(t, teams.IdleResult))
 	ctx := deadline(t, time.Minute)
 	ask := func(text string) {
 		t.Helper()
@@ -145,7 +137,7 @@ func TestAskRealAgentThatIsSilent(t *testing.T) {
 		t.Error("told of before the turn with the message has ended")
 	}
 	u.busy(ctx, "a last one [t-3]")
-	if a := u.asks("worker", "[q-3]\n"+replyCall(claudetest.G1, "user", "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
+	if a := u.asks("worker", "[q-3]\n"+replyCall(defaultGuest, "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
 		t.Errorf("%+v", a)
 	}
 	for _, m := range []string{"[q-1]", "[t-1]", "[t-2]", "[q-2]", "[t-3]", "[q-3]"} {

@@ -362,7 +362,6 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := bridge(ts, ctx, args[2:])
-	cmd.Env = append(cmd.Env, "TEST_LOCK_WAIT="+patience.String())
 	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
 	ts.Check(cmd.Start())
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -381,7 +380,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 func bridge(ts *testscript.TestScript, ctx context.Context, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "teambridge", args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "GORACE", "PATH", "NOTIFY_SOCKET"} {
+	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEST_LOCK_WAIT", "TEST_LOCK_HOLD", "GORACE", "PATH", "NOTIFY_SOCKET"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd

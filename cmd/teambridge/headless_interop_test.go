@@ -27,12 +27,12 @@ import (
 // headless is a user who runs a real headless agent as the lead of the team
 // "mine": teambridge run as a process of its own, which can be killed.
 type headless struct {
-	t          *testing.T
-	generation claudetest.Generation
-	home       *claudetest.Home
-	state      string
-	team       string
-	command    []string // of the agent
+	t       *testing.T
+	version teams.Version
+	home    *claudetest.Home
+	state   string
+	team    string
+	command []string // of the agent
 
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -64,21 +64,14 @@ type saying struct {
 	Type, Subtype, PermissionMode, Model string
 }
 
-// eachGeneration runs a test with both, one after the other.
-func eachGeneration(t *testing.T, test func(t *testing.T, g claudetest.Generation)) {
-	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
-		t.Run(g.String(), func(t *testing.T) { test(t, g) })
-	}
-}
-
 // newHeadless prepares a user whose model answers by respond, or by Script if
 // that is nil.
-func newHeadless(t *testing.T, g claudetest.Generation, respond claudetest.Responder) *headless {
+func newHeadless(t *testing.T, v teams.Version, respond claudetest.Responder) *headless {
 	t.Helper()
-	command := append(claudetest.Require(t, g), "--dangerously-skip-permissions")
+	command := append(claudetest.Require(t, v), "--dangerously-skip-permissions")
 	home := claudetest.NewHome(t, claudetest.StartAPI(t, respond))
 	return &headless{
-		t: t, generation: g, home: home, state: filepath.Join(home.Dir, "state"), team: "mine",
+		t: t, version: v, home: home, state: filepath.Join(home.Dir, "state"), team: "mine",
 		command: command, changed: make(chan struct{}),
 	}
 }

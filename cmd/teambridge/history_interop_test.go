@@ -13,70 +13,69 @@ import (
 
 	"teambridge/relay/claude/claudetest"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // What was said in a real team is found after its session has ended and its
 // directory is gone; and a team that is made under the same name is another one.
 func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 	t.Parallel()
-	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
-		t.Run(g.String(), func(t *testing.T) {
-			t.Parallel()
-			claudetest.Require(t, g)
-			home := claudetest.NewHome(t, nil)
-			u := &user{t: t, team: claudetest.StartTeam(t, g, home), home: t.TempDir()}
-			ctx := deadline(t, 2*time.Minute)
-			watching := u.lives(ctx, "zucchini")
-			first, err := u.team.Config()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := u.team.Lead.End(ctx); err != nil {
-				t.Fatal(err)
-			}
-			u.ended(t)
-			watching.end(ctx)
-			u.found(t, "zucchini", 1)
-			if status, _, errs := u.run("read", "--team", u.team.Name); status != exitNotFound {
-				t.Errorf("read of the team that ended: exit status %d\n%s", status, errs)
-			}
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		claudetest.Require(t, v)
+		home := claudetest.NewHome(t, nil)
+		u := &user{t: t, team: claudetest.StartTeam(t, v, home), home: t.TempDir()}
+		ctx := deadline(t, 2*time.Minute)
+		watching := u.lives(ctx, "zucchini")
+		first, err := u.team.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := u.team.Lead.End(ctx); err != nil {
+			t.Fatal(err)
+		}
+		u.ended(t)
+		watching.end(ctx)
+		u.found(t, "zucchini", 1)
+		if status, _, errs := u.run("read", "--team", u.team.Name); status != exitNotFound {
+			t.Errorf("read of the team that ended: exit status %d\n%s", status, errs)
+		}
 
-			// The same name again.
-			again := &user{t: t, home: u.home}
-			if g == claudetest.G1 {
-				again.team = claudetest.StartTeam(t, g, home)
-			} else {
-				// A session that is resumed makes the team of its name again.
-				lead := claudetest.StartTerminal(t, g, home, "--resume", first.LeadSessionID)
-				again.team = &claudetest.Team{Generation: g, Root: home.Root, Name: u.team.Name, Member: claudetest.Worker, Home: home, API: home.API, Lead: lead}
-				if err := again.team.Spawn(ctx, claudetest.Worker); err != nil {
-					t.Fatal(err)
-				}
-			}
-			second, err := again.team.Config()
-			if err != nil {
+		// The same name again.
+		again := &user{t: t, home: u.home}
+		if v.Has(teams.TeamAtStart) == teams.No {
+			again.team = claudetest.StartTeam(t, v, home)
+		} else {
+			// A session that is resumed makes the team of its name again.
+			lead := claudetest.StartTerminal(t, v, home, "--resume", first.LeadSessionID)
+			again.team = &claudetest.Team{Version: v, Root: home.Root, Name: u.team.Name, Member: claudetest.Worker, Home: home, API: home.API, Lead: lead}
+			if err := again.team.Spawn(ctx, claudetest.Worker); err != nil {
 				t.Fatal(err)
 			}
-			if second.Name != first.Name || second.CreatedAt == first.CreatedAt {
-				t.Fatalf("want the same name made at another time; first %s at %d, then %s at %d", first.Name, first.CreatedAt, second.Name, second.CreatedAt)
-			}
-			watching = again.lives(ctx, "aubergine")
-			if out := again.must("read", "--history", "--team", second.Name); strings.Contains(out, "zucchini") || !strings.Contains(out, "aubergine") {
-				t.Errorf("the history of the team that lives is not its own:\n%s", out)
-			}
-			if out := again.must("history", "--team", second.Name); strings.Count(out, "team "+second.Name) != 2 ||
-				strings.Index(out, "zucchini") > strings.Index(out, "aubergine") || !strings.Contains(out, "zucchini") {
-				t.Errorf("want two teams of one name, the older first:\n%s", out)
-			}
-			if err := again.team.Lead.End(ctx); err != nil {
-				t.Fatal(err)
-			}
-			again.ended(t)
-			watching.end(ctx)
-			again.found(t, "zucchini", 1)
-			again.found(t, "aubergine", 1)
-		})
-	}
+		}
+		second, err := again.team.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second.Name != first.Name || second.CreatedAt == first.CreatedAt {
+			t.Fatalf("want the same name made at another time; first %s at %d, then %s at %d", first.Name, first.CreatedAt, second.Name, second.CreatedAt)
+		}
+		watching = again.lives(ctx, "aubergine")
+		if out := again.must("read", "--history", "--team", second.Name); strings.Contains(out, "zucchini") || !strings.Contains(out, "aubergine") {
+			t.Errorf("the history of the team that lives is not its own:\n%s", out)
+		}
+		if out := again.must("history", "--team", second.Name); strings.Count(out, "team "+second.Name) != 2 ||
+			strings.Index(out, "zucchini") > strings.Index(out, "aubergine") || !strings.Contains(out, "zucchini") {
+			t.Errorf("want two teams of one name, the older first:\n%s", out)
+		}
+		if err := again.team.Lead.End(ctx); err != nil {
+			t.Fatal(err)
+		}
+		again.ended(t)
+		watching.end(ctx)
+		again.found(t, "zucchini", 1)
+		again.found(t, "aubergine", 1)
+	})
 }
 
 // lives lets the worker be asked something and answer while somebody watches.

@@ -20,14 +20,14 @@ var mayImport = map[string][]string{
 	"inbox/sqlite":            {},
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
-	"inbox/mail":              {"inbox", "inbox/ledger", "teams", "teams/lockedfile"},
+	"inbox/mail":              {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/chronicle":         {"inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/pipe":              {},
 	"relay/claude":            {"relay/pipe"},
-	"relay/claude/claudetest": {},
-	"relay/claude/simchild":   {}, // as simagent
+	"relay/claude/claudetest": {"teams"}, // for the table of versions
+	"relay/claude/simchild":   {},        // as simagent
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/ledger", "relay", "relay/claude", "relay/pipe", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},

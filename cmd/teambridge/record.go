@@ -60,6 +60,16 @@ func (s *sender) sight(ctx context.Context, d mail.Delivered) (*inbox.Seen, erro
 	return seen, err
 }
 
+// history is the journal for package mail. Where there is none, that is said once.
+func (s *sender) history(ctx context.Context) (*journal.Journal, error) {
+	j, err := s.journal(ctx)
+	if err != nil && ctx.Err() == nil && !s.unrecorded {
+		s.app.warn("%s; what became of this message may not be known", api.Describe(err))
+		s.unrecorded = true
+	}
+	return j, err
+}
+
 // journal returns that of the tap that this command runs, or opens it.
 func (s *sender) journal(ctx context.Context) (*journal.Journal, error) {
 	if s.app.recording != nil {

@@ -108,6 +108,9 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 			return usage("", "--mode: %v", err)
 		}
 	}
+	if err := checkCommand(command, o.plain); err != nil {
+		return err
+	}
 	root, err := a.root()
 	if err != nil {
 		return err

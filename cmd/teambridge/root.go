@@ -30,6 +30,7 @@ type host struct {
 	cwd            func() (string, error)
 	terminal       bool          // stdout is one, and colour is wanted on it
 	wait           time.Duration // how long to wait for a lock; 0: as long as is usual
+	hold           time.Duration // how long to hold one at most; 0: as long as is usual
 }
 
 // process is the real one.
@@ -319,7 +320,7 @@ func (a *app) locks() (*lockedfile.Locker, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.locker = lockedfile.New(lockedfile.Options{Dir: dir, Wait: a.wait})
+		a.locker = lockedfile.New(lockedfile.Options{Dir: dir, Wait: a.wait, Hold: a.hold})
 	}
 	return a.locker, nil
 }

@@ -66,7 +66,13 @@ that begins with "/" is a command of the agent.
 What a "mode" changes (permissionMode, model, fallbackModel, customSystemPrompt,
 appendSystemPrompt, allowedTools, disallowedTools) stays so, also for the next run,
 until another line, or a flag of another command behind --, says otherwise; null is
-what the command says. No entry of an inbox changes it.
+what the command says. No entry of an inbox changes it. In plan mode the agent runs
+without --dangerously-skip-permissions, and cannot leave plan mode by itself; one
+that gets more permissions than its message was sent with is stopped, and the
+message has failed.
+
+--permissions allow=TOOL,TOOL does not cover what only a person can allow: any use of
+a tool in plan mode, ExitPlanMode and AskUserQuestion.
 
 With --permissions ask, what the agent wants to use and may not by itself is told
 with an id; {"permit": "ID", "allow": true} is the answer, or with "allow": false
@@ -77,7 +83,7 @@ Interrupt (^C) stops the agent's turn, or, if that is about to begin, does so on
 has; without one, or again in the same turn, it ends the agent. On SIGTERM the agent may finish its turn, for 30 s.
 
 Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger cannot
-be used; 3 no such team or member; 5 the team has a living lead of its own, or
+be used; 2 the flags of the command contradict; 3 no such team or member; 5 the team has a living lead of its own, or
 another teambridge relays this inbox.`,
 		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
   echo "say hi to worker" | teambridge run --as team-lead --team myteam --exit-on-eof -- claude`,
@@ -115,6 +121,14 @@ func policy(flag string) (fleet.Policy, error) {
 	return p, nil
 }
 
+// checkCommand refuses the command of an agent whose flags contradict.
+func checkCommand(command []string, plain bool) error {
+	if err := fleet.CheckCommand(command, plain); err != nil {
+		return usage("", "the command of the agent: %s", api.Describe(err))
+	}
+	return nil
+}
+
 // agentRun is a run at work.
 type agentRun struct {
 	app   *app
@@ -140,6 +154,9 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	}
 	permissions, err := policy(o.permissions)
 	if err != nil {
+		return err
+	}
+	if err := checkCommand(command, o.plain); err != nil {
 		return err
 	}
 	if o.session != "" {

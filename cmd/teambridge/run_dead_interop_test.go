@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/claudetest"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // An agent that ends as soon as it is started is started more and more rarely,
@@ -19,8 +20,8 @@ import (
 // told to the next one.
 func TestRealAgentThatDoesNotStart(t *testing.T) {
 	t.Parallel() // it waits nearly all of the time
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
-		h := newHeadless(t, g, nil)
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, nil)
 		ctx := deadline(t, time.Minute)
 		good := h.command
 		h.command = append(append([]string{}, good...), "--no-such-flag")
@@ -74,7 +75,7 @@ func TestRealMessageIsRetried(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("the agent that dies is a shell script")
 	}
-	h := newHeadless(t, claudetest.G2, nil)
+	h := newHeadless(t, claudetest.Newest(t), nil)
 	ctx := deadline(t, time.Minute)
 	// Its first three starts die of the first line, as of one that it cannot take.
 	script := filepath.Join(h.home.Dir, "dying")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams"
 )
 
 var relayed = regexp.MustCompile(`<m-[0-9]+>`)
@@ -39,8 +40,8 @@ func kept(text string) string {
 // those that come while it is busy in one turn. What a person types reaches it as
 // it is.
 func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
-		h := newHeadless(t, g, nil)
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 2*time.Minute)
 		h.start()
 		h.up(ctx)
@@ -144,7 +145,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 // takes 10 s, or what $TEAMBRIDGE_SILENT_TURN says (a duration, such as 60s).
 func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 	t.Parallel() // it waits nearly all of the time
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
 		lasts := 10 * time.Second
 		if text := os.Getenv("TEAMBRIDGE_SILENT_TURN"); text != "" {
 			var err error
@@ -152,7 +153,7 @@ func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		h := newHeadless(t, g, nil)
+		h := newHeadless(t, v, nil)
 		ctx := deadline(t, lasts+time.Minute)
 		h.start()
 		h.up(ctx)
@@ -185,8 +186,8 @@ func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 // An interrupt in the middle of a turn cancels its message, and the next go on;
 // so does one in a later turn.
 func TestRealTurnIsInterrupted(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
-		h := newHeadless(t, g, endless)
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, endless)
 		ctx := deadline(t, time.Minute)
 		h.start()
 		h.up(ctx)

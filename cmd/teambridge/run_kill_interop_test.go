@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams"
 )
 
 // thinker is a model that takes its time, as real ones do: the shortest thought
@@ -72,13 +73,13 @@ func (m *thinker) quiet(api *claudetest.API, f func()) {
 // worked on twice, and each turn that was cut is noticed, and the agent told once.
 // 3 rounds of 4 messages, or as many rounds as $TEAMBRIDGE_KILL_ROUNDS says.
 func TestRealKilledAtRandomInstants(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
 		n := rounds(t, "TEAMBRIDGE_KILL_ROUNDS", 3)
 		seed := uint64(time.Now().UnixNano())
-		rnd := rand.New(rand.NewPCG(seed, uint64(g)))
+		rnd := rand.New(rand.NewPCG(seed, uint64(v.Patch)))
 		t.Logf("seed %d", seed)
 		model := &thinker{}
-		h := newHeadless(t, g, model.respond)
+		h := newHeadless(t, v, model.respond)
 		ctx := deadline(t, time.Duration(n)*20*time.Second+time.Minute)
 		h.start()
 		h.up(ctx)
@@ -208,13 +209,13 @@ func works(t *testing.T, h *headless) map[int]int {
 func TestRealBridgeKilledAlone(t *testing.T) {
 	for _, when := range []string{"before the echo", "after the echo"} {
 		t.Run(when, func(t *testing.T) {
-			eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
+			claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
 				after := when == "after the echo"
 				release := make(chan struct{})
 				held := func(r claudetest.Request) bool {
 					return !r.Side && (after && len(r.Results) > 0 || !after && r.Has("<m-1>"))
 				}
-				h := newHeadless(t, g, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+				h := newHeadless(t, v, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
 					if held(r) {
 						select {
 						case <-release:
@@ -235,7 +236,7 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 				if _, err := h.home.API.Wait(ctx, held); err != nil {
 					t.Fatalf("%v\n%s", err, h)
 				}
-				if after && g == claudetest.G2 { // a G1 does not echo it
+				if after && v.Has(teams.Lifecycle) == teams.Yes {
 					h.wait(ctx, "accepted", func(s saying) bool { return s.State == "accepted" })
 				}
 				_, before := h.agent(l)
@@ -283,9 +284,9 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 // nothing of it yet. A newer agent would run that again if it were said again, and
 // then has it twice in its conversation; so it is told to go on instead.
 func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
 		release := make(chan struct{})
-		h := newHeadless(t, g, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+		h := newHeadless(t, v, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
 			select {
 			case <-release:
 			case <-ctx.Done():

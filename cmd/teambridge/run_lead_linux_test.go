@@ -17,6 +17,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams"
 )
 
 // A lead of the first generation that made its team itself polls its inbox, too.
@@ -32,7 +33,7 @@ import (
 // name. So the agent here is started before, and what "run" starts is a script that
 // hands on its lines.
 func TestRealLeadThatPollsItself(t *testing.T) {
-	h := newHeadless(t, claudetest.G1, nil)
+	h := newHeadless(t, claudetest.Oldest(t, teams.HeadlessDeaf), nil)
 	ctx := deadline(t, time.Minute)
 	h.team = "myteam"
 	fifo := func(name string) (string, *os.File) {
@@ -85,7 +86,7 @@ func TestRealLeadThatPollsItself(t *testing.T) {
 
 	script := filepath.Join(h.home.Dir, "lead")
 	if err := os.WriteFile(script, []byte(`#!/bin/sh
-case "$*" in *--version*) echo "2.1.80 (Claude Code)"; exit;; esac
+case "$*" in *--version*) echo '`+h.version.String()+` (Claude Code)'; exit;; esac
 cat '`+out+`' &
 cat >'`+in+`'
 kill $!

@@ -11,19 +11,20 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams"
 )
 
-// A message can change how the agent works: model and permission mode in the
-// process that runs, tools and system prompt by another one on the same session. Order
+// A message can change how the agent works: its model in the process that runs,
+// plan mode, tools and system prompt by another one on the same session. Order
 // is kept, and each message reaches an agent that works as it says.
 func TestRealModeByMessage(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
-		h := newHeadless(t, g, nil)
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, nil)
 		ctx := deadline(t, time.Minute)
 		h.start()
 		h.up(ctx)
 		l := h.ledger()
-		other := map[claudetest.Generation]string{claudetest.G1: "opus", claudetest.G2: "sonnet"}[g] // than the default
+		const other = "haiku" // than the default
 		h.typing(
 			"<m-1>",
 			`{"text": "<m-2>", "mode": {"model": "`+other+`"}}`,
@@ -63,8 +64,8 @@ func TestRealModeByMessage(t *testing.T) {
 			s := h.wait(ctx, "at work on it", func(s saying) bool { return s.Status == "working" && s.InFlight == all[at].Frame })
 			pids = append(pids, s.PID)
 		}
-		if pids[1] != pids[0] || pids[2] != pids[0] || pids[3] == pids[0] || pids[4] == pids[3] || pids[5] != pids[4] {
-			t.Errorf("processes %v: model and permission mode change in the one that runs, tools and system prompt in another", pids)
+		if pids[1] != pids[0] || pids[2] == pids[0] || pids[3] == pids[2] || pids[4] == pids[3] || pids[5] != pids[4] {
+			t.Errorf("processes %v: the model changes in the one that runs; plan mode, tools and system prompt in another", pids)
 		}
 		sessions := map[string]bool{}
 		for _, s := range h.sayings() {
@@ -83,12 +84,12 @@ func TestRealModeByMessage(t *testing.T) {
 // that it was sent in, as the agent itself says at the beginning of each turn; null
 // is the mode of the command.
 func TestRealModeOverAKill(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
-		h := newHeadless(t, g, (&thinker{}).respond)
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, (&thinker{}).respond)
 		ctx := deadline(t, 2*time.Minute)
 		h.start("--output", "raw")
 		l := h.ledger()
-		other := map[claudetest.Generation]string{claudetest.G1: "opus", claudetest.G2: "sonnet"}[g] // than the default
+		const other = "haiku" // than the default
 		said := 0
 		settled := func() {
 			t.Helper()
@@ -195,8 +196,8 @@ func permissionMode(t *testing.T, h *headless, frame string) string {
 // if one makes a new session, which is gone on with after a kill of both, and if
 // an agent does not know one.
 func TestRealCommandsOfAPerson(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
-		h := newHeadless(t, g, nil)
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, nil)
 		ctx := deadline(t, time.Minute)
 		h.start()
 		first := h.up(ctx).Session
@@ -206,7 +207,7 @@ func TestRealCommandsOfAPerson(t *testing.T) {
 		h.send("<m-4>", "<m-5>")
 		h.settled(ctx, l, 7)
 		session, _ := h.agent(l)
-		if (session.ID == first) != (g == claudetest.G1) {
+		if (session.ID == first) != (v.Has(teams.ClearsSession) == teams.No) {
 			t.Errorf("session %s, at first %s", session.ID, first)
 		}
 		h.kill()
@@ -244,7 +245,7 @@ func TestRealCommandsOfAPerson(t *testing.T) {
 			t.Error("nothing was compacted")
 		}
 		unknown := slices.ContainsFunc(h.sayings(), func(s saying) bool { return strings.Contains(s.Text, "Unknown skill") })
-		if unknown != (g == claudetest.G1) {
+		if unknown != (v.Has(teams.ClearsSession) == teams.No) {
 			t.Errorf("a command that is not known: %t", unknown)
 		}
 	})

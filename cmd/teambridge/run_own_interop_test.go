@@ -11,14 +11,15 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams"
 )
 
 // The bridge that made the team is killed, between two messages and in the middle of
 // one, and its agent with it: the next takes the team back, goes on with the session,
 // and says what waits, once. Who has joined is still in it; in the end it is removed.
 func TestRealTeamOfAKilledRunIsTakenBack(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
-		h := newHeadless(t, g, nil)
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, nil)
 		ctx := deadline(t, time.Minute)
 		h.start()
 		h.up(ctx)

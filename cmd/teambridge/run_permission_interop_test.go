@@ -18,7 +18,7 @@ import (
 // A real agent that wants to use a tool is refused and told why, allowed by the
 // list, or by the person who is asked.
 func TestRealRunPermissions(t *testing.T) {
-	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
+	for _, version := range claudetest.Versions(t) {
 		for _, tc := range []struct {
 			permissions string
 			allow       bool // what the person says
@@ -30,8 +30,8 @@ func TestRealRunPermissions(t *testing.T) {
 			{"ask", true, true, ""},
 			{"ask", false, false, "not today"},
 		} {
-			t.Run(fmt.Sprint(g, " ", tc.permissions, " ", tc.allow), func(t *testing.T) {
-				command := claudetest.Require(t, g)
+			t.Run(fmt.Sprint(version, " ", tc.permissions, " ", tc.allow), func(t *testing.T) {
+				command := claudetest.Require(t, version)
 				home := claudetest.NewHome(t, nil)
 				h := &headless{t: t, home: home, state: filepath.Join(t.TempDir(), "state")}
 				for _, v := range home.Env() {

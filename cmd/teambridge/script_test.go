@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -27,17 +29,27 @@ func agentMain() {
 	simchild.Main()
 }
 
+// tests are run eight at a time, unless -parallel says otherwise: most of them wait
+// for processes, and not for a processor.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	flag.Parse()
+	if n := flag.Lookup("test.parallel"); n.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "8")
+	}
+	return t.M.Run()
+}
+
 func TestMain(m *testing.M) {
 	if _, ok := os.LookupEnv(simchild.Variable); ok {
 		agentMain()
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tests{m}, map[string]func(){
 		"teambridge": func() {
 			h := process()
-			// Scripts do not wait 15 s to see that a lock is not to be had.
-			if d, err := time.ParseDuration(os.Getenv("TEST_LOCK_WAIT")); err == nil {
-				h.wait = d
-			}
+			h.wait, _ = time.ParseDuration(os.Getenv("TEST_LOCK_WAIT"))
+			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
 			os.Exit(run(os.Args[1:], h))
 		},
 		// A simulated Claude Code, for run.
@@ -97,7 +109,10 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("CLAUDE_CONFIG_DIR", filepath.Join(env.WorkDir, "claude"))
 			env.Setenv("TEAMBRIDGE_STATE", filepath.Join(env.WorkDir, "state"))
-			env.Setenv("TEST_LOCK_WAIT", "300ms")
+			// Scripts also run where a process is not scheduled for seconds. One that sees
+			// that something is locked sets a shorter time.
+			env.Setenv("TEST_LOCK_WAIT", "1m")
+			env.Setenv("TEST_LOCK_HOLD", "1m")
 			env.Setenv("TZ", "UTC")
 			// The race detector lets each process wait for 1 s before it ends.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")

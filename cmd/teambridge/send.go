@@ -57,11 +57,13 @@ message out of its inbox in between. The same id with another text is refused.
 
 Answer: "verified" means that the message was read back from the inbox. That an
 agent takes it is for the agent to do; a note says when nobody will. With --wait
-consumed the command waits until the agent has taken it; a message that another
-program overwrites meanwhile, provably, is put back three times.
+consumed the command waits until the agent has taken it, or until it is known that
+another program overwrote it, or that nothing tells what became of it. Nothing is
+sent again by itself: an agent works twice on a message that comes twice. Send it
+again under the same --id with --force.
 
-Where a service runs ("teambridge serve") the message goes through it: then it is
-looked after, and put back, also when this command has ended. A service that does
+Where a service runs ("teambridge serve") the message goes through it: then what
+becomes of it is recorded, even if this command has ended. A service that does
 not answer is passed over; the message is sent once all the same.
 
 To a headless agent that the service runs ("teambridge relay add") it is your own
@@ -282,7 +284,9 @@ func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Confi
 	facts := func(member string) teams.Facts {
 		return s.app.facts(ctx, s.ledger, t, config, member)
 	}
-	return mail.Options{Team: t, Config: config, Locker: s.app.locker, Ledger: s.ledger, From: s.opts.from, Facts: facts}
+	return mail.Options{
+		Team: t, Config: config, Locker: s.app.locker, Ledger: s.ledger, From: s.opts.from, Facts: facts, Journal: s.history,
+	}
 }
 
 func (s *sender) close() error {

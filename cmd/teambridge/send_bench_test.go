@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"teambridge/relay/claude/claudetest"
 )
 
 // BenchmarkSendProcess measures sending one message as a whole process, from
@@ -83,14 +85,8 @@ func BenchmarkSendProcess(b *testing.B) {
 		b.ReportMetric(milliseconds(median(took)), "median-ms")
 	})
 	b.Run("node", func(b *testing.B) {
-		node, err := exec.LookPath("node")
-		if err != nil {
-			b.Skip("node is not installed")
-		}
-		lockfile := filepath.Join(os.Getenv("TEAMBRIDGE_INTEROP"), "proper-lockfile", "node_modules", "proper-lockfile")
-		if _, err := os.Stat(lockfile); err != nil {
-			b.Skip("$TEAMBRIDGE_INTEROP/proper-lockfile does not hold proper-lockfile")
-		}
+		node := claudetest.RequireNode(b)
+		lockfile := filepath.Join(claudetest.RequireProperLockfile(b), "proper-lockfile")
 		script := filepath.Join("..", "..", "testdata", "node", "send.cjs")
 		var ours, theirs []time.Duration
 		for b.Loop() {

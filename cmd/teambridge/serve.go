@@ -15,6 +15,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
+	"teambridge/teams/lockedfile"
 )
 
 // serveOptions are the flags of serve.
@@ -91,7 +92,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	}
 	s, err := server.New(server.Options{
 		Root: root, State: state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
-		Page: page.Handler(), Env: agentEnvironment(os.Environ()),
+		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {
 		return err

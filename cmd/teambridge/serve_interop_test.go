@@ -138,14 +138,14 @@ func (s *served) post(ctx context.Context, path, body, key string, status int, a
 // in its wrapper. A service that was killed goes on with the session, and nothing
 // is said twice.
 func TestRealLeadOfAService(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, g claudetest.Generation) {
-		h := newHeadless(t, g, nil)
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		h := newHeadless(t, v, nil)
 		ctx := deadline(t, time.Minute)
 		h.leaderless()
 		h.must(append([]string{"relay", "add", "lead@mine", "--"}, h.command...)...)
 		s := h.serve()
 		l := h.ledger()
-		other := map[claudetest.Generation]string{claudetest.G1: "opus", claudetest.G2: "sonnet"}[g] // than the default
+		const other = "haiku" // than the default
 		given := func(text string) claudetest.Request {
 			t.Helper()
 			if err := h.home.API.WaitCount(ctx, claudetest.Any, text, 1); err != nil {

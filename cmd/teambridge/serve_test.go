@@ -195,7 +195,7 @@ func mute(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // becomes waits until the service knows what became of a message, which has to be
-// consumed or lost:
+// consumed, lost or unknown:
 //
 //	becomes SOCKET TEAM MEMBER ID STATE
 func becomes(ts *testscript.TestScript, neg bool, args []string) {
@@ -207,7 +207,7 @@ func becomes(ts *testscript.TestScript, neg bool, args []string) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	r, err := c.Settled(ctx, args[1], args[2], args[3], nil)
+	r, err := c.Settled(ctx, args[1], args[2], args[3])
 	ts.Check(err)
 	if r.State != args[4] {
 		ts.Fatalf("%s is %s, want %s", args[3], r.State, args[4])

@@ -139,15 +139,7 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	s.app.debug("the service has sent it, and waits")
 	wait, cancel := within(ctx, s.opts.timeout, notTaken(member))
 	defer cancel()
-	backs := 0
-	tell := func(r api.Receipt) {
-		if r.PutBacks > backs {
-			s.putBack()
-		}
-		backs = r.PutBacks
-	}
-	r, err := s.service.Settled(wait, d.Team, member, d.ID, tell)
-	tell(r) // receipts that follow each other quickly are one: the last has all of it
+	r, err := s.service.Settled(wait, d.Team, member, d.ID)
 	d.Waited = time.Since(d.Start)
 	switch {
 	case wait.Err() != nil:
@@ -158,6 +150,8 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 		return d, refusal(err)
 	case r.State == api.Lost:
 		return d, api.Decide(api.CodeLost, api.Explain(inbox.ErrLost).Hint, "%s", r.Reason)
+	case r.State == api.Unknown:
+		return d, api.Decide(api.CodeUnknown, api.Explain(inbox.ErrUnclear).Hint, "%s", r.Reason)
 	}
 	d.State = api.Consumed
 	return d, nil

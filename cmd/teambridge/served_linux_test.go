@@ -22,7 +22,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	socket := filepath.Join(state, "s")
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.Command("teambridge", args...) // that of the scripts
-		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=2s",
+		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+root, "TEAMBRIDGE_STATE="+state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m",
 			"GORACE=atexit_sleep_ms=0")
 		return cmd
 	}
@@ -42,6 +42,7 @@ func TestSendBesideAStoppedService(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := command("send", "-v", "worker", "hello", "--id", "m-1", "--json")
+	send.Env = append(send.Env, "TEST_LOCK_WAIT=100ms")
 	var errs bytes.Buffer
 	send.Stderr = &errs
 	out, err := send.Output()

@@ -14,6 +14,7 @@ import (
 	"teambridge/relay/claude/claudetest"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // command is a command line that is running.
@@ -104,84 +105,80 @@ func obliging(ctx context.Context, r claudetest.Request) claudetest.Answer {
 // is no member any more; and whoever watches sees that, and the end of the team.
 func TestStatusOfARealShutdown(t *testing.T) {
 	t.Parallel()
-	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
-		t.Run(g.String(), func(t *testing.T) {
-			t.Parallel()
-			claudetest.Require(t, g)
-			home := claudetest.NewHome(t, claudetest.StartAPI(t, obliging))
-			u := &user{t: t, team: claudetest.StartTeam(t, g, home), home: t.TempDir()}
-			ctx := deadline(t, time.Minute)
-			is := func(state status.State) func(string) bool {
-				return func(line string) bool {
-					var i api.Status
-					if err := json.Unmarshal([]byte(line), &i); err != nil {
-						t.Errorf("%v: %s", err, line)
-					}
-					return i.Member == "worker" && i.State == state
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		claudetest.Require(t, v)
+		home := claudetest.NewHome(t, claudetest.StartAPI(t, obliging))
+		u := &user{t: t, team: claudetest.StartTeam(t, v, home), home: t.TempDir()}
+		ctx := deadline(t, time.Minute)
+		is := func(state status.State) func(string) bool {
+			return func(line string) bool {
+				var i api.Status
+				if err := json.Unmarshal([]byte(line), &i); err != nil {
+					t.Errorf("%v: %s", err, line)
 				}
+				return i.Member == "worker" && i.State == state
 			}
-			following := u.start("status", "--watch", "--json")
-			following.line(ctx, is(status.Active))
-			waiting := u.start("wait", "--for", "terminated", "--member", "worker")
+		}
+		following := u.start("status", "--watch", "--json")
+		following.line(ctx, is(status.Active))
+		waiting := u.start("wait", "--for", "terminated", "--member", "worker")
 
-			call := claudetest.CallLine("SendMessage", map[string]any{"to": "worker",
-				"message": map[string]any{"type": "shutdown_request", "reason": "bye"}})
-			if err := u.team.Lead.Prompt(ctx, call); err != nil {
-				t.Fatal(err)
-			}
-			if line := following.line(ctx, is(status.Terminated)); !strings.Contains(line, `"kind":"shutdown_approved"`) {
-				t.Errorf("the evidence: %s", line)
-			}
-			waiting.line(ctx, func(line string) bool {
-				return strings.HasPrefix(line, "worker") && strings.Contains(line, "TERMINATED")
-			})
-			waiting.end(ctx)
-			_, err := claudetest.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
-				return json.Valid(data) && !bytes.Contains(data, []byte(`"name": "worker"`))
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if out := u.must("status", "worker"); !strings.Contains(out, "TERMINATED") {
-				t.Errorf("when it is no member any more:\n%s", out)
-			}
-			if status, _, errs := u.run("ask", "worker", "are you there"); status != exitNotFound || !strings.Contains(errs, "nobody would answer") {
-				t.Errorf("ask: exit status %d\n%s", status, errs)
-			}
-
-			if err := u.team.Lead.End(ctx); err != nil {
-				t.Fatal(err)
-			}
-			following.end(ctx)
-			if errs := following.stderr.String(); !strings.Contains(errs, "has ended") && errs != "" {
-				t.Errorf("at the end of the team: %s", errs)
-			}
+		call := claudetest.CallLine("SendMessage", map[string]any{"to": "worker",
+			"message": map[string]any{"type": "shutdown_request", "reason": "bye"}})
+		if err := u.team.Lead.Prompt(ctx, call); err != nil {
+			t.Fatal(err)
+		}
+		if line := following.line(ctx, is(status.Terminated)); !strings.Contains(line, `"kind":"shutdown_approved"`) {
+			t.Errorf("the evidence: %s", line)
+		}
+		waiting.line(ctx, func(line string) bool {
+			return strings.HasPrefix(line, "worker") && strings.Contains(line, "TERMINATED")
 		})
-	}
+		waiting.end(ctx)
+		_, err := claudetest.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
+			return json.Valid(data) && !bytes.Contains(data, []byte(`"name": "worker"`))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := u.must("status", "worker"); !strings.Contains(out, "TERMINATED") {
+			t.Errorf("when it is no member any more:\n%s", out)
+		}
+		if status, _, errs := u.run("ask", "worker", "are you there"); status != exitNotFound || !strings.Contains(errs, "nobody would answer") {
+			t.Errorf("ask: exit status %d\n%s", status, errs)
+		}
+
+		if err := u.team.Lead.End(ctx); err != nil {
+			t.Fatal(err)
+		}
+		following.end(ctx)
+		if errs := following.stderr.String(); !strings.Contains(errs, "has ended") && errs != "" {
+			t.Errorf("at the end of the team: %s", errs)
+		}
+	})
 }
 
 // Between two tasks an agent says that it is idle. It is not.
 func TestWaitForARealAgentToBeIdle(t *testing.T) {
 	t.Parallel()
-	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
-		t.Run(g.String(), func(t *testing.T) {
-			t.Parallel()
-			u := newUser(t, g)
-			ctx := deadline(t, time.Minute)
-			u.busy(ctx, "the first [t-1]")
-			u.must("send", "worker", "SLEEP:3\nthe second [t-2]")
-			u.must("wait", "--for", "idle", "--member", "worker", "--timeout", "40s")
-			for _, m := range []string{"[t-1]", "[t-2]"} {
-				if n := u.team.API.Turns("worker", m); n != 1 {
-					t.Errorf("%s: %d turns have ended, want 1", m, n)
-				}
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		u := newUser(t, v)
+		ctx := deadline(t, time.Minute)
+		u.busy(ctx, "the first [t-1]")
+		u.must("send", "worker", "SLEEP:3\nthe second [t-2]")
+		u.must("wait", "--for", "idle", "--member", "worker", "--timeout", "40s")
+		for _, m := range []string{"[t-1]", "[t-2]"} {
+			if n := u.team.API.Turns("worker", m); n != 1 {
+				t.Errorf("%s: %d turns have ended, want 1", m, n)
 			}
-			// It is idle, and was just given something that it has not said a word of.
-			u.must("send", "worker", "SLEEP:3\nthe third [t-3]", "--wait", "consumed")
-			u.must("wait", "--for", "all-idle", "--timeout", "40s")
-			if n := u.team.API.Turns("worker", "[t-3]"); n != 1 {
-				t.Errorf("all-idle: %d turns have ended, want 1", n)
-			}
-		})
-	}
+		}
+		// It is idle, and was just given something that it has not said a word of.
+		u.must("send", "worker", "SLEEP:3\nthe third [t-3]", "--wait", "consumed")
+		u.must("wait", "--for", "all-idle", "--timeout", "40s")
+		if n := u.team.API.Turns("worker", "[t-3]"); n != 1 {
+			t.Errorf("all-idle: %d turns have ended, want 1", n)
+		}
+	})
 }

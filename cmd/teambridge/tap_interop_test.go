@@ -47,7 +47,7 @@ func TestTapOfARealLead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("five hundred messages to a real agent")
 	}
-	u := newUser(t, claudetest.G2)
+	u := newUser(t, claudetest.Newest(t, teams.RemovesTaken))
 	ctx := deadline(t, 2*time.Minute)
 	j := u.tapping()
 	box := u.inbox("team-lead")

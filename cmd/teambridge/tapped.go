@@ -12,6 +12,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/sqlite"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -32,6 +33,8 @@ func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, sqlite.Patience))
+	defer cancel()
 	return journal.Open(ctx, path)
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"teambridge/relay/claude/claudetest"
 )
 
 func TestUnitQuote(t *testing.T) {
@@ -32,6 +34,9 @@ func TestUnitQuote(t *testing.T) {
 // systemd finds nothing to complain of, and what it complains of is seen here.
 func TestUnitAsSystemdReadsIt(t *testing.T) {
 	t.Parallel()
+	if os.Getenv(claudetest.EnvInterop) == "" {
+		t.Skip("systemd-analyze is not used: " + claudetest.EnvInterop + " is not set")
+	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("systemd-analyze is not installed")

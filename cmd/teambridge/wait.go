@@ -217,8 +217,8 @@ func judge(infos []api.Status, what, name, lead string) (found []api.Status, hol
 // lookStep is how often a message that was sent is looked after.
 const lookStep = 10 * time.Millisecond
 
-// await waits until a message was taken by its agent. One that is proved to be
-// lost is put back.
+// await waits until a message was taken by its agent. It is an error if the message
+// is lost, or if nothing tells what became of it.
 func (s *sender) await(ctx context.Context, d mail.Delivered) error {
 	tick := time.NewTicker(lookStep)
 	defer tick.Stop()
@@ -234,7 +234,7 @@ func (s *sender) await(ctx context.Context, d mail.Delivered) error {
 	}
 }
 
-// look says whether a message was taken, and puts it back if it is lost.
+// look says whether a message was taken.
 func (s *sender) look(ctx context.Context, d mail.Delivered) (taken bool, err error) {
 	seen, err := s.sight(ctx, d)
 	if err != nil {
@@ -242,18 +242,10 @@ func (s *sender) look(ctx context.Context, d mail.Delivered) (taken bool, err er
 		return false, err
 	}
 	fate, err := s.Look(ctx, d, seen)
-	if fate == inbox.PutBack {
-		s.putBack()
-	}
 	if fate != inbox.Unconsumed && seen != nil {
 		s.record(ctx, d, seen)
 	}
 	return err == nil && fate == inbox.Consumed, err
-}
-
-// putBack says that a message was put back.
-func (s *sender) putBack() {
-	s.app.warn("another program overwrote the inbox; the message was put back")
 }
 
 // notTaken is the end of a wait for an agent.

@@ -19,9 +19,12 @@ const (
 	Verified State = "verified"
 	// Consumed: the agent took it. Nothing comes after it.
 	Consumed State = "consumed"
-	// Lost: it vanished without having been taken, and is not put back any
-	// more. Only Consumed comes after it: proof that it was not so.
+	// Lost: it vanished without having been taken. Verified comes after it when the
+	// message is sent again, and Consumed when that turns out to be wrong.
 	Lost State = "lost"
+	// Unknown: it vanished, and nothing tells whether it was taken. The same comes
+	// after it.
+	Unknown State = "unknown"
 )
 
 // A Receipt says what became of one message of ours.
@@ -29,37 +32,26 @@ type Receipt struct {
 	inbox.SendKey
 	Seq    int64 // of its last change
 	State  State
-	Reason string // why it is lost
+	Reason string // why it is lost or unknown
 
 	// When it came to be so for the first time, in UTC, to the microsecond; zero
-	// if it did not, or if it was not recorded.
+	// if it did not, or if it was not recorded. LostAt is also when it came to be
+	// unknown; VerifiedAt is that of the last sending.
 	VerifiedAt, ConsumedAt, LostAt time.Time
-
-	PutBacks  int       // how often it was put back into the file
-	PutBackAt time.Time // the last time
 }
 
 // Verified records that a message was read back from its inbox.
 //
-// Of a message that is not known, any of Verified, PutBack, Consumed and Lost
-// makes a receipt. Said again they change nothing but the count of PutBack. They
-// return the receipt as it is then, and fail with *[Error] or *[ValueError].
+// Of a message that is not known, any of Verified, Consumed, Lost and Unknown makes
+// a receipt. Said again they change nothing. They return the receipt as it is then,
+// and fail with *[Error] or *[ValueError].
+//
+// A message that was lost or unknown is verified again when it was sent again.
 //
 // ahead are the keys of unread rows that stand in front of the message, by which a
 // later process can prove that it was lost: see [Journal.Ahead].
 func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
 	return j.settle(ctx, "verified", key, at, ahead, toVerified(at))
-}
-
-// PutBack records that a message that was proved to be lost was put into its
-// inbox again, with what stands in front of it now. What was consumed or lost for
-// good stays so.
-func (j *Journal) PutBack(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
-	return j.settle(ctx, "put back", key, at, ahead, func(r *Receipt) bool {
-		r.PutBacks++
-		r.PutBackAt = at
-		return true
-	})
 }
 
 // Consumed records that the agent took a message.
@@ -73,15 +65,28 @@ func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, rea
 	if len(reason) > maxName {
 		return Receipt{}, &ValueError{"reason", "is longer than 4 KiB"}
 	}
-	return j.settle(ctx, "lost", key, at, nil, toLost(at, reason))
+	return j.settle(ctx, "lost", key, at, nil, toLost(Lost, at, reason))
+}
+
+// Unknown records that a message is gone and that nothing tells whether it was
+// taken, and why not. A message that was consumed or lost stays that.
+func (j *Journal) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
+	if len(reason) > maxName {
+		return Receipt{}, &ValueError{"reason", "is longer than 4 KiB"}
+	}
+	return j.settle(ctx, "unknown", key, at, nil, toLost(Unknown, at, reason))
 }
 
 func toVerified(at time.Time) func(*Receipt) bool {
 	return func(r *Receipt) bool {
-		if !r.VerifiedAt.IsZero() {
+		again := r.State == Lost || r.State == Unknown
+		if again && !at.After(r.LostAt) || !again && !r.VerifiedAt.IsZero() {
 			return false
 		}
 		r.VerifiedAt = at
+		if again {
+			r.State, r.Reason, r.LostAt = Verified, "", time.Time{}
+		}
 		return true
 	}
 }
@@ -96,12 +101,13 @@ func toConsumed(at time.Time) func(*Receipt) bool {
 	}
 }
 
-func toLost(at time.Time, reason string) func(*Receipt) bool {
+// toLost is for Lost and Unknown.
+func toLost(state State, at time.Time, reason string) func(*Receipt) bool {
 	return func(r *Receipt) bool {
 		if r.State != Verified {
 			return false
 		}
-		r.State, r.LostAt, r.Reason = Lost, at, reason
+		r.State, r.LostAt, r.Reason = state, at, reason
 		return true
 	}
 }
@@ -152,13 +158,14 @@ func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead [
 	if r.State == Verified && len(ahead) > 0 {
 		front = strings.Join(ahead, " ")
 	}
+	// put_backs and back_at are of earlier versions, which wrote a message again.
 	s, err = c.Statement(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
-		verified_at, consumed_at, lost_at, back_at, put_backs, reason, ahead) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+		verified_at, consumed_at, lost_at, put_backs, reason, ahead) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`)
 	if err != nil {
 		return Receipt{}, err
 	}
 	if _, err := s.Exec(r.Seq, key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID, string(r.State), at.UnixMicro(),
-		micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), micros(r.PutBackAt), int64(r.PutBacks), r.Reason, front); err != nil {
+		micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), r.Reason, front); err != nil {
 		return Receipt{}, err
 	}
 	r, _, err = lookup(c, key)
@@ -168,7 +175,7 @@ func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead [
 // Ahead returns the keys ([inbox.Row.Key]) of the rows that stood unread in front of
 // a message of ours when it was written, and that have stood there ever since, as far
 // as anybody has seen: none where that is not known for sure. If the message is gone
-// from its inbox and one of them is there, it was lost: see [inbox.Inbox.Look].
+// from its inbox and one of them is there, it was lost: see [inbox.Tracked.Look].
 func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, err error) {
 	err = j.db.Do(ctx, "ahead", func(c *sqlite.Conn) error {
 		keys = nil // f runs again when the file was busy
@@ -191,7 +198,7 @@ func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, 
 				return err
 			}
 			// What came after the message, or was gone and came again, is another one in
-			// the journal: somebody has put it back, and it may have been taken before.
+			// the journal: another program wrote it back, and it may have been taken before.
 			ours, err := c.Number("SELECT max(seq) FROM messages WHERE inbox=? AND id=?", box, key.ID)
 			if err != nil {
 				return err
@@ -212,7 +219,7 @@ func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, 
 }
 
 const receiptColumns = `seq, root, team, created_at, inbox, id, state, reason,
-	verified_at, consumed_at, lost_at, back_at, put_backs FROM receipts`
+	verified_at, consumed_at, lost_at FROM receipts`
 
 func scanReceipt(v []sqlite.Value) (r Receipt) {
 	r.Seq, _ = v[0].(int64)
@@ -224,9 +231,7 @@ func scanReceipt(v []sqlite.Value) (r Receipt) {
 	state, _ := v[6].(string)
 	r.State = State(state)
 	r.Reason, _ = v[7].(string)
-	r.VerifiedAt, r.ConsumedAt, r.LostAt, r.PutBackAt = moment(v[8]), moment(v[9]), moment(v[10]), moment(v[11])
-	backs, _ := v[12].(int64)
-	r.PutBacks = int(backs)
+	r.VerifiedAt, r.ConsumedAt, r.LostAt = moment(v[8]), moment(v[9]), moment(v[10])
 	return r
 }
 

@@ -21,9 +21,11 @@ func TestReceipt(t *testing.T) {
 	type does func(j *Journal, at time.Time) (Receipt, error)
 	verified := does(func(j *Journal, at time.Time) (Receipt, error) { return j.Verified(t.Context(), aKey("1"), at) })
 	consumed := does(func(j *Journal, at time.Time) (Receipt, error) { return j.Consumed(t.Context(), aKey("1"), at) })
-	back := does(func(j *Journal, at time.Time) (Receipt, error) { return j.PutBack(t.Context(), aKey("1"), at) })
 	lost := does(func(j *Journal, at time.Time) (Receipt, error) {
 		return j.Lost(t.Context(), aKey("1"), at, "clobbered")
+	})
+	unknown := does(func(j *Journal, at time.Time) (Receipt, error) {
+		return j.Unknown(t.Context(), aKey("1"), at, "no trace")
 	})
 	for _, test := range []struct {
 		name  string
@@ -32,11 +34,11 @@ func TestReceipt(t *testing.T) {
 	}{
 		{"verified", []does{verified, verified}, Receipt{Seq: 1, State: Verified, VerifiedAt: at(1)}},
 		{"consumed", []does{verified, consumed, consumed, verified}, Receipt{Seq: 2, State: Consumed, VerifiedAt: at(1), ConsumedAt: at(2)}},
-		{"put back", []does{verified, back, back}, Receipt{Seq: 3, State: Verified, VerifiedAt: at(1), PutBacks: 2, PutBackAt: at(3)}},
-		{"put back and consumed", []does{verified, back, consumed},
-			Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), PutBacks: 1, PutBackAt: at(2), ConsumedAt: at(3)}},
-		{"lost", []does{verified, back, lost, lost},
-			Receipt{Seq: 3, State: Lost, VerifiedAt: at(1), PutBacks: 1, PutBackAt: at(2), LostAt: at(3), Reason: "clobbered"}},
+		{"lost", []does{verified, lost, lost}, Receipt{Seq: 2, State: Lost, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered"}},
+		{"lost and sent again", []does{verified, lost, verified}, Receipt{Seq: 3, State: Verified, VerifiedAt: at(3)}},
+		{"unknown", []does{verified, unknown, unknown, lost}, Receipt{Seq: 2, State: Unknown, VerifiedAt: at(1), LostAt: at(2), Reason: "no trace"}},
+		{"unknown, sent again and consumed", []does{verified, unknown, verified, consumed},
+			Receipt{Seq: 4, State: Consumed, VerifiedAt: at(3), ConsumedAt: at(4)}},
 		{"lost and then consumed", []does{verified, lost, consumed},
 			Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered", ConsumedAt: at(3)}},
 		{"consumed and not lost", []does{verified, consumed, lost}, Receipt{Seq: 2, State: Consumed, VerifiedAt: at(1), ConsumedAt: at(2)}},

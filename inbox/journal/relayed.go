@@ -133,7 +133,7 @@ func (e *Relayed) settle(c *sqlite.Conn, n *numbers) error {
 		if len(reason) > maxName {
 			reason = strings.ToValidUTF8(reason[:maxName], "")
 		}
-		change = toLost(e.At, reason)
+		change = toLost(Lost, e.At, reason)
 	default:
 		return nil
 	}

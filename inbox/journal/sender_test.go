@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -209,11 +210,12 @@ func TestAhead(t *testing.T) {
 		"all were gone":        {looks: [][]string{{}, {first, second}}},
 		"one is read":          {looks: [][]string{{read, second, ours}}, want: []string{second}},
 		"there are newer ones": {looks: [][]string{{second, ours, row("third")}, {second, row("third")}}, want: []string{second}},
-		"it was put back":      {looks: [][]string{{first}, {first, ours}}, want: []string{first}},
+		"it was written back":  {looks: [][]string{{first}, {first, ours}}, want: []string{first}},
 		"it was consumed":      {then: func(j *Journal) error { _, err := j.Consumed(t.Context(), aKey("ours"), at(9)); return err }},
-		"put back behind fewer": {then: func(j *Journal) error {
-			_, err := j.PutBack(t.Context(), aKey("ours"), at(9), key(second)...)
-			return err
+		"sent again behind fewer": {then: func(j *Journal) error {
+			_, lerr := j.Lost(t.Context(), aKey("ours"), at(8), "clobbered")
+			_, err := j.Verified(t.Context(), aKey("ours"), at(9), key(second)...)
+			return errors.Join(lerr, err)
 		}, want: []string{second}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func (l *Ledger) Epochs(ctx context.Context) (list []Epoch, err error) {
 	return list, err
 }
 
-// begbeginEpoch runs f within a transaction, and begins an epoch if f recorded
+// beginEpoch runs f within a transaction, and begins an epoch if f recorded
 // events. It reports whether it did.
 func beginEpoch(c *sqlite.Conn, f func(*sqlite.Conn) error) (began bool, err error) {
 	before, err := lastEvent(c)

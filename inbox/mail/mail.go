@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -49,6 +50,11 @@ type Options struct {
 	// From is the sender's name. Empty: the name under which the team was
 	// joined, else "user".
 	From string
+
+	// Journal, if not nil, returns what recorded the messages of the team. It is
+	// asked what became of one that was sent before and is not in its inbox. The
+	// sender does not close it.
+	Journal func(ctx context.Context) (*journal.Journal, error)
 
 	// Facts, if not nil, says what config.json does not about a member: whether
 	// it is headless, and whether a relay runs for it.
@@ -162,7 +168,7 @@ type Message struct {
 
 // Draft returns a message as it will be written. Its Check says whether it can be.
 func (s *Sender) Draft(m Message) *inbox.Message {
-	return &inbox.Message{ID: m.ID, From: s.from, Text: m.Text, Summary: m.Summary, Color: m.Color}
+	return &inbox.Message{ID: m.ID, From: s.from, DefaultFrom: s.opts.From == "", Text: m.Text, Summary: m.Summary, Color: m.Color}
 }
 
 // Delivered says what is known of a message that was sent, or was to be.
@@ -181,7 +187,7 @@ type Delivered struct {
 
 	Start   time.Time
 	Inbox   *inbox.Inbox
-	Tracked *inbox.Tracked // for [Sender.Look]; nil if it was sent before and taken, or was not asked for
+	Tracked *inbox.Tracked // for [Sender.Look]; nil if it was sent before and is not there, or was not asked for
 	Seen    *inbox.Seen    // the inbox with the message in it, for a journal; nil as Tracked. It is large
 }
 
@@ -283,23 +289,6 @@ func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 func (s *Sender) See(ctx context.Context, d Delivered) (*inbox.Seen, error) {
 	seen, err := d.Inbox.See(ctx)
 	return seen, passing(ctx, err)
-}
-
-// Look says what has become of a message that was put, by what was seen of its inbox
-// since, as [inbox.Inbox.Look] does, and puts it back if it is lost. Where that cannot
-// be told for now it is not consumed.
-func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
-	switch {
-	case d.Tracked == nil:
-		return inbox.Consumed, nil // it was sent before, and taken
-	case seen == nil:
-		return inbox.Unconsumed, nil
-	}
-	fate, err := d.Inbox.Look(ctx, s.config.Generation(), d.Tracked, seen)
-	if err != nil && !errors.Is(err, inbox.ErrLost) {
-		fate, err = inbox.Unconsumed, passing(ctx, err)
-	}
-	return fate, err
 }
 
 // passing is err, unless it says of an inbox that it cannot be read for now.

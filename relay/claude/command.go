@@ -19,6 +19,7 @@ type launch struct {
 	env     []string
 	session string
 	resume  bool
+	mode    string // the permission mode that the flags ask for; empty if none does
 }
 
 // Argv is the command that [Start] runs, and the session it runs. Flags are added at the end of Options.Command if they
@@ -33,13 +34,20 @@ type launch struct {
 //	--system-prompt-snapshot off                            with a system prompt, or its default, in it, and FreshPrompt
 //	--model default, --permission-mode default              with the default of these in it, Resume and FreshPrompt
 //
-// --dangerously-skip-permissions would win against a permission mode; with one it becomes
-// --allow-dangerously-skip-permissions, so that the mode can be changed back.
+//	--disallowedTools=ExitPlanMode                          in plan mode
+//
+// --dangerously-skip-permissions would win against a permission mode. With one in the Mode it becomes
+// --allow-dangerously-skip-permissions, so that the mode can be changed back. In plan mode neither flag is given: up to
+// 2.1.160 at least, each of them makes plan mode allow everything (measured on 2.1.80 and 2.1.160, not on 2.1.280).
+//
+// ExitPlanMode is taken away in plan mode because a member of a team is allowed to leave plan mode without anybody
+// being asked (measured on 2.1.80, 2.1.160, 2.1.280 and 2.1.330).
 //
 // --session-id and --resume of the command name the session if Options.Session does not, and are replaced, so that the
 // same options serve for the first process and for those that resume it. A command whose flags contradict is refused
-// with [ErrInvalid]: other formats, --continue and --fork-session (the session would not be known), and
-// --no-session-persistence (nothing would remember what was taken).
+// with [ErrInvalid]: other formats, --continue and --fork-session (the session would not be known),
+// --no-session-persistence (nothing would remember what was taken), and --permission-mode plan next to
+// --dangerously-skip-permissions (no version plans then).
 func (o Options) Argv() (argv []string, session string, err error) {
 	l, err := o.launch()
 	return l.argv, l.session, err
@@ -134,6 +142,10 @@ func (o Options) launch() (launch, error) {
 	if err := args.mode(o.Mode); err != nil {
 		return invalid("%w", err)
 	}
+	var err error
+	if l.mode, err = args.permissions(); err != nil {
+		return invalid("%w", err)
+	}
 	asked := !o.Mode.CustomSystemPrompt.IsAbsent() || !o.Mode.AppendSystemPrompt.IsAbsent()
 	if o.FreshPrompt && asked && !args.has("--system-prompt-snapshot") {
 		args.add("--system-prompt-snapshot", "off")
@@ -176,6 +188,11 @@ func (f *flags) find(names ...string) int {
 		name, _, _ := strings.Cut(arg, "=")
 		return slices.Contains(names, name) && (f.short || strings.HasPrefix(arg, "--"))
 	})
+}
+
+// remove takes out a flag that has no value.
+func (f *flags) remove(name string) {
+	f.list = slices.DeleteFunc(f.list, func(arg string) bool { return arg == name })
 }
 
 func (f *flags) has(names ...string) bool { return f.find(names...) >= 0 }
@@ -222,11 +239,10 @@ func (f *flags) forget(m pipe.Mode) {
 
 // mode adds the flags of a mode, in place of those of the command.
 func (f *flags) mode(m pipe.Mode) error {
-	const skip, may = "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"
-	if _, ok := m.PermissionMode.Value(); ok && f.has(skip) {
-		f.list = slices.DeleteFunc(f.list, func(arg string) bool { return arg == skip })
-		if !f.has(may) {
-			f.add(may)
+	if _, ok := m.PermissionMode.Value(); ok && f.has(skipPermissions) {
+		f.remove(skipPermissions)
+		if !f.has(allowSkipping) {
+			f.add(allowSkipping)
 		}
 	}
 	for _, s := range []struct {
@@ -257,6 +273,32 @@ func (f *flags) mode(m pipe.Mode) error {
 		f.set(s.flag, strings.Join(list, ","))
 	}
 	return nil
+}
+
+// permissions returns the permission mode that the flags ask for, and makes plan mode hold.
+func (f *flags) permissions() (mode string, err error) {
+	mode, _ = f.value("--permission-mode")
+	switch {
+	case mode == planMode && f.has(skipPermissions):
+		return "", fmt.Errorf("%s is in it next to --permission-mode plan, which it overrides", skipPermissions)
+	case mode == planMode:
+		f.remove(allowSkipping)
+		// Claude Code adds this to the list of another flag of that name.
+		f.add("--disallowedTools=" + exitPlanMode)
+	case f.has(skipPermissions):
+		return "bypassPermissions", nil
+	}
+	return mode, nil
+}
+
+// plans reports whether a process that is started with that mode is in plan mode by its flags.
+func (o Options) plans(m pipe.Mode) bool {
+	if value, ok := m.PermissionMode.Value(); ok || o.Plain || len(o.Command) == 0 {
+		return value == planMode && !o.Plain
+	}
+	first, known := ownFlags(o.Command)
+	value, _ := (&flags{list: o.Command[first:], short: known}).value("--permission-mode")
+	return value == planMode
 }
 
 // Begins is the mode that a process works with which was started with these options: theirs, but for what a Plain one is
@@ -309,8 +351,12 @@ func (f *flags) set(name, value string) {
 
 // NeedsRestart reports whether a running process can be brought from one mode to another only by another process. Model
 // and permission mode can be changed in it, as long as a value is named: see [Process.SetModel] and
-// [Process.SetPermissionMode].
-func NeedsRestart(from, to pipe.Mode) bool {
+// [Process.SetPermissionMode]. Plan mode is begun and left by another process, whose flags make it hold: see
+// [Options.Argv].
+func (o Options) NeedsRestart(from, to pipe.Mode) bool {
+	if o.plans(from) != o.plans(to) {
+		return true
+	}
 	back := func(from, to pipe.Setting[string]) bool {
 		_, before := from.Value()
 		_, after := to.Value()

@@ -41,9 +41,15 @@ func TestArgv(t *testing.T) {
 		{"a mode", claude.Options{Command: []string{"claude", "--model", "opus"}, Session: id, Mode: pipe.Mode{
 			Model: pipe.Set("haiku"), PermissionMode: pipe.Set("plan"), AppendSystemPrompt: pipe.Set("-x"),
 			FallbackModel: pipe.Default[string](), AllowedTools: pipe.Set([]string{"Read", "Bash(git log)"}), DisallowedTools: pipe.Set([]string{})}},
-			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log)"},
-		{"a permission mode wins", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}},
-			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=plan"},
+			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log) --disallowedTools=ExitPlanMode"},
+		{"a permission mode wins", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: pipe.Mode{PermissionMode: pipe.Set("acceptEdits")}},
+			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=acceptEdits"},
+		{"plan mode without flags that void it", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"}, Session: id, Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}},
+			"claude" + all + " --session-id " + id + " --permission-mode=plan --disallowedTools=ExitPlanMode"},
+		{"plan mode of the command", claude.Options{Command: []string{"claude", "--permission-mode", "plan", "--allow-dangerously-skip-permissions"}, Session: id},
+			"claude --permission-mode plan" + all + " --session-id " + id + " --disallowedTools=ExitPlanMode"},
+		{"another mode than the command's plan", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--dangerously-skip-permissions"}, Session: id, Mode: pipe.Mode{PermissionMode: pipe.Set("default")}},
+			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=default"},
 		{"no permission mode", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: pipe.Mode{Model: pipe.Set("opus")}},
 			"claude --dangerously-skip-permissions" + all + " --session-id " + id + " --model=opus"},
 		{"a fresh system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, FreshPrompt: true, Mode: pipe.Mode{CustomSystemPrompt: pipe.Set("x")}},
@@ -61,6 +67,7 @@ func TestArgv(t *testing.T) {
 		{"continue", claude.Options{Command: []string{"claude", "-c"}}, ""},
 		{"fork", claude.Options{Command: []string{"claude", "--resume", id, "--fork-session"}}, ""},
 		{"nothing kept", claude.Options{Command: []string{"claude", "--no-session-persistence"}}, ""},
+		{"plan mode and no permissions", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--permission-mode", "plan"}}, ""},
 		{"another format", claude.Options{Command: []string{"claude", "--output-format", "json"}}, ""},
 		{"half a member", claude.Options{Command: []string{"claude"}, Member: claude.Member{Name: "bob"}}, ""},
 		{"a rule like a flag", claude.Options{Command: []string{"claude"}, Mode: pipe.Mode{AllowedTools: pipe.Set([]string{"--x"})}}, ""},
@@ -108,19 +115,25 @@ func TestNeedsRestart(t *testing.T) {
 	for _, test := range []struct {
 		from, to string
 		want     bool
+		flags    string
 	}{
-		{`{}`, `{}`, false},
-		{`{}`, `{"model":"haiku","permissionMode":"plan"}`, false},
-		{`{"model":"haiku"}`, `{"model":"opus"}`, false},
-		{`{"model":"haiku"}`, `{"model":null}`, true},
-		{`{"permissionMode":"plan"}`, `{}`, true},
-		{`{}`, `{"fallbackModel":null}`, false},
-		{`{}`, `{"appendSystemPrompt":"x"}`, true},
-		{`{"allowedTools":["a"]}`, `{"allowedTools":["a"]}`, false},
-		{`{"allowedTools":["a"]}`, `{"allowedTools":["b"]}`, true},
+		{from: `{}`, to: `{}`},
+		{from: `{}`, to: `{"model":"haiku","permissionMode":"acceptEdits"}`},
+		{from: `{}`, to: `{"permissionMode":"plan"}`, want: true},
+		{from: `{"permissionMode":"plan"}`, to: `{"permissionMode":"default"}`, want: true},
+		{from: `{}`, to: `{"permissionMode":"default"}`, want: true, flags: "--permission-mode plan"},
+		{from: `{}`, to: `{"permissionMode":"plan"}`, flags: "--permission-mode=plan"},
+		{from: `{"model":"haiku"}`, to: `{"model":"opus"}`},
+		{from: `{"model":"haiku"}`, to: `{"model":null}`, want: true},
+		{from: `{"permissionMode":"acceptEdits"}`, to: `{}`, want: true},
+		{from: `{}`, to: `{"fallbackModel":null}`},
+		{from: `{}`, to: `{"appendSystemPrompt":"x"}`, want: true},
+		{from: `{"allowedTools":["a"]}`, to: `{"allowedTools":["a"]}`},
+		{from: `{"allowedTools":["a"]}`, to: `{"allowedTools":["b"]}`, want: true},
 	} {
-		if got := claude.NeedsRestart(m(test.from), m(test.to)); got != test.want {
-			t.Errorf("%s to %s: got %t, want %t", test.from, test.to, got, test.want)
+		o := claude.Options{Command: append([]string{"claude"}, strings.Fields(test.flags)...)}
+		if got := o.NeedsRestart(m(test.from), m(test.to)); got != test.want {
+			t.Errorf("%s %s to %s: got %t, want %t", test.flags, test.from, test.to, got, test.want)
 		}
 	}
 }

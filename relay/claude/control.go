@@ -43,7 +43,8 @@ func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 
 // SetPermissionMode changes the permission mode from the next turn on. Frames that are sent meanwhile wait for the
 // answer. A G2 refuses a mode it does not know, with a ControlError that lists those it does: acceptEdits, auto,
-// bypassPermissions, default, dontAsk, plan. A G1 takes any word, and what that permits nobody has measured.
+// bypassPermissions, default, dontAsk, plan. A G1 takes any word, and what that permits nobody has measured. Plan mode
+// that is set this way may not hold, see [Options.NeedsRestart].
 func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
 	if mode == "" {
 		return fmt.Errorf("claude: set permission mode: %w: empty", ErrInvalid)
@@ -99,7 +100,12 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if check != nil {
-			return check()
+			if err := check(); err != nil {
+				return err
+			}
+		}
+		if r.Subtype == "set_permission_mode" {
+			p.permissions.request(id, r.Mode)
 		}
 		return nil
 	}})
@@ -136,15 +142,10 @@ func (p *Process) answer(r ControlRequest) {
 		p.reply(data, err)
 		return
 	}
-	var use struct {
-		Tool  string          `json:"tool_name"`
-		ID    string          `json:"tool_use_id"`
-		Input json.RawMessage `json:"input"`
-	}
-	u := Use{Body: r.Body}
-	if err := json.Unmarshal(r.Body, &use); err == nil {
-		u.Tool, u.ID, u.Input = use.Tool, use.ID, use.Input
-	}
+	u := useOf(r.Body)
+	p.mu.Lock()
+	u.Mode = p.permissions.mode
+	p.mu.Unlock()
 	policy := p.options.Permission
 	decision, decided := policy.decide(u)
 	if u.Tool == "" {
@@ -176,6 +177,9 @@ func (p *Process) ask(ctx context.Context, cancel context.CancelFunc, id string,
 	decision := p.options.Permission.Ask(ctx, u)
 	p.mu.Lock()
 	delete(p.asked, id)
+	if ctx.Err() == nil {
+		p.permissions.decided(u, decision)
+	}
 	p.mu.Unlock()
 	if ctx.Err() == nil {
 		p.reply(p.options.Permission.answer(id, u, decision))

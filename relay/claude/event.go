@@ -20,7 +20,7 @@ type Event struct {
 	Progress []Progress
 }
 
-// Payload is one of [Init], [Echo], [Lifecycle], [Assistant], [Result], [ControlRequest], [ControlResponse], [Other],
+// Payload is one of [Init], [Status], [Echo], [Lifecycle], [Assistant], [Result], [ControlRequest], [ControlResponse], [Other],
 // [Skipped] and [Gap].
 type Payload interface{ payload() }
 
@@ -30,6 +30,11 @@ type Init struct {
 	Model          string
 	PermissionMode string
 	Version        string // of Claude Code; empty for other programs
+}
+
+// Status is printed when the permission mode changes, by a control request or by the agent itself.
+type Status struct {
+	PermissionMode string
 }
 
 // Echo is a user's frame that the process prints back. Whether that means that its turn began is for [Tracker] to say.
@@ -100,6 +105,7 @@ type Gap struct {
 }
 
 func (Init) payload()            {}
+func (Status) payload()          {}
 func (Echo) payload()            {}
 func (Lifecycle) payload()       {}
 func (Assistant) payload()       {}
@@ -164,7 +170,10 @@ func Parse(line []byte) (Payload, error) {
 	}
 	switch l.Type {
 	case "system":
-		if l.Subtype != "init" {
+		switch {
+		case l.Subtype == "status" && l.PermissionMode != "":
+			return Status{PermissionMode: l.PermissionMode}, nil
+		case l.Subtype != "init":
 			return Other{l.Type, l.Subtype}, nil
 		}
 		return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version}, nil

@@ -15,26 +15,25 @@ import (
 
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams"
 )
 
-// The tests here run the real Claude Code of both generations, against a stand-in for the model API.
+// The tests here run the real Claude Code, in several versions, against a stand-in for the model API.
 
-// generations runs a test against both, side by side.
-func generations(t *testing.T, test func(t *testing.T, g claudetest.Generation)) {
+// versions runs a test against each, side by side.
+func versions(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Parallel()
-	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
-		t.Run(g.String(), func(t *testing.T) {
-			t.Parallel()
-			test(t, g)
-		})
-	}
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		test(t, v)
+	})
 }
 
 // real are options that start Claude Code in a home, with a session of its own.
-func real(t testing.TB, g claudetest.Generation, h *claudetest.Home) claude.Options {
+func real(t testing.TB, v teams.Version, h *claudetest.Home) claude.Options {
 	t.Helper()
 	return claude.Options{
-		Command: append(claudetest.Require(t, g), "--dangerously-skip-permissions"),
+		Command: append(claudetest.Require(t, v), "--dangerously-skip-permissions"),
 		Dir:     h.Work, Env: h.Env(), Session: uuid.NewString(),
 	}
 }
@@ -59,7 +58,7 @@ func exits0(t testing.TB, p *claude.Process) {
 	}
 }
 
-// stored waits until the transcript has the frame: a G1 writes it late.
+// stored waits until the transcript has the frame: older versions write it late.
 func stored(t testing.TB, tr claude.Transcript, f claude.Frame, is func(claude.Turn) bool) claude.Turn {
 	t.Helper()
 	var turn claude.Turn
@@ -74,9 +73,9 @@ func stored(t testing.TB, tr claude.Transcript, f claude.Frame, is func(claude.T
 }
 
 func TestFrameRunsOnce(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		h := claudetest.NewHome(t, nil)
-		o := real(t, g, h)
+		o := real(t, v, h)
 		p := start(t, o)
 		f := frame(t, "hello [m-1]")
 		began := time.Now()
@@ -109,9 +108,10 @@ func TestFrameRunsOnce(t *testing.T) {
 	})
 }
 
-// TestKilledBeforeTheEcho: a G2 runs the frame when it is sent again; a G1 has stored it, and only knows it.
+// TestKilledBeforeTheEcho: a newer version runs the frame when it is sent again; an older one has stored it, and only
+// knows it.
 func TestKilledBeforeTheEcho(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		answer := make(chan struct{})
 		h := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
 			if strings.Contains(r.Text(), "[deadly]") {
@@ -122,7 +122,7 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 			}
 			return claudetest.Script(ctx, r)
 		}))
-		o := real(t, g, h)
+		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		p := start(t, o)
 		first, f := frame(t, "first"), frame(t, "hello [deadly]")
@@ -133,7 +133,7 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return r.Has("[deadly]") }); err != nil {
 			t.Fatal(err)
 		}
-		if g == claudetest.G1 {
+		if v.Has(teams.RunsUnechoed) == teams.No {
 			stored(t, tr, f, func(turn claude.Turn) bool { return turn.Stored })
 		}
 		_ = p.Kill()
@@ -149,7 +149,7 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 		o.Resume = true
 		p = start(t, o)
 		send(t, p, f)
-		if g == claudetest.G1 {
+		if v.Has(teams.RunsUnechoed) == teams.No {
 			reaches(t, p, f, claude.Known)
 			if turn := stored(t, tr, f, func(turn claude.Turn) bool { return turn.Stored }); !turn.Cut() {
 				t.Errorf("transcript: got %+v, want cut", turn)
@@ -164,9 +164,9 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 
 // TestKilledAfterTheEcho: the frame is known, its turn was cut, and neither goes on.
 func TestKilledAfterTheEcho(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		h := claudetest.NewHome(t, claudetest.StartAPI(t, slowly))
-		o := real(t, g, h)
+		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		p := start(t, o)
 		f := frame(t, "[deadly]\n"+claudetest.CallLine("Bash", map[string]string{"command": "echo hi", "description": "d"}))
@@ -203,7 +203,7 @@ func TestKilledAfterTheEcho(t *testing.T) {
 }
 
 func TestRealInterruptAndSettings(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		var once atomic.Bool // what was interrupted is among the newest texts of the next call, too
 		h := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
 			if r.Has("long") && once.CompareAndSwap(false, true) {
@@ -211,7 +211,7 @@ func TestRealInterruptAndSettings(t *testing.T) {
 			}
 			return claudetest.Script(ctx, r)
 		}))
-		o := real(t, g, h)
+		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		p := start(t, o)
 		pid := p.Predecessor().PID
@@ -230,14 +230,14 @@ func TestRealInterruptAndSettings(t *testing.T) {
 		}
 
 		name, err := p.SetModel(within(t), "haiku")
-		if err != nil || (name == "") != (g == claudetest.G1) {
+		if err != nil || (name == "") != (v.Has(teams.NamesModel) == teams.No) {
 			t.Errorf("set model: got %q, %v", name, err)
 		}
 		if err := p.SetPermissionMode(within(t), "plan"); err != nil {
 			t.Errorf("set permission mode: %v", err)
 		}
 		var refused *claude.ControlError
-		if g == claudetest.G2 { // a G1 takes any word for a mode
+		if v.Has(teams.ChecksMode) == teams.Yes {
 			if err := p.SetPermissionMode(within(t), "no such mode"); !errors.As(err, &refused) {
 				t.Errorf("a mode that there is not: got %v, want a refusal", err)
 			}
@@ -246,7 +246,7 @@ func TestRealInterruptAndSettings(t *testing.T) {
 		send(t, p, f)
 		all := until(t, p, "init", func(e claude.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
 		got := payloads[claude.Init](all)[0]
-		if !strings.Contains(got.Model, "haiku") || got.PermissionMode != "plan" || got.Session != o.Session || got.Version != g.Version() {
+		if !strings.Contains(got.Model, "haiku") || got.PermissionMode != "plan" || got.Session != o.Session || got.Version != v.String() {
 			t.Errorf("init: got %+v, want haiku and plan in the same session", got)
 		}
 		reaches(t, p, f, claude.Done)
@@ -258,9 +258,9 @@ func TestRealInterruptAndSettings(t *testing.T) {
 }
 
 func TestRealCommandsAndFailures(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		h := claudetest.NewHome(t, claudetest.StartAPI(t, slowly))
-		o := real(t, g, h)
+		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		p := start(t, o)
 		first, compact, next, failing := frame(t, "hello [m-1]"), frame(t, "/compact"), frame(t, "again"), frame(t, "FAIL")
@@ -286,10 +286,10 @@ func TestRealCommandsAndFailures(t *testing.T) {
 }
 
 func TestRealQuestions(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		h := claudetest.NewHome(t, nil)
-		o := real(t, g, h)
-		o.Command = claudetest.Require(t, g)
+		o := real(t, v, h)
+		o.Command = claudetest.Require(t, v)
 		asked := make(chan claude.Use, 2)
 		o.Permission = &claude.Permission{Ask: func(_ context.Context, u claude.Use) claude.Decision {
 			asked <- u
@@ -317,14 +317,14 @@ func TestRealQuestions(t *testing.T) {
 }
 
 func TestRealSessions(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		h := claudetest.NewHome(t, nil)
 		// A name that no rule of thumb gets right, and so long that it is cut.
 		h.Work = filepath.Join(h.Dir, "a_b.c d+é漢😀-X", strings.Repeat("long_dir.", 20))
 		if err := os.MkdirAll(h.Work, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		o := real(t, g, h)
+		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		if there, err := tr.Exists(); there || err != nil {
 			t.Errorf("before anything: got %t, %v", there, err)
@@ -351,9 +351,9 @@ func TestRealSessions(t *testing.T) {
 
 // TestOrphan: the bridge goes away, the agent finishes its turn, and a successor that waits for it finds that done.
 func TestOrphan(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		h := claudetest.NewHome(t, nil)
-		o := real(t, g, h)
+		o := real(t, v, h)
 		argv, _, err := o.Argv()
 		if err != nil {
 			t.Fatal(err)
@@ -390,34 +390,35 @@ func TestOrphan(t *testing.T) {
 	})
 }
 
-// TestMemberOfATeam: the flags make a headless G2 a teammate.
+// TestMemberOfATeam: the flags make a headless agent a teammate.
 func TestMemberOfATeam(t *testing.T) {
-	t.Parallel()
-	h := claudetest.NewHome(t, nil)
-	team := filepath.Join(h.Root, "teams", "t1")
-	if err := os.MkdirAll(filepath.Join(team, "inboxes"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	config, err := json.Marshal(map[string]any{"name": "t1", "createdAt": 1, "leadAgentId": "team-lead@t1", "leadSessionId": uuid.NewString(),
-		"members": []any{
-			map[string]any{"agentId": "team-lead@t1", "name": "team-lead", "joinedAt": 1, "tmuxPaneId": "", "cwd": h.Work, "subscriptions": []string{}},
-			map[string]any{"agentId": "bob@t1", "name": "bob", "joinedAt": 1, "tmuxPaneId": "", "cwd": h.Work, "subscriptions": []string{}},
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(team, "config.json"), config, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := real(t, claudetest.G2, h)
-	o.Member = claude.Member{Name: "bob", Team: "t1"}
-	p := start(t, o)
-	f := frame(t, claudetest.CallLine("SendMessage", map[string]string{"to": "team-lead", "message": "from bob", "summary": "s"}))
-	send(t, p, f)
-	reaches(t, p, f, claude.Done)
-	data, err := os.ReadFile(filepath.Join(team, "inboxes", "team-lead.json"))
-	if err != nil || !strings.Contains(string(data), `"from": "bob"`) {
-		t.Errorf("inbox of the lead: got %s, %v, want a row from bob", data, err)
-	}
-	exits0(t, p)
+	versions(t, func(t *testing.T, v teams.Version) {
+		h := claudetest.NewHome(t, nil)
+		team := filepath.Join(h.Root, "teams", "t1")
+		if err := os.MkdirAll(filepath.Join(team, "inboxes"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		config, err := json.Marshal(map[string]any{"name": "t1", "createdAt": 1, "leadAgentId": "team-lead@t1", "leadSessionId": uuid.NewString(),
+			"members": []any{
+				map[string]any{"agentId": "team-lead@t1", "name": "team-lead", "joinedAt": 1, "tmuxPaneId": "", "cwd": h.Work, "subscriptions": []string{}},
+				map[string]any{"agentId": "bob@t1", "name": "bob", "joinedAt": 1, "tmuxPaneId": "", "cwd": h.Work, "subscriptions": []string{}},
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(team, "config.json"), config, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := real(t, v, h)
+		o.Member = claude.Member{Name: "bob", Team: "t1"}
+		p := start(t, o)
+		f := frame(t, claudetest.CallLine("SendMessage", map[string]string{"to": "team-lead", "message": "from bob", "summary": "s"}))
+		send(t, p, f)
+		reaches(t, p, f, claude.Done)
+		data, err := os.ReadFile(filepath.Join(team, "inboxes", "team-lead.json"))
+		if err != nil || !strings.Contains(string(data), `"from": "bob"`) {
+			t.Errorf("inbox of the lead: got %s, %v, want a row from bob", data, err)
+		}
+		exits0(t, p)
+	})
 }

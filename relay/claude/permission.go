@@ -9,6 +9,9 @@ import (
 
 // Permission answers the questions of a process whether a tool may be used. It asks only about what its permission mode
 // and its own rules leave open. A tool in Allow may be used; about others Ask is asked; without Ask they may not.
+//
+// Allow does not cover what only a person can decide: any use of a tool in plan mode, ExitPlanMode, AskUserQuestion, and
+// what Claude Code says requires a person.
 type Permission struct {
 	// Allow are the names of tools, such as "Read", or "*" for all. It does not look at what they are used for.
 	Allow []string
@@ -26,6 +29,21 @@ type Use struct {
 	ID    string          // of the tool call
 	Input json.RawMessage // of the tool
 	Body  json.RawMessage // the whole request, with why it asks and what it suggests
+	Mode  string          // the permission mode in force, as the process reported it; empty if it did not
+}
+
+// useOf returns what a request asks about. One of another form names no tool.
+func useOf(body json.RawMessage) Use {
+	var r struct {
+		Tool  string          `json:"tool_name"`
+		ID    string          `json:"tool_use_id"`
+		Input json.RawMessage `json:"input"`
+	}
+	u := Use{Body: body}
+	if err := json.Unmarshal(body, &r); err == nil {
+		u.Tool, u.ID, u.Input = r.Tool, r.ID, r.Input
+	}
+	return u
 }
 
 // Decision is the answer to a Use. The zero value denies.
@@ -42,7 +60,7 @@ func (p *Permission) decide(u Use) (d Decision, decided bool) {
 	switch {
 	case p == nil:
 		return Decision{}, true
-	case slices.Contains(p.Allow, u.Tool), slices.Contains(p.Allow, "*"):
+	case !u.forPerson() && (slices.Contains(p.Allow, u.Tool) || slices.Contains(p.Allow, "*")):
 		return Decision{Allow: true}, true
 	}
 	return Decision{}, p.Ask == nil

@@ -28,13 +28,14 @@ type Process struct {
 	// settings is held while model or permission mode change: a frame must not be written before that is answered.
 	settings chan struct{}
 
-	mu      sync.Mutex
-	tracker Tracker
-	pending map[string]chan ControlResponse
-	asked   map[string]context.CancelFunc // questions that wait for Permission.Ask
-	number  int                           // of our control requests
-	errors  []string                      // of the last result
-	cause   error                         // why we killed it
+	mu          sync.Mutex
+	tracker     Tracker
+	permissions permissions
+	pending     map[string]chan ControlResponse
+	asked       map[string]context.CancelFunc // questions that wait for Permission.Ask
+	number      int                           // of our control requests
+	errors      []string                      // of the last result
+	cause       error                         // why we killed it
 
 	asking sync.WaitGroup
 	life   context.Context // ends with the process
@@ -61,6 +62,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 		settings: make(chan struct{}, 1),
 		pending:  map[string]chan ControlResponse{}, asked: map[string]context.CancelFunc{},
 		gone: make(chan struct{}), done: make(chan struct{}),
+		permissions: permissions{mode: l.mode, limit: l.mode},
 	}
 	p.cmd = exec.Command(l.argv[0], l.argv[1:]...)
 	p.cmd.Dir, p.cmd.Env = options.Dir, l.env
@@ -275,6 +277,7 @@ func (p *Process) take(line []byte, size int64, last bool) {
 func (p *Process) observe(payload Payload, line json.RawMessage) []Progress {
 	p.mu.Lock()
 	progress := p.tracker.Observe(payload)
+	widened := p.permissions.report(payload)
 	switch m := payload.(type) {
 	case Result:
 		p.errors = m.Errors
@@ -285,6 +288,9 @@ func (p *Process) observe(payload Payload, line json.RawMessage) []Progress {
 		}
 	}
 	p.mu.Unlock()
+	if widened != nil {
+		p.fail(widened)
+	}
 	switch m := payload.(type) {
 	case ControlRequest:
 		p.answer(m)

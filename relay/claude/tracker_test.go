@@ -270,7 +270,7 @@ func TestTrackerTellsEveryFrameApart(t *testing.T) {
 				case 1:
 					say(life("cccccccc-0000-4000-8000-000000000000", "completed"))
 				case 2:
-					say(claude.Other{Type: "system", Subtype: "status"})
+					say(claude.Other{Type: "system", Subtype: "task_started"})
 				case 3:
 					say(claude.Assistant{Text: "hm"})
 				case 4:

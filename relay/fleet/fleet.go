@@ -52,7 +52,8 @@ type Options struct {
 	Locker *lockedfile.Locker
 	State  string // our state directory
 
-	Env []string // of the agents, as "NAME=value"; nil is ours
+	Env    []string     // of the agents, as "NAME=value"; nil is ours
+	Timing relay.Timing // of each relay
 
 	// Every is how often the ledger is looked at, and for teams that are not
 	// there; 0 is 2 s.
@@ -587,7 +588,7 @@ func (m *member) once(ctx context.Context) error {
 	}
 	r, err := relay.New(ctx, relay.Options{
 		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
-		Child: child, Mode: mode, OnCut: relay.OnCut(e.OnCut),
+		Child: child, Mode: mode, OnCut: relay.OnCut(e.OnCut), Timing: f.opts.Timing,
 		Events: func(ev claude.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
 		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
 	})

@@ -40,6 +40,7 @@ type harbour struct {
 	state  string
 	work   string
 	script simchild.Script
+	timing relay.Timing
 
 	mu      sync.Mutex
 	asked   []Question
@@ -60,13 +61,14 @@ func newHarbour(t *testing.T, script simchild.Script) *harbour {
 	}
 	h.script = script
 	h.script.State = filepath.Join(dir, "root")
+	h.timing = relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
 	h.root, err = teams.Open(filepath.Join(dir, "root"))
 	must(t, err)
 	t.Cleanup(func() { h.root.Close() })
 	h.ledger, err = ledger.Open(t.Context(), filepath.Join(h.state, "ledger.db"))
 	must(t, err)
 	t.Cleanup(func() { h.ledger.Close() })
-	h.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(h.state, "locks")})
+	h.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(h.state, "locks"), Hold: time.Minute})
 	return h
 }
 
@@ -113,6 +115,7 @@ func (h *harbour) sail() (f *Fleet, stop func() error) {
 	h.t.Helper()
 	f = New(Options{
 		Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state, Every: 20 * time.Millisecond,
+		Timing: h.timing,
 		Env:    append(os.Environ(), h.script.Env(), "GORACE=atexit_sleep_ms=0"),
 		Report: func(Status) { h.changed() },
 		Asked: func(_ string, q Question, open bool) {
@@ -166,7 +169,7 @@ func (h *harbour) add(f *Fleet, r ledger.Relay) string {
 // until waits until a relay stands so.
 func (h *harbour) until(f *Fleet, id, what string, holds func(Status) bool) Status {
 	h.t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		s, err := f.Status(id)
 		if err == nil && holds(s) {
@@ -201,7 +204,7 @@ func (h *harbour) send(team, member, text string) {
 // worked waits until a text was worked on, and says how often.
 func (h *harbour) worked(text string) int {
 	h.t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		works, err := simchild.Works(h.script.State)
 		must(h.t, err)
@@ -313,12 +316,14 @@ func TestDeadUntilRetried(t *testing.T) {
 	h := newHarbour(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit, Times: relay.MaxStarts}}})
 	h.team("red", 1, "lead")
 	h.send("red", "lead", "[m-1]")
+	h.timing.Startup = time.Hour // no agent lives for long enough to get the message
 	f, stop := h.sail()
 	id := h.add(f, h.entry("red", "lead"))
 	if s := h.until(f, id, "dead", state(relay.Dead)); s.Now.Reason == "" {
 		t.Errorf("dead without a reason: %+v", s.Now)
 	}
 	must(t, stop())
+	h.timing.Startup = time.Millisecond
 	f, _ = h.sail()
 	h.until(f, id, "dead", state(relay.Dead))
 	entries, err := simchild.Log(h.script.State)

@@ -70,6 +70,13 @@ func (l Launch) Options(ctx context.Context) (claude.Options, error) {
 	return child, nil
 }
 
+// CheckCommand reports whether an agent can be started by a command: an error that
+// wraps [claude.ErrInvalid] if its flags contradict what a relay needs, or each other.
+func CheckCommand(command []string, plain bool) error {
+	_, _, err := claude.Options{Command: command, Plain: plain}.Argv()
+	return err
+}
+
 // VersionError says that a program did not tell its version, as Claude Code does.
 type VersionError struct {
 	Program string

@@ -106,7 +106,8 @@ const (
 	Verified = mail.Verified // it was read back from the inbox
 	Consumed = mail.Consumed // its agent took it
 	Failed   = mail.Failed   // it was not sent
-	Lost     = "lost"        // another program overwrote it, too often to put it back again
+	Lost     = "lost"        // another program overwrote it
+	Unknown  = "unknown"     // it is gone, and nothing tells whether its agent took it
 	DryRun   = "dry-run"     // all was checked, and nothing sent
 )
 

@@ -14,6 +14,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -239,7 +240,11 @@ func classify(err error) (Code, string) {
 	case errors.As(err, new(*TimeoutError)):
 		return CodeTimeout, ""
 	case is(inbox.ErrLost):
-		return CodeLost, "another tool writes this inbox without taking its lock: end it, then send again"
+		return CodeLost, "send it again under the same id with --force; another tool writes this inbox without taking its lock"
+	case is(inbox.ErrUnclear):
+		return CodeUnknown, "ask the agent, or send it again under the same id with --force, which may make a second copy"
+	case is(mail.ErrNotDelivered):
+		return CodeLost, "see why with: teambridge relay list"
 	case is(teams.ErrBadName):
 		return CodeInvalid, "it has to be usable as a file name on every system, with 64 characters at most"
 	case is(context.Canceled):

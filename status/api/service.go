@@ -64,19 +64,18 @@ type Receipt struct {
 	CreatedAt  int64      `json:"createdAt"` // of the team, in milliseconds
 	Member     string     `json:"member"`
 	ID         string     `json:"id"`
-	State      string     `json:"state"`            // verified, consumed, lost
-	Reason     string     `json:"reason,omitempty"` // why it is lost
+	State      string     `json:"state"`            // verified, consumed, lost, unknown
+	Reason     string     `json:"reason,omitempty"` // why it is lost or unknown
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 	ConsumedAt *time.Time `json:"consumedAt,omitempty"`
-	LostAt     *time.Time `json:"lostAt,omitempty"`
-	PutBacks   int        `json:"putBacks"` // how often it was overwritten and put back
+	LostAt     *time.Time `json:"lostAt,omitempty"` // when it was found to be lost or unknown
 }
 
 // ReceiptOf is a receipt of the journal.
 func ReceiptOf(r journal.Receipt) Receipt {
 	return Receipt{
 		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, ID: r.ID, State: string(r.State), Reason: r.Reason,
-		VerifiedAt: moment(r.VerifiedAt), ConsumedAt: moment(r.ConsumedAt), LostAt: moment(r.LostAt), PutBacks: r.PutBacks,
+		VerifiedAt: moment(r.VerifiedAt), ConsumedAt: moment(r.ConsumedAt), LostAt: moment(r.LostAt),
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -316,54 +315,38 @@ func TestSettled(t *testing.T) {
 		r   api.Receipt
 		err error
 	}
-	wait := func(s api.Sent, progress func(api.Receipt)) <-chan told {
+	wait := func(s api.Sent) <-chan told {
 		out := make(chan told, 1)
 		go func() {
-			r, err := c.Settled(ctx, s.Team, s.Member, s.ID, progress)
+			r, err := c.Settled(ctx, s.Team, s.Member, s.ID)
 			out <- told{r, err}
 		}()
 		return out
 	}
 	taken := send(older)
-	waiting := wait(taken, nil)
+	waiting := wait(taken)
 	if _, err := w.inbox(older, "worker").MarkRead(ctx, taken.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-waiting; got.err != nil || got.r.State != api.Consumed || got.r.ID != taken.ID {
 		t.Errorf("taken: %+v", got)
 	}
-	if got := <-wait(taken, nil); got.err != nil || got.r.State != api.Consumed { // long ago
+	if got := <-wait(taken); got.err != nil || got.r.State != api.Consumed { // long ago
 		t.Errorf("taken before: %+v", got)
 	}
 
+	send(older) // which waits in front of the next one
 	lost := send(older)
-	backs := make(chan int, 10)
-	waiting = wait(lost, func(r api.Receipt) { backs <- r.PutBacks })
-	box := w.inbox(older, "worker")
-	for n := range inbox.MaxPutBack + 1 {
-		// Whoever overwrites it waits until it is there again.
-		for {
-			gone, err := box.Take(ctx, func(r inbox.Row) bool { return r.ID() == lost.ID })
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(gone) > 0 {
-				break
-			}
-			select {
-			case <-backs:
-			case <-time.After(5 * time.Millisecond):
-			case <-ctx.Done():
-				t.Fatalf("not put back after %d times", n)
-			}
-		}
+	waiting = wait(lost)
+	if gone, err := w.inbox(older, "worker").Take(ctx, func(r inbox.Row) bool { return r.ID() == lost.ID }); err != nil || len(gone) != 1 {
+		t.Fatalf("%d rows, %v", len(gone), err)
 	}
 	if got := <-waiting; got.err != nil || got.r.State != api.Lost || got.r.Reason == "" {
 		t.Errorf("lost: %+v", got)
 	}
 
 	orphan := send(newer)
-	waiting = wait(orphan, nil)
+	waiting = wait(orphan)
 	// At once: of an inbox that goes before its team, the message was taken.
 	if err := os.Rename(filepath.Join(w.root.Path(), "teams", newer), filepath.Join(w.root.Path(), "gone")); err != nil {
 		t.Fatal(err)
@@ -373,14 +356,14 @@ func TestSettled(t *testing.T) {
 		t.Errorf("the team ended: %+v, %v", got.r, got.err)
 	}
 	open := send(older)
-	waiting = wait(open, nil)
+	waiting = wait(open)
 	stopping := make(chan struct{})
 	go func() { defer close(stopping); end() }()
 	if got := <-waiting; !errors.Is(got.err, client.ErrUnreachable) {
 		t.Errorf("the service ended: %+v", got)
 	}
 	<-stopping
-	if _, err := c.Settled(ctx, older, "worker", open.ID, nil); !errors.Is(err, client.ErrUnreachable) {
+	if _, err := c.Settled(ctx, older, "worker", open.ID); !errors.Is(err, client.ErrUnreachable) {
 		t.Errorf("there is no service: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func Example() {
 		fault := api.Explain(err)
 		log.Fatalf("%s (%s): %s", fault.Message, fault.Code, fault.Hint)
 	}
-	receipt, err := c.Settled(ctx, sent.Team, sent.Member, sent.ID, nil)
+	receipt, err := c.Settled(ctx, sent.Team, sent.Member, sent.ID)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,13 +9,13 @@ import (
 )
 
 // Settled waits until it is known what became of a message that was sent through
-// the service: its receipt is consumed or lost then. progress, if not nil, is told
-// of each change before that. member and id are those of the answer to the message.
+// the service: its receipt is consumed, lost or unknown then. member and id are those
+// of the answer to the message.
 //
 // The errors are those of [Client.Receipt] and [Client.Stream]; it does not
 // connect again. A problem with api.CodeGone says that the team has ended: then
 // nothing tells what became of the message.
-func (c *Client) Settled(ctx context.Context, team, member, id string, progress func(api.Receipt)) (api.Receipt, error) {
+func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Receipt, error) {
 	settled := func(r api.Receipt) bool { return r.State != api.Verified }
 	asked := false
 	for e, err := range c.Stream(ctx, team, Now) {
@@ -33,13 +33,8 @@ func (c *Client) Settled(ctx context.Context, team, member, id string, progress 
 			}
 		}
 		switch r := e.Receipt; {
-		case r != nil && r.Team == team && r.Member == member && r.ID == id:
-			if settled(*r) {
-				return *r, nil
-			}
-			if progress != nil {
-				progress(*r)
-			}
+		case r != nil && r.Team == team && r.Member == member && r.ID == id && settled(*r):
+			return *r, nil
 		case e.Snapshot != nil && len(e.Snapshot.Teams) == 0:
 			return api.Receipt{}, &api.Problem{
 				Type: "urn:teambridge:" + string(api.CodeGone), Title: api.CodeGone.Title(), Status: api.CodeGone.HTTP(), Code: api.CodeGone,

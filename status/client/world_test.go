@@ -20,7 +20,10 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 20 * time.Second
+const patience = time.Minute
+
+// patient is how long locks are waited for and held at most.
+var patient = lockedfile.Options{Wait: time.Minute, Hold: time.Minute}
 
 // The teams of the fixtures.
 const (
@@ -65,7 +68,7 @@ func (w *world) inbox(team, name string) *inbox.Inbox {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = open.Close() })
-	box, err := inbox.Open(open, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks")}))
+	box, err := inbox.Open(open, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks"), Wait: patient.Wait, Hold: patient.Hold}))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -86,7 +89,7 @@ func (w *world) serve(change ...func(*server.Options)) (addrs []string, end func
 	w.t.Helper()
 	opts := server.Options{
 		Root: w.root, State: w.state, Version: api.Version{Version: "v", Go: "go", OS: "os", Arch: "arch"},
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler), Lock: patient,
 	}
 	for _, f := range change {
 		f(&opts)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"teambridge/status"
 	"teambridge/status/api"
@@ -202,6 +203,8 @@ func TestSend(t *testing.T) {
 	if err := os.Mkdir(lockedfile.LockName(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	r.end(t)
+	r = w.start(t, func(s *Server) { s.opts.Lock.Wait = 100 * time.Millisecond })
 	problem(t, r.ask(t, "POST", to+"worker/messages", `{"text":"x"}`), api.CodeLocked)
 	if err := os.Remove(lockedfile.LockName(path)); err != nil {
 		t.Fatal(err)

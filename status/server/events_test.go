@@ -334,27 +334,42 @@ func TestHeartbeatAndEnd(t *testing.T) {
 	}
 }
 
-// A message that another program overwrites, provably, is put back, and given up
-// when that happens again and again.
+// A message that another program overwrites, provably, is lost, and stays out of the
+// inbox until it is sent again by force.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.start(t)
 	e := r.listen(t, "", "")
-	sent := of[api.Sent](t, r.ask(t, "POST", "/v1/teams/"+older+"/members/worker/messages", `{"text":"hello"}`), http.StatusCreated)
+	to := "/v1/teams/" + older + "/members/worker/messages"
+	of[api.Sent](t, r.ask(t, "POST", to, `{"text":"in front"}`), http.StatusCreated)
+	const id = "job-1"
+	send := func(body string) answer { return r.ask(t, "POST", to, body, "Idempotency-Key", id) }
+	of[api.Sent](t, send(`{"text":"hello"}`), http.StatusCreated)
 	box := w.inbox(t, older, "worker")
-	for n := range inbox.MaxPutBack + 1 {
-		if taken, err := box.Take(t.Context(), func(r inbox.Row) bool { return r.ID() == sent.ID }); err != nil || len(taken) != 1 {
-			t.Fatalf("taken %d, %v", len(taken), err)
-		}
-		got := as[api.Receipt](t, e.until(api.EventReceipt, func(ev event) bool {
+	clobber(t, box, id)
+	becomes := func(state string) api.Receipt {
+		t.Helper()
+		return as[api.Receipt](t, e.until(api.EventReceipt, func(ev event) bool {
 			rc := as[api.Receipt](t, ev)
-			return rc.State == api.Lost || rc.PutBacks == n+1
+			return rc.ID == id && rc.State == state
 		}))
-		if lost := n == inbox.MaxPutBack; got.State == api.Lost != lost || lost && (got.Reason == "" || got.LostAt == nil) {
-			t.Errorf("after %d times: %+v", n+1, got)
-		}
 	}
+	if got := becomes(api.Lost); got.Reason == "" || got.LostAt == nil {
+		t.Errorf("receipt %+v", got)
+	}
+	problem(t, send(`{"text":"hello"}`), api.CodeUnknown)
+	if rows, err := box.Read(t.Context()); err != nil || slices.ContainsFunc(rows, func(r inbox.Row) bool { return r.ID() == id }) {
+		t.Errorf("it is back in the inbox: %v, %v", rows, err)
+	}
+	of[api.Sent](t, send(`{"text":"hello","force":true}`), http.StatusCreated)
+	if got := becomes(api.Verified); got.Reason != "" || got.LostAt != nil {
+		t.Errorf("receipt %+v", got)
+	}
+	if _, err := box.MarkRead(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	becomes(api.Consumed)
 }
 
 // What a service had sent before it ended is followed by the next one.

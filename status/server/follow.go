@@ -12,17 +12,19 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
 
-// follower looks after messages that were sent until their agents have taken
-// them, puts back what another program has overwritten, and records both.
+// follower looks after messages that were sent until it is known what became of
+// them, and records that.
 type follower struct {
 	root    *teams.Root
 	journal *journal.Journal
+	ledger  *ledger.Ledger // nil where it may not be asked
 	locker  *lockedfile.Locker
 	limits  limits
 	news    *hub
@@ -59,8 +61,8 @@ func (s *shared) release() {
 	}
 }
 
-func newFollower(root *teams.Root, j *journal.Journal, locker *lockedfile.Locker, limits limits, news *hub, log *slog.Logger) *follower {
-	return &follower{root: root, journal: j, locker: locker, limits: limits, news: news, log: log, added: make(chan struct{}, 1)}
+func newFollower(root *teams.Root, j *journal.Journal, l *ledger.Ledger, locker *lockedfile.Locker, limits limits, news *hub, log *slog.Logger) *follower {
+	return &follower{root: root, journal: j, ledger: l, locker: locker, limits: limits, news: news, log: log, added: make(chan struct{}, 1)}
 }
 
 // follow looks after messages that sender has sent. If it returns true it has
@@ -94,9 +96,7 @@ const fresh = 24 * time.Hour
 
 // adopt follows what an earlier service had sent, of teams that are still there.
 // What was lost meanwhile is known by the rows that stood in front of it, where the
-// journal has seen them stand there ever since. Of a message that is gone and not
-// proved to be lost the receipt of an older agent stays as it is: somebody may have
-// removed what it had read.
+// journal has seen them stand there ever since.
 func (f *follower) adopt(ctx context.Context) error {
 	var open []journal.Receipt
 	for r, err := range f.journal.Receipts(ctx, journal.Query{Root: f.root.Path(), Since: time.Now().Add(-fresh)}) {
@@ -138,7 +138,10 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 			_ = t.Close()
 		}
 	}()
-	sender, err := mail.New(ctx, mail.Options{Team: t, Locker: f.locker, From: mail.User})
+	sender, err := mail.New(ctx, mail.Options{
+		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User,
+		Journal: func(context.Context) (*journal.Journal, error) { return f.journal, nil },
+	})
 	if err != nil {
 		return err
 	}
@@ -169,13 +172,9 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 			d.Tracked = there
 		}
 	}
-	d.Tracked.PutBack = r.PutBacks
 	if gone {
 		if d.Tracked.Ahead, err = f.journal.Ahead(ctx, r.SendKey); err != nil {
 			return err
-		}
-		if c.Generation() == teams.G1 && (seen == nil || !d.Tracked.Passed(seen)) {
-			return nil
 		}
 	}
 	keep = f.follow(sender, []mail.Delivered{d})
@@ -286,16 +285,13 @@ type sight struct {
 // to see.
 func (f *follower) judge(ctx context.Context, i *followed, at *sight) (over bool) {
 	fate, err := i.sender.Look(ctx, i.Delivered, at.seen)
-	lost := errors.Is(err, inbox.ErrLost)
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case errors.Is(err, teams.ErrTeamGone):
-		return false // the next look says so
-	case err != nil && !lost:
+	case fate == inbox.Unconsumed && err != nil:
 		f.unfollowed(i, err)
 		return false
-	case !lost && fate == inbox.Unconsumed:
+	case fate == inbox.Unconsumed:
 		if at.seen != nil {
 			i.seen, i.looked = at.info, true
 		}
@@ -312,20 +308,22 @@ func (f *follower) judge(ctx context.Context, i *followed, at *sight) (over bool
 		signal(f.added)
 		return false
 	}
-	switch {
-	case lost:
-		_, err = f.journal.Lost(ctx, i.key, now, api.Describe(err))
-	case fate == inbox.PutBack:
-		f.log.Warn("another program overwrote an inbox; the message was put back", "id", i.ID, "inbox", i.Inbox.Path())
-		_, err = f.journal.PutBack(ctx, i.key, now, i.Tracked.Ahead...)
+	var rerr error
+	switch fate {
+	case inbox.Lost:
+		f.log.Warn("a message was lost", "id", i.ID, "inbox", i.Inbox.Path(), "err", api.Describe(err))
+		_, rerr = f.journal.Lost(ctx, i.key, now, api.Describe(err))
+	case inbox.Unknown:
+		f.log.Warn("it is not known what became of a message", "id", i.ID, "inbox", i.Inbox.Path(), "err", api.Describe(err))
+		_, rerr = f.journal.Unknown(ctx, i.key, now, api.Describe(err))
 	default:
-		_, err = f.journal.Consumed(ctx, i.key, now)
+		_, rerr = f.journal.Consumed(ctx, i.key, now)
 	}
-	if err != nil && ctx.Err() == nil {
-		f.log.Warn("what became of a message is not recorded", "id", i.ID, "err", api.Describe(err))
+	if rerr != nil && ctx.Err() == nil {
+		f.log.Warn("what became of a message is not recorded", "id", i.ID, "err", api.Describe(rerr))
 	}
 	f.news.tell()
-	return fate != inbox.PutBack
+	return true
 }
 
 // observe records what was seen of an inbox, and says whether to look again.

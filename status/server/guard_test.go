@@ -168,28 +168,6 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// What an earlier service had sent is not put back by one that changes nothing.
-func TestReadOnlyPutsNothingBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	r := w.start(t)
-	id := of[api.Sent](t, r.ask(t, "POST", "/v1/teams/"+older+"/members/worker/messages", `{"text":"x"}`), http.StatusCreated).ID
-	r.end(t)
-	r = w.start(t, func(s *Server) { s.opts.ReadOnly = true })
-	box := w.inbox(t, older, "worker")
-	clobber(t, box, id)
-	r.listen(t, "?after=0", "").until(api.EventMessage, func(ev event) bool {
-		m := as[api.MessageEvent](t, ev)
-		return m.Message.ID == id && m.Change == api.Gone
-	})
-	r.end(t)
-	r = w.start(t) // one that may
-	r.listen(t, "?after=0", "").until(api.EventReceipt, func(ev event) bool { return as[api.Receipt](t, ev).ID == id })
-	if rc := get[api.Receipt](t, r, "/v1/teams/"+older+"/members/worker/receipt?id="+id); rc.PutBacks > 0 || rc.State != api.Verified {
-		t.Errorf("receipt %+v", rc)
-	}
-}
-
 // A fault in a handler is an answer, and the service goes on.
 func TestPanic(t *testing.T) {
 	t.Parallel()

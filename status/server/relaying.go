@@ -17,7 +17,7 @@ func (s *Server) openRelays() {
 		Warn: func(err error) { s.log.Warn("recording", "err", api.Describe(err)) },
 	})
 	s.fleet = fleet.New(fleet.Options{
-		Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick,
+		Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
 		Recorded: s.chronicle.Poke,
 		Report:   s.relayed,
 		Warn:     func(err error) { s.log.Warn("relaying", "err", api.Describe(err)) },

@@ -139,6 +139,9 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 			return bad("mode: %v", err)
 		}
 	}
+	if err := fleet.CheckCommand(n.Command, n.Plain); err != nil {
+		return bad("command: %s", api.Describe(err))
+	}
 	// Where the service was started means nothing to whoever asks.
 	if !filepath.IsAbs(n.Dir) {
 		return bad("dir: %q is no absolute path", n.Dir)

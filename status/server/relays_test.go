@@ -92,6 +92,7 @@ func (h *headless) start(t *testing.T, change ...func(*Server)) *running {
 	return h.world.start(t, append([]func(*Server){func(s *Server) {
 		s.opts.Env = h.env()
 		s.limits.tick = 20 * time.Millisecond
+		s.timing = relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
 	}}, change...)...)
 }
 

@@ -68,6 +68,7 @@ import (
 	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status"
 	"teambridge/status/api"
@@ -88,6 +89,7 @@ type Options struct {
 	Env      []string    // of the agents that are run, as "NAME=value"; nil is ours
 	Version  api.Version // as it is told
 	Log      *slog.Logger
+	Lock     lockedfile.Options // all but Dir
 
 	// Page, if not nil, answers GET / and what is below /ui/, to anybody who can
 	// connect: it must hold no secret. Package page has it.
@@ -100,7 +102,7 @@ type Server struct {
 	log    *slog.Logger
 	listen []address
 	limits limits
-	wait   time.Duration // for locks; 0: as long as is usual
+	timing relay.Timing // of the relays
 	ready  chan struct{}
 	ending chan struct{} // closed when no stream shall go on
 
@@ -306,7 +308,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 // open opens what a service works with.
 func (s *Server) open(ctx context.Context) (err error) {
 	s.streams = make(chan struct{}, s.limits.streams)
-	s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.opts.State, "locks"), Wait: s.wait})
+	lock := s.opts.Lock
+	lock.Dir = filepath.Join(s.opts.State, "locks")
+	s.locker = lockedfile.New(lock)
 	if s.ledger, err = ledger.Open(ctx, filepath.Join(s.opts.State, "ledger.db")); err != nil {
 		return err
 	}
@@ -331,7 +335,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	}
 	// Receipts are written through the tap's own connection: over another one they
 	// would meet its transactions, and come again after a while.
-	s.follower = newFollower(s.opts.Root, s.journal, s.locker, s.limits, s.news, s.log)
+	s.follower = newFollower(s.opts.Root, s.journal, s.ledger, s.locker, s.limits, s.news, s.log)
 	return nil
 }
 

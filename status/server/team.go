@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
 	"teambridge/relay"
 	"teambridge/status"
@@ -82,7 +83,10 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 		}
 		return f
 	}
-	return mail.New(ctx, mail.Options{Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from, Facts: facts})
+	return mail.New(ctx, mail.Options{
+		Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from, Facts: facts,
+		Journal: func(context.Context) (*journal.Journal, error) { return s.reads, nil },
+	})
 }
 
 func (s *Server) members(w http.ResponseWriter, r *http.Request) error {

@@ -24,7 +24,10 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 20 * time.Second
+const patience = time.Minute
+
+// patient is how long locks are waited for and held at most.
+var patient = lockedfile.Options{Wait: time.Minute, Hold: time.Minute}
 
 // The teams of the fixtures.
 const (
@@ -67,7 +70,7 @@ func (w *world) inbox(t *testing.T, team, name string) *inbox.Inbox {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = open.Close() })
-	box, err := inbox.Open(open, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks")}))
+	box, err := inbox.Open(open, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks"), Wait: patient.Wait, Hold: patient.Hold}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +104,12 @@ func (w *world) start(t *testing.T, change ...func(*Server)) *running {
 	logs := &bytes.Buffer{}
 	s, err := New(Options{
 		Root: w.root, State: w.state, Version: api.Version{Version: "v", Go: "go", OS: "os", Arch: "arch"},
-		Log: slog.New(slog.NewTextHandler(logs, nil)),
+		Log:  slog.New(slog.NewTextHandler(logs, nil)),
+		Lock: patient,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.wait = 300 * time.Millisecond
 	s.limits.gather = 10 * time.Millisecond
 	for _, f := range change {
 		f(s)

@@ -12,6 +12,15 @@ const canExchange = true
 
 // exchange swaps two files.
 func exchange(dirA *os.Root, a string, dirB *os.Root, b string) error {
+	return renameat2("exchange", dirA, a, dirB, b, unix.RENAME_EXCHANGE)
+}
+
+// moveNew renames a file to one that does not exist yet.
+func moveNew(dirA *os.Root, a string, dirB *os.Root, b string) error {
+	return renameat2("rename", dirA, a, dirB, b, unix.RENAME_NOREPLACE)
+}
+
+func renameat2(op string, dirA *os.Root, a string, dirB *os.Root, b string, flags uint) error {
 	from, err := dirA.Open(".")
 	if err != nil {
 		return err
@@ -22,8 +31,8 @@ func exchange(dirA *os.Root, a string, dirB *os.Root, b string) error {
 		return err
 	}
 	defer to.Close()
-	if err := unix.Renameat2(int(from.Fd()), a, int(to.Fd()), b, unix.RENAME_EXCHANGE); err != nil {
-		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
+	if err := unix.Renameat2(int(from.Fd()), a, int(to.Fd()), b, flags); err != nil {
+		return &os.LinkError{Op: op, Old: a, New: b, Err: err}
 	}
 	return nil
 }

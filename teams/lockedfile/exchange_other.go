@@ -12,4 +12,6 @@ const canExchange = false
 
 func exchange(*os.Root, string, *os.Root, string) error { return errors.ErrUnsupported }
 
+func moveNew(*os.Root, string, *os.Root, string) error { return errors.ErrUnsupported }
+
 func sameDevice(*os.Root, *os.Root) bool { return false }

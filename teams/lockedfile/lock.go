@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -120,24 +121,86 @@ func (l *Locker) flockPath(f File) string {
 	return filepath.Join(l.opts.Dir, hex.EncodeToString(sum[:16])+".lock")
 }
 
-// dirLock is a lock directory that is held.
+// dirLock is a lock directory that is held, for a limited time: then it is removed,
+// whatever its holder is waiting for, unless the holder has begun to replace the file.
 type dirLock struct {
-	file  File
-	name  string
-	made  fs.FileInfo
-	since time.Time
+	file     File
+	name     string
+	made     fs.FileInfo
+	since    time.Time
+	hold     time.Duration
+	replaced bool // the file has been replaced under this lock
+
+	mu    sync.Mutex
+	phase phase
+	err   error // why it was given up
+	timer *time.Timer
+}
+
+// phase is how far the holder of a lock directory is.
+type phase int
+
+const (
+	preparing  phase = iota // the lock can be given up
+	committing              // the file is being replaced: the holder alone removes the lock
+	abandoned               // the lock was given up, and the holder must not write
+)
+
+// commit ends the time in which the lock can be given up. Its error means that it was.
+func (d *dirLock) commit() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase == preparing && time.Since(d.since) > d.hold {
+		d.giveUp() // the process was stopped, and the timer has not run yet
+	}
+	if d.phase == abandoned {
+		return d.err
+	}
+	d.phase = committing
+	return nil
+}
+
+// retry begins another attempt under the same lock, which can be given up again.
+func (d *dirLock) retry() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase == committing {
+		d.phase = preparing
+		d.timer.Reset(d.hold - time.Since(d.since))
+	}
+}
+
+// expire gives the lock up if that is allowed.
+func (d *dirLock) expire() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase == preparing {
+		d.giveUp()
+	}
+}
+
+// giveUp removes the lock directory if it is still ours. mu is held.
+func (d *dirLock) giveUp() {
+	d.phase = abandoned
+	if d.err = d.check(); d.err == nil {
+		d.err = unknown(fmt.Errorf("%w (%s)", ErrHeldTooLong, d.hold), d.replaced)
+		if err := d.remove(); err != nil {
+			d.err = errors.Join(d.err, err)
+		}
+	}
 }
 
 // lockDir makes the lock directory of f, taking over one that is stale.
-func lockDir(ctx context.Context, f File, start time.Time) (*dirLock, error) {
+func lockDir(ctx context.Context, f File, start time.Time, hold time.Duration) (*dirLock, error) {
 	name := LockName(f.Name)
 	path := filepath.Join(f.Dir.Name(), name)
 	var seen fs.FileInfo // the foreign lock as it stood ...
 	var seenAt time.Time // ... when we first saw it so
 	for {
+		since := time.Now()
 		err := f.Dir.Mkdir(name, 0o777)
 		if err == nil {
-			lock, err := newDirLock(f, name)
+			lock, err := newDirLock(f, name, since, hold)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // deleted by whoever deletes the whole directory
 			}
@@ -179,12 +242,16 @@ func lockDir(ctx context.Context, f File, start time.Time) (*dirLock, error) {
 	}
 }
 
-func newDirLock(f File, name string) (*dirLock, error) {
+func newDirLock(f File, name string, since time.Time, hold time.Duration) (*dirLock, error) {
 	info, err := f.Dir.Lstat(name)
 	if err != nil {
 		return nil, f.wrap("lock", err)
 	}
-	return &dirLock{file: f, name: name, made: info, since: time.Now()}, nil
+	d := &dirLock{file: f, name: name, made: info, since: since, hold: hold}
+	d.mu.Lock() // until timer is set
+	defer d.mu.Unlock()
+	d.timer = time.AfterFunc(hold, d.expire)
+	return d, nil
 }
 
 // breakStale removes the lock directory that was judged stale when it looked
@@ -210,7 +277,7 @@ func breakStale(f File, name string, info fs.FileInfo) error {
 }
 
 // check fails unless the lock directory is still the one that was made.
-func (d *dirLock) check(replaced bool) error {
+func (d *dirLock) check() error {
 	now, err := d.file.Dir.Lstat(d.name)
 	if err == nil && sameLock(d.made, now) {
 		return nil
@@ -221,12 +288,24 @@ func (d *dirLock) check(replaced bool) error {
 	if err != nil && gone(d.file.Dir) {
 		return d.file.wrap("look at the lock of", err)
 	}
-	return &CompromisedError{Path: filepath.Join(d.file.Dir.Name(), d.name), Replaced: replaced}
+	return &CompromisedError{Path: filepath.Join(d.file.Dir.Name(), d.name), Replaced: d.replaced}
 }
 
-// release removes the lock directory if it is still ours. It not being ours is
-// no error here: the rename, if there was one, was made while it was.
+// release removes the lock directory if it is still ours and was not given up. It
+// not being ours is no error here: the rename, if there was one, was made while it was.
 func (d *dirLock) release() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.timer.Stop()
+	if d.phase == abandoned {
+		return nil
+	}
+	d.phase = abandoned
+	return d.remove()
+}
+
+// remove removes the lock directory if it is still ours.
+func (d *dirLock) remove() error {
 	now, err := d.file.Dir.Lstat(d.name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !sameLock(d.made, now) {
 		return nil

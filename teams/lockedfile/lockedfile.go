@@ -1,7 +1,7 @@
 // Package lockedfile changes a file that other programs change too, under the
 // lock those programs take, so that nobody's change is lost.
 //
-// [Locker.Transform] is the one entry point. It owns lock, read, change, write
+// [Locker.Transform] is the one entry point. It owns read, change, lock, write
 // and read-back; a caller only says what the new content is.
 //
 // # The locks
@@ -24,20 +24,33 @@
 // place, or a directory with something in it, blocks those programs for good:
 // that is [ErrForeignLock], and nothing here removes it.
 //
+// # The order
+//
+// The file is read, changed, and its new content flushed to disk before the lock
+// directory is made. Under it the file is compared with what was read, exchanged with
+// the new content, and read back: a few system calls. Claude Code before 2.1.257
+// delivers its messages again at each poll while somebody holds the lock, and gives up
+// taking it after 0.6 s. Only when the file was changed in between is it read, changed
+// and flushed once more while the lock is held. Where files cannot be exchanged (the
+// state directory is on another file system, or the system is not Linux) the new content
+// is always written under the lock, to a temporary file next to the file.
+//
 // # What is promised
 //
-// The file is replaced by rename, so a reader sees the old or the new content
-// and never a part; where the system can, by exchanging it with the new one, which
-// shows whether it still was what had been read. It is read back under the same lock and compared byte for
-// byte; when another program that ignores the lock has overwritten it, or has
-// written it right before, the change is made again on what is there now, three
-// times at most.
+// A reader of the file sees the old or the new content and never a part. The file is
+// exchanged with its new content where the system can, which shows whether it still was
+// what had been read; otherwise it is replaced by rename. It is read back under the same
+// lock and compared byte for byte; when another program that ignores the lock has
+// overwritten it, or has written it right before, the change is made again on what is
+// there now, three times at most.
 //
-// The lock is held for 2 s at most: a change that takes longer is given up
-// unwritten. Right before the rename, and again before the rmdir, the lock
+// The lock is held for 400 ms at most, whatever the disk does: a change that takes
+// longer is given up unwritten. Only replacing the file itself, once begun, is waited
+// for. Right before the rename, and again before the rmdir, the lock
 // directory must still be the one we made, its time equal to the nanosecond.
 // A process that was stopped for longer than the 10 s finds another's lock
-// there and writes and removes nothing.
+// there and writes and removes nothing. A process that is killed leaves its lock
+// directory, which others take over when it is 10 s old.
 //
 // # What is not
 //
@@ -70,12 +83,11 @@ import (
 // (a fresh foreign lock was respected for 10.5 s, one aged 60 s broken at
 // once); the others are ours.
 const (
-	StaleAfter  = 10 * time.Second // age at which a lock directory is taken over
-	MaxHold     = 2 * time.Second  // longest time between taking the lock and the rename
-	DefaultWait = 15 * time.Second // deadline for taking all three locks
-	MaxSize     = 32 << 20         // bytes; a larger file is refused unread
-	attempts    = 3                // replacements before a file counts as contested
-	spare       = 4 << 10          // bytes that change may add to a file without a copy of it
+	StaleAfter  = 10 * time.Second       // age at which a lock directory is taken over
+	MaxHold     = 400 * time.Millisecond // longest time between taking the lock and the rename
+	DefaultWait = 15 * time.Second       // deadline for taking all three locks
+	MaxSize     = 32 << 20               // bytes; a larger file is refused unread
+	attempts    = 3                      // replacements before a file counts as contested
 )
 
 var (
@@ -94,9 +106,10 @@ var (
 	// nothing was written.
 	ErrCompromised = errors.New("the lock was taken over while it was held")
 
-	// ErrHeldTooLong means that the change took longer than [MaxHold], and was
-	// given up with nothing written.
-	ErrHeldTooLong = errors.New("the change took too long to keep the lock for it")
+	// ErrHeldTooLong means that the lock was released after [Options.Hold] with nothing
+	// written: the file had changed before it could be locked, and writing it took too
+	// long to do under the lock.
+	ErrHeldTooLong = errors.New("writing took too long to keep the lock for it")
 
 	// ErrReplaced means that the file had been replaced when something went
 	// wrong: whether the change is in it is not known. It always comes with
@@ -163,11 +176,13 @@ func (e *CompromisedError) Is(target error) bool {
 // Step names a point of a Transform, for [Options.Before].
 type Step string
 
-// The steps, in their order. A Transform that is given up leaves some out.
+// The steps, in their order. A Transform that is given up leaves some out; one that
+// finds another file under the lock does StepRead to StepFlush there once more.
 const (
+	StepRead     Step = "read"     // before the file is read
+	StepWrite    Step = "write"    // before the temporary file is made for the new content
+	StepFlush    Step = "flush"    // before the temporary file is flushed to disk
 	StepLock     Step = "lock"     // before the lock directory is made
-	StepRead     Step = "read"     // before the file is read under the locks
-	StepWrite    Step = "write"    // before the new content goes into a temporary file
 	StepFence    Step = "fence"    // before the lock is looked at for the last time
 	StepRename   Step = "rename"   // between that look and the rename
 	StepReadBack Step = "readback" // before the file is read again
@@ -185,6 +200,10 @@ type Options struct {
 
 	// Wait is the deadline for taking all locks; 0 means [DefaultWait].
 	Wait time.Duration
+
+	// Hold is how long the lock directory is held at most before the file is
+	// replaced; 0 means [MaxHold].
+	Hold time.Duration
 
 	// Before, if not nil, is called before each step, by the goroutine that
 	// takes it. Tests of crashes stop or kill the process in it.
@@ -212,6 +231,9 @@ func New(opts Options) *Locker {
 	if opts.Wait == 0 {
 		opts.Wait = DefaultWait
 	}
+	if opts.Hold == 0 {
+		opts.Hold = MaxHold
+	}
 	if opts.Before == nil {
 		opts.Before = func(Step) {}
 	}
@@ -228,17 +250,25 @@ type File struct {
 	// Name is the file's name in Dir, without any separator.
 	Name string
 
-	// Guard, if not nil, is asked under the lock before the file is read, right
-	// before the rename, and after the read-back. Its error ends the Transform
+	// Guard, if not nil, is asked before the file is read, right before the
+	// rename, and after the read-back. Its error ends the Transform
 	// with nothing written; after the rename, with a file that did not exist
 	// before removed again, and one that did left as it is then ([ErrReplaced]).
 	Guard func() error
 
+	// Commit, if not nil, is called once when change wants to change the file, or
+	// when that is not known because the file is being written: before the lock
+	// directory is made, with our own locks held. What has to be on disk before the
+	// file changes belongs there. Its error is returned as it is, and nothing is
+	// written. After a Transform that fails without [ErrReplaced], or whose last call
+	// of change left the file as it is, it is for the caller to take it back.
+	Commit func() error
+
 	// Seen, if not nil, is told what stands in the file at the end of a Transform
 	// that did not fail, once: what was read back or, where nothing was changed,
 	// what change was given; nil where there is no file. The reading was between
-	// began and ended, while the lock was held. It is called under the lock, and
-	// must not change content.
+	// began and ended: of what was changed, while the lock was held. It must be
+	// quick, and must not change content.
 	Seen func(content []byte, began, ended time.Time)
 }
 
@@ -255,12 +285,12 @@ const lockSuffix = ".lock"
 //
 // change gets the present content (nil where the file does not exist, which is
 // not the same as empty) and returns the new one; nil leaves the file as it is,
-// as does content equal to the old. It may use the memory of the old content for
-// a longer one, as append does, but not change it in place. It runs while the lock is held, so it has
-// to be quick, and is called again, up to three times more, when the file does
-// not read back as written: where it then finds its change in the file, and
-// leaves it as it is, that is success. An error of change is returned as it is,
-// and nothing is written.
+// as does content equal to the old. It must not modify the old content, and must
+// have no effect but its result: it is called before the lock is taken and, if the
+// file is another by then, again while the lock is held, so it has to be quick. It is
+// called up to three times more when the file does not read back as written: where it
+// then finds its change in the file, and leaves it as it is, that is success. An error
+// of change under the lock is returned as it is, and nothing is written.
 //
 // A file that does not exist is created with mode 0600. The errors are the
 // sentinels above, fs.ErrPermission and what the file system says (disk full),
@@ -284,129 +314,263 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 		return err
 	}
 	defer unflock()
-	l.opts.Before(StepLock)
-	lock, err := lockDir(wait, f, start)
+	displaced, err := l.displaced(f)
 	if err != nil {
 		return err
 	}
-	was, err := l.asides(f)
-	if err != nil {
-		return errors.Join(err, lock.release())
+	defer displaced.close()
+
+	t := &transform{file: f, change: change, displaced: displaced, before: l.opts.Before}
+	d, done, err := t.ahead()
+	if done || err != nil {
+		return err
 	}
-	defer was.close()
-	replaced := false
+	l.opts.Before(StepLock)
+	lock, err := lockDir(wait, f, start, l.opts.Hold)
+	if err != nil {
+		if derr := d.discard(); derr != nil {
+			err = errors.Join(err, derr)
+		}
+		return err
+	}
 	defer func() {
 		l.opts.Before(StepUnlock)
 		uerr := lock.release()
 		l.leaveFree(f, time.Since(lock.since))
 		if uerr != nil && err == nil {
-			err = unknown(uerr, replaced)
+			err = unknown(uerr, lock.replaced)
 		}
 	}()
-	replaced, err = l.transform(f, lock, was, change)
-	return err
+	return t.locked(lock, d)
 }
 
 // errWaited is the cause of the deadline that is ours and not the caller's.
 var errWaited = errors.New("lock deadline")
 
-// transform is the part of Transform that runs under all locks. It also reports
-// whether it has replaced the file.
-func (l *Locker) transform(f File, lock *dirLock, was *asides, change func([]byte) ([]byte, error)) (replaced bool, err error) {
+// transform is one Transform at work. Our own locks are held.
+type transform struct {
+	file      File
+	change    func([]byte) ([]byte, error)
+	displaced *displaced
+	before    func(Step)
+}
+
+// draft is what is to become of a file.
+type draft struct {
+	old          []byte      // what stood in it
+	info         fs.FileInfo // nil where it did not exist
+	began, ended time.Time   // of the reading
+	content      []byte      // nil: the file stays as it is
+	tmp          *temp       // nil: not prepared yet
+}
+
+// discard removes what was prepared. It does nothing where there is no draft.
+func (d *draft) discard() error {
+	if d == nil {
+		return nil
+	}
+	return d.tmp.remove()
+}
+
+// settled reports whether d was made from content that nobody was writing in place,
+// as far as that can be told without the lock: a file that is empty, or that changes,
+// may be in the middle of it.
+func (d *draft) settled(f File) bool {
+	return unchanged(f, d.info) && (d.info == nil || len(d.old) > 0 && int64(len(d.old)) == d.info.Size())
+}
+
+// draft reads the file and has it changed. Where the error is one of change, it comes
+// with a draft.
+func (t *transform) draft() (*draft, error) {
+	t.before(StepRead)
+	if err := t.file.guard(); err != nil {
+		return nil, err
+	}
+	d := &draft{began: time.Now()}
+	var err error
+	if d.old, d.info, err = readFile(t.file); err != nil {
+		return nil, err
+	}
+	d.ended = time.Now()
+	if d.content, err = t.change(d.old); err != nil {
+		return d, err
+	}
+	if d.old != nil && bytes.Equal(d.old, d.content) {
+		d.content = nil
+	}
+	if len(d.content) > MaxSize {
+		return d, fmt.Errorf("write %s: %w (%d bytes)", t.file.Path(), ErrTooLarge, len(d.content))
+	}
+	return d, nil
+}
+
+// ahead does what can be done before the lock directory is made: it reads and changes
+// the file, has the caller commit to that, and prepares the new content. It is done
+// where nothing is to be changed. d is nil where the file could not be read like this:
+// a program that writes in place was at it, perhaps.
+func (t *transform) ahead() (d *draft, done bool, err error) {
+	d, err = t.draft()
+	switch {
+	case d == nil:
+		return nil, false, err
+	case err != nil || !d.settled(t.file):
+		d = nil
+	case d.content == nil:
+		t.file.seen(d.old, d.began, d.ended)
+		return d, true, nil
+	}
+	if t.file.Commit != nil {
+		if err := t.file.Commit(); err != nil {
+			return nil, false, err
+		}
+	}
+	if d != nil && t.displaced.usable(t.file) {
+		if d.tmp, err = t.prepare(d.info, d.content); err != nil {
+			return nil, false, t.file.wrap("write", err)
+		}
+	}
+	return d, false, nil
+}
+
+// locked is the part of Transform that runs under all locks. d, if not nil, was
+// drafted before.
+func (t *transform) locked(lock *dirLock, d *draft) (err error) {
+	f := t.file
+	defer func() {
+		if derr := d.discard(); derr != nil {
+			err = errors.Join(err, derr)
+		}
+	}()
 	if err := removeTemps(f); err != nil {
-		return false, err
+		return err
+	}
+	if d != nil {
+		switch same, err := d.current(f); {
+		case err != nil:
+			return err
+		case !same:
+			if err := d.discard(); err != nil {
+				return err
+			}
+			d = nil
+		}
 	}
 	var lost error
 	for n := 0; ; n++ {
-		l.opts.Before(StepRead)
-		if err := f.guard(); err != nil {
-			return replaced, err
-		}
-		began := time.Now()
-		old, info, err := readFile(f)
-		ended := time.Now()
-		if err != nil {
-			return replaced, unknown(err, replaced)
-		}
-		content, err := change(old)
-		if err != nil {
-			return replaced, err
-		}
-		if content == nil || old != nil && bytes.Equal(old, content) {
-			f.seen(old, began, ended)
-			return replaced, nil
-		}
-		if n == attempts {
-			if lost != nil {
-				return replaced, lost
-			}
-			return true, fmt.Errorf("write %s: %w (%d times)", f.Path(), ErrClobbered, attempts)
-		}
-		if len(content) > MaxSize {
-			return replaced, fmt.Errorf("write %s: %w (%d bytes)", f.Path(), ErrTooLarge, len(content))
-		}
-		l.opts.Before(StepWrite)
-		err = replace(f, info, content, was, func() error {
-			l.opts.Before(StepFence)
-			if err := lock.check(replaced); err != nil {
-				// A deletion of the whole directory takes the lock first: that
-				// is the better answer.
-				if gerr := f.guard(); gerr != nil {
-					return gerr
+		if d == nil {
+			if d, err = t.draft(); err != nil {
+				if d == nil {
+					err = unknown(err, lock.replaced)
 				}
 				return err
 			}
-			if held := time.Since(lock.since); held > MaxHold {
-				return fmt.Errorf("write %s: %w (%s)", f.Path(), ErrHeldTooLong, held.Round(time.Millisecond))
+		}
+		if d.content == nil {
+			f.seen(d.old, d.began, d.ended)
+			return nil
+		}
+		if n == attempts {
+			if lost != nil {
+				return lost
 			}
-			if err := f.guard(); err != nil {
+			return fmt.Errorf("write %s: %w (%d times)", f.Path(), ErrClobbered, attempts)
+		}
+		switch err := t.replace(lock, d); {
+		case err == nil:
+			lost = nil
+			if done, err := t.readBack(d); done || err != nil {
 				return err
 			}
-			if !unchanged(f, info) {
-				return errChanged
+		case errors.Is(err, errChanged):
+			lost = nil
+		default:
+			lost = f.wrap("write", err)
+			if !errors.Is(lost, fs.ErrNotExist) || errors.Is(lost, ErrGone) {
+				return lost
 			}
-			l.opts.Before(StepRename)
-			return nil
-		})
-		if lost = nil; err != nil {
-			if errors.Is(err, errChanged) {
-				continue
-			}
-			err = f.wrap("write", err)
-			if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrGone) {
-				// The temporary file was taken away, with all the directory as
-				// a rule: the next look tells.
-				lost = err
-				continue
-			}
-			return replaced, err
+			// The temporary file was deleted, as a rule with the whole directory: the
+			// next look tells.
 		}
-		replaced = true
-		l.opts.Before(StepReadBack)
-		began = time.Now()
-		same, err := holds(f, content)
-		ended = time.Now()
-		for err == nil && same && was.await() {
-			began = time.Now()
-			same, err = holds(f, content)
-			ended = time.Now()
+		if err := d.discard(); err != nil {
+			return err
 		}
-		if gerr := f.guard(); gerr != nil {
-			// The directory is being deleted around us: a file that we made in
-			// it would keep it alive.
-			if info == nil {
-				return true, errors.Join(gerr, ignoreNotExist(f.Dir.Remove(f.Name)))
-			}
-			return true, unknown(gerr, true)
-		}
-		if err != nil {
-			return true, unknown(fmt.Errorf("read back: %w", err), true)
-		}
-		if same {
-			f.seen(content, began, ended)
-			return true, nil
+		d = nil
+		lock.retry()
+	}
+}
+
+// current reports whether f still is what d was made from, to the byte: a write in
+// place that keeps the size can leave the time as it was, on a file system with coarse
+// times.
+func (d *draft) current(f File) (bool, error) {
+	if !unchanged(f, d.info) {
+		return false, nil
+	}
+	if d.info == nil {
+		return true, nil
+	}
+	return holds(f, d.old)
+}
+
+// replace replaces the file by d, if the lock is still ours and the file what d was made
+// from. Otherwise the file is as it was.
+func (t *transform) replace(lock *dirLock, d *draft) (err error) {
+	if d.tmp == nil {
+		if d.tmp, err = t.prepare(d.info, d.content); err != nil {
+			return err
 		}
 	}
+	t.before(StepFence)
+	if err = lock.commit(); err == nil {
+		err = lock.check()
+	}
+	// A deletion of the whole directory takes the lock first: that is the better answer.
+	if gerr := t.file.guard(); gerr != nil {
+		return gerr
+	}
+	if err != nil {
+		return err
+	}
+	if !unchanged(t.file, d.info) {
+		return errChanged
+	}
+	t.before(StepRename)
+	if err := d.tmp.replace(t.file, d.info, t.displaced); err != nil {
+		return err
+	}
+	d.tmp = nil
+	lock.replaced = true
+	return nil
+}
+
+// readBack reports whether d stands in the file that it has replaced. If not, another
+// program has overwritten it.
+func (t *transform) readBack(d *draft) (done bool, err error) {
+	f := t.file
+	t.before(StepReadBack)
+	began := time.Now()
+	same, err := holds(f, d.content)
+	ended := time.Now()
+	for err == nil && same && t.displaced.await() {
+		began = time.Now()
+		same, err = holds(f, d.content)
+		ended = time.Now()
+	}
+	if gerr := f.guard(); gerr != nil {
+		// The directory is being deleted around us: a file that we made in it would
+		// keep it alive.
+		if d.info == nil {
+			return false, errors.Join(gerr, ignoreNotExist(f.Dir.Remove(f.Name)))
+		}
+		return false, unknown(gerr, true)
+	}
+	if err != nil {
+		return false, unknown(fmt.Errorf("read back: %w", err), true)
+	}
+	if same {
+		f.seen(d.content, began, ended)
+	}
+	return same, nil
 }
 
 // errChanged means that the file changed under the lock, between when it was
@@ -487,9 +651,7 @@ func readFile(f File) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer r.Close()
-	// Room for what is most often added, which also shows the end of the file
-	// without growing.
-	content := make([]byte, 0, info.Size()+spare)
+	content := make([]byte, 0, info.Size()+1) // one more shows the end of the file without growing
 	for {
 		n, err := r.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]

@@ -166,9 +166,8 @@ func TestTransformLeavesTheFileAlone(t *testing.T) {
 	p.want("")
 }
 
-// The output proves the exclusion: no increment is lost between goroutines of
-// two Lockers, with and without the flock.
-// What stands in the file in the end is told under the lock, with when that was read.
+// What stands in the file in the end is told, with when that was read; of a change,
+// under the lock.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -179,13 +178,14 @@ func TestSeen(t *testing.T) {
 		name   string
 		change func([]byte) ([]byte, error)
 		from   Step
+		locked bool
 		want   []string
 	}{
-		{"no file", func([]byte) ([]byte, error) { return nil, nil }, StepRead, []string{"-"}},
-		{"made", set("one"), StepReadBack, []string{"one"}},
-		{"replaced", set("two"), StepReadBack, []string{"two"}},
-		{"left as it is", set("two"), StepRead, []string{"two"}},
-		{"refused", func([]byte) ([]byte, error) { return nil, failed }, "", nil},
+		{"no file", func([]byte) ([]byte, error) { return nil, nil }, StepRead, false, []string{"-"}},
+		{"made", set("one"), StepReadBack, true, []string{"one"}},
+		{"replaced", set("two"), StepReadBack, true, []string{"two"}},
+		{"left as it is", set("two"), StepRead, false, []string{"two"}},
+		{"refused", func([]byte) ([]byte, error) { return nil, failed }, "", false, nil},
 	} {
 		var got []string
 		f := p.file
@@ -196,8 +196,8 @@ func TestSeen(t *testing.T) {
 			if began.Before(steps[test.from]) || ended.Before(began) || time.Now().Before(ended) || !steps[StepUnlock].Before(began) {
 				t.Errorf("%s: read from %v to %v, with %v", test.name, began, ended, steps)
 			}
-			if _, err := os.Stat(p.path("x.json.lock")); err != nil {
-				t.Errorf("%s: not under the lock: %v", test.name, err)
+			if _, err := os.Stat(p.path("x.json.lock")); (err == nil) != test.locked {
+				t.Errorf("%s: the lock: %v; want it held: %v", test.name, err, test.locked)
 			}
 		}
 		if err := l.Transform(t.Context(), f, test.change); err != nil && !errors.Is(err, failed) {
@@ -228,6 +228,8 @@ func TestSeen(t *testing.T) {
 	}
 }
 
+// The output proves the exclusion: no increment is lost between goroutines of
+// two Lockers, with and without the flock.
 func TestTransformExcludes(t *testing.T) {
 	t.Parallel()
 	for _, state := range []bool{true, false} {
@@ -462,20 +464,103 @@ func TestLockTakenOverAfterTheWrite(t *testing.T) {
 	p.want("new", "x.json.lock")
 }
 
+// What takes too long under the lock is given up: the lock directory goes at that
+// instant, not when the step comes to its end, and nothing is written. Once the file is
+// being replaced nothing is given up any more.
 func TestHeldTooLong(t *testing.T) {
+	t.Parallel()
+	for step, written := range map[Step]bool{
+		StepRead: false, StepWrite: false, StepFlush: false, StepFence: false, StepRename: true, StepReadBack: true, StepUnlock: true,
+	} {
+		t.Run(string(step), func(t *testing.T) {
+			p := newPlace(t)
+			p.write("old")
+			synctest.Test(t, func(t *testing.T) {
+				locked, slow := false, false
+				l := New(Options{Before: func(s Step) {
+					if s == StepLock {
+						locked = true
+						p.write("changed") // so that it is read and written again under the lock
+					}
+					if s != step || !locked || slow {
+						return
+					}
+					slow = true
+					held := func() bool {
+						_, err := os.Stat(p.path("x.json.lock"))
+						return err == nil
+					}
+					time.Sleep(MaxHold - 1)
+					if synctest.Wait(); !held() {
+						t.Error("the lock was released early")
+					}
+					time.Sleep(1)
+					if synctest.Wait(); held() != written {
+						t.Errorf("the lock is held: %v; want %v", !written, written)
+					}
+				}})
+				err := l.Transform(t.Context(), p.file, set("new"))
+				if written && err != nil || !written && (!errors.Is(err, ErrHeldTooLong) || errors.Is(err, ErrReplaced)) {
+					t.Errorf("got %v", err)
+				}
+				if !slow {
+					t.Error("that step was not taken under the lock")
+				}
+			})
+			if written {
+				p.want("new")
+			} else {
+				p.want("changed")
+			}
+		})
+	}
+}
+
+// A lock that was given up is not ours any more: who takes it next keeps it.
+func TestGivenUpLockIsLeftToTheNext(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	synctest.Test(t, func(t *testing.T) {
+		lock := p.path("x.json.lock")
+		l := New(Options{Before: func(s Step) {
+			if s == StepFence {
+				time.Sleep(MaxHold)
+				synctest.Wait()
+				if err := os.Mkdir(lock, 0o755); err != nil {
+					t.Error(err)
+				}
+				p.write("theirs")
+			}
+		}})
+		if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrHeldTooLong) {
+			t.Errorf("got %v, want ErrHeldTooLong", err)
+		}
+	})
+	p.want("theirs", "x.json.lock")
+}
+
+// A second attempt under the lock, after another program has overwritten the first, is
+// given up like the first; then the change may have been taken.
+func TestHeldTooLongAfterTheRename(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("old")
 	synctest.Test(t, func(t *testing.T) {
-		err := New(Options{}).Transform(t.Context(), p.file, func([]byte) ([]byte, error) {
-			time.Sleep(MaxHold + time.Nanosecond)
-			return []byte("new"), nil
-		})
-		if !errors.Is(err, ErrHeldTooLong) {
-			t.Errorf("got %v, want ErrHeldTooLong", err)
+		overwritten := false
+		l := New(Options{Before: func(s Step) {
+			switch {
+			case s == StepReadBack && !overwritten:
+				overwritten = true
+				p.write("theirs")
+			case s == StepFlush && overwritten:
+				time.Sleep(MaxHold)
+			}
+		}})
+		if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrHeldTooLong) || !errors.Is(err, ErrReplaced) {
+			t.Errorf("got %v, want ErrHeldTooLong and ErrReplaced", err)
 		}
 	})
-	p.want("old")
+	p.want("theirs")
 }
 
 // A program that ignores the lock overwrites our first changes: each is made
@@ -756,12 +841,13 @@ func TestLockIsLeftFreeForOthers(t *testing.T) {
 	const held, times = 20 * time.Millisecond, 5
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		l := New(Options{Dir: p.state})
-		for range times {
-			if err := l.Transform(t.Context(), p.file, func([]byte) ([]byte, error) {
+		l := New(Options{Dir: p.state, Before: func(s Step) {
+			if s == StepFence {
 				time.Sleep(held)
-				return nil, nil
-			}); err != nil {
+			}
+		}})
+		for range times {
+			if err := l.Transform(t.Context(), p.file, increment); err != nil {
 				t.Error(err)
 			}
 		}
@@ -849,4 +935,111 @@ func TestHeld(t *testing.T) {
 	}
 	close(stop)
 	lookers.Wait()
+}
+
+// What is slow comes before the lock directory is made: reading, the caller's commitment,
+// and the flush. It is read and written again under the lock only if it changed.
+func TestPreparedBeforeTheLock(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("1")
+	var steps []string
+	l := New(Options{Dir: p.state, Before: func(s Step) {
+		if s == StepLock && len(steps) == 4 {
+			p.write("5")
+		}
+		_, err := os.Stat(p.path("x.json.lock"))
+		steps = append(steps, fmt.Sprintf("%s %v", s, err == nil))
+	}})
+	f := p.file
+	f.Commit = func() error {
+		_, err := os.Stat(p.path("x.json.lock"))
+		steps = append(steps, fmt.Sprintf("commit %v", err == nil))
+		return nil
+	}
+	want := func(want ...string) {
+		t.Helper()
+		if !slices.Equal(steps, want) {
+			t.Errorf("steps, each with whether the lock was held:\n got %q\nwant %q", steps, want)
+		}
+		steps = nil
+	}
+	if err := l.Transform(t.Context(), f, increment); err != nil {
+		t.Fatal(err)
+	}
+	p.want("6")
+	want("read false", "commit false", "write false", "flush false", "lock false",
+		"read true", "write true", "flush true", "fence true", "rename true", "readback true", "unlock true")
+	steps = append(steps, "again")
+	if err := l.Transform(t.Context(), f, increment); err != nil {
+		t.Fatal(err)
+	}
+	p.want("7")
+	want("again", "read false", "commit false", "write false", "flush false", "lock false",
+		"fence true", "rename true", "readback true", "unlock true")
+	if err := l.Transform(t.Context(), f, func([]byte) ([]byte, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	want("read false")
+
+	// What the caller cannot commit to is not written, and nobody is kept waiting.
+	no := errors.New("no")
+	f.Commit = func() error { return no }
+	if err := l.Transform(t.Context(), f, increment); err != no {
+		t.Errorf("got %v, want the error as it is", err)
+	}
+	want("read false")
+	p.want("7")
+}
+
+// A write in place of the same size, within the granularity of the file's time, between
+// the read and the lock: it is not undone.
+func TestSameSizeSameTime(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("1")
+	info, err := os.Stat(p.path("x.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := New(Options{Dir: p.state, Before: func(s Step) {
+		if s == StepLock {
+			p.write("5")
+			if err := os.Chtimes(p.path("x.json"), info.ModTime(), info.ModTime()); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err := l.Transform(t.Context(), p.file, increment); err != nil {
+		t.Fatal(err)
+	}
+	p.want("6")
+}
+
+// What change makes of a file that is being written in place does not count, nor does
+// its error: it is asked again under the lock.
+func TestReadWhileItIsWritten(t *testing.T) {
+	t.Parallel()
+	for name, torn := range map[string]string{"empty": "", "torn": "[1"} {
+		p := newPlace(t)
+		p.write(torn)
+		l := New(Options{Dir: p.state, Before: func(s Step) {
+			if s == StepLock {
+				p.write("[1]")
+			}
+		}})
+		err := l.Transform(t.Context(), p.file, func(old []byte) ([]byte, error) {
+			if !bytes.HasSuffix(old, []byte("]")) && len(old) > 0 {
+				return nil, errors.New("torn")
+			}
+			if len(old) == 0 {
+				return nil, nil
+			}
+			return append(bytes.Clone(old), '!'), nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		p.want("[1]!")
+	}
 }

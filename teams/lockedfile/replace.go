@@ -10,63 +10,105 @@ import (
 	"time"
 )
 
-// replace puts content in the place of f by rename. old is what f was before,
-// nil where it is new: mode and owner are kept. fence is called when all but
-// the rename is done; its error leaves f as it was.
+// temp is a temporary file with the new content of a file, flushed to disk.
 //
-// Where it can, it exchanges the two, so that the old content stays, as d says. What
-// comes out shows whether f still was old; if not, f is as it was, and that is
-// [errChanged].
-//
-// This is not google/renameio because that flushes the file once more, between
-// the fence and the rename: up to half a millisecond, of the two that a small
-// append takes.
-func replace(f File, old fs.FileInfo, content []byte, d *asides, fence func() error) (err error) {
-	dir, name := f.Dir, "."+f.Name+strconv.FormatInt(rand.Int64(), 10) // as TempOf knows it
-	exchanging := old != nil && d.usable(f)
-	if exchanging {
-		dir = d.dir
+// This is not google/renameio because that flushes the file once more right before the
+// rename, while the lock is held.
+type temp struct {
+	dir   *os.Root
+	name  string
+	apart bool // it is in the state directory, not next to the file
+}
+
+// prepare makes the temporary file with which replace puts content in the place of f.
+// old is what f is now, nil where it does not exist: mode and owner are kept.
+func (t *transform) prepare(old fs.FileInfo, content []byte) (tmp *temp, err error) {
+	tmp = &temp{dir: t.file.Dir, name: "." + t.file.Name + strconv.FormatInt(rand.Int64(), 10)} // as TempOf knows it
+	if t.displaced.usable(t.file) {
+		tmp = &temp{dir: t.displaced.dir, name: newPrefix + strconv.FormatInt(rand.Int64(), 36), apart: true}
 	}
-	var tmp *os.File
-	for at := time.Now(); ; at = at.Add(1) {
-		if exchanging {
-			name = asideName(at)
+	t.before(StepWrite)
+	w, err := tmp.dir.OpenFile(tmp.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, unnamed(err)
+	}
+	if err := errors.Join(t.fill(w, old, content), unnamed(w.Close())); err != nil {
+		return nil, errors.Join(err, tmp.remove())
+	}
+	return tmp, nil
+}
+
+// fill makes w all that the file is to be, and flushes it to disk.
+func (t *transform) fill(w *os.File, old fs.FileInfo, content []byte) error {
+	if err := keepMode(t.file, old, w); err != nil {
+		return unnamed(err)
+	}
+	if _, err := w.Write(content); err != nil {
+		return unnamed(err)
+	}
+	t.before(StepFlush)
+	return unnamed(w.Sync())
+}
+
+// replace puts tmp in the place of f. Where it exchanges the two, what comes out shows
+// whether f still was old; if not, f is as it was, and the error is [errChanged].
+func (tmp *temp) replace(f File, old fs.FileInfo, d *displaced) error {
+	if !tmp.apart {
+		return unnamed(rename(f.Dir, tmp.name, f.Name))
+	}
+	put := moveNew
+	if old != nil {
+		put = exchange
+		if err := tmp.stamp(); err != nil {
+			return err
 		}
-		if tmp, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			break
-		}
-		if !exchanging || !errors.Is(err, fs.ErrExist) {
-			return unnamed(err)
-		}
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreNotExist(dir.Remove(name)))
-		}
-	}()
-	if err := errors.Join(fill(f, old, tmp, content), unnamed(tmp.Close())); err != nil {
-		return err
-	}
-	if err := fence(); err != nil {
-		return err
-	}
-	if !exchanging {
-		return unnamed(rename(f.Dir, name, f.Name))
-	}
-	if err := exchange(dir, name, f.Dir, f.Name); err != nil {
-		// f was deleted in this moment, or the file system cannot: all of it once
-		// more, without.
-		d.unusable = true
+	if err := put(tmp.dir, tmp.name, f.Dir, f.Name); err != nil {
+		// If f was made or deleted, or tmp was deleted, in this moment, that says
+		// nothing of the file system.
+		d.unusable = !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist)
 		return errChanged
 	}
-	if was, err := dir.Lstat(name); err == nil && !sameFile(old, was) {
-		return errors.Join(errChanged, exchange(dir, name, f.Dir, f.Name))
+	if old == nil {
+		return nil
+	}
+	if was, err := tmp.dir.Lstat(tmp.name); err == nil && !sameFile(old, was) {
+		return errors.Join(errChanged, exchange(tmp.dir, tmp.name, f.Dir, f.Name))
 	}
 	return nil
 }
 
+// stamp gives tmp the present time as its name: after the exchange the old content has
+// that name, and is kept from then on.
+func (tmp *temp) stamp() error {
+	for at := time.Now(); ; at = at.Add(1) {
+		name := strconv.FormatInt(at.UnixNano(), 10)
+		if _, err := tmp.dir.Lstat(name); err == nil {
+			continue // a clock that was set back
+		}
+		err := tmp.dir.Rename(tmp.name, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return errChanged // somebody has deleted it: another is prepared
+		}
+		if err != nil {
+			return unnamed(err)
+		}
+		tmp.name = name
+		return nil
+	}
+}
+
+// remove removes tmp. It does nothing where there is none.
+func (tmp *temp) remove() error {
+	if tmp == nil {
+		return nil
+	}
+	return unnamed(ignoreNotExist(tmp.dir.Remove(tmp.name)))
+}
+
 // unnamed takes the name of the temporary file out of err: it is another with each
-// try, and one who tells of a trouble once could not see that it is the same.
+// attempt, and a caller that reports each problem once could not see that it is the
+// same one.
 func unnamed(err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:
@@ -75,15 +117,4 @@ func unnamed(err error) error {
 		return fmt.Errorf("%s from its temporary file: %w", e.Op, e.Err)
 	}
 	return err
-}
-
-// fill makes tmp all that f is to be, and flushes it to disk.
-func fill(f File, old fs.FileInfo, tmp *os.File, content []byte) error {
-	if err := keepMode(f, old, tmp); err != nil {
-		return unnamed(err)
-	}
-	if _, err := tmp.Write(content); err != nil {
-		return unnamed(err)
-	}
-	return unnamed(tmp.Sync())
 }

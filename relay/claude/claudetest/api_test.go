@@ -40,7 +40,7 @@ type call struct {
 	noTools        bool
 	stream         bool
 	retry          bool
-	unnamed        bool // without the headers that G2 sends
+	unnamed        bool // without the headers that newer versions send
 	messages       []object
 }
 
@@ -109,6 +109,7 @@ func TestScript(t *testing.T) {
 		{name: "echo", messages: []object{plain("hello\n there")}, text: "ACK: hello there"},
 		{name: "only what is newest", messages: []object{plain(bash), assistant("x"), plain("a"), user(text("b"))}, text: "ACK: a b"},
 		{name: "system messages are no news", messages: []object{plain("a"), {"role": "system", "content": bash}}, text: "ACK: a"},
+		{name: "typed in mid-turn", messages: []object{plain("a"), assistant("x"), user(result("files")), {"role": "system", "content": "The user sent a new message while you were working:\n" + bash + "\nDo not ignore it."}}, calls: []string{`Bash {"command":"ls"}`}},
 		{name: "call", messages: []object{plain("do\n" + bash)}, calls: []string{`Bash {"command":"ls"}`}},
 		{name: "two calls", messages: []object{plain(bash + "\n  CALL:{\"name\":\"Read\"}")}, calls: []string{`Bash {"command":"ls"}`, `Read {}`}},
 		{name: "call in the middle of a line", messages: []object{plain("say CALL:{}")}, text: "ACK: say CALL:{}"},
@@ -128,8 +129,8 @@ func TestScript(t *testing.T) {
 		{name: "sleep", messages: []object{plain("SLEEP:2.5 long")}, text: "ACK: SLEEP:2.5 long", delay: 2500 * time.Millisecond},
 		{name: "sleep and call", messages: []object{plain("SLEEP:1\n" + bash)}, calls: []string{`Bash {"command":"ls"}`}, delay: time.Second},
 		{name: "bad sleep", messages: []object{plain("SLEEP:1.2.3")}, text: `BAD SLEEP: strconv.ParseFloat: parsing "1.2.3": invalid syntax`},
-		{name: "compaction, G1", messages: []object{plain("Your task is to create a detailed summary of the conversation so far, …\n" + bash)}, text: "<summary>A summary.</summary>"},
-		{name: "compaction, G2", messages: []object{plain("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n" + bash)}, text: "<summary>A summary.</summary>"},
+		{name: "compaction, older versions", messages: []object{plain("Your task is to create a detailed summary of the conversation so far, …\n" + bash)}, text: "<summary>A summary.</summary>"},
+		{name: "compaction, newer versions", messages: []object{plain("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n" + bash)}, text: "<summary>A summary.</summary>"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -333,7 +334,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestTeammates tells G1's teammates by the prompts they were spawned with, as long as the conversation has them.
+// TestTeammates tells the teammates of older versions by the prompts they were spawned with, as long as the conversation has them.
 func TestTeammates(t *testing.T) {
 	t.Parallel()
 	api := claudetest.StartAPI(t, nil)

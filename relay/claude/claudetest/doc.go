@@ -1,12 +1,12 @@
-// Package claudetest runs the real Claude Code, of both generations, in tests: offline, without an account, in a home
+// Package claudetest runs the real Claude Code, in the versions of .ci/versions, in tests: offline, without an account, in a home
 // of its own, against a stand-in for the model API that does what the test says.
 //
 // # A team
 //
-// [StartTeam] brings up a lead and a teammate `worker` in about a second, headless on G1 and in a terminal on G2. From
-// there messages travel through the real inbox files:
+// [ForEach] runs a test with each version. [StartTeam] brings up a lead and a teammate `worker` in about a second: in a
+// terminal, or headless where such a session can lead a team. From there messages travel through the real inbox files:
 //
-//	team := claudetest.StartTeam(t, claudetest.G2, nil)
+//	team := claudetest.StartTeam(t, v, nil)
 //	… append a row to team.Inbox("worker") that says "hello [m-1]" …
 //	err := team.API.WaitCount(ctx, "worker", "[m-1]", 1)
 //	… later: team.API.Count("worker", "[m-1]") is 1: neither lost nor twice
@@ -24,14 +24,14 @@
 // every call, so a text that is in a call was not necessarily given to the agent then: [API.Count] and [API.Counts]
 // tell how often it was given, [API.Turns] how often it was answered. What they promise stands with [API.Count].
 //
-// Agents are told apart by the headers that G2 sends. G1 sends none, so there its teammates are known by the prompt
+// Agents are told apart by the headers that newer versions send. Older ones send none, so their teammates are known by the prompt
 // they were started with: give each a prompt of its own, as [Team.Spawn] does.
 //
 // # What has to be there
 //
-// .ci/install-claude installs both versions and proper-lockfile to .interop, or to a folder that [EnvInterop] names.
-// What is missing skips the test, naming what to run; with [EnvRequired] set to 1 it fails it. G1 and proper-lockfile
-// need node, terminals need tmux.
+// .ci/install-claude installs the versions and proper-lockfile to .interop; [EnvInterop] names that folder. Unset, no
+// program is run. What is missing skips the test, naming what to run; with [EnvRequired] set to 1 it fails it. Versions
+// in JavaScript and proper-lockfile need node, terminals need tmux. [EnvVersions] selects other versions.
 //
 // # What stays behind
 //

@@ -24,8 +24,8 @@ const asOrphaned = "CLAUDETEST_ORPHANED"
 // orphaned is the process that TestDeathOfTheTest kills.
 func orphaned(t *testing.T) {
 	h := claudetest.NewHome(t, nil)
-	terminal := claudetest.StartTerminal(t, claudetest.G2, h)
-	headless := claudetest.StartHeadless(t, claudetest.G1, h)
+	terminal := claudetest.StartTerminal(t, claudetest.Newest(t), h)
+	headless := claudetest.StartHeadless(t, claudetest.Oldest(t), h)
 	if _, err := headless.Send("SLEEP:600"); err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +50,8 @@ func TestDeathOfTheTest(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	claudetest.Require(t, claudetest.G1)
-	claudetest.Require(t, claudetest.G2)
+	claudetest.Require(t, claudetest.Oldest(t))
+	claudetest.Require(t, claudetest.Newest(t))
 	claudetest.RequireTmux(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

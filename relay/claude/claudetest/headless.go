@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"teambridge/teams"
 )
 
 // maxFrame bounds one line of stdout; frames of 3 MB were measured to arrive whole.
@@ -55,15 +57,15 @@ type Headless struct {
 	err     error
 }
 
-// StartHeadless starts Claude Code of that generation in the home with
+// StartHeadless starts Claude Code of that version in the home with
 //
 //	-p --input-format stream-json --output-format stream-json --verbose --replay-user-messages --dangerously-skip-permissions
 //
 // and args behind. It does not wait: nothing is printed before the first prompt. The process is ended when the test
 // ends. If it is not installed the test is skipped or fails, see Require.
-func StartHeadless(t testing.TB, g Generation, h *Home, args ...string) *Headless {
+func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Headless {
 	t.Helper()
-	command := append(Require(t, g),
+	command := append(Require(t, v),
 		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
 		"--replay-user-messages", "--dangerously-skip-permissions")
 	command = append(command, args...)
@@ -105,7 +107,7 @@ func StartHeadless(t testing.TB, g Generation, h *Home, args ...string) *Headles
 		defer cancel()
 		p.end(ctx)
 		if t.Failed() {
-			t.Logf("claudetest: headless %v:\n%s", g, p.Screen())
+			t.Logf("claudetest: headless %v:\n%s", v, p.Screen())
 		}
 	})
 	return p
@@ -161,8 +163,8 @@ func (p *Headless) Send(text string) (string, error) {
 	return id, p.Write(line)
 }
 
-// Prompt sends a user's frame and waits until its turn has ended: the lifecycle of its uuid is completed (G2), or a
-// result follows its echo (G1).
+// Prompt sends a user's frame and waits until its turn has ended: the lifecycle of its uuid is completed, or, in
+// versions without lifecycle, a result follows its echo.
 func (p *Headless) Prompt(ctx context.Context, text string) error {
 	id, err := p.Send(text)
 	if err != nil {
@@ -217,7 +219,7 @@ func (p *Headless) Frames() []Frame {
 // unasked is how long a process gets to exit by itself once its stdin is closed.
 const unasked = 10 * time.Second
 
-// End closes stdin and waits for the process, which finishes what it does and exits with 0. A G1 lead that takes its
+// End closes stdin and waits for the process, which finishes what it does and exits with 0. An older lead that takes its
 // team to have members still, also when the last has just left, may not exit by itself (1 of 10 times, measured): it is
 // asked by SIGTERM then, and how it exits is not looked at.
 func (p *Headless) End(ctx context.Context) error {

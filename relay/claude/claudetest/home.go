@@ -48,7 +48,7 @@ func NewHome(t testing.TB, api *API) *Home {
 		"hasCompletedOnboarding":        true,
 		"theme":                         "dark",
 		"bypassPermissionsModeAccepted": true,
-		// G1 looks for the last 20 characters, other versions for the whole key.
+		// Older versions look for the last 20 characters, newer ones for the whole key.
 		"customApiKeyResponses": object{"approved": []string{key[len(key)-20:], key}, "rejected": []string{}},
 		"projects":              object{h.Work: object{"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}},
 	}, "", "  ")

@@ -7,31 +7,38 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"teambridge/teams"
 )
 
-// The environment variables that say where the programs are and whether a test may do without them.
+// The environment variables that say where the programs are, which are used, and whether a test may do without them.
 const (
-	// EnvInterop names the folder that .ci/install-claude filled. Unset, it is .interop beside go.mod.
+	// EnvInterop names the folder that .ci/install-claude filled, from the top of the repository if it is relative.
+	// Unset, no test runs a program from outside: neither Claude Code nor node, tmux or Chromium.
 	EnvInterop = "TEAMBRIDGE_INTEROP"
 	// EnvRequired, set to 1, turns every skip for a missing program into a failure. CI sets it: there a skipped interop
 	// test is one that nobody runs.
 	EnvRequired = "TEAMBRIDGE_INTEROP_REQUIRED"
+	// EnvVersions selects versions of Claude Code: lanes of .ci/versions and versions, separated by commas or spaces.
+	// Unset, it is the lane ci.
+	EnvVersions = "TEAMBRIDGE_VERSIONS"
 )
 
-const howToInstall = "run .ci/install-claude at the top of the repository, or set " + EnvInterop + " to the folder it filled"
+const howToInstall = "run .ci/install-claude at the top of the repository, and set " + EnvInterop + " to the folder it filled, .interop"
 
-// Require returns the command that starts Claude Code of the given generation, program first: node and cli.js for G1,
-// the native binary for G2. If it is not installed the test is skipped, with what to run, or fails if EnvRequired is 1.
-func Require(t testing.TB, g Generation) []string {
+// Require returns the command that starts a version of Claude Code, program first: the native binary, or node and
+// cli.js for one that has none. If it is not installed the test is skipped, with what to run, or fails if EnvRequired
+// is 1.
+func Require(t testing.TB, v teams.Version) []string {
 	t.Helper()
-	command, err := find(g)
+	program, err := find(v)
 	if err != nil {
-		missing(t, err)
+		missing(t, fmt.Errorf("Claude Code %s is not installed: %w; %s", v, err, howToInstall))
 	}
-	if g == G1 {
-		command = append([]string{RequireNode(t)}, command...)
+	if filepath.Base(program) == "cli.js" {
+		return []string{RequireNode(t), program}
 	}
-	return command
+	return []string{program}
 }
 
 // RequireNode returns the path of node, or skips or fails the test as Require does.
@@ -49,12 +56,7 @@ func RequireTmux(t testing.TB) string {
 // RequireChromium returns the path of a Chromium, or skips or fails the test as Require does.
 func RequireChromium(t testing.TB) string {
 	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return requireProgram(t, "chromium", "install it, on Debian with: apt-get install chromium")
+	return requireProgram(t, "chromium", "install it, on Debian with: apt-get install chromium", "chromium-browser", "google-chrome")
 }
 
 // RequireProperLockfile returns the node_modules folder that holds proper-lockfile 4.1.2, for NODE_PATH or as the
@@ -81,60 +83,54 @@ func missing(t testing.TB, err error) {
 	t.Skip(err)
 }
 
-func requireProgram(t testing.TB, name, how string) string {
+// requireProgram looks for a program under its name, then under its other names.
+func requireProgram(t testing.TB, name, how string, others ...string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
+	_, err := interop()
 	if err != nil {
-		missing(t, fmt.Errorf("%s is not installed: %w; %s", name, err, how))
+		missing(t, fmt.Errorf("%s is not used: %w", name, err))
 	}
-	return path
+	for _, n := range append([]string{name}, others...) {
+		var path string
+		if path, err = exec.LookPath(n); err == nil {
+			return path
+		}
+	}
+	missing(t, fmt.Errorf("%s is not installed: %w; %s", name, err, how))
+	return ""
 }
 
-// find returns the command of a generation without node.
-func find(g Generation) ([]string, error) {
+// find returns the native binary of a version, or its cli.js.
+func find(v teams.Version) (string, error) {
 	dir, err := interop()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	packages := filepath.Join(dir, g.Version(), "node_modules", "@anthropic-ai")
-	switch g {
-	case G1:
-		cli := filepath.Join(packages, "claude-code", "cli.js")
-		if err := readable(cli); err != nil {
-			return nil, fmt.Errorf("Claude Code %s is not installed: %w; %s", g.Version(), err, howToInstall)
-		}
-		return []string{cli}, nil
-	case G2:
-		// npm installs only the package of its own platform, so what is there is the one to run; spelling its name
-		// (claude-code-linux-x64) would need npm's names for systems and processors.
-		found, err := filepath.Glob(filepath.Join(packages, "claude-code-*", "claude*"))
-		if err != nil || len(found) == 0 {
-			return nil, fmt.Errorf("Claude Code %s is not installed: no claude-code-*/claude in %s; %s", g.Version(), packages, howToInstall)
-		}
-		return found[:1], nil
+	packages := filepath.Join(dir, v.String(), "node_modules", "@anthropic-ai")
+	// npm installs only the package of its own platform, so what is there is the one to run; spelling its name
+	// (claude-code-linux-x64) would need npm's names for systems and processors.
+	if found, err := filepath.Glob(filepath.Join(packages, "claude-code-*", "claude*")); err == nil && len(found) > 0 {
+		return found[0], nil
 	}
-	return nil, fmt.Errorf("claudetest: there is no generation %d; want G1 or G2", int(g))
+	cli := filepath.Join(packages, "claude-code", "cli.js")
+	if err := readable(cli); err != nil {
+		return "", fmt.Errorf("neither claude-code-*/claude nor claude-code/cli.js is in %s", packages)
+	}
+	return cli, nil
 }
 
 // interop is the folder with the installed programs, absolute because the programs run in a folder of their own.
 func interop() (string, error) {
-	if dir := os.Getenv(EnvInterop); dir != "" {
-		return filepath.Abs(dir)
+	dir := os.Getenv(EnvInterop)
+	if dir == "" {
+		return "", errors.New(EnvInterop + " is not set")
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
+	if filepath.IsAbs(dir) {
+		return dir, nil
 	}
-	for {
-		if readable(filepath.Join(dir, "go.mod")) == nil {
-			return filepath.Join(dir, ".interop"), nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("claudetest: no go.mod above the working directory, so no .interop beside it; set " + EnvInterop)
-		}
-		dir = up
-	}
+	// The working directory of a test is its package's.
+	top, err := moduleRoot()
+	return filepath.Join(top, dir), err
 }
 
 func readable(path string) error {

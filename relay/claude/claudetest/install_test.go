@@ -1,6 +1,7 @@
 package claudetest_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams"
 )
 
 // probe stands in for a test and remembers how it was ended.
@@ -23,8 +25,12 @@ func (p *probe) Skip(args ...any) {
 	p.skipped = args[0].(error).Error()
 	panic(ended{})
 }
-func (p *probe) Fatalf(_ string, args ...any) {
-	p.failed = args[0].(error).Error()
+func (p *probe) Skipf(format string, args ...any) {
+	p.skipped = fmt.Sprintf(format, args...)
+	panic(ended{})
+}
+func (p *probe) Fatalf(format string, args ...any) {
+	p.failed = fmt.Sprintf(format, args...)
 	panic(ended{})
 }
 
@@ -44,42 +50,54 @@ func require(t *testing.T, f func(testing.TB)) (p *probe) {
 }
 
 func TestRequireMissing(t *testing.T) {
+	version := teams.Version{Major: 2, Minor: 1, Patch: 7}
 	tests := []struct {
 		name, names string
 		require     func(testing.TB)
 	}{
-		{"G1", "Claude Code 2.1.80", func(t testing.TB) { claudetest.Require(t, claudetest.G1) }},
-		{"G2", "Claude Code 2.1.329", func(t testing.TB) { claudetest.Require(t, claudetest.G2) }},
-		{"no generation", "no generation 3", func(t testing.TB) { claudetest.Require(t, 3) }},
+		{"Claude Code", "Claude Code 2.1.7", func(t testing.TB) { claudetest.Require(t, version) }},
 		{"proper-lockfile", "proper-lockfile", func(t testing.TB) { claudetest.RequireProperLockfile(t) }},
 		{"node", "node", func(t testing.TB) { claudetest.RequireNode(t) }},
 		{"tmux", "tmux", func(t testing.TB) { claudetest.RequireTmux(t) }},
+		{"chromium", "chromium", func(t testing.TB) { claudetest.RequireChromium(t) }},
+	}
+	empty, programs := t.TempDir(), t.TempDir()
+	for _, name := range []string{"node", "tmux", "chromium"} {
+		if err := os.WriteFile(filepath.Join(programs, name), nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Setenv(claudetest.EnvInterop, t.TempDir())
-			t.Setenv("PATH", t.TempDir())
-			t.Setenv(claudetest.EnvRequired, "")
-			if p := require(t, tt.require); !strings.Contains(p.skipped, tt.names) || p.failed != "" {
-				t.Errorf("got skip %q, failure %q, want a skip that names %s", p.skipped, p.failed, tt.names)
-			}
-			t.Setenv(claudetest.EnvRequired, "1")
-			if p := require(t, tt.require); !strings.Contains(p.failed, tt.names) || p.skipped != "" {
-				t.Errorf("required: got failure %q, skip %q, want a failure that names %s", p.failed, p.skipped, tt.names)
-			}
-		})
+		for _, env := range []struct{ name, interop, path string }{
+			{"not installed", empty, empty},
+			// Programs that happen to be installed are used by nobody who has not asked for it.
+			{"not asked for", "", programs},
+		} {
+			t.Run(tt.name+" "+env.name, func(t *testing.T) {
+				t.Setenv(claudetest.EnvInterop, env.interop)
+				t.Setenv("PATH", env.path)
+				t.Setenv(claudetest.EnvRequired, "")
+				if p := require(t, tt.require); !strings.Contains(p.skipped, tt.names) || p.failed != "" {
+					t.Errorf("got skip %q, failure %q, want a skip that names %s", p.skipped, p.failed, tt.names)
+				}
+				t.Setenv(claudetest.EnvRequired, "1")
+				if p := require(t, tt.require); !strings.Contains(p.failed, tt.names) || p.skipped != "" {
+					t.Errorf("required: got failure %q, skip %q, want a failure that names %s", p.failed, p.skipped, tt.names)
+				}
+			})
+		}
 	}
 }
 
-// TestRequireFinds looks for made-up installations, named by the environment and beside go.mod.
+// TestRequireFinds looks for made-up installations.
 func TestRequireFinds(t *testing.T) {
 	top := t.TempDir()
 	deep := filepath.Join(top, "a", "b")
 	for _, file := range []string{
 		"go.mod", "a/b/file", "bin/node",
-		".interop/2.1.80/node_modules/@anthropic-ai/claude-code/cli.js",
-		".interop/2.1.329/node_modules/@anthropic-ai/claude-code/bin/claude.exe",
-		".interop/2.1.329/node_modules/@anthropic-ai/claude-code-linux-x64/claude",
+		".interop/2.1.7/node_modules/@anthropic-ai/claude-code/cli.js",
+		".interop/2.1.8/node_modules/@anthropic-ai/claude-code/bin/claude.exe",
+		".interop/2.1.8/node_modules/@anthropic-ai/claude-code-linux-x64/claude",
 		".interop/proper-lockfile/node_modules/proper-lockfile/package.json",
 	} {
 		path := filepath.Join(top, file)
@@ -93,24 +111,78 @@ func TestRequireFinds(t *testing.T) {
 	interop := filepath.Join(top, ".interop")
 	t.Setenv("PATH", filepath.Join(top, "bin"))
 	for name, set := range map[string]func(){
-		"beside go.mod":  func() { t.Setenv(claudetest.EnvInterop, ""); t.Chdir(deep) },
-		"absolute":       func() { t.Setenv(claudetest.EnvInterop, interop); t.Chdir("/") },
-		"relative":       func() { t.Setenv(claudetest.EnvInterop, "../.interop"); t.Chdir(filepath.Join(top, "a")) },
-		"no go.mod, set": func() { t.Setenv(claudetest.EnvInterop, interop); t.Chdir(t.TempDir()) },
+		"absolute": func() { t.Setenv(claudetest.EnvInterop, interop); t.Chdir("/") },
+		"relative": func() { t.Setenv(claudetest.EnvInterop, ".interop"); t.Chdir(deep) },
 	} {
 		set()
-		want := filepath.Join(top, "bin", "node") + " " + filepath.Join(interop, "2.1.80/node_modules/@anthropic-ai/claude-code/cli.js")
-		if got := strings.Join(claudetest.Require(t, claudetest.G1), " "); got != want {
-			t.Errorf("%s: G1: got %s, want %s", name, got, want)
+		want := filepath.Join(top, "bin", "node") + " " + filepath.Join(interop, "2.1.7/node_modules/@anthropic-ai/claude-code/cli.js")
+		if got := strings.Join(claudetest.Require(t, teams.Version{Major: 2, Minor: 1, Patch: 7}), " "); got != want {
+			t.Errorf("%s: JavaScript: got %s, want %s", name, got, want)
 		}
-		want = filepath.Join(interop, "2.1.329/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
-		if got := strings.Join(claudetest.Require(t, claudetest.G2), " "); got != want {
-			t.Errorf("%s: G2: got %s, want %s", name, got, want)
+		want = filepath.Join(interop, "2.1.8/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
+		if got := strings.Join(claudetest.Require(t, teams.Version{Major: 2, Minor: 1, Patch: 8}), " "); got != want {
+			t.Errorf("%s: native: got %s, want %s", name, got, want)
 		}
 		want = filepath.Join(interop, "proper-lockfile/node_modules")
 		if got := claudetest.RequireProperLockfile(t); got != want {
 			t.Errorf("%s: proper-lockfile: got %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestVersions selects versions from a made-up list.
+func TestVersions(t *testing.T) {
+	top := t.TempDir()
+	const list = "# a comment\n\n2.1.90 ci # the newest of it\n2.1.8 ci\n2.1.50 long\nlatest long\n"
+	if err := os.MkdirAll(filepath.Join(top, ".ci"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"go.mod": "module m\n", ".ci/versions": list} {
+		if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	interop := t.TempDir()
+	t.Chdir(top)
+	t.Setenv(claudetest.EnvInterop, interop)
+	t.Setenv(claudetest.EnvRequired, "")
+	for _, tt := range []struct{ selected, want string }{
+		{"", "[2.1.8 2.1.90]"},
+		{"ci", "[2.1.8 2.1.90]"},
+		{"2.1.60", "[2.1.60]"},
+		{"2.1.60,ci 2.1.8", "[2.1.8 2.1.60 2.1.90]"},
+	} {
+		t.Setenv(claudetest.EnvVersions, tt.selected)
+		if got := fmt.Sprint(claudetest.Versions(t)); got != tt.want {
+			t.Errorf("%q: got %s, want %s", tt.selected, got, tt.want)
+		}
+	}
+	t.Setenv(claudetest.EnvVersions, "ci")
+	if got := fmt.Sprint(claudetest.Oldest(t), claudetest.Newest(t)); got != "2.1.8 2.1.90" {
+		t.Errorf("oldest and newest: got %s", got)
+	}
+	t.Setenv(claudetest.EnvVersions, "2.1.80,2.1.329")
+	if got := claudetest.Newest(t, teams.RemovesTaken).String() + " " + claudetest.Oldest(t, teams.RemovesTaken).String(); got != "2.1.329 2.1.80" {
+		t.Errorf("by a trait: got %s", got)
+	}
+	t.Setenv(claudetest.EnvVersions, "2.1.80")
+	if p := require(t, func(t testing.TB) { claudetest.Newest(t, teams.RemovesTaken) }); !strings.Contains(p.skipped, string(teams.RemovesTaken)) {
+		t.Errorf("a trait that none has: got skip %q", p.skipped)
+	}
+
+	t.Setenv(claudetest.EnvVersions, "long")
+	if p := require(t, func(t testing.TB) { claudetest.Versions(t) }); !strings.Contains(p.skipped, "latest Claude Code is not installed") {
+		t.Errorf("the latest, not installed: got skip %q, failure %q", p.skipped, p.failed)
+	}
+	if err := os.Symlink("2.1.331", filepath.Join(interop, "latest")); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(claudetest.Versions(t)); got != "[2.1.50 2.1.331]" {
+		t.Errorf("the latest: got %s", got)
+	}
+	t.Setenv(claudetest.EnvVersions, "nightly")
+	if p := require(t, func(t testing.TB) { claudetest.Versions(t) }); !strings.Contains(p.failed, `"nightly"`) {
+		t.Errorf("no such lane: got failure %q", p.failed)
 	}
 }
 
@@ -134,7 +206,6 @@ func TestProperLockfile(t *testing.T) {
 
 // TestInstallScript runs .ci/install-claude where nothing is left to install, and where it cannot work.
 func TestInstallScript(t *testing.T) {
-	t.Parallel()
 	script, err := filepath.Abs("../../../.ci/install-claude")
 	if err != nil {
 		t.Fatal(err)
@@ -150,19 +221,22 @@ func TestInstallScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claudetest.Require(t, claudetest.G1)
-	claudetest.Require(t, claudetest.G2)
+	t.Setenv(claudetest.EnvVersions, "ci")
+	versions := claudetest.Versions(t)
+	for _, v := range versions {
+		claudetest.Require(t, v)
+	}
 	out, err := run(packages)
-	if err != nil || strings.Count(out, "there already") != 3 {
-		t.Errorf("complete: got %q, %v, want three packages that are there", out, err)
+	if want := len(versions) + 1; err != nil || strings.Count(out, "there already") != want {
+		t.Errorf("complete: got %q, %v, want %d packages that are there", out, err, want)
 	}
 	out, err = run(t.TempDir())
 	if err == nil || !strings.Contains(out, "npm is not installed") {
 		t.Errorf("empty, without npm: got %q, %v, want a word about npm", out, err)
 	}
-	out, err = run("a", "b")
-	if err == nil || !strings.Contains(out, "at most one argument") {
-		t.Errorf("two arguments: got %q, %v, want a word about them", out, err)
+	out, err = run(packages, "nightly")
+	if err == nil || !strings.Contains(out, "of lane nightly") {
+		t.Errorf("no such lane: got %q, %v, want a word about it", out, err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -178,7 +252,7 @@ func TestInstallScript(t *testing.T) {
 func bare(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"bash", "env", "uname", "sed", "head", "mkdir", "dirname"} {
+	for _, name := range []string{"bash", "env", "uname", "sed", "head", "mkdir", "dirname", "sort"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Skip(err)

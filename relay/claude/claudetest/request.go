@@ -12,8 +12,8 @@ import (
 // Main is the Agent of a request that the started session itself made: the lead, or a session without a team.
 const Main = "main"
 
-// Teammate is the Agent of a teammate whose name could not be told. G2 sends the names of those that run inside the
-// lead's process, G1 none: there a name is known only if this API answered the call that spawned the teammate, and only
+// Teammate is the Agent of a teammate whose name could not be told. Newer versions send the names of those that run in
+// the lead's process, older ones none: there a name is known only if this API answered the call that spawned the teammate, and only
 // until the conversation is compacted. A process of its own, started with --agent-id, sends none on either; tell it by
 // its Session.
 const Teammate = "teammate"
@@ -47,14 +47,15 @@ type Request struct {
 	Side bool
 
 	// Texts are the newest texts in the user's role, in order, without what Claude Code added as a <system-reminder>.
-	// Messages that were sent while the agent worked are here too: G1 hides them in a reminder inside a tool's result.
+	// Messages that were sent while the agent worked are here too. Some versions hide them in a reminder inside a tool's
+	// result, or put them into the system's role.
 	Texts []string
 	// Results are the newest results of tools, as text.
 	Results []string
 	// Uncut holds the newest texts and results with nothing taken out, for tests about reminders themselves.
 	Uncut []string
 
-	// unnamed says that the headers tell neither session nor agent, as G1's: then several conversations look alike and
+	// unnamed says that the headers tell neither session nor agent, as those of older versions: then several conversations look alike and
 	// only their first text tells them apart.
 	unnamed bool
 	// added and removed are the texts by which the whole history differs from that of the conversation's previous
@@ -80,13 +81,13 @@ func (r Request) Has(marker string) bool {
 // Attributes are as they stand, nothing unescaped; an attribute that is not there is empty.
 type Delivery struct {
 	From, Color, Summary string
-	// Verified is "false" where G2 does not vouch for the sender, else empty.
+	// Verified is "false" where Claude Code does not vouch for the sender, else empty.
 	Verified string
 	Body     string
 }
 
-// Deliveries are the teammates' messages among the newest texts, in order. A G1 teammate gets rows from `user` as plain
-// text: those are in Texts only.
+// Deliveries are the teammates' messages among the newest texts, in order. Teammates of older versions get rows from `user`
+// as plain text (teams.WrapsUser): those are in Texts only.
 func (r Request) Deliveries() []Delivery {
 	var all []Delivery
 	for _, text := range r.Texts {
@@ -122,18 +123,18 @@ func deliveries(text string) []Delivery {
 	return all
 }
 
-// The marks by which Claude Code's own words are told from what a person or a teammate said. Measured, both
-// generations.
+// The marks by which Claude Code's own words are told from what a person or a teammate said. Measured on
+// all versions of .ci/versions.
 const (
 	midTurn       = "The user sent a new message while you were working:"
-	compactionG1  = "Your task is to create a detailed summary of the conversation so far"
-	compactionG2  = "Respond with TEXT ONLY. Do NOT call any tools."
+	compactionOld = "Your task is to create a detailed summary of the conversation so far"
+	compactionNew = "Respond with TEXT ONLY. Do NOT call any tools."
 	suggestion    = "[SUGGESTION MODE:"
 	teammateRules = "You are running as an agent in a team."
 )
 
 // said returns what is left of a text in the user's role once Claude Code's reminders are cut. A reminder that carries
-// a message, as both generations do for what arrives in mid-turn, is kept without its tags.
+// a message, as some versions do for what arrives in mid-turn, is kept without its tags.
 func said(text string) string {
 	kept := reminder.ReplaceAllStringFunc(text, func(whole string) string {
 		inner := reminder.FindStringSubmatch(whole)[1]
@@ -217,7 +218,8 @@ func (c content) text() string {
 }
 
 // parse reads a call into a Request and the texts of its whole history, of which the first `old` stand before the last
-// answer. Messages in the system's role, which G2 puts between the others, are Claude Code's own and left out.
+// answer. Messages in the system's role, which newer versions put between the others, are Claude Code's own and left
+// out, except those in which some versions pass on what was typed in mid-turn.
 func parse(data []byte, header http.Header) (r Request, history []string, old int, err error) {
 	var b body
 	if err := json.Unmarshal(data, &b); err != nil {
@@ -243,10 +245,13 @@ func parse(data []byte, header http.Header) (r Request, history []string, old in
 		if i == last {
 			old = len(history)
 		}
-		if m.Role != "user" {
+		if m.Role != "user" && m.Role != "system" {
 			continue
 		}
 		for _, block := range m.Content {
+			if m.Role == "system" && !strings.HasPrefix(block.Text, midTurn) {
+				continue
+			}
 			var texts []string
 			switch block.Type {
 			case "text":
@@ -272,7 +277,7 @@ func parse(data []byte, header http.Header) (r Request, history []string, old in
 	}
 	text := r.Text()
 	r.Side = len(r.Tools) == 0 || strings.HasPrefix(text, suggestion) ||
-		strings.Contains(text, compactionG1) || strings.Contains(text, compactionG2)
+		strings.Contains(text, compactionOld) || strings.Contains(text, compactionNew)
 
 	var user struct {
 		Session string `json:"session_id"`

@@ -46,7 +46,7 @@ var (
 //	SLEEP:2.5                                 answer after 2.5 seconds
 //
 // Without a CALL it answers "done" to the result of a tool, and echoes everything else as "ACK: …" in one line of at
-// most 300 bytes. The echo holds no wrapper tags: G2 takes them, in a teammate's answer, for an attack. A line that
+// most 300 bytes. The echo holds no wrapper tags: Claude Code takes them, in a teammate's answer, for an attack. A line that
 // cannot be read is answered with "BAD CALL: …" or "BAD SLEEP: …". A compaction gets a fixed summary.
 func Script(_ context.Context, r Request) Answer {
 	text := r.Text()
@@ -82,7 +82,7 @@ func Script(_ context.Context, r Request) Answer {
 	return a
 }
 
-// echo is what was said in one line, from the messages alone if there are any: G2 adds a paragraph of its own to each.
+// echo is what was said in one line, from the messages alone if there are any: Claude Code adds a paragraph of its own to each.
 func echo(r Request) string {
 	text := r.Text()
 	if all := r.Deliveries(); len(all) > 0 {

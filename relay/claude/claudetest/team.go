@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"teambridge/teams"
 )
 
 // Worker is the name of the teammate that every Team has.
@@ -34,12 +36,13 @@ var (
 
 // Team is a live team of the real program: a lead and the teammate `worker`, both waiting for messages.
 type Team struct {
-	// Generation is what runs, Root its configuration root, Name the team's name.
-	Generation Generation
+	// Version is that of the lead, Root its configuration root, Name the team's name.
+	Version    teams.Version
 	Root, Name string
 	// Member is the teammate, Worker.
 	Member string
-	// Home, API and Lead are what it was started with: G1 headless, G2 in a terminal, as a headless G2 has no team.
+	// Home, API and Lead are what it was started with. The lead is headless where such a one has a team, else in a
+	// terminal.
 	Home *Home
 	API  *API
 	Lead Process
@@ -70,34 +73,33 @@ func (c Config) Has(member string) bool {
 // StartTeam starts a team in the home, a new one with Script as its model if that is nil, and returns when the worker
 // has answered its first prompt and polls its inbox. A Responder of one's own must answer the lead's CALL lines, by
 // Script. The lead may still be about to read the worker's first idle_notification.
-func StartTeam(t testing.TB, g Generation, h *Home) *Team {
+func StartTeam(t testing.TB, v teams.Version, h *Home) *Team {
 	t.Helper()
 	// Before anything is started, so that a skip costs nothing.
-	Require(t, g)
+	Require(t, v)
 	if h == nil {
 		h = NewHome(t, nil)
 	}
-	team := &Team{Generation: g, Root: h.Root, Member: Worker, Home: h, API: h.API}
+	team := &Team{Version: v, Root: h.Root, Member: Worker, Home: h, API: h.API}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var err error
-	switch g {
-	case G1:
-		team.Lead = StartHeadless(t, g, h)
-		team.Name = "myteam"
-		err = team.Lead.Prompt(ctx, CallLine("TeamCreate", object{"team_name": team.Name, "description": "d"}))
-	case G2:
-		team.Lead = StartTerminal(t, g, h)
+	if v.Has(teams.TeamAtStart) == teams.Yes {
+		team.Lead = StartTerminal(t, v, h)
 		// The one team that an interactive session makes, by itself and soon after it can be typed into.
 		var config string
 		config, err = glob(ctx, filepath.Join(h.Root, "teams", "*", "config.json"))
 		team.Name = filepath.Base(filepath.Dir(config))
+	} else {
+		team.Lead = StartHeadless(t, v, h)
+		team.Name = "myteam"
+		err = team.Lead.Prompt(ctx, CallLine("TeamCreate", object{"team_name": team.Name, "description": "d"}))
 	}
 	if err == nil {
 		err = team.Spawn(ctx, Worker)
 	}
 	if err != nil {
-		t.Fatalf("claudetest: start a team of %v: %v; %s; API: %s", g, err, team.Lead.Screen(), h.API)
+		t.Fatalf("claudetest: start a team of %v: %v; %s; API: %s", v, err, team.Lead.Screen(), h.API)
 	}
 	return team
 }
@@ -116,7 +118,7 @@ func CallLine(tool string, input any) string {
 // "You are NAME. Say hi".
 func (t *Team) Spawn(ctx context.Context, name string) error {
 	input := object{"description": name, "prompt": "You are " + name + ". Say hi", "name": name}
-	if t.Generation == G1 {
+	if t.Version.Has(teams.TeamAtStart) != teams.Yes {
 		input["team_name"], input["subagent_type"] = t.Name, "general-purpose"
 	}
 	if err := t.Lead.Prompt(ctx, CallLine("Agent", input)); err != nil {
@@ -159,8 +161,8 @@ func (t *Team) WaitMember(ctx context.Context, name string) error {
 	return nil
 }
 
-// WaitText waits until a member's inbox holds a row with the given text in its text, and returns the file. On G2 that
-// must be an inbox nobody polls: an agent removes what it takes.
+// WaitText waits until a member's inbox holds a row with the given text in its text, and returns the file. It must be
+// an inbox nobody polls: most versions remove what they take.
 func (t *Team) WaitText(ctx context.Context, member, text string) ([]byte, error) {
 	return WaitFile(ctx, t.Inbox(member), func(data []byte) bool {
 		var rows []struct{ Text string }

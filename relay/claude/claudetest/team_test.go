@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams"
 )
 
 // within bounds one wait of a test.
@@ -26,22 +27,20 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// generations runs a test against both, side by side.
-func generations(t *testing.T, test func(t *testing.T, g claudetest.Generation)) {
+// versions runs a test against each, side by side.
+func versions(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Parallel()
-	for _, g := range []claudetest.Generation{claudetest.G1, claudetest.G2} {
-		t.Run(g.String(), func(t *testing.T) {
-			t.Parallel()
-			test(t, g)
-		})
-	}
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		test(t, v)
+	})
 }
 
 // put appends a row to an inbox as another program has to: holding the lock directory, in place of the whole file.
 func put(t *testing.T, inbox, from, text string) {
 	t.Helper()
 	ctx := within(t)
-	// G2 makes the folder with the first message in the team.
+	// Some versions make the folder with the first message in the team.
 	if err := os.MkdirAll(filepath.Dir(inbox), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +94,9 @@ func put(t *testing.T, inbox, from, text string) {
 // TestTeam is the package's promise in one: a team comes up, a row reaches its worker once, and the worker does what
 // the row says.
 func TestTeam(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		began := time.Now()
-		team := claudetest.StartTeam(t, g, nil)
+		team := claudetest.StartTeam(t, v, nil)
 		t.Logf("team up after %v", time.Since(began).Round(time.Millisecond))
 		ctx := within(t)
 
@@ -121,11 +120,8 @@ func TestTeam(t *testing.T) {
 		}
 
 		// The reply is a second call with the first row in its history: what was counted must not count again.
-		name := "user"
-		if g == claudetest.G2 {
-			name = "operator"
-			join(t, team, name)
-		}
+		const name = "operator"
+		join(t, team, name)
 		put(t, team.Inbox("worker"), "team-lead", "answer [row-2]\n"+claudetest.CallLine("SendMessage", map[string]string{
 			"to": name, "message": "a reply", "summary": "short",
 		}))
@@ -156,7 +152,7 @@ func TestTeam(t *testing.T) {
 	})
 }
 
-// join puts a person into config.json under its lock, which is what makes a name reachable on G2.
+// join puts a person into config.json under its lock, which makes the name reachable.
 func join(t *testing.T, team *claudetest.Team, name string) {
 	t.Helper()
 	path := filepath.Join(team.Dir(), "config.json")
@@ -193,11 +189,11 @@ func join(t *testing.T, team *claudetest.Team, name string) {
 
 // TestNothingStaysBehind ends a team by the end of its test and looks for its processes, its server and its files.
 func TestNothingStaysBehind(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
-		claudetest.Require(t, g)
+	versions(t, func(t *testing.T, v teams.Version) {
+		claudetest.Require(t, v)
 		var team *claudetest.Team
 		t.Run("inner", func(t *testing.T) {
-			team = claudetest.StartTeam(t, g, nil)
+			team = claudetest.StartTeam(t, v, nil)
 		})
 		if team == nil {
 			t.Skip("no team")
@@ -214,25 +210,26 @@ func TestNothingStaysBehind(t *testing.T) {
 	})
 }
 
-// TestEnd ends a G2 session in its own way, in which it removes its team.
+// TestEnd ends a session in its own way, in which it removes its team.
 func TestEnd(t *testing.T) {
-	t.Parallel()
-	team := claudetest.StartTeam(t, claudetest.G2, nil)
-	ctx := within(t)
-	if err := team.Lead.End(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(team.Dir()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("team directory after the end: got %v, want it gone", err)
-	}
+	versions(t, func(t *testing.T, v teams.Version) {
+		team := claudetest.StartTeam(t, v, nil)
+		ctx := within(t)
+		if err := team.Lead.End(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(team.Dir()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("team directory after the end: got %v, want it gone", err)
+		}
+	})
 }
 
 // TestHeadless runs plain turns, a killed process and a resumed session.
 func TestHeadless(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		h := claudetest.NewHome(t, nil)
 		session := "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
-		p := claudetest.StartHeadless(t, g, h, "--session-id", session)
+		p := claudetest.StartHeadless(t, v, h, "--session-id", session)
 		ctx := within(t)
 		if err := p.Prompt(ctx, "hello [first]"); err != nil {
 			t.Fatal(err)
@@ -244,7 +241,7 @@ func TestHeadless(t *testing.T) {
 		if result.Result != "ACK: hello [first]" || result.SessionID != session {
 			t.Errorf("result: got %q in session %s, want the echo in %s", result.Result, result.SessionID, session)
 		}
-		// A session can be resumed once its transcript is on disk; G1 writes it some time after the turn.
+		// A session can be resumed once its transcript is on disk; older versions write it some time after the turn.
 		transcript, err := h.Transcript(ctx, session)
 		if err != nil {
 			t.Fatal(err)
@@ -267,7 +264,7 @@ func TestHeadless(t *testing.T) {
 			t.Error("alive after Kill")
 		}
 
-		p = claudetest.StartHeadless(t, g, h, "--resume", session)
+		p = claudetest.StartHeadless(t, v, h, "--resume", session)
 		if err := p.Prompt(ctx, "hello [second]"); err != nil {
 			t.Fatal(err)
 		}
@@ -290,9 +287,9 @@ func TestHeadless(t *testing.T) {
 
 // TestCompaction gives a text, has the conversation compacted, and gives the text again.
 func TestCompaction(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
+	versions(t, func(t *testing.T, v teams.Version) {
 		h := claudetest.NewHome(t, nil)
-		p := claudetest.StartHeadless(t, g, h)
+		p := claudetest.StartHeadless(t, v, h)
 		ctx := within(t)
 		for _, text := range []string{"first [m]", "second"} {
 			if err := p.Prompt(ctx, text); err != nil {
@@ -331,8 +328,8 @@ func TestCompaction(t *testing.T) {
 
 // TestBurst appends more rows than an agent takes at once, while it works, and counts each.
 func TestBurst(t *testing.T) {
-	generations(t, func(t *testing.T, g claudetest.Generation) {
-		team := claudetest.StartTeam(t, g, nil)
+	versions(t, func(t *testing.T, v teams.Version) {
+		team := claudetest.StartTeam(t, v, nil)
 		ctx := within(t)
 		want := map[string]int{}
 		for i := range 60 {
@@ -356,56 +353,45 @@ func TestBurst(t *testing.T) {
 	})
 }
 
-// TestTerminalG1 types into the first generation, several lines at once and in mid-turn: that text reaches the model
-// inside a tool's result.
-func TestTerminalG1(t *testing.T) {
-	t.Parallel()
-	h := claudetest.NewHome(t, nil)
-	p := claudetest.StartTerminal(t, claudetest.G1, h)
-	testMidTurn(t, h, p)
-}
-
-// TestTerminalG2 does the same with the second, which puts the text beside the result.
-func TestTerminalG2(t *testing.T) {
-	t.Parallel()
-	h := claudetest.NewHome(t, nil)
-	p := claudetest.StartTerminal(t, claudetest.G2, h)
-	testMidTurn(t, h, p)
-}
-
-func testMidTurn(t *testing.T, h *claudetest.Home, p *claudetest.Terminal) {
-	ctx := within(t)
-	proceed := filepath.Join(h.Work, "proceed")
-	if err := p.Prompt(ctx, "two lines\n"+claudetest.CallLine("Bash", map[string]string{
-		"command": fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done; echo ran", proceed), "description": "wait",
-	})); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("two lines") && !r.Answered.IsZero() }); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Prompt(ctx, "typed meanwhile [mid]"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(proceed, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("[mid]") && !r.Answered.IsZero() })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got.Results) != 1 || !strings.Contains(got.Results[0], "ran") {
-		t.Errorf("results beside the text: got %q, want that of the command", got.Results)
-	}
-	if err := p.Prompt(ctx, "after [end]"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("[end]") && !r.Answered.IsZero() }); err != nil {
-		t.Fatal(err)
-	}
-	for _, marker := range []string{"[mid]", "[end]"} {
-		if n := h.API.Count(claudetest.Main, marker); n != 1 {
-			t.Errorf("Count(main, %s): got %d, want 1; %s", marker, n, h.API)
+// TestTerminal types several lines at once, and in mid-turn: that text reaches the model inside a tool's result, or
+// next to it, as the version has it.
+func TestTerminal(t *testing.T) {
+	versions(t, func(t *testing.T, v teams.Version) {
+		h := claudetest.NewHome(t, nil)
+		p := claudetest.StartTerminal(t, v, h)
+		ctx := within(t)
+		proceed := filepath.Join(h.Work, "proceed")
+		if err := p.Prompt(ctx, "two lines\n"+claudetest.CallLine("Bash", map[string]string{
+			"command": fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done; echo ran", proceed), "description": "wait",
+		})); err != nil {
+			t.Fatal(err)
 		}
-	}
+		if _, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("two lines") && !r.Answered.IsZero() }); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Prompt(ctx, "typed meanwhile [mid]"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(proceed, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("[mid]") && !r.Answered.IsZero() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Results) != 1 || !strings.Contains(got.Results[0], "ran") {
+			t.Errorf("results beside the text: got %q, want that of the command", got.Results)
+		}
+		if err := p.Prompt(ctx, "after [end]"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("[end]") && !r.Answered.IsZero() }); err != nil {
+			t.Fatal(err)
+		}
+		for _, marker := range []string{"[mid]", "[end]"} {
+			if n := h.API.Count(claudetest.Main, marker); n != 1 {
+				t.Errorf("Count(main, %s): got %d, want 1; %s", marker, n, h.API)
+			}
+		}
+	})
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teambridge/teams"
 )
 
 // settle is how long a dialogue or a composer gets to show what was typed before it is typed again.
@@ -25,14 +27,14 @@ type Terminal struct {
 	pid    int
 }
 
-// StartTerminal starts Claude Code of that generation in the home with --dangerously-skip-permissions and args behind,
+// StartTerminal starts Claude Code of that version in the home with --dangerously-skip-permissions and args behind,
 // answers the dialogue about that if it is asked, and returns when a prompt can be typed. Process and tmux server are
 // ended when the test ends, also when the test binary is killed. If tmux or Claude Code is not installed the test is
 // skipped or fails, see Require.
-func StartTerminal(t testing.TB, g Generation, h *Home, args ...string) *Terminal {
+func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal {
 	t.Helper()
 	p := &Terminal{home: h, tmux: RequireTmux(t)}
-	command := append(append(Require(t, g), "--dangerously-skip-permissions"), args...)
+	command := append(append(Require(t, v), "--dangerously-skip-permissions"), args...)
 
 	// Not below the home: the path of a socket may be some hundred bytes long, the name of a test as well.
 	dir, err := os.MkdirTemp("", "claudetest")
@@ -51,7 +53,7 @@ func StartTerminal(t testing.TB, g Generation, h *Home, args ...string) *Termina
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		if t.Failed() {
-			t.Logf("claudetest: terminal of %v:\n%s", g, p.Screen())
+			t.Logf("claudetest: terminal of %v:\n%s", v, p.Screen())
 		}
 		p.end(ctx)
 		if err := server.fire(); err != nil {
@@ -61,7 +63,7 @@ func StartTerminal(t testing.TB, g Generation, h *Home, args ...string) *Termina
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	// env -i, because a pane inherits the server's environment with TMUX in it, and inside tmux G2 puts its teammates
+	// env -i, because a pane inherits the server's environment with TMUX in it, and inside tmux newer versions put their teammates
 	// into panes of their own.
 	start := append([]string{
 		"start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";",
@@ -99,7 +101,8 @@ func (p *Terminal) run(ctx context.Context, stdin io.Reader, args ...string) (st
 	return stdout.String(), nil
 }
 
-// ready waits for the composer and answers the dialogue before it.
+// ready waits for the composer and answers the dialogues before it, which depend on the version and on whether it is the
+// first to run in this home: permissions may be skipped, a new renderer is not wanted.
 func (p *Terminal) ready(ctx context.Context) error {
 	var asked time.Time
 	err := poll(ctx, func() (bool, error) {
@@ -107,7 +110,7 @@ func (p *Terminal) ready(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		if strings.Contains(screen, "Yes, I accept") {
+		if strings.Contains(screen, "Yes, I accept") || strings.Contains(screen, "Try the new fullscreen renderer") {
 			if time.Since(asked) < settle {
 				return false, nil
 			}

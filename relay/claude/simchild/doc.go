@@ -13,7 +13,8 @@
 //	cmd := exec.Command(os.Args[0], "--session-id", id)
 //	cmd.Env = append(os.Environ(), script.Env())
 //
-// Of the flags it obeys --session-id, --resume, --model and --permission-mode, and passes over all others.
+// Of the flags it obeys --session-id, --resume, --model and --permission-mode, --agent-id as far as plan mode is
+// concerned, and ExitPlanMode in --disallowedTools. It passes over all others.
 //
 // # What a text does
 //
@@ -21,6 +22,7 @@
 //	TOOL:2.5       calls a tool that takes 2.5 seconds, after the echo; an interrupt ends that
 //	ASK:Bash       asks (can_use_tool) whether the tool may be used, and answers "allowed" or "denied: " and the reason
 //	ASKS:100       asks that many times, 2 KiB each, and reads the answers when it has asked all
+//	LEAVE          leaves plan mode if it has the tool for that: a member by itself, another if it is allowed to
 //	FAIL           the model API fails
 //	/compact       compacts the conversation; /clear begins another (G2). Other commands are unknown
 //

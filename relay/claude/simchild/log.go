@@ -22,7 +22,7 @@ type Entry struct {
 	UUIDs   []string  `json:"uuids,omitempty"` // of the frames of the turn
 	Text    string    `json:"text,omitempty"`  // of the turn
 	Model   string    `json:"model,omitempty"` // of a turn that begins
-	Mode    string    `json:"mode,omitempty"`  // of permissions, likewise
+	Mode    string    `json:"mode,omitempty"`  // of permissions, at "begin" and "work"
 }
 
 // Log is what the children of a State did, in order. None yet is no error.

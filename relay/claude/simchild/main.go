@@ -43,6 +43,8 @@ type child struct {
 	memory *memory
 	model  string
 	mode   string
+	member bool // it has the identity of a member of a team
+	plans  bool // it has the tool that ends plan mode
 
 	in      chan []byte // lines; closed at the end of stdin
 	deaf    context.Context
@@ -62,7 +64,7 @@ type frame struct {
 type stopped int
 
 func run(script Script, args []string) (code int) {
-	c := &child{script: script, model: "sim-model", mode: "default", in: make(chan []byte)}
+	c := &child{script: script, model: "sim-model", mode: "default", plans: true, in: make(chan []byte)}
 	if script.Generation == 1 {
 		c.model = "sim-model-1"
 	}
@@ -81,6 +83,10 @@ func run(script Script, args []string) (code int) {
 			c.model = value
 		case "--permission-mode":
 			c.mode = value
+		case "--agent-id":
+			c.member = true
+		case "--disallowedTools":
+			c.plans = c.plans && !slices.Contains(strings.Split(value, ","), "ExitPlanMode")
 		}
 	}
 	if session == "" {
@@ -260,7 +266,7 @@ func (c *child) take(line []byte) {
 			body["mode"] = c.mode
 			c.current = c.mode
 			c.fault(Changed)
-			defer c.print(object{"type": "system", "subtype": "status", "status": nil, "permissionMode": c.mode, "session_id": c.memory.session})
+			defer c.status()
 		default:
 			c.print(object{"type": "control_response", "response": object{"subtype": "error", "request_id": l.RequestID,
 				"error": "Unsupported control request subtype: " + l.Request.Subtype}})
@@ -268,6 +274,11 @@ func (c *child) take(line []byte) {
 		}
 		c.respond(l.RequestID, body)
 	}
+}
+
+// status tells the permission mode, when that has changed.
+func (c *child) status() {
+	c.print(object{"type": "system", "subtype": "status", "status": nil, "permissionMode": c.mode, "session_id": c.memory.session})
 }
 
 func (c *child) respond(id string, body object) {
@@ -323,6 +334,9 @@ func (c *child) fault(at Point) {
 			fmt.Println("this is no JSON")
 			fmt.Println(`["neither an object"]`)
 			c.print(object{"type": "noise", "filler": strings.Repeat("x", f.Size)})
+		case Widen:
+			c.mode = "bypassPermissions"
+			c.status()
 		case Hold:
 			c.log(Entry{Kind: "hold", Text: c.current})
 			for {

@@ -84,6 +84,7 @@ const (
 	Noise Action = "noise" // prints what is no JSON, and a line of Size bytes
 	Torn  Action = "torn"  // prints half a line and is killed
 	Hold  Action = "hold"  // logs "hold", and waits until the file of that Name is in the State; it reads nothing meanwhile
+	Widen Action = "widen" // goes over to the permission mode bypassPermissions
 	Other Action = "other" // prints a turn that nobody asked for: init, assistant and result, as of a background task
 )
 

@@ -17,6 +17,7 @@ var (
 	askLine   = regexp.MustCompile(`(?m)^[ \t]*ASK:(\w+)`)
 	toolLine  = regexp.MustCompile(`(?m)^[ \t]*TOOL:([0-9.]+)`)
 	asksLine  = regexp.MustCompile(`(?m)^[ \t]*ASKS:([0-9]+)`)
+	leaveLine = regexp.MustCompile(`(?m)^[ \t]*LEAVE\b`)
 	failLine  = regexp.MustCompile(`(?m)^[ \t]*FAIL\b`)
 )
 
@@ -71,11 +72,15 @@ func (c *child) turn() {
 	if m := asksLine.FindStringSubmatch(whole.text); m != nil {
 		answer = c.askAll(m[1])
 	}
+	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member || c.ask("ExitPlanMode") == "allowed") {
+		c.mode = "default"
+		c.status()
+	}
 	c.failed = failLine.MatchString(whole.text)
 	if c.failed {
 		answer, stop = "API Error: 400 simulated", "stop_sequence"
 	}
-	c.log(Entry{Kind: "work", UUIDs: uuids, Text: whole.text})
+	c.log(Entry{Kind: "work", UUIDs: uuids, Text: whole.text, Mode: c.mode})
 	c.fault(Worked)
 	fields := object{"message": object{"role": "assistant", "stop_reason": stop, "content": []object{{"type": "text", "text": answer}}}}
 	if c.failed {

@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // world is a Claude directory and the service for it.
 type world struct {

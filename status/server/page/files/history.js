@@ -4,7 +4,7 @@
 const toAll = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(.+)$/;
 
 // History has items, by seq: each is one message, or one that went to several
-// members. A message that was overwritten and put back appears again in the
+// members. A message that was lost and sent again under its id appears again in the
 // journal; here it is one, of which the last appearance tells how it is. What pages and events say of a message only adds to what is known, so
 // they may come in any order, and twice.
 export class History {

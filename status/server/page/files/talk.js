@@ -26,7 +26,7 @@ export class Talk {
   #bottom = true;
   #missed = 0;
   #whose = ""; // which names are the reader's, as the messages show it
-  #resent = new Set(); // seqs of lost messages that were sent again
+  #resent = new Set(); // seqs of messages that were lost, or may be, and were sent again
   #unfolded = new Set(); // seqs of long messages that are shown whole
 
   constructor(main, world) {
@@ -427,7 +427,7 @@ export class Talk {
       const reach = this.#world.reach(r.inbox, r.id);
       if (reach && f.state === "verified") parts.push(h("span", { class: "warn" }, " · ⚠ " + reach));
       if (f.reason) parts.push(h("span", { class: "reason" }, ". ", said(f.reason), "."));
-      if (f.state === "lost") {
+      if (f.state === "lost" || f.state === "unknown") {
         parts.push(" ", this.#resent.has(r.seq) ? h("span", { class: "done" }, "Sent again.")
           : h("button", { type: "button", class: "small", onclick: () => {
             this.#resent.add(r.seq);
@@ -567,14 +567,16 @@ export function content(r) {
 function fate(r) {
   const told = r.receipt;
   const time = (t) => (t ? wholeTime(new Date(t)) : "");
-  const back = told?.putBacks > 0 ? `, put back ${told.putBacks === 1 ? "once" : told.putBacks + " times"}` : "";
-  if (told?.state === "lost") return { state: "lost", tick: "⚠", words: "lost", reason: told.reason, title: time(told.lostAt) };
+  if (told?.state === "lost" || told?.state === "unknown") {
+    const words = told.state === "lost" ? "lost" : "not known to have arrived";
+    return { state: told.state, tick: "⚠", words, reason: told.reason, title: time(told.lostAt) };
+  }
   if (told?.state === "consumed" || r.read) {
-    return { state: "consumed", tick: "✓✓", words: "taken" + back, title: time(told?.consumedAt ?? r.readAt) };
+    return { state: "consumed", tick: "✓✓", words: "taken", title: time(told?.consumedAt ?? r.readAt) };
   }
   // Taken, most likely; but another program may have overwritten it.
-  if (r.gone) return { state: "verified", tick: "✓", words: "left the inbox" + back, title: time(r.goneAt) };
-  return { state: "verified", tick: "✓", words: "in the inbox" + back, title: time(told?.verifiedAt) };
+  if (r.gone) return { state: "verified", tick: "✓", words: "left the inbox", title: time(r.goneAt) };
+  return { state: "verified", tick: "✓", words: "in the inbox", title: time(told?.verifiedAt) };
 }
 
 const fates = {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asides returns the paths of what stands aside.
-func (p *place) asides() []string {
+// displaced returns the paths of the old contents that are kept.
+func (p *place) displaced() []string {
 	p.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(p.state, "*", "*"))
 	if err != nil {
@@ -75,7 +75,7 @@ func TestLockOnWhatWasReplaced(t *testing.T) {
 			if err := New(Options{Dir: p.state}).Transform(t.Context(), p.file, set("b")); err != nil {
 				t.Fatal(err)
 			}
-			lock := p.asides()[0] + ".lock"
+			lock := p.displaced()[0] + ".lock"
 			synctest.Test(t, func(t *testing.T) {
 				finished := make(chan struct{})
 				at := func() {
@@ -147,7 +147,7 @@ func TestDeadLockOnWhatWasReplaced(t *testing.T) {
 		if err := l.Transform(t.Context(), p.file, set("b")); err != nil {
 			t.Fatal(err)
 		}
-		lock := p.asides()[0] + ".lock"
+		lock := p.displaced()[0] + ".lock"
 		if err := os.Mkdir(lock, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -227,27 +227,27 @@ func TestDeletedAtTheRename(t *testing.T) {
 }
 
 // What was replaced is kept for a while and not for ever.
-func TestAsidesAreRemoved(t *testing.T) {
+func TestDisplacedContentIsRemoved(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("0")
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Dir: p.state})
 		for range 10 {
-			time.Sleep(asideLife + time.Millisecond)
+			time.Sleep(displacedLife + time.Millisecond)
 			if err := l.Transform(t.Context(), p.file, increment); err != nil {
 				t.Error(err)
 			}
-			if n := len(p.asides()); n != 1 {
+			if n := len(p.displaced()); n != 1 {
 				t.Errorf("%d contents are kept, want the last", n)
 			}
 		}
-		if err := Sweep(p.state); err != nil || len(p.asides()) != 1 {
-			t.Errorf("swept up at once: %v, %d contents are left", err, len(p.asides()))
+		if err := Sweep(p.state); err != nil || len(p.displaced()) != 1 {
+			t.Errorf("swept up at once: %v, %d contents are left", err, len(p.displaced()))
 		}
-		time.Sleep(asideLife + time.Millisecond)
-		if err := Sweep(p.state); err != nil || len(p.asides()) != 0 {
-			t.Errorf("swept up: %v, %d contents are left", err, len(p.asides()))
+		time.Sleep(displacedLife + time.Millisecond)
+		if err := Sweep(p.state); err != nil || len(p.displaced()) != 0 {
+			t.Errorf("swept up: %v, %d contents are left", err, len(p.displaced()))
 		}
 	})
 	p.want("10")
@@ -285,7 +285,94 @@ func TestStateOnAnotherFileSystem(t *testing.T) {
 	}
 	p.want("4")
 	p.state = state
-	if n := len(p.asides()); n != 0 {
+	if n := len(p.displaced()); n != 0 {
 		t.Errorf("%d files are kept where none can be exchanged", n)
+	}
+}
+
+// A prepared file that somebody deletes is prepared again, and the files are exchanged
+// all the same.
+func TestPreparedFileIsDeleted(t *testing.T) {
+	t.Parallel()
+	for _, step := range []Step{StepLock, StepFence, StepRename} {
+		p := newPlace(t)
+		p.write("1")
+		once := false
+		l := New(Options{Dir: p.state, Before: func(s Step) {
+			if s != step || once {
+				return
+			}
+			once = true
+			for _, path := range p.displaced() {
+				if err := os.Remove(path); err != nil {
+					t.Error(err)
+				}
+			}
+		}})
+		if err := l.Transform(t.Context(), p.file, increment); err != nil {
+			t.Error(err)
+		}
+		p.want("2")
+		if n := len(p.displaced()); n != 1 {
+			t.Errorf("deleted before %s: %d old contents are kept, want one: the file was exchanged", step, n)
+		}
+	}
+}
+
+// A clean-up that runs at any step of a change takes nothing from it: it skips what it
+// cannot flock.
+func TestSweepDuringAChange(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("1")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Dir: p.state, Before: func(s Step) {
+			before := p.displaced()
+			if err := Sweep(p.state); err != nil {
+				t.Error(err)
+			}
+			if after := p.displaced(); len(after) != len(before) {
+				t.Errorf("before %s: %q were swept up, of %q", s, after, before)
+			}
+			if s == StepLock {
+				time.Sleep(2 * displacedLife) // what is prepared gets old
+			}
+		}})
+		for range 3 {
+			time.Sleep(2 * displacedLife)
+			if err := l.Transform(t.Context(), p.file, increment); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := len(p.displaced()); n != 1 {
+			t.Errorf("%d old contents are kept, want one", n)
+		}
+	})
+	p.want("4")
+}
+
+// What a process had prepared when it was killed is removed by the next.
+func TestLeftOverPreparedFile(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("1")
+	l := New(Options{Dir: p.state})
+	if err := l.Transform(t.Context(), p.file, increment); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(filepath.Dir(p.displaced()[0]), newPrefix+"abc")
+	for _, remove := range []func() error{
+		func() error { return l.Transform(t.Context(), p.file, increment) },
+		func() error { return Sweep(p.state) },
+	} {
+		if err := os.WriteFile(left, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(left); err == nil {
+			t.Error("it is still there")
+		}
 	}
 }

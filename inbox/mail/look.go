@@ -1,0 +1,223 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+)
+
+// Look says what became of a message that was put, by what was seen of its inbox
+// since: the first of these that fits.
+//
+//   - Its row is marked as read: consumed.
+//   - A relay of ours claimed it: consumed, or lost with the reason if the relay
+//     gave it up.
+//   - It is gone, and an unread row that stood in front of it is still there, and
+//     was there all the time as far as the journal knows: lost.
+//   - It is gone, and the agent is known to keep the rows it took: unknown.
+//   - It is gone otherwise: consumed.
+//   - It was sent before, is not there, and nobody recorded that it went: unknown.
+//
+// Where it cannot be told for now, also because seen is nil, it is not consumed
+// yet. The error of a lost message wraps [inbox.ErrLost], and that of one of which
+// nothing is known [inbox.ErrUnclear]; both can be sent again by force then. Nothing
+// is written to an inbox: see [inbox.Tracked.Look].
+func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
+	if seen == nil {
+		return inbox.Unconsumed, nil
+	}
+	if d.Tracked != nil && d.Tracked.In(seen) {
+		return d.Tracked.Look(seen, teams.Unsure), nil
+	}
+	fate, err := s.relayed(ctx, d)
+	if fate != "" || err != nil {
+		return fate, err
+	}
+	if d.Tracked == nil {
+		fate, err = s.recorded(ctx, d, seen)
+	} else {
+		keeps := s.keeps(d.Member, d.Tracked.Kept || inbox.Kept(seen.Rows))
+		if fate = d.Tracked.Look(seen, keeps); fate == inbox.Lost && s.broughtBack(ctx, d, seen) {
+			without := *d.Tracked
+			without.Ahead = nil
+			fate = without.Look(seen, keeps)
+		}
+	}
+	if err != nil {
+		return inbox.Unconsumed, err
+	}
+	return fate, s.explain(ctx, d, fate)
+}
+
+// keeps says whether the agent of an inbox keeps the rows it took; kept says that
+// some stood there.
+func (s *Sender) keeps(member string, kept bool) teams.Answer {
+	if kept {
+		return teams.Yes
+	}
+	return teams.Unsure
+}
+
+// explain returns the error of a message that is lost or unknown, and makes the
+// ledger forget that it was certainly written, so that it can be sent again.
+func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate) error {
+	var why error
+	switch fate {
+	case inbox.Lost:
+		why = inbox.ErrLost
+	case inbox.Unknown:
+		why = inbox.ErrUnclear
+	default:
+		return nil
+	}
+	why = fmt.Errorf("message %q to %s: %w", d.ID, d.Member, why)
+	if s.opts.Ledger == nil {
+		return why
+	}
+	if err := s.opts.Ledger.Doubt(ctx, s.Key(d)); err != nil {
+		why = errors.Join(why, err)
+	}
+	return why
+}
+
+// relayed says what a relay of ours made of a message whose row is not there; the
+// fate is empty if none claimed it.
+func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
+	if s.opts.Ledger == nil {
+		return "", nil
+	}
+	key := s.Key(d)
+	post := ledger.Post{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox}
+	all, err := s.opts.Ledger.WithID(ctx, post, d.ID)
+	if errors.Is(err, ledger.ErrBusy) {
+		return inbox.Unconsumed, nil
+	} else if err != nil {
+		return inbox.Unconsumed, err
+	}
+	fate := inbox.Fate("")
+	for _, c := range all {
+		if d.Tracked != nil && !same(d.Tracked.Row, c.Raw) {
+			continue // of another message under that id
+		}
+		switch {
+		case !c.State.Ended() && !c.Marked:
+			fate = inbox.Unconsumed // it is being claimed
+		case c.State == ledger.Dropped, c.State == ledger.Cancelled, c.State == ledger.Failed:
+			fate = inbox.Lost
+			err = fmt.Errorf("message %q to %s was %s by its relay: %s: %w", d.ID, d.Member, c.State, c.Reason, ErrNotDelivered)
+		default:
+			return inbox.Consumed, nil
+		}
+	}
+	return fate, err
+}
+
+// ErrNotDelivered means that a relay took a message and gave it up.
+var ErrNotDelivered = errors.New("the agent did not get it")
+
+// same reports whether two rows hold the same message.
+func same(a, b []byte) bool {
+	digest := func(raw []byte) (sum [32]byte) {
+		rows, err := inbox.Parse([]byte("[" + string(raw) + "]"))
+		if err == nil && len(rows) == 1 {
+			sum = rows[0].Digest()
+		}
+		return sum
+	}
+	return digest(a) == digest(b)
+}
+
+// recorded says what became of a message that was sent before and is not there, as
+// far as the journal tells.
+func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
+	if s.opts.Journal == nil {
+		return inbox.Unknown, nil
+	}
+	j, err := s.opts.Journal(ctx)
+	if err != nil {
+		return inbox.Unknown, nil // who opens it says so
+	}
+	key := s.Key(d)
+	receipt, found, err := j.Receipt(ctx, key)
+	if err != nil || found && receipt.State == journal.Consumed {
+		return inbox.Consumed, err
+	}
+	last, err := latest(ctx, j, key)
+	switch {
+	case err != nil:
+		return "", err
+	case last.Seq == 0:
+		return inbox.Unknown, nil
+	case !last.ReadAt.IsZero():
+		return inbox.Consumed, nil
+	}
+	// It was seen there and is gone.
+	if passed, err := stood(ctx, j, key, last.Seq, seen); err != nil || passed {
+		return inbox.Lost, err
+	}
+	if s.keeps(d.Member, inbox.Kept(seen.Rows)) == teams.Yes {
+		return inbox.Unknown, nil
+	}
+	return inbox.Consumed, nil
+}
+
+// broughtBack reports whether the journal shows that all unread rows that stood in
+// front of a message were gone, too, before they were seen there again: then they
+// prove nothing. A program that ignores the lock does that when it writes back what
+// it read before the agent took the rows.
+func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen) bool {
+	if s.opts.Journal == nil {
+		return false
+	}
+	j, err := s.opts.Journal(ctx)
+	if err != nil {
+		return false
+	}
+	key := s.Key(d)
+	last, err := latest(ctx, j, key)
+	if err != nil || last.Seq == 0 {
+		return false
+	}
+	passed, err := stood(ctx, j, key, last.Seq, seen)
+	return err == nil && !passed
+}
+
+// latest is the last message with the id of key that the journal has, or the zero
+// Message.
+func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last journal.Message, err error) {
+	q := inboxOf(key)
+	q.ID, q.Newest, q.Limit = key.ID, true, 1
+	for m, err := range j.Messages(ctx, q) {
+		if err != nil {
+			return last, err
+		}
+		last = m
+	}
+	return last, nil
+}
+
+// stood reports whether a row that is seen unread has stood in the inbox since
+// before the message with the number seq came. The journal numbers rows in the order
+// of the file, and a row that was gone and came again has a new number.
+func stood(ctx context.Context, j *journal.Journal, key inbox.SendKey, seq int64, seen *inbox.Seen) (bool, error) {
+	q := inboxOf(key)
+	q.Before, q.Newest = seq, true
+	for m, err := range j.Messages(ctx, q) {
+		if err != nil {
+			return false, err
+		}
+		if m.GoneAt.IsZero() && m.ReadAt.IsZero() && seen.Unread(m.Key()) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func inboxOf(key inbox.SendKey) journal.Query {
+	return journal.Query{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox}
+}

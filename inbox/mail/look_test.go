@@ -1,0 +1,275 @@
+package mail_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+)
+
+// looking is a message to worker in an inbox of three unread rows, of which the
+// message is the last.
+type looking struct {
+	*testing.T
+	opts    mail.Options
+	journal *journal.Journal
+	sender  *mail.Sender
+	d       mail.Delivered
+}
+
+const told = "deploy to production"
+
+func look(t *testing.T) *looking {
+	t.Helper()
+	l := &looking{T: t, opts: open(t, "claude-2.1.329", "session-2de3961d")}
+	j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	l.journal = j
+	l.opts.Journal = func(context.Context) (*journal.Journal, error) { return j, nil }
+	l.sender = sender(t, l.opts)
+	box, err := inbox.Open(l.opts.Team, "worker", l.opts.Locker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(box.Path(), []byte(`[
+  {"from":"x","text":"one","timestamp":"2026-11-20T10:00:00.000Z","read":false},
+  {"from":"x","text":"two","timestamp":"2026-11-20T10:00:01.000Z","read":false}
+]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.d = l.send(false)
+	return l
+}
+
+func (l *looking) send(force bool) mail.Delivered {
+	l.Helper()
+	d, err := l.sender.Put(l.Context(), "worker", mail.Message{ID: "job-1", Text: told}, inbox.AppendOptions{Track: true, Force: force})
+	if err != nil {
+		l.Fatal(err)
+	}
+	return d
+}
+
+func (l *looking) rows() []json.RawMessage {
+	l.Helper()
+	data, err := os.ReadFile(l.d.Inbox.Path())
+	if err != nil {
+		l.Fatal(err)
+	}
+	var rows []json.RawMessage
+	if err := json.Unmarshal(data, &rows); err != nil {
+		l.Fatal(err)
+	}
+	return rows
+}
+
+// write replaces the inbox, as any program can.
+func (l *looking) write(rows ...json.RawMessage) {
+	l.Helper()
+	data, err := json.Marshal(append([]json.RawMessage{}, rows...))
+	if err != nil {
+		l.Fatal(err)
+	}
+	if err := os.WriteFile(l.d.Inbox.Path(), data, 0o600); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// marked is a row as an older agent leaves it; by is the relay's delivery, if it
+// was one.
+func (l *looking) marked(row json.RawMessage, by string) json.RawMessage {
+	l.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal(row, &fields); err != nil {
+		l.Fatal(err)
+	}
+	fields["read"] = true
+	if by != "" {
+		fields["relayedBy"] = by
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return data
+}
+
+// claim makes the ledger know that a relay claimed the message, and what it came to.
+func (l *looking) claim(marked bool, then func(uuid string)) {
+	l.Helper()
+	key := l.sender.Key(l.d)
+	var row inbox.Row
+	for _, r := range l.rows() {
+		if rows, err := inbox.Parse(fmt.Appendf(nil, "[%s]", r)); err == nil && rows[0].ID() == "job-1" {
+			row = rows[0]
+		}
+	}
+	const uuid = "5b0c3b5e-2f0e-5d55-9d7c-0d0a53b5c001"
+	if err := l.opts.Ledger.Claim(l.Context(), ledger.Delivery{
+		UUID: uuid, Key: row.Key(), Occurrence: 1, ID: row.ID(), From: row.From, Raw: row.Raw,
+		Post: ledger.Post{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox},
+	}); err != nil {
+		l.Fatal(err)
+	}
+	if marked {
+		if err := l.opts.Ledger.Mark(l.Context(), uuid); err != nil {
+			l.Fatal(err)
+		}
+	}
+	if then != nil {
+		then(uuid)
+	}
+}
+
+// observe records what stands in the inbox now, as whoever watches does.
+func (l *looking) observe() {
+	l.Helper()
+	seen, err := l.sender.See(l.Context(), l.d)
+	if err == nil {
+		_, err = l.journal.Observe(l.Context(), journal.SnapshotOf(l.sender.Key(l.d), seen))
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// Each case of what can be seen of a message, and what is said of it.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		then func(l *looking)
+		want inbox.Fate
+		err  error
+	}{
+		"nothing happened":        {func(l *looking) {}, inbox.Unconsumed, nil},
+		"older ones were taken":   {func(l *looking) { l.write(l.rows()[2]) }, inbox.Unconsumed, nil},
+		"marked as read":          {func(l *looking) { r := l.rows(); l.write(r[0], r[1], l.marked(r[2], "")) }, inbox.Consumed, nil},
+		"all taken":               {func(l *looking) { l.write() }, inbox.Consumed, nil},
+		"taken, and others came":  {func(l *looking) { l.write(json.RawMessage(`{"from":"y","text":"new"}`)) }, inbox.Consumed, nil},
+		"an old content was back": {func(l *looking) { l.write(l.rows()[:2]...) }, inbox.Lost, inbox.ErrLost},
+		"an old content was back, of an agent that keeps rows": {func(l *looking) { r := l.rows(); l.write(l.marked(r[0], ""), r[1]) },
+			inbox.Lost, inbox.ErrLost},
+		"gone, of an agent that keeps rows": {func(l *looking) { r := l.rows(); l.write(l.marked(r[0], ""), l.marked(r[1], "")) },
+			inbox.Unknown, inbox.ErrUnclear},
+		"an old content was back, and had been seen to go": {func(l *looking) {
+			rows := l.rows()
+			l.observe()
+			l.write()
+			l.observe()
+			l.write(append(rows[:1], json.RawMessage(`{"from":"tool","text":"T"}`))...)
+		}, inbox.Consumed, nil},
+		"an old content was back, and had not been seen to go": {func(l *looking) {
+			l.observe()
+			l.write(l.rows()[:1]...)
+		}, inbox.Lost, inbox.ErrLost},
+		"gone, and rows that a relay took": {func(l *looking) { r := l.rows(); l.write(l.marked(r[0], "d"), l.marked(r[1], "d")) },
+			inbox.Consumed, nil},
+		"claimed and compacted, behind one that waits": {func(l *looking) { l.claim(true, nil); l.write(l.rows()[:2]...) }, inbox.Consumed, nil},
+		"claimed and compacted, with rows of the agent": {func(l *looking) { l.claim(true, nil); l.write(l.marked(l.rows()[0], "")) },
+			inbox.Consumed, nil},
+		"a claim is not finished": {func(l *looking) { l.claim(false, nil); l.write() }, inbox.Unconsumed, nil},
+		"claimed and dropped": {func(l *looking) {
+			l.claim(true, func(uuid string) {
+				if err := l.opts.Ledger.Drop(l.Context(), uuid); err != nil {
+					l.Fatal(err)
+				}
+			})
+			l.write()
+		}, inbox.Lost, mail.ErrNotDelivered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := look(t)
+			tc.then(l)
+			before := l.rows()
+			if fate, err := fateOf(t, l.sender, l.d); fate != tc.want || !errors.Is(err, tc.err) {
+				t.Errorf("it is %s, %v; want %s, %v", fate, err, tc.want, tc.err)
+			}
+			if after := l.rows(); len(after) != len(before) {
+				t.Errorf("the inbox had %d rows, and has %d", len(before), len(after))
+			}
+		})
+	}
+}
+
+// What was sent before and is not there is consumed only if somebody saw it go.
+func TestVerdictOnWhatWasSentBefore(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		then func(l *looking)
+		want inbox.Fate
+	}{
+		"nobody saw anything":                          {func(l *looking) { l.write() }, inbox.Unknown},
+		"nobody saw it overwritten":                    {func(l *looking) { l.write(l.rows()[:2]...) }, inbox.Unknown},
+		"it was seen to go":                            {func(l *looking) { l.observe(); l.write(); l.observe() }, inbox.Consumed},
+		"it was seen as read":                          {func(l *looking) { l.write(l.marked(l.rows()[2], "")); l.observe(); l.write() }, inbox.Consumed},
+		"it was seen, and one in front is still there": {func(l *looking) { l.observe(); l.write(l.rows()[:2]...); l.observe() }, inbox.Lost},
+		"it was seen, and the agent keeps rows":        {func(l *looking) { l.observe(); l.write(l.marked(l.rows()[0], "")); l.observe() }, inbox.Unknown},
+		"it has a receipt": {func(l *looking) {
+			if _, err := l.journal.Consumed(l.Context(), l.sender.Key(l.d), time.Now()); err != nil {
+				l.Fatal(err)
+			}
+			l.write(l.rows()[:2]...)
+		}, inbox.Consumed},
+		"a relay took it": {func(l *looking) { l.claim(true, nil); l.write() }, inbox.Consumed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := look(t)
+			tc.then(l)
+			again := l.send(false)
+			if !again.Deduplicated || again.Tracked != nil {
+				t.Fatalf("sent again: %+v", again)
+			}
+			if fate, err := fateOf(t, l.sender, again); fate != tc.want || (err == nil) != (tc.want == inbox.Consumed) {
+				t.Errorf("it is %s, %v; want %s", fate, err, tc.want)
+			}
+		})
+	}
+}
+
+// A message that is lost, or may be, is sent again under its id only by force, and
+// then once.
+func TestSentAgainByForce(t *testing.T) {
+	t.Parallel()
+	for _, want := range []inbox.Fate{inbox.Lost, inbox.Unknown} {
+		l := look(t)
+		rows := l.rows()
+		front := rows[0]
+		if want == inbox.Unknown {
+			front = l.marked(front, "")
+		}
+		l.write(front)
+		if fate, err := fateOf(t, l.sender, l.d); fate != want {
+			t.Fatalf("it is %s, %v", fate, err)
+		}
+		if _, err := l.sender.Put(t.Context(), "worker", mail.Message{ID: "job-1", Text: told}, inbox.AppendOptions{}); !errors.Is(err, inbox.ErrUnknown) {
+			t.Errorf("%s, and sent again without force: %v", want, err)
+		}
+		if n := len(l.rows()); n != 1 {
+			t.Errorf("%s: there are %d rows", want, n)
+		}
+		if d := l.send(true); d.Deduplicated {
+			t.Errorf("%s, and sent by force: %+v", want, d)
+		}
+		if d := l.send(true); !d.Deduplicated || len(l.rows()) != 2 {
+			t.Errorf("%s, and sent by force twice: %+v, %d rows", want, d, len(l.rows()))
+		}
+		l.write()
+		if d := l.send(true); !d.Deduplicated || len(l.rows()) != 0 {
+			t.Errorf("%s, sent by force and taken: %+v, %d rows", want, d, len(l.rows()))
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package claude
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// What Claude Code calls things that permissions depend on.
+const (
+	planMode        = "plan"
+	exitPlanMode    = "ExitPlanMode"
+	askUserQuestion = "AskUserQuestion"
+	skipPermissions = "--dangerously-skip-permissions"
+	allowSkipping   = "--allow-dangerously-skip-permissions"
+)
+
+// WidenedError says that a process was killed because it had more permissions than it was given: it left plan mode by
+// itself, or its flags or settings did not do what was asked for.
+type WidenedError struct {
+	Given string // the permission mode that was asked for, or in which its first turn began
+	Got   string // the one that it reported
+}
+
+func (e *WidenedError) Error() string {
+	return fmt.Sprintf("claude: the agent went from permission mode %.40q to %.40q without being allowed to", e.Given, e.Got)
+}
+
+// permissionModes lists the modes that let an agent do things, the narrowest first.
+var permissionModes = []string{planMode, "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"}
+
+// wider reports whether a permission mode may allow what another does not. A mode nobody knows may allow anything.
+func wider(mode, than string) bool {
+	rank := func(m string) int {
+		if m == "manual" { // what newer versions call the default
+			m = "default"
+		}
+		return slices.Index(permissionModes, m)
+	}
+	got, limit := rank(mode), rank(than)
+	if mode == than || limit < 0 {
+		return false
+	}
+	return got > limit || got < 0
+}
+
+// permissions is what is known of the permission mode of a process.
+type permissions struct {
+	mode    string            // the one in force, as far as it was told; empty if it was not
+	limit   string            // what it may not exceed; empty if nobody said
+	setting map[string]string // modes that were asked for and not answered, by the id of the request
+}
+
+// report takes what the process says of its mode, and returns an error if that is more than it was given.
+func (s *permissions) report(p Payload) error {
+	switch p := p.(type) {
+	case Init:
+		if s.limit == "" {
+			s.limit = p.PermissionMode // by its settings
+		}
+		return s.reported(p.PermissionMode)
+	case Status:
+		return s.reported(p.PermissionMode)
+	case ControlResponse:
+		mode, ok := s.setting[p.ID]
+		delete(s.setting, p.ID)
+		if ok && p.Error == "" {
+			s.mode, s.limit = mode, mode
+		}
+	}
+	return nil
+}
+
+func (s *permissions) reported(mode string) error {
+	if mode == "" {
+		return nil
+	}
+	s.mode = mode
+	if s.limit == "" || !wider(mode, s.limit) {
+		return nil
+	}
+	for _, asked := range s.setting {
+		if !wider(mode, asked) {
+			return nil // the answer to the request comes after it
+		}
+	}
+	return &WidenedError{Given: s.limit, Got: mode}
+}
+
+// request notes that a mode is about to be asked for.
+func (s *permissions) request(id, mode string) {
+	if s.setting == nil {
+		s.setting = map[string]string{}
+	}
+	s.setting[id] = mode
+}
+
+// decided notes that a person allowed a use of a tool. One who lets the agent leave plan mode lets it choose what comes
+// after that.
+func (s *permissions) decided(u Use, d Decision) {
+	if u.Tool == exitPlanMode && d.Allow {
+		s.limit = ""
+	}
+}
+
+// why is the part of a question about a tool that says why it is asked.
+type why struct {
+	Reason      string `json:"decision_reason_type"`
+	Interactive bool   `json:"requires_user_interaction"`
+}
+
+// forPerson reports whether only a person can decide on a use of a tool, whatever list it stands in: everything that
+// plan mode keeps from being done, leaving plan mode, and what is a question to a person in itself. A 2.1.80 says
+// nothing of the reason, so that the mode in force and the name of the tool count.
+func (u Use) forPerson() bool {
+	if u.Mode == planMode || u.Tool == exitPlanMode || u.Tool == askUserQuestion {
+		return true
+	}
+	var w why
+	// A request of another form is one of a version nobody has seen.
+	return json.Unmarshal(u.Body, &w) != nil || w.Reason == "mode" || w.Interactive
+}

@@ -1,0 +1,142 @@
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A list allows what it names, but never what only a person can decide. The
+// questions are those that Claude Code asked.
+func TestListedTools(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		question string
+		mode     string // the permission mode in force
+		want     bool
+	}{
+		{"2.1.80/can_use_tool.Bash", "default", true},
+		{"2.1.80/can_use_tool.Write", "default", true},
+		{"2.1.80/can_use_tool.Write", "", true},
+		{"2.1.80/can_use_tool.Write", "plan", false},
+		{"2.1.80/can_use_tool.Bash", "plan", false},
+		{"2.1.80/can_use_tool.ExitPlanMode", "plan", false},
+		{"2.1.80/can_use_tool.ExitPlanMode", "default", false},
+		{"2.1.80/can_use_tool.AskUserQuestion", "default", false},
+		{"2.1.280/can_use_tool.Write", "acceptEdits", true},
+		{"2.1.280/can_use_tool.ExitPlanMode", "", false},
+		{"2.1.280/can_use_tool.AskUserQuestion", "default", false},
+		{"2.1.330/can_use_tool.Bash", "default", true},
+		{"2.1.330/can_use_tool.of-subagent", "default", true},
+		{"2.1.330/can_use_tool.Write-in-plan-mode", "plan", false},
+		{"2.1.330/can_use_tool.Write-in-plan-mode", "", false},
+		{"2.1.330/can_use_tool.ExitPlanMode", "plan", false},
+		{"2.1.330/can_use_tool.AskUserQuestion", "bypassPermissions", false},
+	} {
+		u := question(t, test.question)
+		u.Mode = test.mode
+		for _, list := range [][]string{{"*"}, {u.Tool}} {
+			p := &Permission{Allow: list}
+			if d, decided := p.decide(u); !decided || d.Allow != test.want {
+				t.Errorf("%s in mode %q, allow %q: got %t, want %t", test.question, test.mode, list, d.Allow, test.want)
+			}
+			p.Ask = func(context.Context, Use) Decision { return Decision{} }
+			if d, decided := p.decide(u); decided != test.want || d.Allow != test.want {
+				t.Errorf("%s in mode %q, allow %q, a person may be asked: got %t, %t", test.question, test.mode, list, d.Allow, decided)
+			}
+		}
+	}
+}
+
+// What is allowed is allowed with the input that was asked about: a 2.1.80 takes
+// anything else, an empty object too, for the input of the tool.
+func TestAllowedInput(t *testing.T) {
+	t.Parallel()
+	u := question(t, "2.1.80/can_use_tool.Write")
+	data, err := (&Permission{}).answer("r", u, Decision{Allow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Response struct {
+			Response struct {
+				UpdatedInput struct {
+					Path    string `json:"file_path"`
+					Content string `json:"content"`
+				} `json:"updatedInput"`
+			} `json:"response"`
+		} `json:"response"`
+	}
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if in := got.Response.Response.UpdatedInput; in.Path != "/home/dev/project/w1" || in.Content != "x" {
+		t.Errorf("allowed with %s", data)
+	}
+}
+
+func question(t *testing.T, name string) Use {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "permissions", filepath.FromSlash(name)+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line struct {
+		Request json.RawMessage `json:"request"`
+	}
+	if err := json.Unmarshal(data, &line); err != nil {
+		t.Fatal(err)
+	}
+	return useOf(line.Request)
+}
+
+// A process may report fewer permissions than it was given, and those that it
+// is about to be given.
+func TestPermissionsReported(t *testing.T) {
+	t.Parallel()
+	answered := func(e string) ControlResponse { return ControlResponse{ID: "r", Error: e} }
+	for _, test := range []struct {
+		name    string
+		flags   string // the mode that these ask for
+		request string // the mode that is asked for by request "r" before
+		says    []Payload
+		want    string // the mode in force; empty: too much
+	}{
+		{"its flags", "plan", "", []Payload{Init{PermissionMode: "plan"}}, "plan"},
+		{"more than its flags", "plan", "", []Payload{Init{PermissionMode: "bypassPermissions"}}, ""},
+		{"less than its flags", "bypassPermissions", "", []Payload{Init{PermissionMode: "default"}}, "default"},
+		{"a mode nobody knows", "plan", "", []Payload{Status{"shiny"}}, ""},
+		{"no mode", "plan", "", []Payload{Init{}}, "plan"},
+		{"the same by another name", "manual", "", []Payload{Init{PermissionMode: "default"}}, "default"},
+		{"out of plan mode", "plan", "", []Payload{Init{PermissionMode: "plan"}, Status{"default"}}, ""},
+		{"out of the plan mode of its settings", "", "", []Payload{Init{PermissionMode: "plan"}, Status{"default"}}, ""},
+		{"into plan mode and out of it", "", "", []Payload{Init{PermissionMode: "default"}, Status{"plan"}, Init{PermissionMode: "plan"}, Status{"default"}}, "default"},
+		{"asked for", "default", "acceptEdits", []Payload{answered(""), Status{"acceptEdits"}}, "acceptEdits"},
+		{"asked for, told before the answer", "default", "acceptEdits", []Payload{Status{"acceptEdits"}, answered("")}, "acceptEdits"},
+		{"more than asked for", "default", "acceptEdits", []Payload{Status{"bypassPermissions"}}, ""},
+		{"refused", "default", "acceptEdits", []Payload{answered("no"), Status{"acceptEdits"}}, ""},
+		{"narrowed", "acceptEdits", "default", []Payload{answered(""), Status{"acceptEdits"}}, ""},
+	} {
+		p := permissions{mode: test.flags, limit: test.flags}
+		if test.request != "" {
+			p.request("r", test.request)
+		}
+		var err error
+		for _, s := range test.says {
+			if err == nil {
+				err = p.report(s)
+			}
+		}
+		if (err != nil) != (test.want == "") || err == nil && p.mode != test.want {
+			t.Errorf("%s: in mode %q, error %v, want %q", test.name, p.mode, err, test.want)
+		}
+	}
+	// A person let it leave plan mode.
+	p := permissions{mode: "plan", limit: "plan"}
+	p.decided(Use{Tool: "ExitPlanMode"}, Decision{Allow: true})
+	if err := p.report(Status{"acceptEdits"}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,125 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+	"teambridge/relay/pipe"
+)
+
+// worked lists what turns did, with the permission mode that each was in at the end.
+func (s *station) worked() (list []string) {
+	s.t.Helper()
+	entries, err := simchild.Log(s.script.State)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Kind == "work" {
+			list = append(list, strings.TrimPrefix(e.Text, "LEAVE\n")+" "+e.Mode)
+		}
+	}
+	return list
+}
+
+func plan() pipe.Mode { return pipe.Mode{PermissionMode: pipe.Set("plan")} }
+
+// A member of a team is allowed by Claude Code to leave plan mode. Here it stays
+// in it, whether a message or the command asked for that, until another message
+// asks for another mode.
+func TestMemberStaysInPlanMode(t *testing.T) {
+	generations(t, func(t *testing.T, g int) {
+		for _, flags := range []string{"", "--permission-mode=plan"} {
+			s := newStation(t, simchild.Script{Generation: g})
+			opts := s.options()
+			opts.Child.Member = claude.Member{Name: "team-lead", Team: "demo"}
+			first := plan()
+			if flags != "" {
+				opts.Child.Command, first = append(opts.Child.Command, flags), pipe.Mode{}
+			}
+			r, stop := s.relay(opts)
+			for _, in := range []Input{
+				{Text: "LEAVE\n[a]", Mode: first},
+				{Text: "LEAVE\n[b]"},
+				{Text: "[c]", Mode: pipe.Mode{PermissionMode: pipe.Set("acceptEdits")}},
+			} {
+				if _, err := r.Say(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.settled(3)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if got, want := strings.Join(s.worked(), ", "), "[a] plan, [b] plan, [c] acceptEdits"; got != want {
+				t.Errorf("flags %q: worked on %s, want %s", flags, got, want)
+			}
+		}
+	})
+}
+
+// An agent that goes over to more permissions than its message was sent with is
+// stopped before it does anything with them. The message has failed, and is not
+// sent again; the next is run in the mode that was asked for.
+func TestWidenedPermissions(t *testing.T) {
+	generations(t, func(t *testing.T, g int) {
+		s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{
+			{At: simchild.Echoed, Do: simchild.Widen, Match: "[a]"},
+			{At: simchild.Echoed, Do: simchild.Hold, Match: "[a]", Name: "never"},
+		}})
+		r, stop := s.relay(s.options())
+		for _, in := range []Input{{Text: "[a]", Mode: plan()}, {Text: "[b]"}} {
+			if _, err := r.Say(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := s.settled(2)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if d := all[0]; d.State != ledger.Failed || !strings.Contains(d.Reason, `from permission mode "plan" to "bypassPermissions"`) {
+			t.Errorf("[a] is %s (%s), want failed for its permissions", d.State, d.Reason)
+		}
+		if d := all[1]; d.State != ledger.Done {
+			t.Errorf("[b] is %s (%s), want done", d.State, d.Reason)
+		}
+		if got := strings.Join(s.worked(), ", "); got != "[b] plan" {
+			t.Errorf("worked on %s, want [b] alone, in plan mode", got)
+		}
+		widened := func(err error) bool { _, ok := errors.AsType[*claude.WidenedError](err); return ok }
+		if len(s.warnings(widened)) == 0 {
+			t.Error("nobody was told why the agent was stopped")
+		}
+	})
+}
+
+// A person who is asked may let an agent that belongs to no team leave plan
+// mode. What is said to it afterwards is run in plan mode again.
+func TestPersonEndsPlanMode(t *testing.T) {
+	generations(t, func(t *testing.T, g int) {
+		s := newStation(t, simchild.Script{Generation: g})
+		opts := s.options()
+		opts.Child.Plain = true // it gets no flags, and has the tool that ends plan mode
+		opts.Child.Permission = &claude.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u claude.Use) claude.Decision {
+			return claude.Decision{Allow: u.Tool == "ExitPlanMode" && u.Mode == "plan"}
+		}}
+		r, stop := s.relay(opts)
+		for _, in := range []Input{{Text: "LEAVE\n[a]", Mode: plan()}, {Text: "[b]"}} {
+			if _, err := r.Say(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.settled(2)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if got, want := strings.Join(s.worked(), ", "), "[a] default, [b] plan"; got != want {
+			t.Errorf("worked on %s, want %s", got, want)
+		}
+	})
+}

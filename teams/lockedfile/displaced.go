@@ -1,0 +1,174 @@
+package lockedfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// displaced is the directory, in the state directory, through which one file is
+// exchanged with its new content. It holds new content that is being prepared, under
+// a name that begins with newPrefix, and old content, named after the time at which it
+// was exchanged. Old content stays for displacedLife at least.
+//
+// A newer Claude Code looks up the real path of an inbox before it locks it: it opens
+// the file and asks the kernel for the name of what it has open. If a rename replaces
+// the file in between, within some 35 µs, the file has no name any more. The agent then
+// does not lock, works on the rows that it has read, cannot remove them, and takes them
+// again: at 100 messages a second up to 11 of 1000 came twice (2.1.329). A file that
+// was exchanged still has a name, and the agent makes the lock that belongs to that
+// name: it changes the inbox under a lock that is not the inbox's. The exchange shows
+// whatever the agent did before it, and await waits for such locks before ours is
+// released.
+//
+// Only a holder of the flock makes or removes files here.
+type displaced struct {
+	dir      *os.Root // nil: there is no state directory, or the system cannot exchange files
+	unusable bool     // the file system cannot exchange files
+}
+
+// displacedLife is how long old content is kept: longer than a busy machine keeps an
+// agent's thread waiting between its two system calls.
+const displacedLife = 50 * time.Millisecond
+
+const newPrefix = "new-"
+
+// displaced opens the directory for f and removes what is old. The flock is held.
+func (l *Locker) displaced(f File) (*displaced, error) {
+	if l.opts.Dir == "" || !canExchange {
+		return &displaced{}, nil
+	}
+	path := strings.TrimSuffix(l.flockPath(f), lockSuffix)
+	dir, err := os.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.Mkdir(path, 0o700); err == nil || errors.Is(err, fs.ErrExist) {
+			dir, err = os.OpenRoot(path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: a place for its old content: %w", f.Path(), err)
+	}
+	d := &displaced{dir: dir}
+	if err := d.tidy(); err != nil {
+		d.close()
+		return nil, fmt.Errorf("lock %s: its old content in %s: %w", f.Path(), path, err)
+	}
+	return d, nil
+}
+
+// tidy removes old content that has been kept for long enough, and new content that a
+// process was preparing when it was killed. The flock is held.
+func (d *displaced) tidy() error {
+	names, err := d.names()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, name := range names {
+		if !strings.HasPrefix(name, newPrefix) {
+			ns, err := strconv.ParseInt(strings.TrimSuffix(name, lockSuffix), 10, 64)
+			if err != nil {
+				continue // not ours
+			}
+			at := time.Unix(0, ns)
+			if strings.HasSuffix(name, lockSuffix) {
+				at = at.Add(StaleAfter) // of an agent that was killed: others remove theirs
+			}
+			// A time in the future means that the clock was set back.
+			if now.Sub(at) <= displacedLife && at.Sub(now) <= StaleAfter {
+				continue
+			}
+		}
+		if err := ignoreNotExist(d.dir.Remove(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sweep removes the old contents that a [Locker] keeps in dir and that nobody can be
+// looking for any more. Without it the next change of a file removes its old content.
+// What belongs to a file that is being changed is skipped. A dir that does not exist
+// holds nothing.
+func Sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ignoreNotExist(err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.IsDir() {
+			errs = append(errs, ignoreNotExist(sweep(filepath.Join(dir, e.Name()))))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func sweep(path string) error {
+	fl := flock.New(path+lockSuffix, flock.SetPermissions(0o600))
+	ok, err := fl.TryLock()
+	defer fl.Close()
+	if err != nil || !ok {
+		return err
+	}
+	dir, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	d := &displaced{dir: dir}
+	defer d.close()
+	return d.tidy()
+}
+
+func (d *displaced) names() ([]string, error) {
+	r, err := d.dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return r.Readdirnames(-1)
+}
+
+// usable reports whether f can be exchanged with a file in here: they have to be on
+// one file system.
+func (d *displaced) usable(f File) bool {
+	return d.dir != nil && !d.unusable && sameDevice(d.dir, f.Dir)
+}
+
+// await waits for agents that found the file under the name of its old content, and so
+// have locked that name: they change the file as if they had its lock. It returns true
+// if there was one and it has finished. An agent needs less than a millisecond: one
+// that has not finished within [MaxHold]/4 is taken for dead.
+func (d *displaced) await() bool {
+	if d.dir == nil {
+		return false
+	}
+	start := time.Now()
+	for came := false; ; came = true {
+		names, err := d.names()
+		if err != nil {
+			return came
+		}
+		there := false
+		for _, name := range names {
+			there = there || strings.HasSuffix(name, lockSuffix)
+		}
+		if !there || time.Since(start) > MaxHold/4 {
+			return came && !there
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (d *displaced) close() {
+	if d.dir != nil {
+		_ = d.dir.Close() // nothing was written through it that is not flushed
+	}
+}
