@@ -207,7 +207,7 @@ func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
 			message = fmt.Sprintf("the process that led this team (%d) has ended without cleaning up", c.LeadProcess.PID)
 		}
 		x.add(finding{Level: notice, Code: "stale_team", Team: c.Team, Path: path, Message: message,
-			Advice:  "nobody reads messages to it; remove the directory, or resume its session " + c.LeadSessionID})
+			Advice: "nobody reads messages to it; remove the directory, or resume its session " + c.LeadSessionID})
 	}
 	for _, fault := range c.Faults {
 		x.add(finding{Level: notice, Code: "odd_config", Team: c.Team, Path: file, Message: api.Describe(fault),

@@ -21,14 +21,14 @@ import (
 
 // Team is one team under a Claude directory.
 type Team struct {
-	Team       string    `json:"team"`
-	Lead       string    `json:"lead"`       // the lead's name
-	LeadState  string    `json:"leadState"`  // alive, gone, unknown
-	Version    string    `json:"version"`    // of the lead's Claude Code; empty if it is not known
-	Members    int       `json:"members"`
-	CreatedAt  time.Time `json:"createdAt"`
-	Cwd        string    `json:"cwd"`
-	Problem    string    `json:"problem,omitempty"` // why the rest is not known
+	Team      string    `json:"team"`
+	Lead      string    `json:"lead"`      // the lead's name
+	LeadState string    `json:"leadState"` // alive, gone, unknown
+	Version   string    `json:"version"`   // of the lead's Claude Code; empty if it is not known
+	Members   int       `json:"members"`
+	CreatedAt time.Time `json:"createdAt"`
+	Cwd       string    `json:"cwd"`
+	Problem   string    `json:"problem,omitempty"` // why the rest is not known
 }
 
 // The roles of members.
