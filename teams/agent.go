@@ -22,30 +22,65 @@ const inProcess = "in-process"
 // its transcript or its session tells it. That reads a few files.
 func (t *Team) Agent(c *Config, name string) Agent {
 	a := Agent{Name: name, config: c}
-	root := t.root.Path()
-	m, ok := c.Member(name)
-	lead, led := c.Lead()
-	var told string
-	switch {
-	case !ok || m.Guest() && m.Name != lead.Name:
+	own, ok := c.ownProcess(name)
+	if !ok {
 		return a
-	case led && m.Name == lead.Name, m.TmuxPaneID == inProcess, m.BackendType == inProcess:
-		// The process first: a session can be resumed by another version, which
-		// has not written a record yet.
-		if p, ok := transcript.ProcessOf(root, c.LeadSessionID); ok && p.Version != "" {
-			told = p.Version
-		} else if r, ok := transcript.Of(root, lead.Cwd, c.LeadSessionID); ok {
-			told = r.Version
-		}
-	default:
-		if r, ok := transcript.OfAgent(root, m.Cwd, c.address(), m.Name); ok {
-			told = r.Version
-		}
+	}
+	told := ""
+	// The process first: a session can be resumed by another version, which has not
+	// written a record yet.
+	if p, ok := transcript.ProcessOf(t.root.Path(), c.LeadSessionID); ok && !own {
+		told = p.Version
+	}
+	if path, ok := t.conversation(c, name, own); ok && told == "" {
+		r, _ := transcript.Newest(path)
+		told = r.Version
 	}
 	if v, err := ParseVersion(told); err == nil {
 		a.Version = v
 	}
 	return a
+}
+
+// ownProcess reports whether an agent has a process of its own, and not the lead's; ok
+// is false if there is no such agent.
+func (c *Config) ownProcess(name string) (own, ok bool) {
+	m, ok := c.Member(name)
+	lead, led := c.Lead()
+	switch {
+	case led && m.Name == lead.Name:
+		return false, ok
+	case !ok || m.Guest():
+		return false, false
+	}
+	return m.TmuxPaneID != inProcess && m.BackendType != inProcess, true
+}
+
+// conversation returns the transcript of the process that an agent runs in.
+func (t *Team) conversation(c *Config, name string, own bool) (path string, ok bool) {
+	if own {
+		m, _ := c.Member(name)
+		return transcript.Agent(t.root.Path(), m.Cwd, c.address(), m.Name)
+	}
+	lead, _ := c.Lead()
+	return transcript.Session(t.root.Path(), lead.Cwd, c.LeadSessionID)
+}
+
+// Given counts how often, since a time, the model of an agent was given a text from a
+// sender, as far as its conversation shows: see [transcript.Given].
+func (t *Team) Given(c *Config, name, from, text string, since time.Time) int {
+	own, ok := c.ownProcess(name)
+	if !ok {
+		return 0
+	}
+	path, ok := t.conversation(c, name, own)
+	if lead, _ := c.Lead(); !own && name != lead.Name {
+		path, ok = transcript.Teammate(t.root.Path(), lead.Cwd, c.LeadSessionID, name)
+	}
+	if !ok {
+		return 0
+	}
+	return transcript.Given(path, from, text, since)
 }
 
 // KeepsRows says whether the agent leaves the rows it took in its inbox, marked as
@@ -109,8 +144,10 @@ func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 		return state
 	}
 	lead, _ := c.Lead()
-	if r, ok := transcript.Of(t.root.Path(), lead.Cwd, c.LeadSessionID); ok && now.Sub(r.At) < recent {
-		return Alive
+	if path, ok := t.conversation(c, lead.Name, false); ok {
+		if r, ok := transcript.Newest(path); ok && now.Sub(r.At) < recent {
+			return Alive
+		}
 	}
 	return Unknown
 }
