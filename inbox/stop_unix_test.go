@@ -16,6 +16,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/simagent"
+	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
 
@@ -76,7 +77,7 @@ func (p *place) woken(cmd *exec.Cmd, stdin io.Closer, out *bytes.Buffer, release
 func TestStoppedBeforeTheRename(t *testing.T) {
 	t.Parallel()
 	for _, held := range []bool{false, true} {
-		for _, g := range []simagent.Generation{simagent.G1, simagent.G2} {
+		for _, g := range []teams.Version{simagent.Oldest, simagent.Newest} {
 			p := newPlace(t)
 			p.write([]byte(foreign))
 			cmd, stdin, out := p.stopped()
