@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -189,7 +190,7 @@ func (a *appending) intend() error {
 		case err != nil:
 			return err
 		case !ok:
-		case !a.message.isSend(&known):
+		case !slices.Contains(a.message.Digests(), known.Digest):
 			return fmt.Errorf("send %q to %s: %w", a.message.ID, a.inbox.name, ErrIDTaken)
 		case known.State == SendWritten:
 			a.sent = true

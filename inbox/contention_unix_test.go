@@ -94,7 +94,7 @@ func contend(t *testing.T, g teams.Version, senders, peers, each int) {
 	took := time.Since(start)
 
 	want := (senders + peers) * each
-	waiting, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	waiting, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	taken, err := agent.Wait(waiting, want)
 	if err != nil {

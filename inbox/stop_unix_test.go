@@ -116,7 +116,7 @@ func TestStoppedForElevenSeconds(t *testing.T) {
 	p.write([]byte("[]"))
 	peer := lockPeer(t, p.path(), "peer", "1")
 	cmd, stdin, out := p.stopped()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	start := time.Now()
 	var peerOut bytes.Buffer

@@ -30,17 +30,21 @@ type Input struct {
 	// How the history has it; the agent is told the text alone. From empty is
 	// whoever types.
 	From, Summary, Color string
+	// DefaultFrom is that of [inbox.Message].
+	DefaultFrom bool
 }
 
-// digest tells inputs of one ID apart. One that is plain has that of a message
-// to the inbox with the same text.
-func (in *Input) digest(mode []byte) [32]byte {
-	m := inbox.Message{From: in.From, Text: in.Text, Summary: in.Summary, Color: in.Color}
-	sum := m.Digest()
-	if len(mode) == 0 && !in.Isolated {
-		return sum
+// digests tell inputs of one ID apart, as [inbox.Message.Digests] do. One that is plain
+// has those of a message to the inbox with the same text.
+func (in *Input) digests(mode []byte) [][32]byte {
+	m := inbox.Message{From: in.From, DefaultFrom: in.DefaultFrom, Text: in.Text, Summary: in.Summary, Color: in.Color}
+	sums := m.Digests()
+	if len(mode) > 0 || in.Isolated {
+		for i, sum := range sums {
+			sums[i] = sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
+		}
 	}
-	return sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
+	return sums
 }
 
 // Said is what became of an [Input].
@@ -81,7 +85,7 @@ func Say(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (Said, 
 	}
 	name := strings.Join([]string{"said", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, in.ID}, "\n")
 	d.UUID = uuid.NewSHA1(namespace, []byte(name)).String()
-	_, again, err := l.Say(ctx, d, in.digest(d.Mode))
+	_, again, err := l.Say(ctx, d, in.digests(d.Mode)...)
 	if err != nil {
 		return Said{}, err
 	}

@@ -153,7 +153,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	} else {
 		err = a.printf("%s\n", a.sentLine(answer))
 		a.reachNote(answer)
-		s.deafNote(ctx)
+		s.answerNote(ctx, member)
 	}
 	if err != nil && !o.dryRun {
 		return fmt.Errorf("the message %s is in the inbox of %s, and the answer could not be given: %w", answer.ID, answer.Member, err)
@@ -194,6 +194,8 @@ func (a *app) reachNote(s mail.Delivered) {
 		a.note("the process that led %s has ended: nobody reads this until its session is resumed", s.Team)
 	case teams.NoRelay:
 		a.note("%s is headless and no relay runs for it: it gets this when \"teambridge run\" runs it again", s.Member)
+	case teams.NoTeammate:
+		a.note("%s has no teammate from this session: it may not read its inbox until it spawns one", s.Member)
 	case teams.Unread:
 		a.note("older messages to %s have not been read for minutes", s.Member)
 	}
@@ -234,9 +236,10 @@ type sender struct {
 	unrecorded bool             // that failed, and was said
 }
 
-// deafNote says that nobody will answer, and what to do about it.
-func (s *sender) deafNote(ctx context.Context) {
-	if !s.app.json && s.deaf(ctx) {
+// answerNote says which of the members a message went to cannot answer it, and what
+// to do about it.
+func (s *sender) answerNote(ctx context.Context, members ...string) {
+	if !s.app.json && s.unanswerable(ctx, members) {
 		s.app.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
 	}
 }

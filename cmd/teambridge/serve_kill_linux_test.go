@@ -254,7 +254,7 @@ func (f *follower) run(ctx context.Context, socket string, after int64) {
 			tell()
 		}
 	}
-	for e, err := range c.Events(ctx, "t", after) {
+	for e, err := range c.Events(ctx, "t", client.After(after)) {
 		if err != nil {
 			f.err = err
 			return

@@ -103,7 +103,7 @@ func (s *Server) say(ctx context.Context, t *teams.Team, sender *mail.Sender, me
 		m.ID = uuid.NewString()
 	}
 	said, err := s.fleet.Say(ctx, id, relay.Input{
-		Text: m.Text, Mode: how.mode, Isolated: how.isolated, ID: m.ID, From: sender.From(), Summary: m.Summary, Color: m.Color,
+		Text: m.Text, Mode: how.mode, Isolated: how.isolated, ID: m.ID, From: sender.From(), DefaultFrom: sender.DefaultFrom(), Summary: m.Summary, Color: m.Color,
 	})
 	switch {
 	case errors.Is(err, ledger.ErrWritten):
