@@ -6,8 +6,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Agent is the Claude Code behind a member, which answers questions about what it
-// does. In one team agents of several versions can work: each is asked for itself.
+// Agent is what is known of the Claude Code that runs a member. Each member is asked
+// for itself, since one team can have agents of several versions.
 type Agent struct {
 	Name    string
 	Version Version // zero if it is not known
@@ -18,8 +18,8 @@ type Agent struct {
 // inProcess is what pane and backend of a teammate in the lead's process say.
 const inProcess = "in-process"
 
-// Agent returns the Claude Code behind the member called name, with its version, if
-// its transcript or its session tells it. That reads a few files.
+// Agent returns what is known of the agent of the member called name. Its version is
+// read from its transcript or its session, which takes reading a few files.
 func (t *Team) Agent(c *Config, name string) Agent {
 	a := Agent{Name: name, config: c}
 	own, ok := c.ownProcess(name)
@@ -96,8 +96,8 @@ func (a Agent) KeepsRows(marked bool) Answer {
 }
 
 // ReachesUser says whether the agent can write to "user", the name of a person who
-// has not joined. One that cannot is told that there is no such agent. Where that is
-// not known, joining is the careful way: it works with every version.
+// has not joined. If it is not Yes, the person should join: agents of every version
+// can write to a member.
 func (a Agent) ReachesUser() Answer {
 	switch refuses := a.Version.Has(RefusesUser); {
 	case refuses == Yes:
@@ -115,9 +115,9 @@ func (a Agent) ReachesUser() Answer {
 // leaderPane is the pane of a lead whose team was made when its session started.
 const leaderPane = "leader"
 
-// ReachesUser says whether agents of the lead's process can write to "user", by what
-// its version wrote into the file: it is No from the version on that makes a team at
-// start, a little earlier than it would have to be.
+// ReachesUser says whether agents in the lead's process can write to "user", judged by
+// config.json alone. It is No for every team that was made at session start (2.1.178
+// and later), although 2.1.178 to 2.1.181 could write to "user".
 func (c *Config) ReachesUser() Answer {
 	if c.atStart() {
 		return No
@@ -131,8 +131,8 @@ func (c *Config) atStart() bool {
 	return c.LeadProcess != nil || lead.TmuxPaneID == leaderPane
 }
 
-// recent is how old the newest record of a conversation may be for its process to
-// count as alive: the longest that a turn goes on without one, or nearly.
+// recent is the age up to which the newest record of a conversation shows that its
+// process is alive. Few turns go on for longer without a record.
 const recent = 5 * time.Minute
 
 // LeadState says whether the process that leads the team is there: by leadProcess,
@@ -152,7 +152,7 @@ func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	return Unknown
 }
 
-// processState is the part of it that looks at processes.
+// processState is the part of LeadState that looks at processes.
 func (t *Team) processState(c *Config) Liveness {
 	if c.LeadProcess != nil {
 		return c.LeadProcess.Liveness()

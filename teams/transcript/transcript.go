@@ -1,14 +1,15 @@
-// Package transcript finds the conversations that Claude Code writes down, and
-// tells from their newest records which version wrote them, and when.
+// Package transcript finds the transcripts that Claude Code writes of its
+// conversations. It reads from them which version wrote them, and which messages the
+// model was given.
 //
-// A conversation is a file <claude>/projects/<slug>/<session>.jsonl with one JSON
-// object a line, of which those that tell something have a version and a timestamp.
-// <slug> is made of the working directory: [Slug]. A teammate in the lead's process
-// has files of its own below the lead's session, but is of the same version; one in
-// a pane has a session of its own, whose records name the agent and the team.
+// A transcript is a file <claude>/projects/<slug>/<session>.jsonl with one JSON object
+// per line. Most records have a version and a timestamp. <slug> is made from the
+// working directory: see [Slug]. A teammate in the lead's process has transcripts of
+// its own below the lead's session. A teammate in a pane has a session of its own,
+// and its records name the agent and the team.
 //
-// It is only read. A file that is missing, strange or being written tells nothing,
-// and is no error: what is known of an agent helps, and nothing depends on it.
+// Nothing is written. A file that is missing, malformed or incomplete is treated as
+// if it said nothing, and is not an error: nothing may depend on a transcript.
 package transcript
 
 import (
@@ -26,7 +27,7 @@ import (
 	"unicode/utf16"
 )
 
-// Record is what one record of a conversation tells of who wrote it.
+// Record is the part of a transcript's record that says who wrote it.
 type Record struct {
 	Version string    // of Claude Code, as it writes it: "2.1.329"
 	At      time.Time // when it was written, in UTC
@@ -34,8 +35,8 @@ type Record struct {
 	Team    string    // the team's name; empty where there is none yet
 }
 
-// Slug is the name of the folder below projects in which the transcripts of
-// processes in that directory stand: the path with everything but a-z, A-Z and 0-9
+// Slug returns the name of the folder below projects that holds the transcripts of
+// processes in that directory: the path with everything but a-z, A-Z and 0-9
 // as "-", one for each UTF-16 unit. Over 200 of these, the first 200, "-", and a hash
 // of the path, as JavaScript programs like to make one: h = h*31 + unit in 32 bits,
 // its absolute value in base 36. Measured on 2.1.80 and 2.1.329. The path must be
