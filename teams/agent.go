@@ -6,40 +6,44 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Agent is what is known of the Claude Code that runs a member. Each member is asked
+// Agent answers questions about the Claude Code that runs a member. Each member is asked
 // for itself, since one team can have agents of several versions.
 type Agent struct {
-	Name    string
-	Version Version // zero if it is not known
+	Name string
 
+	team   *Team
 	config *Config
 }
 
 // inProcess is what pane and backend of a teammate in the lead's process say.
 const inProcess = "in-process"
 
-// Agent returns what is known of the agent of the member called name. Its version is
-// read from its transcript or its session, which takes reading a few files.
-func (t *Team) Agent(c *Config, name string) Agent {
-	a := Agent{Name: name, config: c}
-	own, ok := c.ownProcess(name)
+// Agent returns the agent of the member called name. If there is no such member, or it
+// is a person, nothing is known of it.
+func (t *Team) Agent(c *Config, name string) Agent { return Agent{Name: name, team: t, config: c} }
+
+// Version returns the version of the agent, the zero Version if it is not known. It is
+// read from the agent's transcript or its session, which takes reading a few files.
+func (a Agent) Version() Version {
+	own, ok := a.config.ownProcess(a.Name)
 	if !ok {
-		return a
+		return Version{}
 	}
 	told := ""
 	// The process first: a session can be resumed by another version, which has not
 	// written a record yet.
-	if p, ok := transcript.ProcessOf(t.root.Path(), c.LeadSessionID); ok && !own {
+	if p, ok := transcript.ProcessOf(a.team.root.Path(), a.config.LeadSessionID); ok && !own {
 		told = p.Version
 	}
-	if path, ok := t.conversation(c, name, own); ok && told == "" {
+	if path, ok := a.team.conversation(a.config, a.Name, own); ok && told == "" {
 		r, _ := transcript.Newest(path)
 		told = r.Version
 	}
-	if v, err := ParseVersion(told); err == nil {
-		a.Version = v
+	v, err := ParseVersion(told)
+	if err != nil {
+		return Version{}
 	}
-	return a
+	return v
 }
 
 // ownProcess reports whether an agent has a process of its own, and not the lead's; ok
@@ -86,7 +90,7 @@ func (t *Team) Given(c *Config, name, from, text string, since time.Time) int {
 // KeepsRows says whether the agent leaves the rows it took in its inbox, marked as
 // read. marked says that rows which it marked were seen there.
 func (a Agent) KeepsRows(marked bool) Answer {
-	switch removes := a.Version.Has(RemovesTaken); {
+	switch removes := a.Version().Has(RemovesTaken); {
 	case removes == Yes:
 		return No
 	case removes == No, marked:
@@ -99,14 +103,18 @@ func (a Agent) KeepsRows(marked bool) Answer {
 // has not joined. If it is not Yes, the person should join: agents of every version
 // can write to a member.
 func (a Agent) ReachesUser() Answer {
-	switch refuses := a.Version.Has(RefusesUser); {
+	own, ok := a.config.ownProcess(a.Name)
+	if ok && !own && a.config.LeadProcess != nil {
+		return No // without reading a file: versions that write it refuse user
+	}
+	switch refuses := a.Version().Has(RefusesUser); {
 	case refuses == Yes:
 		return No
 	case refuses == No:
 		return Yes
 	}
 	reaches := a.config.ReachesUser()
-	if m, _ := a.config.Member(a.Name); reaches == Yes && m.BackendType != "" && m.BackendType != inProcess {
+	if m, _ := a.config.Member(a.Name); reaches == Yes && own && m.BackendType != "" {
 		return Unsure // it is a process of its own, perhaps of another version
 	}
 	return reaches

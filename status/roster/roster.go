@@ -61,7 +61,7 @@ func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, e
 func Team(t *teams.Team, c *teams.Config, now time.Time) api.Team {
 	lead, _ := c.Lead()
 	version := ""
-	if v := t.Agent(c, lead.Name).Version; v.Known() {
+	if v := t.Agent(c, lead.Name).Version(); v.Known() {
 		version = v.String()
 	}
 	return api.Team{
