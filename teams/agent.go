@@ -144,11 +144,10 @@ func (c *Config) atStart() bool {
 const recent = 5 * time.Minute
 
 // LeadState says whether the process that leads the team is there: by leadProcess,
-// else by the process that has the lead's session, else it is alive if something was
-// written into its conversation in the last 5 minutes before now.
+// else by the process that has the lead's session. If there is no record of either, the
+// lead is alive if its transcript has a record of the last 5 minutes before now.
 func (t *Team) LeadState(c *Config, now time.Time) Liveness {
-	state := t.processState(c)
-	if state != Unknown || c.LeadProcess != nil {
+	if state, looked := t.processState(c); looked {
 		return state
 	}
 	lead, _ := c.Lead()
@@ -161,14 +160,14 @@ func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 }
 
 // processState is the part of LeadState that looks at processes.
-func (t *Team) processState(c *Config) Liveness {
+func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	if c.LeadProcess != nil {
-		return c.LeadProcess.Liveness()
+		return c.LeadProcess.Liveness(), true
 	}
 	if p, ok := transcript.ProcessOf(t.root.Path(), c.LeadSessionID); ok {
 		return sessionLiveness(p)
 	}
-	return Unknown
+	return Unknown, false
 }
 
 // ReadsInbox says whether the lead, if it has a terminal, has begun to read its inbox.
