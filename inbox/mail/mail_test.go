@@ -69,12 +69,12 @@ func record(t *testing.T, opts mail.Options, m teams.Membership) {
 func TestFrom(t *testing.T) {
 	t.Parallel()
 	older := sender(t, open(t, "claude-2.1.80", "myteam"))
-	if older.From() != "user" || older.Deaf() {
-		t.Errorf("older agents: %s, deaf %v", older.From(), older.Deaf())
+	if older.From() != "user" || older.Answerable("worker") != teams.Yes || !older.AllAnswerable() {
+		t.Errorf("older agents: %s, answerable %v", older.From(), older.Answerable("worker"))
 	}
 	opts := open(t, "claude-2.1.329", "session-2de3961d")
-	if s := sender(t, opts); s.From() != "user" || !s.Deaf() {
-		t.Errorf("newer agents: %s, deaf %v", s.From(), s.Deaf())
+	if s := sender(t, opts); s.From() != "user" || s.Answerable("worker") != teams.No || s.AllAnswerable() {
+		t.Errorf("newer agents: %s, answerable %v", s.From(), s.Answerable("worker"))
 	}
 	m, err := opts.Team.Join(t.Context(), opts.Locker, "operator", "/")
 	if err != nil {
@@ -85,8 +85,8 @@ func TestFrom(t *testing.T) {
 	}
 	record(t, opts, m)
 	s := sender(t, opts)
-	if s.From() != "operator" || s.Deaf() {
-		t.Errorf("joined: %s, deaf %v", s.From(), s.Deaf())
+	if s.From() != "operator" || !s.AllAnswerable() {
+		t.Errorf("joined: %s, answerable %v", s.From(), s.Answerable("worker"))
 	}
 	if ours, err := mail.Ours(t.Context(), opts.Ledger, opts.Team, s.Config()); err != nil || !slices.Equal(ours, []string{"user", "operator"}) {
 		t.Errorf("ours %v, %v", ours, err)

@@ -38,7 +38,7 @@ type launch struct {
 //
 // --dangerously-skip-permissions would win against a permission mode. With one in the Mode it becomes
 // --allow-dangerously-skip-permissions, so that the mode can be changed back. In plan mode neither flag is given: up to
-// 2.1.160 at least, each of them makes plan mode allow everything (measured on 2.1.80 and 2.1.160, not on 2.1.280).
+// 2.1.200 at least, each of them makes plan mode allow everything (measured on 2.1.80, 2.1.160 and 2.1.200, not on 2.1.280).
 //
 // ExitPlanMode is taken away in plan mode because a member of a team is allowed to leave plan mode without anybody
 // being asked (measured on 2.1.80, 2.1.160, 2.1.280 and 2.1.330).
