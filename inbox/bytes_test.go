@@ -60,10 +60,7 @@ func (l layout) file(rows []string) []byte {
 // what they have to and no other byte.
 func TestOtherBytesStay(t *testing.T) {
 	t.Parallel()
-	n := 10000
-	if testing.Short() {
-		n = 500
-	}
+	const n = 10000
 	for name, l := range layouts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"teambridge/inbox/simagent"
+	"teambridge/teams"
 )
 
 // Processes of ours, two Node programs with the lock of npm's proper-lockfile
 // and an agent that takes all write to one inbox at once: the agent counts every
 // message once, and the rows of others keep every byte.
 func TestContention(t *testing.T) {
-	for _, g := range []simagent.Generation{simagent.G1, simagent.G2} {
+	for _, g := range []teams.Version{simagent.Oldest, simagent.Newest} {
 		t.Run(g.String(), func(t *testing.T) {
 			senders, peers, each := 8, 2, 250
 			if testing.Short() {
@@ -37,7 +38,7 @@ type line struct {
 	Waited    int // milliseconds
 }
 
-func contend(t *testing.T, g simagent.Generation, senders, peers, each int) {
+func contend(t *testing.T, g teams.Version, senders, peers, each int) {
 	p := newPlace(t)
 	p.write([]byte("[]"))
 	others := make([]*exec.Cmd, peers)
@@ -93,7 +94,7 @@ func contend(t *testing.T, g simagent.Generation, senders, peers, each int) {
 	took := time.Since(start)
 
 	want := (senders + peers) * each
-	waiting, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	waiting, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	taken, err := agent.Wait(waiting, want)
 	if err != nil {
@@ -139,7 +140,7 @@ func contend(t *testing.T, g simagent.Generation, senders, peers, each int) {
 		}
 	}
 	left := p.rows()
-	if g == simagent.G1 {
+	if g == simagent.Oldest {
 		if len(left) != want {
 			t.Errorf("%d rows are left, want all %d", len(left), want)
 		}

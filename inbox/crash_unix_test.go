@@ -68,10 +68,10 @@ func TestKilledAtEachPoint(t *testing.T) {
 				wantErr, dedup := error(nil), pt.written
 				if taken {
 					// Somebody writes, so that there is always something to take.
-					if _, err := p.agent(simagent.G2, "bob", 0).Send(t.Context(), simagent.Message{To: "alice", Text: "other"}); err != nil {
+					if _, err := p.agent(simagent.Newest, "bob", 0).Send(t.Context(), simagent.Message{To: "alice", Text: "other"}); err != nil {
 						t.Fatal(err)
 					}
-					agent = p.agent(simagent.G2, "alice", time.Millisecond)
+					agent = p.agent(simagent.Newest, "alice", time.Millisecond)
 					p.drain(agent)
 					seen = times(agent, "m-0")
 					intended := !slices.Contains([]string{"recall before", "recall after", "intend before", "withdraw after"}, j.Call) &&
@@ -133,7 +133,7 @@ func (p *place) drain(a *simagent.Agent) {
 			p.t.Errorf("agent: %v", err)
 		}
 	})
-	limit, stop := context.WithTimeout(ctx, 20*time.Second)
+	limit, stop := context.WithTimeout(ctx, 2*time.Minute)
 	if _, err := a.Wait(limit, n); err != nil {
 		p.t.Error(err)
 	}
@@ -145,17 +145,15 @@ func (p *place) drain(a *simagent.Agent) {
 // A sender is killed at random instants of a loop of appends, over and over: no
 // message is there twice, none that it said was sent is missing, and the one it
 // was at can be sent again. With an agent that takes in between, that one may be
-// unknown instead.
+// unknown instead. 200 kills take half a minute:
+//
+//	INBOX_TEST_ROUNDS=200 go test -run KilledAtRandomInstants -v ./inbox
 func TestKilledAtRandomInstants(t *testing.T) {
 	t.Parallel()
 	for _, agent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("agent %v", agent), func(t *testing.T) {
 			t.Parallel()
-			kills := 200
-			if testing.Short() {
-				kills = 20
-			}
-			killOften(t, kills, agent)
+			killOften(t, rounds(t, 20), agent)
 		})
 	}
 }
@@ -170,7 +168,7 @@ func killOften(t *testing.T, kills int, withAgent bool) {
 	}()
 	p := newPlace(t)
 	p.write([]byte(foreign))
-	agent := p.agent(simagent.G2, "alice", 2*time.Millisecond)
+	agent := p.agent(simagent.Newest, "alice", 2*time.Millisecond)
 	var ids []string
 	unknown := map[string]bool{}
 	locks, resent := 0, 0

@@ -140,7 +140,7 @@ func TestTeamDeletedBeforeTheUnlock(t *testing.T) {
 // was not sent: its sender knows that it was, or that this is unknown.
 func TestTeamDeletedWhileSending(t *testing.T) {
 	t.Parallel()
-	const rounds = 50
+	rounds := rounds(t, 50)
 	var all, unsure, compromised atomic.Int64
 	failed, late := 0, 0
 	for range rounds {

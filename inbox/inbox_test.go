@@ -504,3 +504,51 @@ func TestEdit(t *testing.T) {
 		t.Error("marking as read made the inboxes directory")
 	}
 }
+
+// A sender that nobody chose is no part of a message: sent again under its id after the
+// default name has changed (the team was joined in between), it is the same message, in
+// the file and in the memory, also in that of an earlier version. A chosen one is.
+func TestDefaultSenderIsNoPartOfAMessage(t *testing.T) {
+	t.Parallel()
+	byDefault := func(from string) Message { return Message{ID: "one", From: from, DefaultFrom: true, Text: "hello"} }
+	chosen := func(from string) Message { return Message{ID: "one", From: from, Text: "hello"} }
+	changed := byDefault("operator")
+	changed.Text = "other"
+	for name, tc := range map[string]struct {
+		first, again Message
+		earlier      bool // an earlier version sent the first
+		err          error
+	}{
+		"default, then joined":                {first: byDefault("user"), again: byDefault("operator")},
+		"joined, then left":                   {first: byDefault("operator"), again: byDefault("user")},
+		"default by an earlier version":       {first: byDefault("user"), again: byDefault("user"), earlier: true},
+		"the same, then joined":               {first: byDefault("user"), again: byDefault("operator"), earlier: true},
+		"joined in an earlier version":        {first: byDefault("operator"), again: byDefault("operator"), earlier: true},
+		"chosen":                              {first: chosen("bob"), again: chosen("bob")},
+		"chosen in an earlier version":        {first: chosen("bob"), again: chosen("bob"), earlier: true},
+		"chosen, then another":                {first: chosen("bob"), again: chosen("carol"), err: ErrIDTaken},
+		"another text":                        {first: byDefault("user"), again: changed, err: ErrIDTaken},
+		"another text, of an earlier version": {first: byDefault("user"), again: changed, earlier: true, err: ErrIDTaken},
+	} {
+		for _, taken := range []bool{false, true} {
+			tt, mem := newTeam(t), &memory{}
+			b := tt.inbox("alice")
+			if _, err := b.Append(t.Context(), tc.first, AppendOptions{Memory: mem}); err != nil {
+				t.Fatal(err)
+			}
+			if tc.earlier {
+				for k, s := range mem.sends {
+					s.Digest = digest(tc.first.From, tc.first.Text, "", "")
+					mem.sends[k] = s
+				}
+			}
+			if taken {
+				tt.write("alice", "[]")
+			}
+			r, err := b.Append(t.Context(), tc.again, AppendOptions{Memory: mem})
+			if !errors.Is(err, tc.err) || r.Deduplicated != (tc.err == nil) {
+				t.Errorf("%s, taken %v: %+v, %v; want error %v", name, taken, r, err, tc.err)
+			}
+		}
+	}
+}

@@ -213,9 +213,6 @@ func TestTeamBecomesALink(t *testing.T) {
 
 // An append that would make the file too large is refused, and forgotten.
 func TestGrowsTooLarge(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 32 MiB")
-	}
 	t.Parallel()
 	p := newPlace(t)
 	row := []byte(`{"from":"bob","text":"x","timestamp":"y"}`)

@@ -45,6 +45,10 @@ type Message struct {
 	Summary string    // one line, shown beside the sender
 	Color   string    // one of [Colors]
 	Time    time.Time // zero: now
+
+	// Protocol says that Text may be an object of Claude Code's own protocol, which
+	// agents obey: see [Message.CheckProtocol].
+	Protocol bool
 }
 
 // InvalidError says what is wrong with a message to send.
@@ -118,11 +122,15 @@ func (m *Message) isRow(r *Row) bool {
 	return r.Digest() == m.Digest()
 }
 
-// isSend reports whether s, which has the id of m, is m. Earlier versions remembered a
-// default sender with the rest; it was "user" before the team was joined.
-func (m *Message) isSend(s *Send) bool {
-	return s.Digest == m.Digest() || m.DefaultFrom &&
-		(s.Digest == digest(m.From, m.Text, m.Summary, m.Color) || s.Digest == digest("user", m.Text, m.Summary, m.Color))
+// Digests returns the digests that a message which is m may be remembered by: Digest, and
+// those of earlier versions, which took a default sender for a part of the message. It was
+// "user" before the team was joined.
+func (m *Message) Digests() [][32]byte {
+	all := [][32]byte{m.Digest()}
+	if m.DefaultFrom {
+		all = append(all, digest(m.From, m.Text, m.Summary, m.Color), digest("user", m.Text, m.Summary, m.Color))
+	}
+	return all
 }
 
 // namespace is the UUID namespace in which ids that are no UUIDs get their

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +17,22 @@ import (
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
+
+// envRounds is how often tests do what they do at random instants or in a race. By
+// default that is not often.
+const envRounds = "INBOX_TEST_ROUNDS"
+
+// rounds returns what envRounds says, or else n.
+func rounds(t *testing.T, n int) int {
+	t.Helper()
+	if text := os.Getenv(envRounds); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
 
 // place is a Claude directory with the team demo, whose member alice has the
 // inbox that the tests fight for, and what a sender keeps beside it.
@@ -111,9 +128,9 @@ func (p *place) appendTo(n *notebook) error {
 func (p *place) memory() *notebook { return &notebook{dir: p.notes} }
 
 // agent returns the simulated agent of a member; it does not run.
-func (p *place) agent(g simagent.Generation, name string, poll time.Duration) *simagent.Agent {
+func (p *place) agent(g teams.Version, name string, poll time.Duration) *simagent.Agent {
 	p.t.Helper()
-	a, err := simagent.New(simagent.Options{Dir: p.dir, Name: name, Generation: g, Poll: poll})
+	a, err := simagent.New(simagent.Options{Dir: p.dir, Name: name, Version: g, Poll: poll})
 	if err != nil {
 		p.t.Fatal(err)
 	}

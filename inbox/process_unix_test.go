@@ -90,7 +90,7 @@ func work(spec string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
 	first := true
-	locker := lockedfile.New(lockedfile.Options{Dir: j.State, Hold: time.Minute, Before: func(s lockedfile.Step) {
+	locker := lockedfile.New(lockedfile.Options{Dir: j.State, Wait: time.Minute, Hold: time.Minute, Before: func(s lockedfile.Step) {
 		if s == j.Step && first {
 			first = false
 			signal()

@@ -16,6 +16,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/simagent"
+	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
 
@@ -76,7 +77,7 @@ func (p *place) woken(cmd *exec.Cmd, stdin io.Closer, out *bytes.Buffer, release
 func TestStoppedBeforeTheRename(t *testing.T) {
 	t.Parallel()
 	for _, held := range []bool{false, true} {
-		for _, g := range []simagent.Generation{simagent.G1, simagent.G2} {
+		for _, g := range []teams.Version{simagent.Oldest, simagent.Newest} {
 			p := newPlace(t)
 			p.write([]byte(foreign))
 			cmd, stdin, out := p.stopped()
@@ -115,7 +116,7 @@ func TestStoppedForElevenSeconds(t *testing.T) {
 	p.write([]byte("[]"))
 	peer := lockPeer(t, p.path(), "peer", "1")
 	cmd, stdin, out := p.stopped()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	start := time.Now()
 	var peerOut bytes.Buffer

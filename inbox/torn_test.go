@@ -41,11 +41,7 @@ func TestReadWhileWrittenInPlace(t *testing.T) {
 		}
 	})
 	b := p.open(lockedfile.Options{})
-	reads := 2000
-	if testing.Short() {
-		reads = 200
-	}
-	for i := range reads {
+	for i := range rounds(t, 500) {
 		rows, err := b.Read(t.Context())
 		if err != nil || len(rows) != 1 && len(rows) != 2 {
 			t.Fatalf("read %d: %d rows, %v", i, len(rows), err)

@@ -38,7 +38,7 @@ func TestBacklog(t *testing.T) {
 		}
 		s.agent().write(texts...)
 		var writes atomic.Int64
-		s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.dir, "state", "locks"), Before: func(step lockedfile.Step) {
+		s.locker = s.locking(lockedfile.Options{Before: func(step lockedfile.Step) {
 			if step == lockedfile.StepRename {
 				writes.Add(1)
 			}
@@ -132,9 +132,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 		t.Error("the agent read something")
 	}
 
-	if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s.let()
 	s.drained()
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -158,8 +156,18 @@ func TestAgentThatNeverReads(t *testing.T) {
 		s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang, Times: 1}}})
 		s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
 		opts := s.options()
-		opts.Child.WriteTimeout = 3 * time.Second // long enough for one that does read
-		_, stop := s.relay(opts)
+		opts.Child.WriteTimeout = 200 * time.Millisecond
+		r, err := New(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.opts.Report = func(st Status) { // in the goroutine that starts agents
+			if st.State == BackOff {
+				r.opts.Child.WriteTimeout = time.Minute // the next one reads
+			}
+			opts.Report(st)
+		}
+		stop := s.run(r)
 		s.drained()
 		if err := stop(); err != nil {
 			t.Error(err)

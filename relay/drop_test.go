@@ -55,15 +55,7 @@ func (s *station) relayWith(when moment, what func()) (stop func() error) {
 			once.Do(what)
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
-	stop = sync.OnceValue(func() error {
-		cancel()
-		return <-done
-	})
-	s.t.Cleanup(func() { stop() })
-	return stop
+	return s.run(r)
 }
 
 // What another process drops between two steps of the relay is not said, all the
@@ -223,7 +215,7 @@ func TestDroppedBeforeItsRowIsMarked(t *testing.T) {
 	sender := s.agent()
 	sender.write("[m-1]", "[m-2]")
 	var once sync.Once
-	s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.dir, "state", "locks"), Before: func(step lockedfile.Step) {
+	s.locker = s.locking(lockedfile.Options{Before: func(step lockedfile.Step) {
 		if step == lockedfile.StepFence {
 			once.Do(func() {
 				// The lock is lost: nothing is written.

@@ -160,7 +160,7 @@ func TestTeamMadeAnew(t *testing.T) {
 				if !errors.Is(err, teams.ErrTeamGone) {
 					t.Errorf("got %v, want ErrTeamGone", err)
 				}
-			case <-time.After(60 * time.Second):
+			case <-time.After(2 * time.Minute):
 				t.Fatal("the relay goes on")
 			}
 			if n := s.works("[m-1]", "[m-2]"); n["[m-1]"] != 1 || n["[m-2]"] != 0 {
@@ -180,7 +180,7 @@ func TestHeldLock(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	sender := s.agent()
 	sender.write("[m-1]")
-	s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.dir, "state", "locks"), Wait: 50 * time.Millisecond})
+	s.locker = s.locking(lockedfile.Options{Wait: 50 * time.Millisecond})
 	lock := sender.path + ".lock"
 	if err := os.Mkdir(lock, 0o700); err != nil {
 		t.Fatal(err)
@@ -292,15 +292,13 @@ func TestLedgerThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send("[m-2]")
-	if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s.let()
 	select {
 	case err := <-done:
 		if !errors.Is(err, ledger.ErrClosed) || strings.Count(err.Error(), ledger.ErrClosed.Error()) > 3 {
 			t.Errorf("got %v, want ErrClosed, and not for every line of the agent", err)
 		}
-	case <-time.After(60 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the relay goes on")
 	}
 	_, stop := s.relay(s.options())

@@ -388,7 +388,7 @@ func (l *loop) proceed() error {
 // generation, in the team that its own session made.
 func (l *loop) self(c *teams.Config) bool {
 	lead, _ := c.Lead()
-	return c.Generation() == teams.G1 && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID
+	return c.LeadProcess == nil && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID
 }
 
 // make makes a frame of what waits. It returns false if nothing does.

@@ -113,12 +113,14 @@ func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c
 	if err != nil || running {
 		return teams.Facts{Headless: running, Relayed: running}, err
 	}
+	f := teams.Facts{Lead: t.LeadState(c, time.Now())}
 	if l == nil {
-		return teams.Facts{}, nil
+		return f, nil
 	}
 	i := c.Instance()
 	s, found, err := l.Session(ctx, ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member})
-	return teams.Facts{Headless: found && headless(c, member, s)}, err
+	f.Headless = found && headless(c, member, s)
+	return f, err
 }
 
 func headless(c *teams.Config, member string, s ledger.Session) bool {

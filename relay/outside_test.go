@@ -74,12 +74,13 @@ func TestSeenFromOutside(t *testing.T) {
 	if r := s.reach("team-lead"); r != teams.Reachable {
 		t.Errorf("while it runs: %s", r)
 	}
-	s.send("SLEEP:1 [m-1]", "[m-2]")
+	s.send("WAIT:go [m-1]", "[m-2]")
 	s.until("working", func(st Status) bool { return st.State == Working && st.Queue == 2 })
 	if o, _ := s.outside(); o.State != Working || o.Queue != 2 {
 		t.Errorf("working: %+v", o)
 	}
 	s.killAgent()
+	s.let()
 	s.settled(2)
 	if err := stop(); err != nil {
 		t.Error(err)

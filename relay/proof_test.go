@@ -118,9 +118,7 @@ func TestSilence(t *testing.T) {
 		if n := s.logged("read"); n != 1 {
 			t.Errorf("%d frames were written during the tool call, want 1", n)
 		}
-		if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		s.let()
 		s.drained()
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -195,9 +193,7 @@ func TestAnotherTurnComesFirst(t *testing.T) {
 		if n := s.logged("read"); n != 1 {
 			t.Errorf("%d frames were written, want 1", n)
 		}
-		if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		s.let()
 		for _, d := range s.settled(41) {
 			if d.State != ledger.Done {
 				t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)

@@ -27,20 +27,28 @@ type Input struct {
 	// ID is the id of the message: under one id there is one, also of those that
 	// are sent into the inbox. Empty: that of the delivery.
 	ID string
+	// Protocol says that Text may be an object of Claude Code's own protocol. The agent
+	// reads it as it reads every other text, and so may others in the history.
+	Protocol bool
+
 	// How the history has it; the agent is told the text alone. From empty is
 	// whoever types.
 	From, Summary, Color string
+	// DefaultFrom is that of [inbox.Message].
+	DefaultFrom bool
 }
 
-// digest tells inputs of one ID apart. One that is plain has that of a message
-// to the inbox with the same text.
-func (in *Input) digest(mode []byte) [32]byte {
-	m := inbox.Message{From: in.From, Text: in.Text, Summary: in.Summary, Color: in.Color}
-	sum := m.Digest()
-	if len(mode) == 0 && !in.Isolated {
-		return sum
+// digests tell inputs of one ID apart, as [inbox.Message.Digests] do. One that is plain
+// has those of a message to the inbox with the same text.
+func (in *Input) digests(mode []byte) [][32]byte {
+	m := inbox.Message{From: in.From, DefaultFrom: in.DefaultFrom, Text: in.Text, Summary: in.Summary, Color: in.Color}
+	sums := m.Digests()
+	if len(mode) > 0 || in.Isolated {
+		for i, sum := range sums {
+			sums[i] = sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
+		}
 	}
-	return sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
+	return sums
 }
 
 // Said is what became of an [Input].
@@ -54,12 +62,18 @@ type Said struct {
 // They are committed when it returns, and reach the agent as they are: plain text,
 // or a command. Where no relay runs, the next one says them.
 //
+// A text that is an object of Claude Code's own protocol is refused with an
+// *[inbox.ProtocolError], unless in.Protocol says that it is meant.
+//
 // With an ID, saying it again is saying it once. [ledger.ErrConflict]: the ID
 // belongs to another message. [ledger.ErrWritten]: that message was put into the
 // inbox before.
 func Say(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (Said, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return Said{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
+	}
+	if kind := inbox.ProtocolType(in.Text); kind != "" && !in.Protocol {
+		return Said{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.ProtocolError{Type: kind})
 	}
 	d := ledger.Delivery{
 		UUID: uuid.NewString(), Post: p, Raw: []byte(in.Text), Person: true, Kind: "message",
@@ -81,7 +95,7 @@ func Say(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (Said, 
 	}
 	name := strings.Join([]string{"said", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, in.ID}, "\n")
 	d.UUID = uuid.NewSHA1(namespace, []byte(name)).String()
-	_, again, err := l.Say(ctx, d, in.digest(d.Mode))
+	_, again, err := l.Say(ctx, d, in.digests(d.Mode)...)
 	if err != nil {
 		return Said{}, err
 	}

@@ -70,7 +70,7 @@ func (r *Root) candidate(ctx context.Context, name string) (Candidate, error) {
 		return found, err
 	}
 	lead, _ := c.Lead()
-	found.Cwd, found.Lead = lead.Cwd, c.LeadProcess.Liveness()
+	found.Cwd, found.Lead = lead.Cwd, t.processState(c)
 	return found, nil
 }
 

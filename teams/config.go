@@ -21,7 +21,7 @@ type Config struct {
 
 	LeadAgentID   string       // the lead is the member with this agent id
 	LeadSessionID string       // the lead's Claude session
-	LeadProcess   *LeadProcess // nil in G1
+	LeadProcess   *LeadProcess // nil up to 2.1.310
 
 	// Members holds every entry that is an object with a good name, in file
 	// order. A name that occurs twice counts once, the first entry.
@@ -31,26 +31,6 @@ type Config struct {
 	// type (it counts as absent), a member that is not usable (it is left
 	// out). No value of the file is repeated in it, except names.
 	Faults []error
-}
-
-// Generation tells which Claude Code made a team.
-type Generation int
-
-// The two generations; see the package comment. G1 also stands for a team of
-// unknown make: it is the one towards which nothing may be written.
-const (
-	G1 Generation = 1 + iota
-	G2
-)
-
-func (g Generation) String() string { return "G" + strconv.Itoa(int(g)) }
-
-// Generation is [G2] if there is a leadProcess, else [G1].
-func (c *Config) Generation() Generation {
-	if c.LeadProcess != nil {
-		return G2
-	}
-	return G1
 }
 
 // Instance tells a team from an earlier or later one in a directory of the same

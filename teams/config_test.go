@@ -15,7 +15,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-func TestConfigOfBothGenerations(t *testing.T) {
+func TestCapturedConfigs(t *testing.T) {
 	t.Parallel()
 	at := func(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 	for _, want := range []*Config{
@@ -62,12 +62,12 @@ func TestConfigOfBothGenerations(t *testing.T) {
 		if lead, ok := got.Lead(); !ok || lead.Name != "team-lead" {
 			t.Errorf("%s: Lead() = %v, %v", want.Team, lead, ok)
 		}
-		gen := G1
+		reaches := Yes
 		if want.LeadProcess != nil {
-			gen = G2
+			reaches = No
 		}
-		if got.Generation() != gen {
-			t.Errorf("%s: Generation() = %v, want %v", want.Team, got.Generation(), gen)
+		if got.ReachesUser() != reaches {
+			t.Errorf("%s: ReachesUser() = %v, want %v", want.Team, got.ReachesUser(), reaches)
 		}
 		if id := (Instance{want.Team, want.CreatedAt.UnixMilli()}); got.Instance() != id {
 			t.Errorf("%s: Instance() = %v, want %v", want.Team, got.Instance(), id)

@@ -47,7 +47,7 @@ func TestCreateAndDiscard(t *testing.T) {
 		t.Fatal(err)
 	}
 	lead, ok := c.Lead()
-	if !ok || lead.Name != "boss" || lead.Guest() || c.Generation() != G2 || c.LeadSessionID != "s-1" || len(c.Faults) > 0 {
+	if !ok || lead.Name != "boss" || lead.Guest() || c.LeadProcess == nil || c.LeadSessionID != "s-1" || len(c.Faults) > 0 {
 		t.Errorf("config: %+v", c)
 	}
 	if got := c.LeadProcess.Liveness(); got == Gone {

@@ -7,15 +7,15 @@
 // a directory <claude>/teams/<team> with a config.json, which lists the
 // members, and a directory inboxes with one <member>.json each. Claude Code
 // deletes the whole directory when the lead's session ends, and leaves it
-// behind when that session crashes. Two generations of it are in use:
+// behind when that session crashes.
 //
-//   - [G1] (2.1.80): a team is made by a tool call and has a chosen name;
-//     config.json is rewritten in place without a lock, and a reply to the
-//     name "user" reaches a person through inboxes/user.json.
-//   - [G2] (2.1.329): each interactive session has a team, session-<8 hex>;
-//     config.json carries leadProcess and is rewritten in place under the lock
-//     directory config.json.lock, and a person gets replies only under a name
-//     that stands in config.json: see [Team.Join].
+// What agents do differs from version to version, and one team can have agents of
+// several. What is known of each version stands in one table: [Version.Has]. What is
+// known of the agent of one member says [Team.Agent]: its version, if its
+// conversation (package transcript) or its process tells it. A config.json does not
+// tell the version, but has leadProcess from 2.1.311 on, and the pane "leader" of a
+// lead from 2.1.178 on. Up to 2.1.104 it is rewritten in place without a lock, later
+// under the lock directory config.json.lock.
 //
 // # How to use it
 //

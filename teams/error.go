@@ -21,8 +21,8 @@ var (
 	ErrNameTaken = errors.New("the name is taken")
 	// ErrNotOurs says that the entry to remove is not the one that was joined.
 	ErrNotOurs = errors.New("the entry is somebody else's")
-	// ErrJoinNotNeeded is the answer of a first generation team to a join:
-	// there the agents can write to "user" as it is, and nothing was written.
+	// ErrJoinNotNeeded says that agents can write to "user" without joining:
+	// see [Config.ReachesUser].
 	ErrJoinNotNeeded = errors.New(`no need to join: agents of this team can write to "user"`)
 )
 

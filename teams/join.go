@@ -13,7 +13,8 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// userName is what a person is called in a G1 team, without being a member.
+// userName is what a person is called who has not joined. Older agents can write to
+// it without its being a member.
 const userName = "user"
 
 // keeper says who uses a name that cannot be joined under; empty if nobody.
@@ -52,18 +53,13 @@ type Membership struct {
 //
 // Joining twice is joining once: an entry of that shape stays as it is. An
 // agent of that name, one that differs in case only, and the names user,
-// team-lead, lead and system are refused with a [*TakenError]. A G1 team gives
-// [ErrJoinNotNeeded], and nothing is written; so do [ErrTeamGone], a
-// [*CorruptError] and the errors of [lockedfile.Locker.Transform].
+// team-lead, lead and system are refused with a [*TakenError]. After that, after
+// [ErrTeamGone], a [*CorruptError] and the errors of [lockedfile.Locker.Transform]
+// nothing was written. Agents of every version can write to a member that joined;
+// whether it is needed, [Config.ReachesUser] says.
 func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (Membership, error) {
 	if err := CheckName("member", as); err != nil {
 		return Membership{}, err
-	}
-	// Looked at before locking: the lock alone is something written.
-	if c, err := t.Config(ctx); err != nil {
-		return Membership{}, err
-	} else if c.Generation() == G1 {
-		return Membership{}, fmt.Errorf("teams: join %q: %w", t.name, ErrJoinNotNeeded)
 	}
 	at := time.Now()
 	var joined Membership
@@ -153,9 +149,6 @@ func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old [
 
 // admit decides whether as can join c at this time.
 func (c *Config) admit(as string, at time.Time) (Membership, error) {
-	if c.Generation() == G1 {
-		return Membership{}, ErrJoinNotNeeded
-	}
 	if who := keeper(as); who != "" {
 		return Membership{}, &TakenError{Team: c.Team, Name: as, Holder: who}
 	}

@@ -104,17 +104,30 @@ func TestJoinTwiceIsOnce(t *testing.T) {
 	}
 }
 
-// G1 has no use for it, and must not even see a lock come and go.
-func TestJoinWritesNothingInG1(t *testing.T) {
+// Where it is not needed it can be done: a person may want a name.
+func TestJoinOlderTeam(t *testing.T) {
 	t.Parallel()
 	p, team := fixture(t, g1Team)
-	before := p.snapshot()
-	m, err := team.Join(t.Context(), locker(t), "operator", "/a")
-	if !errors.Is(err, ErrJoinNotNeeded) || m.Added {
-		t.Errorf("Join = %+v, %v, want ErrJoinNotNeeded", m, err)
+	before, err := os.ReadFile(p.path("teams/myteam/config.json"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, p.snapshot()); diff != "" {
-		t.Errorf("something was written (-before +after):\n%s", diff)
+	m, err := team.Join(t.Context(), locker(t), "operator", "/a")
+	if err != nil || !m.Added {
+		t.Fatalf("Join = %+v, %v", m, err)
+	}
+	c, err := team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there, ok := c.Member("operator"); !ok || !there.Guest() {
+		t.Errorf("the entry is %+v", there)
+	}
+	if left, err := team.Leave(t.Context(), locker(t), m); err != nil || !left {
+		t.Errorf("Leave = %v, %v", left, err)
+	}
+	if after, err := os.ReadFile(p.path("teams/myteam/config.json")); err != nil || string(after) != string(before) {
+		t.Errorf("%v, something was left: %s", err, after)
 	}
 }
 

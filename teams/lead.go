@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// LeadProcess says which process leads a team of the second generation.
+// LeadProcess says which process leads a team. Claude Code writes it from 2.1.311 on.
 type LeadProcess struct {
 	PID       int       // 0 if the file holds no usable one
 	PidSpace  string    // on Linux "<host name>#pid:[<inode of the pid namespace>]"
@@ -41,7 +41,7 @@ func (l Liveness) String() string {
 // time, or if it is a zombie; both only if PidSpace is ours. Other systems do
 // not tell the start time the same way: there a missing pid is Gone and one
 // that is there is Unknown, for it may be another process by now. A nil
-// LeadProcess (G1) is Unknown.
+// LeadProcess is Unknown.
 func (p *LeadProcess) Liveness() Liveness {
 	if p == nil || p.PID <= 0 {
 		return Unknown

@@ -11,7 +11,7 @@ import (
 type Member struct {
 	AgentID          string // "name@team"
 	Name             string // has passed CheckName
-	AgentType        string // G1: "team-lead", "general-purpose", …
+	AgentType        string // "team-lead", "general-purpose", …; newer versions write it of the lead alone
 	Model            string
 	Prompt           Secret // what the member was started with; it can hold secrets
 	Color            string
@@ -19,7 +19,7 @@ type Member struct {
 	JoinedAt         time.Time // UTC, to the millisecond
 	TmuxPaneID       string    // a tmux pane, or "leader", "in-process", ""
 	Cwd              string
-	BackendType      string // "in-process", "tmux"; empty for a G1 lead
+	BackendType      string // "in-process", "tmux"; empty for a lead up to 2.1.177
 }
 
 // Guest reports whether m has the shape of an entry that [Team.Join] writes, or

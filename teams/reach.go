@@ -7,33 +7,43 @@ type Reach string
 // The answers of [Config.Reach], and Unread, which is for a caller that reads
 // the inbox and finds rows that were not taken for minutes.
 const (
-	Reachable Reach = "reachable"
-	NotMember Reach = "not-a-member" // shut down, or never there
-	LeadGone  Reach = "lead-gone"    // the process that ran the team has ended
-	NoRelay   Reach = "no-relay"     // headless: it never reads its inbox by itself
-	Unread    Reach = "unread"       // rows have been waiting for minutes
+	Reachable  Reach = "reachable"
+	NotMember  Reach = "not-a-member" // shut down, or never there
+	LeadGone   Reach = "lead-gone"    // the process that ran the team has ended
+	NoRelay    Reach = "no-relay"     // headless: it never reads its inbox by itself
+	NoTeammate Reach = "no-teammate"  // a lead that reads its inbox only once it has spawned a teammate
+	Unread     Reach = "unread"       // rows have been waiting for minutes
 )
 
 // Facts is what a config.json does not say about a member.
 type Facts struct {
 	Headless bool // it runs without a terminal, so that only a relay can reach it
 	Relayed  bool // a relay for its inbox is running
+
+	Lead Liveness // [Team.LeadState]; if it is Unknown, leadProcess is asked
 }
 
 // Reach says who will read the inbox of name, from the member list, the lead's
-// process and the facts: a relay, an agent or a person. The name "user" of a G1
-// team, which stands in no member list, is a person.
+// process and the facts: a relay, an agent or a person. The name "user" where
+// agents can write to it, which stands in no member list, is a person.
 func (c *Config) Reach(name string, f Facts) Reach {
 	m, member := c.Member(name)
+	lead, _ := c.Lead()
+	alive := f.Lead
+	if alive == Unknown {
+		alive = c.LeadProcess.Liveness()
+	}
 	switch {
-	case f.Relayed, member && m.Guest(), name == userName && c.Generation() == G1:
+	case f.Relayed, member && m.Guest(), name == userName && c.ReachesUser() == Yes:
 		return Reachable
 	case !member:
 		return NotMember
 	case f.Headless:
 		return NoRelay // whoever leads: a relay is what it needs
-	case c.LeadProcess.Liveness() == Gone:
+	case alive == Gone:
 		return LeadGone
+	case name == lead.Name && c.ReadsInbox() == No:
+		return NoTeammate
 	}
 	return Reachable
 }

@@ -91,7 +91,7 @@ func (t *Team) wrap(what string, err error) error {
 // JSON, it is read again for 250 ms, and for as long as a lock directory that
 // is not stale (10 s) stands beside it, 15 s at most; then the error is a
 // [*CorruptError]. A file that is missing is [ErrTeamGone] at once: no
-// generation of Claude takes it away to write it. A file over
+// version of Claude Code takes it away to write it. A file over
 // [lockedfile.MaxSize] is [lockedfile.ErrTooLarge].
 func (t *Team) Config(ctx context.Context) (*Config, error) {
 	start := time.Now()

@@ -39,8 +39,8 @@ messages between two turns, so what was said before belongs to another task. A
 result of which it cannot be told whether it was reported before or after that
 counts if nothing follows it for 10 s; "certain" is false then.
 
-With agents that can only write to members (2.1.329), you join the team first, as
-"operator", unless you have joined it already.
+To be answered by an agent that can only write to members (2.1.182 and later, and
+perhaps one of an unknown version), you join the team first, as "operator", unless you have joined it already.
 
 Exit status: 0 an answer; 3 no such team or member, or the team ended; 4 no answer
 within --timeout; 8 the agent took the message, and its turn ended without an
@@ -91,8 +91,11 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return notFound(anyway, "%s", why)
 	}
 	// Before we join: what is not sent shall leave nothing behind.
-	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color}
+	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 	if err := draft.Check(); err != nil {
+		return err
+	}
+	if err := draft.CheckProtocol(c); err != nil {
 		return err
 	}
 	tap, err := a.tap(ctx, t.Root(), t.Name())
@@ -107,7 +110,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody would answer", member))
 	}
 	if o.from == "" {
-		if o.from, err = a.askingAs(ctx, t, c); err != nil {
+		if o.from, err = a.askingAs(ctx, t, c, member); err != nil {
 			return err
 		}
 	}
@@ -119,6 +122,9 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	w, err := s.put(ctx, member, body, true)
 	if err != nil {
 		return err
+	}
+	if !a.json && w.Reach == teams.NoTeammate {
+		a.reachNote(w)
 	}
 	q := &question{Delivered: w, sender: s, from: s.From(), tap: tap, since: w.Start}
 	q.clock = clocked(w.Inbox.Path(), w.Start, time.Now())
@@ -159,19 +165,23 @@ func silent(c *teams.Config, member string, known teams.Facts) string {
 	return ""
 }
 
-// askingAs returns the name to ask under: one that the agents can write to.
-func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config) (string, error) {
-	if c.Generation() == teams.G1 {
-		return "user", nil
-	}
+// askingAs returns the name to ask under: one that the member can write to.
+func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config, member string) (string, error) {
+	reaches := t.Agent(c, member).ReachesUser()
 	l, err := a.ledger(ctx)
-	if err != nil {
+	switch {
+	case err != nil && reaches == teams.Yes:
+		return mail.User, nil // who sends says what is wrong with the ledger
+	case err != nil:
 		return "", err
 	}
 	defer l.Close()
 	guest, err := mail.Guest(ctx, l, t, c)
-	if err != nil || guest != "" {
+	switch {
+	case err != nil || guest != "":
 		return guest, err
+	case reaches == teams.Yes:
+		return mail.User, nil
 	}
 	if err := a.joinAs(ctx, t, c, l, defaultGuest); err != nil {
 		return "", err

@@ -154,7 +154,7 @@ func TestWeighAfterDoubt(t *testing.T) {
 func TestEndOfATurnBehindAMessage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	sim, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: dir, Generation: simagent.G1, Name: "t", Members: []simagent.Member{{Name: "worker"}}})
+	sim, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: dir, Version: simagent.Oldest, Name: "t", Members: []simagent.Member{{Name: "worker"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

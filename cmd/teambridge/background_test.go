@@ -24,6 +24,7 @@ import (
 	"teambridge/inbox/simagent"
 	"teambridge/relay"
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 )
 
 // The commands of scripts for what goes on beside them.
@@ -214,27 +215,25 @@ func end(ts *testscript.TestScript, neg bool, args []string) {
 // answer plays a member until the script ends: each turn lasts as long, and ends
 // with TEXT, as a message to a member and as its result:
 //
-//	answer [-g1] [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT
+//	answer [-version VERSION] [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT
 func answering(ts *testscript.TestScript, neg bool, args []string) {
-	opts := simagent.Options{Generation: simagent.G2, Poll: 5 * time.Millisecond}
+	opts := simagent.Options{Version: simagent.Newest, Poll: 5 * time.Millisecond}
 	to, lasts := "", time.Duration(0)
 	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
+		var err error
 		switch value := args[1]; args[0] {
-		case "-g1":
-			opts.Generation = simagent.G1
-			args = args[1:]
-			continue
+		case "-version":
+			opts.Version, err = teams.ParseVersion(value)
 		case "-to":
 			to = value
 		case "-lasts":
-			var err error
 			lasts, err = time.ParseDuration(value)
-			ts.Check(err)
 		}
+		ts.Check(err)
 		args = args[2:]
 	}
 	if neg || len(args) != 3 {
-		ts.Fatalf("usage: answer [-g1] [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT")
+		ts.Fatalf("usage: answer [-version VERSION] [-to NAME] [-lasts DURATION] TEAM MEMBER TEXT")
 	}
 	opts.Dir, opts.Name = filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]), args[1]
 	opts.Handle = func(_ context.Context, turn simagent.Turn) simagent.Reply {
@@ -269,7 +268,7 @@ func say(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: say TEAM FROM TO TEXT")
 	}
 	agent, err := simagent.New(simagent.Options{
-		Dir: filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]), Name: args[1], Generation: simagent.G2,
+		Dir: filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]), Name: args[1], Version: simagent.Newest,
 	})
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -58,7 +58,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	if err := s.Draft(s.message(body)).Check(); err != nil {
+	if err := s.Validate(s.message(body)); err != nil {
 		return err
 	}
 	to, err := s.audience(o)
@@ -82,7 +82,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err := a.printAnswers(answers); err != nil {
 		return fmt.Errorf("%d of %s sent, and the answer could not be given: %w", len(to)-failed, plural(len(to), "message"), err)
 	}
-	s.deafNote(ctx)
+	s.answerNote(ctx, to...)
 	if failed > 0 {
 		return api.Decide(worst.Code, "the answer says which, and why", "%d of %s could not be sent", failed, plural(len(to), "message"))
 	}

@@ -68,11 +68,11 @@ func fixture(ts *testscript.TestScript, neg bool, args []string) {
 // team makes a team of simulated agents, founded on 2020-01-02 or another day,
 // who do nothing before they are told to:
 //
-//	team [-g1] [-lead alive|gone|away] [-day 2020-01-02] [-cwd DIR] [-root DIR] NAME MEMBER...
+//	team [-version VERSION] [-lead alive|gone|away] [-day 2020-01-02] [-cwd DIR] [-root DIR] NAME MEMBER...
 func team(ts *testscript.TestScript, neg bool, args []string) {
 	founded := time.Date(2020, 1, 2, 15, 4, 5, 0, time.UTC)
 	opts := simagent.TeamOptions{
-		Root: ts.Getenv("CLAUDE_CONFIG_DIR"), Generation: simagent.G2, Cwd: "/home/dev/project",
+		Root: ts.Getenv("CLAUDE_CONFIG_DIR"), Version: simagent.Newest, Cwd: "/home/dev/project",
 		SessionID: "2de3961d-6921-4e4d-8adb-18a75361dbe0",
 		Now:       func() time.Time { return founded },
 	}
@@ -82,10 +82,9 @@ func team(ts *testscript.TestScript, neg bool, args []string) {
 	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
 		value := args[1]
 		switch flag := args[0]; {
-		case flag == "-g1":
-			opts.Generation = simagent.G1
-			args = args[1:]
-			continue
+		case flag == "-version":
+			opts.Version, err = teams.ParseVersion(value)
+			ts.Check(err)
 		case flag == "-lead" && value == "alive":
 		case flag == "-lead" && value == "gone":
 			opts.Process.Start = "1" // the pid belongs to another process by now
@@ -105,7 +104,7 @@ func team(ts *testscript.TestScript, neg bool, args []string) {
 		args = args[2:]
 	}
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: team [-g1] [-lead alive|gone|away] [-day DAY] [-cwd DIR] [-root DIR] NAME MEMBER...")
+		ts.Fatalf("usage: team [-version VERSION] [-lead alive|gone|away] [-day DAY] [-cwd DIR] [-root DIR] NAME MEMBER...")
 	}
 	opts.Name = args[0]
 	for _, name := range args[1:] {
@@ -127,7 +126,7 @@ func take(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	agent, err := simagent.New(simagent.Options{
 		Dir:  filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "teams", args[0]),
-		Name: args[1], Generation: simagent.G2, Poll: time.Millisecond,
+		Name: args[1], Version: simagent.Newest, Poll: time.Millisecond,
 	})
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -60,7 +60,7 @@ func (a *app) demo(ctx context.Context) (err error) {
 	// An app of its own: no flag and no variable leads out of the directory.
 	d := &demonstration{app: &app{host: a.host, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}, start: time.Now()}
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
-		Root: d.app.claudeDir, Generation: simagent.G2, Cwd: dir,
+		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir,
 		Lead: simagent.Member{Absent: true}, // a process of its own plays it
 		Members: []simagent.Member{
 			{Name: "worker", Handle: answer(300 * time.Millisecond)},

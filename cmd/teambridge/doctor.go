@@ -179,7 +179,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 				Message: api.Describe(err), Advice: "messages cannot be sent to this team; its session, if it runs, may repair it"})
 		default:
 			c = got
-			x.config(path, c)
+			x.config(path, t, c)
 		}
 	}
 	x.objects(l.Name, path, "config.json")
@@ -199,12 +199,15 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 }
 
 // config says what is wrong with what config.json says.
-func (x *examination) config(path string, c *teams.Config) {
+func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
 	file := filepath.Join(path, "config.json")
-	if c.LeadProcess.Liveness() == teams.Gone {
-		x.add(finding{Level: notice, Code: "stale_team", Team: c.Team, Path: path,
-			Message: fmt.Sprintf("the process that led this team (%d) has ended without cleaning up", c.LeadProcess.PID),
-			Advice:  "nobody reads messages to it; remove the directory, or resume its session " + c.LeadSessionID})
+	if t.LeadState(c, time.Now()) == teams.Gone {
+		message := "the process that led this team has ended without cleaning up"
+		if c.LeadProcess != nil {
+			message = fmt.Sprintf("the process that led this team (%d) has ended without cleaning up", c.LeadProcess.PID)
+		}
+		x.add(finding{Level: notice, Code: "stale_team", Team: c.Team, Path: path, Message: message,
+			Advice: "nobody reads messages to it; remove the directory, or resume its session " + c.LeadSessionID})
 	}
 	for _, fault := range c.Faults {
 		x.add(finding{Level: notice, Code: "odd_config", Team: c.Team, Path: file, Message: api.Describe(fault),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,14 +26,16 @@ members in config.json, under the lock that Claude Code takes; every other byte
 of the file stays. "teambridge read NAME" then shows what agents say to you, and
 what you send comes from that name.
 
-Agents of older versions (2.1.80) can write to "user" as it is: there nothing is
-changed. Joining twice is joining once.
+Agents of older versions (up to 2.1.181) can write to "user" as it is: there nothing
+is changed, unless you choose a name with --as. Joining twice is joining once.
 
 Exit status: 0; 3 no such team; 5 the name belongs to somebody else, or there is
 no need to join; 6 config.json is corrupt, or its lock could not be had.`,
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.join(cmd.Context(), as) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.join(cmd.Context(), as, cmd.Flags().Changed("as"))
+		},
 	}
 	cmd.Flags().StringVar(&as, "as", as, "the name to join under")
 	return cmd
@@ -44,7 +47,7 @@ type place struct {
 	Member string `json:"member"`
 }
 
-func (a *app) join(ctx context.Context, as string) error {
+func (a *app) join(ctx context.Context, as string, chosen bool) error {
 	t, err := a.team(ctx, "")
 	if err != nil {
 		return err
@@ -53,6 +56,9 @@ func (a *app) join(ctx context.Context, as string) error {
 	c, err := t.Config(ctx)
 	if err != nil {
 		return err
+	}
+	if !chosen && !needed(t, c) {
+		return fmt.Errorf("join %q: %w", t.Name(), teams.ErrJoinNotNeeded)
 	}
 	// Without the ledger nothing would tell us later from an agent.
 	l, err := a.ledger(ctx)
@@ -71,6 +77,13 @@ func (a *app) join(ctx context.Context, as string) error {
 	}
 	a.note("agents can now write to %q; read it with: teambridge read %s", as, as)
 	return nil
+}
+
+// needed reports whether an agent of the team may not be able to write to "user".
+func needed(t *teams.Team, c *teams.Config) bool {
+	return c.ReachesUser() != teams.Yes || slices.ContainsFunc(c.Members, func(m teams.Member) bool {
+		return !m.Guest() && t.Agent(c, m.Name).ReachesUser() == teams.No
+	})
 }
 
 // joinAs joins t, and records it.

@@ -15,17 +15,18 @@ import (
 var mayImport = map[string][]string{
 	"teams/lockedfile":        {},
 	"teams/rawjson":           {},
-	"teams":                   {"teams/lockedfile", "teams/rawjson"},
+	"teams/transcript":        {},
+	"teams":                   {"teams/lockedfile", "teams/rawjson", "teams/transcript"},
 	"inbox":                   {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":            {},
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":              {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
 	"inbox/chronicle":         {"inbox/journal", "inbox/ledger", "teams"},
-	"inbox/simagent":          {}, // an independent witness: it must not share our mistakes
+	"inbox/simagent":          {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/pipe":              {},
-	"relay/claude":            {"relay/pipe"},
+	"relay/claude":            {"relay/pipe", "teams/transcript"},
 	"relay/claude/claudetest": {"teams"}, // for the table of versions
 	"relay/claude/simchild":   {},        // as simagent
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},

@@ -43,7 +43,7 @@ func TestServiceIsKilled(t *testing.T) {
 	root, state := filepath.Join(t.TempDir(), "claude"), short(t)
 	// An older agent keeps what it has taken, so that all of it can be counted.
 	team, err := simagent.Create(ctx, simagent.TeamOptions{
-		Root: root, Generation: simagent.G1, Name: "t", Poll: 5 * time.Millisecond, Members: []simagent.Member{{Name: "worker"}}, Report: func(error) {},
+		Root: root, Version: simagent.Oldest, Name: "t", Poll: 5 * time.Millisecond, Members: []simagent.Member{{Name: "worker"}}, Report: func(error) {},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func (f *follower) run(ctx context.Context, socket string, after int64) {
 			tell()
 		}
 	}
-	for e, err := range c.Events(ctx, "t", after) {
+	for e, err := range c.Events(ctx, "t", client.After(after)) {
 		if err != nil {
 			f.err = err
 			return

@@ -122,7 +122,7 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	asking, done := s.app.present(ctx, s.service)
 	sent, err := s.service.Send(asking, d.Team, member, d.ID, api.NewMessage{
 		Text: m.Text, Summary: m.Summary, Color: m.Color, From: s.opts.from, Force: s.opts.force,
-		Mode: json.RawMessage(s.opts.mode), Isolated: s.opts.isolated,
+		Mode: json.RawMessage(s.opts.mode), Isolated: s.opts.isolated, Protocol: m.Protocol,
 	})
 	done()
 	if err != nil {
@@ -209,18 +209,16 @@ func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered,
 	return d, err
 }
 
-// deaf reports whether the agents of the team cannot answer to the name that was
+// unanswerable reports whether one of these members cannot write to the name that was
 // sent under.
-func (s *sender) deaf(ctx context.Context) bool {
-	if s.service == nil {
-		return s.Deaf()
-	}
-	if s.opts.from != "" || s.Config().Generation() != teams.G2 {
+func (s *sender) unanswerable(ctx context.Context, members []string) bool {
+	if !slices.ContainsFunc(members, func(m string) bool { return s.Answerable(m) == teams.No }) {
 		return false
 	}
-	if !slices.ContainsFunc(s.Config().Members, teams.Member.Guest) {
-		return true // nobody joined
+	if s.service == nil || !slices.ContainsFunc(s.Config().Members, teams.Member.Guest) {
+		return true
 	}
+	// The service has the ledger, and so knows whether one of the guests is us.
 	asking, done := s.app.present(ctx, s.service)
 	defer done()
 	t, err := s.service.Team(asking, s.Team().Name())

@@ -23,7 +23,7 @@ import (
 func BenchmarkChanges(b *testing.B) {
 	dir := b.TempDir()
 	a := &app{host: host{stderr: &bytes.Buffer{}}, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}
-	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Generation: simagent.G2, Members: []simagent.Member{{Name: "worker"}}})
+	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Version: simagent.Newest, Members: []simagent.Member{{Name: "worker"}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func idle(b *testing.B, ready string, end syscall.Signal, status int, args ...st
 	}
 	root := filepath.Join(b.TempDir(), "claude")
 	for i := range 100 {
-		opts := simagent.TeamOptions{Root: root, Generation: simagent.G2, Name: fmt.Sprintf("team-%d", i)}
+		opts := simagent.TeamOptions{Root: root, Version: simagent.Newest, Name: fmt.Sprintf("team-%d", i)}
 		for k := range 9 {
 			opts.Members = append(opts.Members, simagent.Member{Name: fmt.Sprintf("worker-%d", k), Absent: true})
 		}

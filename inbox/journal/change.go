@@ -17,7 +17,7 @@ func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 }
 
 // Changes returns what changed after the number after, at most limit of it, in
-// the order of the numbers. A receipt stands there once, with its last number.
+// the order of the numbers, with the epoch of each. A receipt stands there once, with its last number.
 // It fails with [ErrPruned] if some of it was pruned.
 func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []Change, err error) {
 	if limit <= 0 {
@@ -43,13 +43,15 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 				r.receipt, _ = v[3].(int64)
 				r.relayed, _ = v[4].(int64)
 				refs = append(refs, r)
-				list = append(list, Change{Seq: seq, Kind: Kind(kind)})
+				epoch, _ := v[5].(string)
+				list = append(list, Change{Seq: seq, Epoch: epoch, Kind: Kind(kind)})
 				return nil
-			}, `SELECT seq, 'appeared', seq, NULL, NULL FROM messages WHERE seq>?1
+			}, `SELECT *, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1) FROM (
+				SELECT seq AS n, 'appeared', seq, NULL, NULL FROM messages WHERE seq>?1
 				UNION ALL SELECT seq, kind, message, NULL, NULL FROM changes WHERE seq>?1
 				UNION ALL SELECT seq, 'receipt', NULL, seq, NULL FROM receipts WHERE seq>?1
 				UNION ALL SELECT seq, 'relay', NULL, NULL, seq FROM relays WHERE seq>?1
-				ORDER BY 1 LIMIT ?2`, after, int64(limit))
+				ORDER BY 1 LIMIT ?2) ORDER BY n`, after, int64(limit))
 			if err != nil {
 				return err
 			}

@@ -40,9 +40,10 @@
 //
 // # Sequence
 //
-// Each record has a number from one counter, in the order of their commits and
-// never used again: who has seen all up to a number N finds the rest with
-// [Journal.Changes] after N.
+// Each record has a number from one counter, in the order of their commits: who has
+// seen all up to a number N finds the rest with [Journal.Changes] after N. A number
+// is used again only if what had it is lost, by a power cut or because an older
+// copy was restored; who remembers a [Position] finds that out.
 //
 // # Relays
 //
@@ -89,8 +90,9 @@ type Journal struct {
 	now  func() time.Time
 
 	// Used in db.Do alone, which lets one in at a time.
-	views map[place]*view
-	held  int // rows in views
+	views   map[place]*view
+	held    int  // rows in views
+	inEpoch bool // it has given numbers, so it has an epoch
 }
 
 // Open opens the journal at path, and makes it if there is none: its directory

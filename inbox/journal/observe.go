@@ -59,6 +59,7 @@ const (
 // A Change is one thing that happened, with a number of its own.
 type Change struct {
 	Seq     int64
+	Epoch   string // that Seq was given in, see [Position]; only from [Journal.Changes]
 	Kind    Kind
 	Message Message // as it is known now; zero with Receipted and Relaying
 	Receipt Receipt // with Receipted, else zero
@@ -112,7 +113,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		if todo = todo[first:]; len(todo) == 0 {
 			return nil
 		}
-		err = c.Transaction("IMMEDIATE", func() error { return j.record(c, todo, &o) })
+		err = j.number(c, func(n *numbers) error { return j.record(n, todo, &o) })
 		if err != nil {
 			// Some of them know what was rolled back.
 			for i := range todo {
@@ -218,11 +219,8 @@ func (j *Journal) unchanged(v *view, s *numbered) {
 }
 
 // record is the transaction of Observe.
-func (j *Journal) record(c *sqlite.Conn, todo []numbered, o *Observation) error {
-	n, err := count(c)
-	if err != nil {
-		return err
-	}
+func (j *Journal) record(n *numbers, todo []numbered, o *Observation) error {
+	c := n.conn
 	for i := range todo {
 		s := &todo[i]
 		v, err := j.view(c, s.place())
@@ -244,7 +242,7 @@ func (j *Journal) record(c *sqlite.Conn, todo []numbered, o *Observation) error 
 		}
 		j.remember(s.place(), v)
 	}
-	return n.keep()
+	return nil
 }
 
 // recorder writes down how one snapshot differs, into the database and into

@@ -138,7 +138,10 @@ func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Exec("UPDATE counter SET pruned=max(pruned, ?)", seq)
+	if _, err := c.Exec("UPDATE counter SET pruned=max(pruned, ?)", seq); err != nil {
+		return err
+	}
+	_, err = c.Exec("DELETE FROM epochs WHERE first < (SELECT max(first) FROM epochs WHERE first <= (SELECT pruned FROM counter))")
 	return err
 }
 

@@ -122,15 +122,9 @@ func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at t
 	}
 	var r Receipt
 	err := j.db.Do(ctx, op, func(c *sqlite.Conn) error {
-		return c.Transaction("IMMEDIATE", func() error {
-			n, err := count(c)
-			if err != nil {
-				return err
-			}
-			if r, err = settle(c, n, key, at, ahead, change); err != nil {
-				return err
-			}
-			return n.keep()
+		return j.number(c, func(n *numbers) (err error) {
+			r, err = settle(c, n, key, at, ahead, change)
+			return err
 		})
 	})
 	if err != nil {

@@ -176,6 +176,9 @@ func TestChangesGoOnWhereOneStopped(t *testing.T) {
 	}
 	list, err := j.Changes(t.Context(), 0, 100)
 	must(t, err)
+	for i := range list {
+		list[i].Epoch = "" // is tested elsewhere
+	}
 	// As they are known now, and not as they were.
 	live[0].Message, live[1].Message = live[4].Message, live[5].Message
 	if diff := cmp.Diff(live, list); diff != "" {

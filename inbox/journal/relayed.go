@@ -72,7 +72,7 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 		}
 	}
 	err = j.db.Do(ctx, "relayed", func(c *sqlite.Conn) error {
-		return c.Transaction("IMMEDIATE", func() error {
+		return j.number(c, func(n *numbers) error {
 			recorded = 0 // f runs again when the file was busy
 			last, err := copied(c, source)
 			if err != nil {
@@ -81,10 +81,6 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 			first := slices.IndexFunc(events, func(e Relayed) bool { return e.N > last })
 			if first < 0 {
 				return nil
-			}
-			n, err := count(c)
-			if err != nil {
-				return err
 			}
 			insert, err := c.Statement(`INSERT INTO relays (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
 				state, reason, pid, session, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -110,11 +106,9 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 				}
 				recorded++
 			}
-			if _, err := c.Exec("INSERT INTO copied (source, n) VALUES (?, ?) ON CONFLICT DO UPDATE SET n=excluded.n",
-				source, events[len(events)-1].N); err != nil {
-				return err
-			}
-			return n.keep()
+			_, err = c.Exec("INSERT INTO copied (source, n) VALUES (?, ?) ON CONFLICT DO UPDATE SET n=excluded.n",
+				source, events[len(events)-1].N)
+			return err
 		})
 	})
 	if err != nil {

@@ -118,6 +118,14 @@ func schema() []string {
 		// Keys of unread rows in front of a message that is on its way, separated by
 		// blanks.
 		`ALTER TABLE receipts ADD COLUMN ahead TEXT;`,
+
+		// Which numbers belong to one history: see Position. The first epoch has all
+		// numbers that earlier versions gave.
+		`CREATE TABLE epochs (
+			first      INTEGER PRIMARY KEY,
+			id         TEXT    NOT NULL
+		) STRICT;
+		INSERT INTO epochs VALUES (0, ` + randomEpoch + `);`,
 	}
 }
 
@@ -136,30 +144,4 @@ func moment(v sqlite.Value) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(n).UTC()
-}
-
-// numbers gives the numbers of one transaction.
-type numbers struct {
-	conn        *sqlite.Conn
-	first, last int64 // given before, and now
-}
-
-// count begins to give numbers. It has to be called in a transaction that
-// nobody else can write beside, and ended with keep.
-func count(c *sqlite.Conn) (*numbers, error) {
-	last, err := c.Number("SELECT seq FROM counter")
-	return &numbers{c, last, last}, err
-}
-
-func (n *numbers) next() int64 {
-	n.last++
-	return n.last
-}
-
-func (n *numbers) keep() error {
-	if n.last == n.first {
-		return nil
-	}
-	_, err := n.conn.Exec("UPDATE counter SET seq=?", n.last)
-	return err
 }

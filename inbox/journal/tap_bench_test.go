@@ -15,9 +15,9 @@ func BenchmarkTap(b *testing.B) {
 	for _, member := range []string{"teammate", "lead"} {
 		b.Run(member, func(b *testing.B) {
 			c, j := newClaude(b), newJournal(b)
-			opts := simagent.TeamOptions{Root: c.root.Path(), Generation: simagent.G2, Name: "blue", Members: []simagent.Member{{Name: "ann"}}}
+			opts := simagent.TeamOptions{Root: c.root.Path(), Version: simagent.Newest, Name: "blue", Members: []simagent.Member{{Name: "ann"}}}
 			if member == "lead" {
-				opts.Poll = simagent.G2.Poll(simagent.Lead)
+				opts.Poll = time.Second // as leads do
 			}
 			team, err := simagent.Create(b.Context(), opts)
 			must(b, err)

@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // claude is a Claude directory made for one test.
 type claude struct {
@@ -268,7 +268,7 @@ func TestTapWaitsForWholeFiles(t *testing.T) {
 func TestTapAgainstWritesInPlace(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
-	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Generation: simagent.G1, Name: "blue", Poll: 5 * time.Millisecond,
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Version: simagent.Oldest, Name: "blue", Poll: 5 * time.Millisecond,
 		Members: []simagent.Member{{Name: "ann"}}})
 	must(t, err)
 	play(t, team.Run)
@@ -402,7 +402,7 @@ func TestTapTwice(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)
 	path := filepath.Join(t.TempDir(), "journal.db")
-	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Generation: simagent.G2, Name: "blue",
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Version: simagent.Newest, Name: "blue",
 		Members: []simagent.Member{{Name: "ann"}, {Name: "bob", Absent: true}}})
 	must(t, err)
 	play(t, team.Run)
@@ -534,7 +534,7 @@ func TestReadLooksOnceWithoutTime(t *testing.T) {
 func TestTapOfANewerAgent(t *testing.T) {
 	t.Parallel()
 	c, j := newClaude(t), newJournal(t)
-	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Generation: simagent.G2, Name: "blue", Poll: 25 * time.Millisecond,
+	team, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: c.root.Path(), Version: simagent.Newest, Name: "blue", Poll: 25 * time.Millisecond,
 		Members: []simagent.Member{{Name: "ann"}}})
 	must(t, err)
 	play(t, team.Run)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"teambridge/inbox/sqlite"
@@ -10,14 +11,14 @@ import (
 
 // Say claims a person's input as [Ledger.Claim] does, and remembers by the same
 // commit that the message of its ID was sent: neither of it, nor of a row of that
-// ID in the inbox, there will be a second one. digest tells messages of one ID
-// apart.
+// ID in the inbox, there will be a second one. digests tell messages of one ID
+// apart: the first is remembered, and a message that is remembered by any is this one.
 //
 // Said again it gives the delivery as it is by now, without what it says, and
 // again is true. It fails with [ErrConflict] when the ID belongs to another
 // message, with [ErrWritten] when this message was put into the inbox as a row,
 // or was to be (only the file can tell), and with *[ValueError].
-func (l *Ledger) Say(ctx context.Context, d Delivery, digest [32]byte) (said Delivery, again bool, err error) {
+func (l *Ledger) Say(ctx context.Context, d Delivery, digests ...[32]byte) (said Delivery, again bool, err error) {
 	key := SendKey{Root: d.Root, Team: d.Team, CreatedAt: d.CreatedAt, Inbox: d.Inbox, ID: d.ID}
 	if err := checkKey(key); err != nil {
 		return Delivery{}, false, err
@@ -38,7 +39,7 @@ func (l *Ledger) Say(ctx context.Context, d Delivery, digest [32]byte) (said Del
 		switch {
 		case err != nil:
 			return err
-		case known && sent.Digest != digest:
+		case known && !slices.Contains(digests, sent.Digest):
 			return fmt.Errorf("ledger: say %v: %w; choose another id", key, ErrConflict)
 		case known && !there:
 			return fmt.Errorf("ledger: say %v: %w; look for it in the inbox", key, ErrWritten)
@@ -48,7 +49,7 @@ func (l *Ledger) Say(ctx context.Context, d Delivery, digest [32]byte) (said Del
 		}
 		if !known {
 			if _, err := c.Exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
-				VALUES (?, ?, ?, ?, ?, ?, '', 'written', ?)`, append(keyArgs(key), digest[:], time.Now().UnixMicro())...); err != nil {
+				VALUES (?, ?, ?, ?, ?, ?, '', 'written', ?)`, append(keyArgs(key), digests[0][:], time.Now().UnixMicro())...); err != nil {
 				return err
 			}
 		}

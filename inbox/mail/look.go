@@ -54,13 +54,10 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 	return fate, s.explain(ctx, d, fate)
 }
 
-// keeps says whether the agent of an inbox keeps the rows it took; kept says that
-// some stood there.
-func (s *Sender) keeps(member string, kept bool) teams.Answer {
-	if kept {
-		return teams.Yes
-	}
-	return teams.Unsure
+// keeps says whether the agent of an inbox keeps the rows it took; marked says that
+// rows which it marked were seen there.
+func (s *Sender) keeps(member string, marked bool) teams.Answer {
+	return s.opts.Team.Agent(s.config, member).KeepsRows(marked)
 }
 
 // explain returns the error of a message that is lost or unknown, and makes the

@@ -14,6 +14,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/teams/transcript"
 )
 
 // looking is a message to worker in an inbox of three unread rows, of which the
@@ -201,6 +202,55 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("the inbox had %d rows, and has %d", len(before), len(after))
 			}
 		})
+	}
+}
+
+// An agent answers for itself whether it keeps the rows it took: by its version, and
+// where that is not known by the rows that are there.
+func TestVerdictByVersion(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		version string
+		marked  bool
+		want    inbox.Fate
+	}{
+		"it marks rows":                      {"2.1.159", false, inbox.Unknown},
+		"it removes rows":                    {"2.1.160", false, inbox.Consumed},
+		"it removes rows, and old are there": {"2.1.329", true, inbox.Consumed},
+		"not known":                          {"", false, inbox.Consumed},
+		"not known, and it has marked some":  {"", true, inbox.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := look(t)
+			if tc.version != "" {
+				l.conversation(tc.version)
+			}
+			var left []json.RawMessage
+			if tc.marked {
+				left = append(left, l.marked(l.rows()[0], ""))
+			}
+			l.write(left...)
+			if fate, err := fateOf(t, l.sender, l.d); fate != tc.want {
+				t.Errorf("it is %s, %v; want %s", fate, err, tc.want)
+			}
+		})
+	}
+}
+
+// conversation makes the lead's process, in which worker is, one of that version.
+func (l *looking) conversation(version string) {
+	l.Helper()
+	c := l.sender.Config()
+	lead, _ := c.Lead()
+	folder := filepath.Join(l.opts.Team.Root().Path(), "projects", transcript.Slug(lead.Cwd))
+	record := fmt.Sprintf(`{"version":%q,"timestamp":%q}`+"\n", version, time.Now().UTC().Format(time.RFC3339Nano))
+	err := os.MkdirAll(folder, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, c.LeadSessionID+".jsonl"), []byte(record), 0o600)
+	}
+	if err != nil {
+		l.Fatal(err)
 	}
 }
 

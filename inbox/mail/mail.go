@@ -67,7 +67,7 @@ type Sender struct {
 	opts   Options
 	config *teams.Config
 	from   string
-	deaf   bool
+	asUser bool // from is "user", because nobody chose another name or joined
 }
 
 // New returns a sender. It asks the ledger under which name the team was joined. The errors are those of [teams.Team.Config] and of
@@ -86,6 +86,7 @@ func New(ctx context.Context, opts Options) (*Sender, error) {
 	}
 	s.from = User
 	if opts.Ledger == nil {
+		s.asUser = true
 		return s, nil
 	}
 	guest, err := Guest(ctx, opts.Ledger, opts.Team, config)
@@ -95,7 +96,7 @@ func New(ctx context.Context, opts Options) (*Sender, error) {
 	if guest != "" {
 		s.from = guest
 	} else {
-		s.deaf = config.Generation() == teams.G2
+		s.asUser = true
 	}
 	return s, nil
 }
@@ -103,9 +104,25 @@ func New(ctx context.Context, opts Options) (*Sender, error) {
 // From returns the name that messages are sent under.
 func (s *Sender) From() string { return s.from }
 
-// Deaf reports whether the agents of the team cannot answer to that name: nobody
-// chose it, and it is "user" in a team of newer agents.
-func (s *Sender) Deaf() bool { return s.deaf }
+// DefaultFrom reports whether nobody chose that name; see [inbox.Message].
+func (s *Sender) DefaultFrom() bool { return s.opts.From == "" }
+
+// Answerable says whether a member can write to that name. It is Yes of a name that
+// was chosen, and not looked into; "user" newer agents cannot write to.
+func (s *Sender) Answerable(member string) teams.Answer {
+	if !s.asUser {
+		return teams.Yes
+	}
+	if m, ok := s.config.Member(member); !ok || m.Guest() {
+		return teams.Unsure
+	}
+	return s.opts.Team.Agent(s.config, member).ReachesUser()
+}
+
+// AllAnswerable reports whether no member is known that cannot write to that name.
+func (s *Sender) AllAnswerable() bool {
+	return !slices.ContainsFunc(s.config.Members, func(m teams.Member) bool { return s.Answerable(m.Name) == teams.No })
+}
 
 // Team returns the team that is sent to.
 func (s *Sender) Team() *teams.Team { return s.opts.Team }
@@ -124,9 +141,8 @@ func (s *Sender) Resolve(name string, force bool) (string, error) {
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); !ok || nf.Kind != "member" {
 		return member, err
 	}
-	// Agents of the first generation can write to "user" at any time, and so
-	// can anybody else.
-	if force || name == User && s.config.Generation() == teams.G1 {
+	// Where agents can write to "user", so can anybody else.
+	if force || name == User && s.config.ReachesUser() == teams.Yes {
 		return name, teams.CheckName("member", name)
 	}
 	return "", err
@@ -164,11 +180,27 @@ type Message struct {
 	Text    string
 	Summary string
 	Color   string
+
+	// Protocol says that Text may be an object of Claude Code's own protocol: see
+	// [inbox.Message.CheckProtocol].
+	Protocol bool
 }
 
-// Draft returns a message as it will be written. Its Check says whether it can be.
-func (s *Sender) Draft(m Message) *inbox.Message {
-	return &inbox.Message{ID: m.ID, From: s.from, DefaultFrom: s.opts.From == "", Text: m.Text, Summary: m.Summary, Color: m.Color}
+// draft returns a message as it will be written.
+func (s *Sender) draft(m Message) *inbox.Message {
+	return &inbox.Message{
+		ID: m.ID, From: s.from, DefaultFrom: s.DefaultFrom(), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol,
+	}
+}
+
+// Validate reports what is wrong with a message, whoever it is for, as an
+// [*inbox.InvalidError] or an [*inbox.ProtocolError].
+func (s *Sender) Validate(m Message) error {
+	draft := s.draft(m)
+	if err := draft.Check(); err != nil {
+		return err
+	}
+	return draft.CheckProtocol(s.config)
 }
 
 // Delivered says what is known of a message that was sent, or was to be.
@@ -213,7 +245,7 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	if s.opts.Ledger != nil {
 		opts.Memory = s.opts.Ledger
 	}
-	receipt, err := d.Inbox.Append(ctx, *s.Draft(m), opts)
+	receipt, err := d.Inbox.Append(ctx, *s.draft(m), opts)
 	d.Waited = time.Since(d.Start)
 	d.ID, d.Deduplicated, d.Tracked, d.Unrecorded = receipt.ID, receipt.Deduplicated, receipt.Tracked, receipt.Unrecorded
 	d.Seen = receipt.Seen

@@ -1,11 +1,13 @@
 package mail_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
@@ -48,25 +50,9 @@ func sender(t *testing.T, opts mail.Options) *mail.Sender {
 	return s
 }
 
-// The person is "user" until a newer team was joined from here, and is nobody
-// that somebody else brought.
-func TestFrom(t *testing.T) {
-	t.Parallel()
-	older := sender(t, open(t, "claude-2.1.80", "myteam"))
-	if older.From() != "user" || older.Deaf() {
-		t.Errorf("older agents: %s, deaf %v", older.From(), older.Deaf())
-	}
-	opts := open(t, "claude-2.1.329", "session-2de3961d")
-	if s := sender(t, opts); s.From() != "user" || !s.Deaf() {
-		t.Errorf("newer agents: %s, deaf %v", s.From(), s.Deaf())
-	}
-	m, err := opts.Team.Join(t.Context(), opts.Locker, "operator", "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := sender(t, opts); s.From() != "user" {
-		t.Errorf("without a record of having joined: %s", s.From())
-	}
+// record has the ledger know that the team was joined.
+func record(t *testing.T, opts mail.Options, m teams.Membership) {
+	t.Helper()
 	c, err := opts.Team.Config(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -76,11 +62,33 @@ func TestFrom(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s := sender(t, opts)
-	if s.From() != "operator" || s.Deaf() {
-		t.Errorf("joined: %s, deaf %v", s.From(), s.Deaf())
+}
+
+// The person is "user" until a newer team was joined from here, and is nobody
+// that somebody else brought.
+func TestFrom(t *testing.T) {
+	t.Parallel()
+	older := sender(t, open(t, "claude-2.1.80", "myteam"))
+	if older.From() != "user" || older.Answerable("worker") != teams.Yes || !older.AllAnswerable() {
+		t.Errorf("older agents: %s, answerable %v", older.From(), older.Answerable("worker"))
 	}
-	if ours, err := mail.Ours(t.Context(), opts.Ledger, opts.Team, c); err != nil || !slices.Equal(ours, []string{"user", "operator"}) {
+	opts := open(t, "claude-2.1.329", "session-2de3961d")
+	if s := sender(t, opts); s.From() != "user" || s.Answerable("worker") != teams.No || s.AllAnswerable() {
+		t.Errorf("newer agents: %s, answerable %v", s.From(), s.Answerable("worker"))
+	}
+	m, err := opts.Team.Join(t.Context(), opts.Locker, "operator", "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := sender(t, opts); s.From() != "user" {
+		t.Errorf("without a record of having joined: %s", s.From())
+	}
+	record(t, opts, m)
+	s := sender(t, opts)
+	if s.From() != "operator" || !s.AllAnswerable() {
+		t.Errorf("joined: %s, answerable %v", s.From(), s.Answerable("worker"))
+	}
+	if ours, err := mail.Ours(t.Context(), opts.Ledger, opts.Team, s.Config()); err != nil || !slices.Equal(ours, []string{"user", "operator"}) {
 		t.Errorf("ours %v, %v", ours, err)
 	}
 	if to, err := s.Audience(nil, true); err != nil || !slices.Equal(to, []string{"team-lead", "worker"}) {
@@ -170,5 +178,57 @@ func TestResolve(t *testing.T) {
 	}
 	if _, err := s.Resolve("../x", true); !errors.Is(err, teams.ErrBadName) {
 		t.Errorf("a bad name: %v", err)
+	}
+}
+
+// The caller goes away (an HTTP client, ^C) right after the message was written: it was
+// read back, so that it was sent stays known when its agent has taken it.
+func TestCallerGoesAwayAfterTheWrite(t *testing.T) {
+	t.Parallel()
+	opts := open(t, "claude-2.1.329", "session-2de3961d")
+	ctx, cancel := context.WithCancel(t.Context())
+	opts.Locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(t.TempDir(), "locks"), Hold: time.Minute, Before: func(s lockedfile.Step) {
+		if s == lockedfile.StepReadBack {
+			cancel()
+		}
+	}})
+	s := sender(t, opts)
+	m := mail.Message{ID: "job-1", Text: "deploy"}
+	first, err := s.Put(ctx, "worker", m, inbox.AppendOptions{})
+	if err != nil || first.State != mail.Verified || first.Unrecorded != nil {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	if err := os.WriteFile(first.Inbox.Path(), []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Put(t.Context(), "worker", m, inbox.AppendOptions{}); err != nil || !again.Deduplicated {
+		t.Errorf("sent again: %+v, %v", again, err)
+	}
+}
+
+// The same message is sent under one id twice, and the team is joined in between: it is
+// the same message although its sender has another name now.
+func TestJoinedBetweenTwoSends(t *testing.T) {
+	t.Parallel()
+	opts := open(t, "claude-2.1.329", "session-2de3961d")
+	m := mail.Message{ID: "job-1", Text: "deploy"}
+	if d, err := sender(t, opts).Put(t.Context(), "worker", m, inbox.AppendOptions{}); err != nil || d.Deduplicated {
+		t.Fatalf("got %+v, %v", d, err)
+	}
+	member, err := opts.Team.Join(t.Context(), opts.Locker, "operator", "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, opts, member)
+	s := sender(t, opts)
+	if s.From() == mail.User {
+		t.Fatal("the team was not joined")
+	}
+	if d, err := s.Put(t.Context(), "worker", m, inbox.AppendOptions{}); err != nil || !d.Deduplicated {
+		t.Errorf("sent again: %+v, %v", d, err)
+	}
+	opts.From = "bob"
+	if d, err := sender(t, opts).Put(t.Context(), "worker", m, inbox.AppendOptions{}); !errors.Is(err, inbox.ErrIDTaken) {
+		t.Errorf("sent again by another: %+v, %v; want ErrIDTaken", d, err)
 	}
 }

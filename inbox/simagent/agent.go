@@ -7,19 +7,21 @@ import (
 	"io/fs"
 	"sync"
 	"time"
+
+	"teambridge/teams"
 )
 
 // Options says who an agent is and how it behaves.
 type Options struct {
-	Dir        string     // the team's directory, which holds config.json and inboxes
-	Name       string     // [Lead] makes it the lead
-	Generation Generation // G1 or G2
-	Color      string     // stands in the rows it sends; "" for none, as the lead's
+	Dir     string        // the team's directory, which holds config.json and inboxes
+	Name    string        // [Lead] makes it the lead
+	Version teams.Version // of Claude Code; one of [Kinds], for example
+	Color   string        // stands in the rows it sends; "" for none, as the lead's
 
 	Handle Handler // what it answers; nil: it takes rows and is silent
 	Prompt string  // handled as the first turn if there is a Handle
 
-	Poll time.Duration    // 0: the generation's own interval
+	Poll time.Duration    // 0: the version's own interval
 	Now  func() time.Time // nil: time.Now
 
 	// Report is told what goes wrong while the agent runs, and the agent goes
@@ -32,10 +34,13 @@ type Options struct {
 // before, during and after Run.
 type Agent struct {
 	opts   Options
+	kind   kind
 	log    *log
 	config *config
 
-	turning sync.Mutex // held while a turn runs, and by who takes
+	// turning holds a token while a turn runs, and while the agent takes. A mutex
+	// would stop the clock of testing/synctest.
+	turning chan struct{}
 
 	// Only Run uses these. They outlive it, so that a second Run goes on.
 	handled  int // of the rows of the log; changed while turning is held
@@ -45,13 +50,14 @@ type Agent struct {
 // New returns an agent for a team directory. It starts nothing and touches no
 // file.
 func New(opts Options) (*Agent, error) {
-	return newAgent(opts, newConfig(opts.Dir, opts.Generation, clock(opts.Now)))
-}
-
-func newAgent(opts Options, config *config) (*Agent, error) {
-	if err := opts.Generation.check(); err != nil {
+	kind, err := kindOf(opts.Version)
+	if err != nil {
 		return nil, err
 	}
+	return newAgent(opts, kind, newConfig(opts.Dir, kind, clock(opts.Now)))
+}
+
+func newAgent(opts Options, kind kind, config *config) (*Agent, error) {
 	if err := checkName(opts.Name); err != nil {
 		return nil, fmt.Errorf("simagent: %w", err)
 	}
@@ -59,10 +65,10 @@ func newAgent(opts Options, config *config) (*Agent, error) {
 		return nil, fmt.Errorf("simagent: %s: poll interval %v: must not be negative", opts.Name, opts.Poll)
 	}
 	if opts.Poll == 0 {
-		opts.Poll = opts.Generation.Poll(opts.Name)
+		opts.Poll = kind.poll(opts.Name)
 	}
 	opts.Now = clock(opts.Now)
-	return &Agent{opts: opts, log: newLog(), config: config}, nil
+	return &Agent{opts: opts, kind: kind, log: newLog(), config: config, turning: make(chan struct{}, 1)}, nil
 }
 
 func clock(now func() time.Time) func() time.Time {
@@ -118,12 +124,14 @@ func (a *Agent) poll(ctx context.Context, report func(error)) {
 	ticker := time.NewTicker(a.opts.Poll)
 	defer ticker.Stop()
 	for {
-		if a.turning.TryLock() {
+		select {
+		case a.turning <- struct{}{}:
 			if !a.about() {
 				_, err := a.take(ctx)
 				report(err)
 			}
-			a.turning.Unlock()
+			<-a.turning
+		default:
 		}
 		select {
 		case <-ctx.Done():
@@ -141,7 +149,7 @@ func (a *Agent) about() bool {
 
 // most is how many rows the agent takes at a time; 0: all.
 func (a *Agent) most() int {
-	if a.opts.Generation == G1 && a.opts.Name != Lead && a.opts.Handle != nil {
+	if !a.kind.removes && a.opts.Name != Lead && a.opts.Handle != nil {
 		return 1
 	}
 	return 0
@@ -158,39 +166,67 @@ func (a *Agent) take(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, _, changed, err := a.opts.Generation.take(rows, a.most()); err != nil || !changed {
+	taken, _, changed, err := a.kind.take(rows, a.most())
+	if err != nil || !changed {
 		return 0, err
+	}
+	if !a.kind.takesFirst {
+		// What was delivered is delivered again at the next look, unless it can be
+		// taken from the file until then.
+		a.deliver(taken)
+		waiting, cancel := context.WithTimeout(ctx, giveUp)
+		defer cancel()
+		err := locked(waiting, path, a.opts.Now, func() error {
+			rows, err := readRows(path)
+			if err != nil {
+				return err
+			}
+			kept, err := a.kind.without(rows, taken)
+			if err != nil {
+				return err
+			}
+			return a.kind.write(path, kept)
+		})
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			err = nil // without a word
+		}
+		return len(taken), err
 	}
 	err = locked(ctx, path, a.opts.Now, func() error {
 		rows, err := readRows(path)
 		if err != nil {
 			return err
 		}
-		taken, kept, changed, err := a.opts.Generation.take(rows, a.most())
+		taken, kept, changed, err := a.kind.take(rows, a.most())
 		if err != nil || !changed {
 			return err
 		}
-		if err := a.opts.Generation.write(path, kept); err != nil {
+		if err := a.kind.write(path, kept); err != nil {
 			return err
 		}
-		at := a.opts.Now().UTC()
-		for i := range taken {
-			taken[i].At = at
-		}
-		a.log.add(taken)
+		a.deliver(taken)
 		n = len(taken)
 		return nil
 	})
 	return n, err
 }
 
+// deliver puts rows into the log.
+func (a *Agent) deliver(rows []Taken) {
+	at := a.opts.Now().UTC()
+	for i := range rows {
+		rows[i].At = at
+	}
+	a.log.add(rows)
+}
+
 // work runs turns over the rows of the log, which is its queue.
 func (a *Agent) work(ctx context.Context, report func(error)) {
 	if a.opts.Prompt != "" && !a.prompted {
 		a.prompted = true
-		a.turning.Lock()
+		a.turning <- struct{}{}
 		a.turn(ctx, Turn{Prompt: a.opts.Prompt}, report)
-		a.turning.Unlock()
+		<-a.turning
 	}
 	for {
 		rows, err := a.log.wait(ctx, a.handled)
@@ -203,8 +239,8 @@ func (a *Agent) work(ctx context.Context, report func(error)) {
 // step does what comes next of the rows that were taken, and says whether that
 // was to end.
 func (a *Agent) step(ctx context.Context, rows []Taken, report func(error)) (ended bool) {
-	a.turning.Lock()
-	defer a.turning.Unlock()
+	a.turning <- struct{}{}
+	defer func() { <-a.turning }()
 	rows, shutdown := a.next(rows)
 	a.handled += len(rows)
 	if shutdown != nil {
@@ -232,7 +268,7 @@ func (a *Agent) next(rows []Taken) (turn []Taken, shutdown object) {
 			}
 			return rows[:1], structured(r.Text)
 		}
-		if a.opts.Generation == G1 {
+		if !a.kind.removes {
 			return rows[:1], nil
 		}
 	}
@@ -265,10 +301,10 @@ func (a *Agent) turn(ctx context.Context, turn Turn, report func(error)) {
 		}
 		sent = append(sent, m)
 	}
-	// What waits is taken at once, and not at the next poll: by a G2 agent before
-	// it reports, or else right after, which is when a G1 agent looks.
+	// What waits is taken at once, and not at the next poll: newer versions look
+	// before they report, and again right after, older ones only after.
 	var taken int
-	if a.opts.Generation == G2 {
+	if a.kind.removes {
 		var err error
 		taken, err = a.take(ctx)
 		report(err)

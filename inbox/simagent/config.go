@@ -16,23 +16,16 @@ var ErrMember = errors.New("no such member, or there is one already")
 
 const inProcess = "in-process"
 
-// The forms of config.json, each in its generation's key order. Only new
-// entries are made from them; what stands in the file is kept as it is.
+// The forms of config.json, each in its version's key order. Only new entries
+// are made from them; what stands in the file is kept as it is.
 type (
-	configG1 struct {
+	configFile struct {
 		Name          string            `json:"name"`
 		Description   string            `json:"description,omitempty"`
 		CreatedAt     int64             `json:"createdAt"`
 		LeadAgentID   string            `json:"leadAgentId"`
 		LeadSessionID string            `json:"leadSessionId"`
-		Members       []json.RawMessage `json:"members"`
-	}
-	configG2 struct {
-		Name          string            `json:"name"`
-		CreatedAt     int64             `json:"createdAt"`
-		LeadAgentID   string            `json:"leadAgentId"`
-		LeadSessionID string            `json:"leadSessionId"`
-		LeadProcess   leadProcess       `json:"leadProcess"`
+		LeadProcess   *leadProcess      `json:"leadProcess,omitempty"`
 		Members       []json.RawMessage `json:"members"`
 	}
 	leadProcess struct {
@@ -41,7 +34,8 @@ type (
 		ClaimedAt int64  `json:"claimedAt"`
 		ProcStart string `json:"procStart"`
 	}
-	leadG1 struct {
+	// Of a team that was made by a tool, and of one that was made with its session.
+	leadOfTool struct {
 		AgentID       string   `json:"agentId"`
 		Name          string   `json:"name"`
 		AgentType     string   `json:"agentType"`
@@ -51,7 +45,7 @@ type (
 		Cwd           string   `json:"cwd"`
 		Subscriptions []string `json:"subscriptions"`
 	}
-	leadG2 struct {
+	leadOfSession struct {
 		AgentID       string   `json:"agentId"`
 		Name          string   `json:"name"`
 		AgentType     string   `json:"agentType"`
@@ -61,7 +55,7 @@ type (
 		Subscriptions []string `json:"subscriptions"`
 		BackendType   string   `json:"backendType"`
 	}
-	teammateG1 struct {
+	teammateOfTool struct {
 		AgentID          string   `json:"agentId"`
 		Name             string   `json:"name"`
 		AgentType        string   `json:"agentType"`
@@ -75,7 +69,7 @@ type (
 		Subscriptions    []string `json:"subscriptions"`
 		BackendType      string   `json:"backendType"`
 	}
-	teammateG2 struct {
+	teammateOfSession struct {
 		AgentID          string   `json:"agentId"`
 		Name             string   `json:"name"`
 		Color            string   `json:"color"`
@@ -90,12 +84,12 @@ type (
 	}
 )
 
-// config is the config.json of one team. G1 writes it without a lock, so the
+// config is the config.json of one team. Old versions write it without a lock, so the
 // agents of one team share one config, as the real ones share one thread.
 type config struct {
-	dir        string
-	generation Generation
-	now        func() time.Time
+	dir  string
+	kind kind
+	now  func() time.Time
 
 	// one holds a token while the file is used. A mutex could not be given up
 	// when a context ends, and would stop the clock of testing/synctest while
@@ -103,8 +97,8 @@ type config struct {
 	one chan struct{}
 }
 
-func newConfig(dir string, generation Generation, now func() time.Time) *config {
-	return &config{dir: dir, generation: generation, now: now, one: make(chan struct{}, 1)}
+func newConfig(dir string, kind kind, now func() time.Time) *config {
+	return &config{dir: dir, kind: kind, now: now, one: make(chan struct{}, 1)}
 }
 
 func (c *config) enter(ctx context.Context) error {
@@ -181,7 +175,7 @@ func (c *config) edit(ctx context.Context, change func([]json.RawMessage) ([]jso
 		return err
 	}
 	defer c.leave()
-	if c.generation == G1 {
+	if !c.kind.locksConfig {
 		return body()
 	}
 	return locked(ctx, c.path(), c.now, body)
@@ -208,7 +202,7 @@ func (c *config) read() (object, []json.RawMessage, error) {
 	return top, members, nil
 }
 
-// write is in place in both generations.
+// write is in place in all versions.
 func (c *config) write(data []byte) error {
 	data, err := indent(data)
 	if err != nil {

@@ -1,13 +1,14 @@
-// Package simagent simulates Claude Code agents of both generations by what
-// they do to the files of a team, without a model, an account or a process.
+// Package simagent simulates Claude Code agents of several versions by what they
+// do to the files of a team, without a model, an account or a process.
 //
 // It is an independent witness. It shares no code with the packages that write
-// inboxes, so that a mistake in them cannot hide in a matching mistake here.
+// inboxes, so that a mistake in them cannot hide in a matching mistake here. Of
+// package teams it uses the table of versions alone.
 // The demonstration and the tests of the other packages run against it.
 //
 // # What an agent does
 //
-// Both generations keep an inbox as a JSON array with an indent of two spaces
+// All versions keep an inbox as a JSON array with an indent of two spaces
 // and no newline at the end. A file that is empty, cut off, null, an object or
 // garbage is read as no rows, and the next writer replaces it with a fresh
 // array: what was in it is gone. Nothing is deduplicated by id.
@@ -18,39 +19,56 @@
 // [StaleAfter] old is taken over. A regular file, or a directory that is not
 // empty, in its place is never removed: see [ErrBlocked].
 //
-//   - [G1] (2.1.80) polls every 500 ms. It sets "read" to true in the rows it
-//     takes and keeps them. It truncates the file and writes in place, so a
-//     reader without the lock can see it empty or torn.
-//   - [G2] (2.1.329) polls every 500 ms as a teammate and every 1000 ms as the
-//     lead. It removes the rows it takes, with them the rows that were read
-//     already and the malformed ones. It writes <inbox>.json.tmp.<8 hex digits>
-//     and renames.
-//
 // A row is taken if from, text and timestamp are strings and read is not true;
 // read may be missing. An agent that is in a turn takes nothing, also not between
-// two calls of tools; it looks as soon as the turn has ended (measured on both: a
-// row that came in the first second of a turn was taken 30 to 60 ms after its
-// end).
+// two calls of tools; it looks as soon as the turn has ended (measured: a row that
+// came in the first second of a turn was taken 30 to 60 ms after its end). Agents
+// poll every 500 ms. Leads of versions that remove what they take poll every
+// 1000 ms.
+//
+// # Versions
+//
+// Agents differ by their version of Claude Code, in what [teams.Version.Has] says:
+//
+//   - Inboxes are written in place, so that a reader without the lock can see them
+//     empty or torn, or as <inbox>.json.tmp.<8 hex digits> and renamed.
+//   - Rows that were taken are marked "read": true and stay, or they are removed,
+//     with those that were read already and those that are malformed.
+//   - Rows are delivered first and taken from the file afterwards, under the lock:
+//     while somebody else holds it, they are delivered again at every look. An
+//     agent gives up the lock after 0.6 s without a word. Newer versions take
+//     first, and wait for the lock.
+//   - The team has a chosen name, or was made with its session and is named after
+//     it. config.json is written under its lock, or without one. It has
+//     leadProcess, or not.
+//   - Anybody can be written to, or only members.
+//   - Rows have msgV, msg_id and type, or not. An idle_notification has the result
+//     of the turn, or not.
+//
+// [Kinds] has a version for each combination that exists. The members of a team
+// need not be of one version.
 //
 // # Turns
 //
-// Without a [Handler] an agent only takes, all that waits. With one, G1 runs a turn for each
-// row, and G2 one for all rows that wait when it is free. A turn sends the
-// messages of its [Reply]; after it a teammate writes an idle_notification to
-// the lead. G1 says that it is available, and takes the next row after that: one
-// at a time, where its lead takes all (measured: 1 to 3 ms after the notification
-// stood in the lead's inbox). G2 takes first, and gives no idleReason when it took
-// something and goes on (measured: the inbox was empty up to 60 ms before that
-// notification stood in the lead's); when it took nothing, it looks once more right
-// after the notification. With or without a handler, a teammate answers a shutdown_request
-// with shutdown_approved and ends, and the lead, when it takes that row,
-// removes the member from config.json.
+// Without a [Handler] an agent only takes, all that waits. With one, versions that
+// remove rows run a turn for all rows that wait when it is free, others a turn for
+// each row. A turn sends the messages of its [Reply]; after it a teammate writes an
+// idle_notification to the lead. Versions that mark rows say that they are
+// available, and take the next row after that: one at a time, where their leads
+// take all (measured on 2.1.80: 1 to 3 ms after the notification stood in the
+// lead's inbox). Those that remove rows take first, and give no idleReason if they
+// took something and go on (measured on 2.1.329: the inbox was empty up to 60 ms
+// before that notification stood in the lead's); if they took nothing, they look
+// once more right after the notification. With or without a handler, a teammate
+// answers a shutdown_request with shutdown_approved and ends, and the lead, when it
+// takes that row, removes the member from config.json.
 //
 // # What is not promised
 //
-// Whether a G1 agent takes malformed rows was not measured: here it leaves them
-// as they are. Strings of rows that are rewritten keep their escapes, where the
-// real G1 would normalise them; keys that occur twice in a row are joined by
+// Whether agents that mark rows take malformed ones was not measured: here they
+// leave them as they are. Agents here never take a row that they did not deliver;
+// leads that mark rows, polled hard, do. Strings of rows that are rewritten keep their escapes, where the
+// real agents of old versions would normalise them; keys that occur twice in a row are joined by
 // both. U+2028 and U+2029 are written as escapes, by Claude Code as themselves.
 // File modes were not measured: files here are 0600, directories 0700. Like the
 // real ones, two agents that find the same stale lock at the same instant can

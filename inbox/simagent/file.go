@@ -37,16 +37,16 @@ func readRows(path string) ([]json.RawMessage, error) {
 	return parseRows(data), nil
 }
 
-// write puts rows into the inbox the way the generation does.
-func (g Generation) write(path string, rows []json.RawMessage) error {
+// write puts rows into the inbox in the way of the version.
+func (k kind) write(path string, rows []json.RawMessage) error {
 	data, err := formatRows(rows)
 	if err != nil {
 		return err
 	}
-	if g == G1 {
-		err = os.WriteFile(path, data, 0o600)
-	} else {
+	if k.replaces {
 		err = replace(path, data)
+	} else {
+		err = os.WriteFile(path, data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("simagent: write inbox: %w", err)
@@ -74,7 +74,7 @@ func replace(path string, data []byte) error {
 }
 
 // deliver appends one row to an inbox, under its lock.
-func (g Generation) deliver(ctx context.Context, path string, row json.RawMessage, now func() time.Time) error {
+func (k kind) deliver(ctx context.Context, path string, row json.RawMessage, now func() time.Time) error {
 	if err := create(path); err != nil {
 		return err
 	}
@@ -83,6 +83,6 @@ func (g Generation) deliver(ctx context.Context, path string, row json.RawMessag
 		if err != nil {
 			return err
 		}
-		return g.write(path, append(rows, row))
+		return k.write(path, append(rows, row))
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"teambridge/inbox/simagent"
+	"teambridge/teams"
 )
 
 func compact(t *testing.T, data string) string {
@@ -44,17 +45,17 @@ func fixture(t *testing.T, name string) string {
 func TestConfigIsByteEqual(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		generation      simagent.Generation
+		version         teams.Version
 		fixture         string
 		created, joined int64
 		opts            simagent.TeamOptions
 	}{
 		{
-			generation: simagent.G1, fixture: "g1/config.json", created: 1795196874576, joined: 1795196879050,
+			version: simagent.Oldest, fixture: "g1/config.json", created: 1795196874576, joined: 1795196879050,
 			opts: simagent.TeamOptions{Name: "myteam", SessionID: "4aeedb0f-bc61-4a48-8e87-5f88953c6bc8", Description: "d"},
 		},
 		{
-			generation: simagent.G2, fixture: "g2/config.json", created: 1795196213317, joined: 1795196285852,
+			version: simagent.Newest, fixture: "g2/config.json", created: 1795196213317, joined: 1795196285852,
 			opts: simagent.TeamOptions{
 				SessionID: "2de3961d-6921-4e4d-8adb-18a75361dbe0",
 				Process:   simagent.Process{PID: 7189, Space: "vm#pid:[4026531836]", Claimed: time.UnixMilli(1795196213316), Start: "46498"},
@@ -62,11 +63,11 @@ func TestConfigIsByteEqual(t *testing.T) {
 		},
 	}
 	for _, test := range tests {
-		t.Run(test.generation.String(), func(t *testing.T) {
+		t.Run(test.version.String(), func(t *testing.T) {
 			t.Parallel()
 			now := time.UnixMilli(test.created)
 			opts := test.opts
-			opts.Root, opts.Generation, opts.Cwd = t.TempDir(), test.generation, "/home/dev/project"
+			opts.Root, opts.Version, opts.Cwd = t.TempDir(), test.version, "/home/dev/project"
 			opts.Now = func() time.Time { return now }
 			team, err := simagent.Create(t.Context(), opts)
 			if err != nil {
@@ -88,12 +89,13 @@ func TestG1MarksByteEqual(t *testing.T) {
 	dir := emptyTeam(t)
 	synctest.Test(t, func(t *testing.T) {
 		want := fixture(t, "g1/inboxes/worker.json")
-		agent := newAgent(t, simagent.Options{Dir: dir, Name: simagent.Lead, Generation: simagent.G1})
+		agent := newAgent(t, simagent.Options{Dir: dir, Name: simagent.Lead, Version: simagent.Oldest})
 		writeFile(t, agent.Inbox(), strings.ReplaceAll(want, `"read": true`, `"read": false`))
 		start(t, agent.Run)
 		if _, err := agent.Wait(t.Context(), 2); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // it marks after it has delivered
 		equal(t, "inbox", readFile(t, agent.Inbox()), want)
 	})
 }
@@ -111,40 +113,40 @@ func TestRowsAreByteEqual(t *testing.T) {
 		}
 	}
 	tests := []struct {
-		name       string
-		generation simagent.Generation
-		worker     simagent.Member
-		joined     string // a name in config.json beside the two
-		script     func(t *testing.T, lead *simagent.Agent)
-		inbox      string
-		want       string
+		name    string
+		version teams.Version
+		worker  simagent.Member
+		joined  string // a name in config.json beside the two
+		script  func(t *testing.T, lead *simagent.Agent)
+		inbox   string
+		want    string
 	}{
 		{
-			name: "message and idle with result", generation: simagent.G2, inbox: simagent.Lead,
+			name: "message and idle with result", version: simagent.Newest, inbox: simagent.Lead,
 			worker: simagent.Member{Handle: says(simagent.Lead, "hello lead", "to lead", "done after tool")},
 			script: ask, want: "g2/snapshots/team-lead.message-then-idle.json",
 		},
 		{
-			name: "idle with summary and result", generation: simagent.G2, inbox: simagent.Lead, joined: "user",
+			name: "idle with summary and result", version: simagent.Newest, inbox: simagent.Lead, joined: "user",
 			worker: simagent.Member{Handle: says("user", "hello user reply", "reply to user", "done after tool")},
 			script: ask, want: "g2/snapshots/team-lead.idle-with-summary-and-result.json",
 		},
 		{
-			name: "shutdown request", generation: simagent.G2, inbox: "worker",
+			name: "shutdown request", version: simagent.Newest, inbox: "worker",
 			worker: simagent.Member{Absent: true},
 			script: dismiss, want: "g2/snapshots/worker.shutdown-request.json",
 		},
 		{
-			name: "shutdown approved", generation: simagent.G2, inbox: simagent.Lead,
+			name: "shutdown approved", version: simagent.Newest, inbox: simagent.Lead,
 			script: dismiss, want: "g2/snapshots/team-lead.shutdown-approved.json",
 		},
 		{
-			name: "reply to the user", generation: simagent.G1, inbox: "user",
+			name: "reply to the user", version: simagent.Oldest, inbox: "user",
 			worker: simagent.Member{Handle: says("user", "hello user reply", "reply to user", "not shown")},
 			script: ask, want: "g1/inboxes/user.json",
 		},
 		{
-			name: "the lead's inbox of G1", generation: simagent.G1, inbox: simagent.Lead,
+			name: "the lead's inbox of G1", version: simagent.Oldest, inbox: simagent.Lead,
 			worker: simagent.Member{Prompt: "You are worker. Say hi", Handle: says("user", "hello user reply", "reply to user", "not shown")},
 			script: func(t *testing.T, lead *simagent.Agent) {
 				// The captured team got a row from outside between the two turns.
@@ -167,7 +169,7 @@ func TestRowsAreByteEqual(t *testing.T) {
 		},
 	}
 	for _, test := range tests {
-		t.Run(test.generation.String()+"/"+test.name, func(t *testing.T) {
+		t.Run(test.version.String()+"/"+test.name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
@@ -177,7 +179,7 @@ func TestRowsAreByteEqual(t *testing.T) {
 					members = append(members, simagent.Member{Name: test.joined, Absent: true})
 				}
 				// An absent lead leaves what comes in to be looked at.
-				team := create(t, simagent.TeamOptions{Root: root, Generation: test.generation, Lead: simagent.Member{Absent: true}, Members: members})
+				team := create(t, simagent.TeamOptions{Root: root, Version: test.version, Lead: simagent.Member{Absent: true}, Members: members})
 				start(t, team.Run)
 				test.script(t, team.Agent(simagent.Lead))
 				time.Sleep(time.Second)

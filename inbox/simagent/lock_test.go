@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -41,35 +42,46 @@ func gone(t *testing.T, path string) {
 	}
 }
 
+// Newer versions wait for a lock, and take it over when it is stale. Older ones
+// deliver without it, and again at each look until they can take from the file.
 func TestForeignLock(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
 		age      time.Duration
-		from, to time.Duration // when the row is taken
+		from, to time.Duration // when the row is taken from the file
+		again    bool          // whether older versions deliver it again until then
 	}{
-		{"fresh", 0, 10 * time.Second, 10*time.Second + 200*time.Millisecond},
-		{"ten seconds", 10 * time.Second, time.Nanosecond, 200 * time.Millisecond},
-		{"just stale", 10*time.Second + time.Millisecond, 0, 0},
-		{"a minute", time.Minute, 0, 0},
+		{"fresh", 0, 10 * time.Second, 10*time.Second + 200*time.Millisecond, true},
+		{"ten seconds", 10 * time.Second, time.Nanosecond, 200 * time.Millisecond, false},
+		{"just stale", 10*time.Second + time.Millisecond, 0, 0, false},
+		{"a minute", time.Minute, 0, 0, false},
 	}
 	for _, test := range tests {
-		for _, generation := range generations {
-			t.Run(test.name+"/"+generation.String(), func(t *testing.T) {
+		for _, version := range simagent.Kinds {
+			t.Run(test.name+"/"+version.String(), func(t *testing.T) {
 				t.Parallel()
 				dir := emptyTeam(t)
 				synctest.Test(t, func(t *testing.T) {
-					agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Generation: generation})
+					agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: version})
 					writeFile(t, agent.Inbox(), `[`+plain+`]`)
 					began := time.Now()
 					lock := foreignLock(t, agent.Inbox(), test.age)
 					stop := start(t, agent.Run)
-					rows, err := agent.Wait(t.Context(), 1)
-					if err != nil {
-						t.Fatal(err)
+					for readFile(t, agent.Inbox()) == `[`+plain+`]` {
+						time.Sleep(time.Millisecond)
 					}
-					if got := rows[0].At.Sub(began); got < test.from || got > test.to {
+					got := time.Since(began)
+					if got < test.from || got > test.to+time.Millisecond {
 						t.Errorf("taken after %v, want between %v and %v", got, test.from, test.to)
+					}
+					delivered := len(agent.Log())
+					if again := delivered > 1; again != (test.again && version.Patch < 257) {
+						t.Errorf("delivered %d times", delivered)
+					}
+					time.Sleep(2 * time.Second)
+					if n := len(agent.Log()); n != delivered {
+						t.Errorf("delivered %d times more after it was taken", n-delivered)
 					}
 					stop()
 					gone(t, lock)
@@ -79,12 +91,45 @@ func TestForeignLock(t *testing.T) {
 	}
 }
 
+// An agent that gave up the lock delivers again, and takes only what it delivered.
+func TestDeliversBeforeItTakes(t *testing.T) {
+	t.Parallel()
+	dir := emptyTeam(t)
+	synctest.Test(t, func(t *testing.T) {
+		agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: simagent.Oldest})
+		late := strings.Replace(plain, `"text":"`, `"text":"late `, 1)
+		writeFile(t, agent.Inbox(), `[`+plain+`]`)
+		lock := foreignLock(t, agent.Inbox(), 0)
+		start(t, agent.Run)
+		time.Sleep(2500 * time.Millisecond) // the real ones deliver 4 times in it
+		if n := len(agent.Log()); n < 3 || n > 5 {
+			t.Errorf("delivered %d times in 2.5 s, want 3 to 5", n)
+		}
+		// What comes between the delivery and the taking is left unread.
+		writeFile(t, agent.Inbox(), `[`+plain+`,`+late+`]`)
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		for strings.Count(readFile(t, agent.Inbox()), "true") == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		delivered := texts(agent.Log())
+		if marked := strings.Count(readFile(t, agent.Inbox()), "true"); strings.HasPrefix(delivered[len(delivered)-1], "late ") != (marked == 2) {
+			t.Errorf("%d rows are marked, delivered %q", marked, delivered)
+		}
+		time.Sleep(time.Second)
+		if all := texts(agent.Log()); !strings.HasPrefix(all[len(all)-1], "late ") {
+			t.Errorf("delivered %q, want the late row too", all)
+		}
+	})
+}
+
 // A holder that touches its lock keeps it, for longer than StaleAfter.
 func TestTouchedLockIsRespected(t *testing.T) {
 	t.Parallel()
 	dir := emptyTeam(t)
 	synctest.Test(t, func(t *testing.T) {
-		agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Generation: simagent.G2})
+		agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: simagent.Newest})
 		writeFile(t, agent.Inbox(), `[`+plain+`]`)
 		lock := foreignLock(t, agent.Inbox(), 0)
 		start(t, agent.Run)
@@ -109,7 +154,7 @@ func TestLockAgeByTheGivenClock(t *testing.T) {
 	t.Parallel()
 	dir := emptyTeam(t)
 	agent := newAgent(t, simagent.Options{
-		Dir: dir, Name: "worker", Generation: simagent.G2, Poll: time.Millisecond,
+		Dir: dir, Name: "worker", Version: simagent.Newest, Poll: time.Millisecond,
 		Now: func() time.Time { return time.Now().Add(11 * time.Second) },
 	})
 	writeFile(t, agent.Inbox(), `[`+plain+`]`)
@@ -118,7 +163,7 @@ func TestLockAgeByTheGivenClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := start(t, agent.Run)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := agent.Wait(ctx, 1); err != nil {
 		t.Fatal(err)
@@ -141,14 +186,14 @@ func TestBlockedForGood(t *testing.T) {
 		},
 	}
 	for name, block := range tests {
-		for _, generation := range generations {
-			t.Run(name+"/"+generation.String(), func(t *testing.T) {
+		for _, version := range ends {
+			t.Run(name+"/"+version.String(), func(t *testing.T) {
 				t.Parallel()
 				dir := emptyTeam(t)
 				synctest.Test(t, func(t *testing.T) {
 					var mu sync.Mutex
 					var reported []error
-					opts := simagent.Options{Dir: dir, Name: "worker", Generation: generation}
+					opts := simagent.Options{Dir: dir, Name: "worker", Version: version}
 					strict := newAgent(t, opts)
 					opts.Report = func(err error) {
 						mu.Lock()
@@ -199,7 +244,7 @@ func TestSendGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		team := create(t, simagent.TeamOptions{Root: root, Generation: simagent.G2, Members: []simagent.Member{{Name: "worker"}}})
+		team := create(t, simagent.TeamOptions{Root: root, Version: simagent.Newest, Members: []simagent.Member{{Name: "worker"}}})
 		path := team.Agent("worker").Inbox()
 		lock := foreignLock(t, path, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -220,7 +265,7 @@ func TestUnlockRemovesOnlyTheLock(t *testing.T) {
 	var agent *simagent.Agent
 	var foreign string
 	agent = newAgent(t, simagent.Options{
-		Dir: emptyTeam(t), Name: "worker", Generation: simagent.G2,
+		Dir: emptyTeam(t), Name: "worker", Version: simagent.Newest,
 		// The clock is read while the lock is held.
 		Now: func() time.Time {
 			foreign = filepath.Join(agent.Inbox()+".lock", "pid")
@@ -241,22 +286,22 @@ func TestUnlockRemovesOnlyTheLock(t *testing.T) {
 // G2 changes config.json under its lock, G1 without.
 func TestConfigLock(t *testing.T) {
 	t.Parallel()
-	for _, generation := range generations {
-		t.Run(generation.String(), func(t *testing.T) {
+	for _, version := range ends {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				team := create(t, simagent.TeamOptions{Root: root, Generation: generation})
+				team := create(t, simagent.TeamOptions{Root: root, Version: version})
 				lock := foreignLock(t, filepath.Join(team.Dir(), "config.json"), 0)
 				began := time.Now()
 				if _, err := team.Spawn(t.Context(), simagent.Member{Name: "worker"}); err != nil {
 					t.Fatal(err)
 				}
 				waited := time.Since(began)
-				if generation == simagent.G1 && waited != 0 {
+				if version == simagent.Oldest && waited != 0 {
 					t.Errorf("G1 waited %v for the lock of config.json", waited)
 				}
-				if generation == simagent.G2 {
+				if version == simagent.Newest {
 					if waited < simagent.StaleAfter {
 						t.Errorf("G2 waited %v, want at least %v", waited, simagent.StaleAfter)
 					}
@@ -267,13 +312,13 @@ func TestConfigLock(t *testing.T) {
 	}
 }
 
-// Agents of both generations take, mark and write in the same inboxes at the
+// Agents of both ends take, mark and write in the same inboxes at the
 // same time: every row is taken once, and those of one writer in order.
 func TestNothingIsLostUnderTheLock(t *testing.T) {
 	t.Parallel()
 	const writers, each = 4, 50
-	for _, generation := range generations {
-		t.Run(generation.String(), func(t *testing.T) {
+	for _, version := range ends {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -281,13 +326,13 @@ func TestNothingIsLostUnderTheLock(t *testing.T) {
 			for n := range writers {
 				members = append(members, simagent.Member{Name: fmt.Sprint("writer", n), Absent: true})
 			}
-			team := create(t, simagent.TeamOptions{Generation: generation, Poll: time.Millisecond, Members: members})
+			team := create(t, simagent.TeamOptions{Version: version, Poll: time.Millisecond, Members: members})
 			start(t, team.Run)
 
 			var sending sync.WaitGroup
 			for n := range writers {
-				// Every other writer is of the other generation.
-				writer := newAgent(t, simagent.Options{Dir: team.Dir(), Name: fmt.Sprint("writer", n), Generation: generations[n%2]})
+				// Every other writer is of the other version.
+				writer := newAgent(t, simagent.Options{Dir: team.Dir(), Name: fmt.Sprint("writer", n), Version: ends[n%2]})
 				sending.Go(func() {
 					for i := range each {
 						for _, to := range []string{"alice", "bob"} {
@@ -301,16 +346,20 @@ func TestNothingIsLostUnderTheLock(t *testing.T) {
 			}
 			sending.Wait()
 			for _, name := range []string{"alice", "bob"} {
-				rows, err := team.Agent(name).Wait(ctx, writers*each)
-				if err != nil {
-					t.Error(err)
-				}
 				next := map[string]int{}
-				for _, r := range rows {
+				total := 0
+				for r := range team.Agent(name).Follow(ctx) {
+					// An old version that did not get the lock delivers again.
+					if n, err := strconv.Atoi(r.Text); err == nil && n < next[r.From] && version == simagent.Oldest {
+						continue
+					}
 					if want := fmt.Sprint(next[r.From]); r.Text != want {
 						t.Errorf("%s: from %s: got %s, want %s", name, r.From, r.Text, want)
 					}
 					next[r.From]++
+					if total++; total == writers*each {
+						break
+					}
 				}
 				for n := range writers {
 					if got := next[fmt.Sprint("writer", n)]; got != each {

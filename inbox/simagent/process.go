@@ -2,7 +2,7 @@ package simagent
 
 import "time"
 
-// Process says which process leads a G2 team, as leadProcess in config.json.
+// Process says which process leads a team, as leadProcess in config.json.
 type Process struct {
 	PID     int
 	Space   string    // host name, "#" and the pid namespace: "vm#pid:[4026531836]"

@@ -40,7 +40,7 @@ func structured(text string) object {
 	return o
 }
 
-// parseRows reads what does not hold an array as no rows, as both generations do.
+// parseRows reads what does not hold an array as no rows, as all versions do.
 func parseRows(data []byte) []json.RawMessage {
 	var rows []json.RawMessage
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -96,23 +96,54 @@ func delivered(raw json.RawMessage) (Taken, object, bool) {
 
 // take splits rows into those that the agent takes, most of them unless that is
 // 0, and what stays in the file. changed is false if the file need not be written.
-func (g Generation) take(rows []json.RawMessage, most int) (taken []Taken, kept []json.RawMessage, changed bool, err error) {
+func (k kind) take(rows []json.RawMessage, most int) (taken []Taken, kept []json.RawMessage, changed bool, err error) {
 	for _, raw := range rows {
 		row, o, ok := delivered(raw)
 		if ok = ok && (most == 0 || len(taken) < most); ok {
 			taken = append(taken, row)
 		}
-		if g == G2 {
-			// Taken, read before or malformed: nothing stays in a G2 inbox.
+		if k.removes {
+			// Taken, read before or malformed: none of them stays.
 			continue
 		}
 		if ok {
-			o.set("read", json.RawMessage("true"))
-			if raw, err = o.encode(); err != nil {
+			if raw, err = marked(o); err != nil {
 				return nil, nil, false, err
 			}
 		}
 		kept = append(kept, raw)
 	}
 	return taken, kept, len(taken) > 0 || len(kept) < len(rows), nil
+}
+
+// without returns what stays in the file once the rows that were taken from an
+// earlier look at it are marked or removed. What came in between stays as it is.
+func (k kind) without(rows []json.RawMessage, taken []Taken) (kept []json.RawMessage, err error) {
+	left := make(map[string]int)
+	for _, row := range taken {
+		left[string(row.Raw)]++
+	}
+	for _, raw := range rows {
+		_, o, ok := delivered(raw)
+		took := ok && left[string(raw)] > 0
+		switch {
+		case took && k.removes:
+			left[string(raw)]--
+			continue
+		case took:
+			left[string(raw)]--
+			if raw, err = marked(o); err != nil {
+				return nil, err
+			}
+		case !ok && k.removes:
+			continue // read before or malformed
+		}
+		kept = append(kept, raw)
+	}
+	return kept, nil
+}
+
+func marked(o object) (json.RawMessage, error) {
+	o.set("read", json.RawMessage("true"))
+	return o.encode()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrUnreachable is the answer of a G2 agent to a message for a name that does
+// ErrUnreachable is the answer of newer versions to a message for a name that does
 // not stand in config.json, "user" included.
 var ErrUnreachable = errors.New("no agent of that name is reachable")
 
@@ -24,13 +24,13 @@ var ErrName = errors.New("not the name of a member")
 
 // Message is what an agent says to another member, as with its SendMessage tool.
 type Message struct {
-	To      string // a member's name; on G1 also "user" or any other name
+	To      string // a member's name; on versions before 2.1.182 also "user" or any other name
 	Text    string
 	Summary string // may be empty, then the row has none
 }
 
-// row is a message in the key order of both generations. The G2 keys are left
-// out by G1.
+// row is a message in the key order of all versions. Older ones leave out msgV,
+// msg_id and type.
 type row struct {
 	From      string `json:"from"`
 	Text      string `json:"text"`
@@ -69,12 +69,12 @@ type shutdownApproved struct {
 	BackendType string `json:"backendType"`
 }
 
-// Send writes a message into another member's inbox, as the agent's generation
+// Send writes a message into another member's inbox, as the agent's version
 // does, and returns the bytes of the row. It needs no Run. It waits for the
-// inbox's lock as long as ctx lives. Errors: [ErrName], [ErrUnreachable] (G2),
+// inbox's lock as long as ctx lives. Errors: [ErrName], [ErrUnreachable],
 // [ErrBlocked], [fs.ErrNotExist] when the team is gone.
 func (a *Agent) Send(ctx context.Context, m Message) (json.RawMessage, error) {
-	if a.opts.Generation == G2 {
+	if a.kind.refuses {
 		known, err := a.config.has(ctx, m.To)
 		if err != nil {
 			return nil, err
@@ -83,7 +83,7 @@ func (a *Agent) Send(ctx context.Context, m Message) (json.RawMessage, error) {
 			return nil, fmt.Errorf("simagent: send from %s to %q: %w", a.opts.Name, m.To, ErrUnreachable)
 		}
 	}
-	return a.deliver(ctx, a.opts.Now(), m)
+	return a.post(ctx, a.opts.Now(), m)
 }
 
 // RequestShutdown writes a shutdown_request to a member, as the lead does when
@@ -131,7 +131,7 @@ func (a *Agent) notifyIdle(ctx context.Context, sent []Message, result string, g
 			idle.Summary = strings.TrimSuffix(fmt.Sprintf("[to %s] %s", m.To, m.Summary), " ")
 		}
 	}
-	if a.opts.Generation == G2 {
+	if a.kind.results {
 		idle.Result = result
 	}
 	_, err := a.deliverStructured(ctx, now, Lead, idle)
@@ -143,10 +143,10 @@ func (a *Agent) deliverStructured(ctx context.Context, now time.Time, to string,
 	if err != nil {
 		return nil, err
 	}
-	return a.deliver(ctx, now, Message{To: to, Text: string(text)})
+	return a.post(ctx, now, Message{To: to, Text: string(text)})
 }
 
-func (a *Agent) deliver(ctx context.Context, now time.Time, m Message) (json.RawMessage, error) {
+func (a *Agent) post(ctx context.Context, now time.Time, m Message) (json.RawMessage, error) {
 	if err := checkName(m.To); err != nil {
 		return nil, fmt.Errorf("simagent: send from %s: %w", a.opts.Name, err)
 	}
@@ -157,7 +157,7 @@ func (a *Agent) deliver(ctx context.Context, now time.Time, m Message) (json.Raw
 		Timestamp: stamp(now),
 		Color:     a.opts.Color,
 	}
-	if a.opts.Generation == G2 {
+	if a.kind.tags {
 		out.MsgV, out.MsgID, out.Type = 1, uuid.NewString(), "message"
 	}
 	raw, err := encode(out)
@@ -169,7 +169,7 @@ func (a *Agent) deliver(ctx context.Context, now time.Time, m Message) (json.Raw
 	if err := os.Mkdir(inboxes, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("simagent: send from %s to %s: %w", a.opts.Name, m.To, err)
 	}
-	if err := a.opts.Generation.deliver(ctx, inboxPath(a.opts.Dir, m.To), raw, a.opts.Now); err != nil {
+	if err := a.kind.deliver(ctx, inboxPath(a.opts.Dir, m.To), raw, a.opts.Now); err != nil {
 		return nil, err
 	}
 	return raw, nil

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"teambridge/inbox/simagent"
+	"teambridge/teams"
 )
 
-var generations = []simagent.Generation{simagent.G1, simagent.G2}
+var ends = []teams.Version{simagent.Oldest, simagent.Newest}
 
 func writeFile(t *testing.T, path, content string) {
 	t.Helper()
@@ -179,12 +180,12 @@ func TestTakes(t *testing.T) {
 		{name: "byte order mark", before: "\ufeff[" + plain + `]`, g1: "\ufeff[" + plain + `]`, g2: "\ufeff[" + plain + `]`},
 	}
 	for _, test := range tests {
-		for _, generation := range generations {
-			t.Run(test.name+"/"+generation.String(), func(t *testing.T) {
+		for _, version := range ends {
+			t.Run(test.name+"/"+version.String(), func(t *testing.T) {
 				t.Parallel()
 				dir := emptyTeam(t)
 				synctest.Test(t, func(t *testing.T) {
-					agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Generation: generation})
+					agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: version})
 					writeFile(t, agent.Inbox(), test.before)
 					stop := start(t, agent.Run)
 					time.Sleep(2 * time.Second)
@@ -193,7 +194,7 @@ func TestTakes(t *testing.T) {
 						t.Errorf("taken: got %q, want %q", got, test.taken)
 					}
 					want := test.g1
-					if generation == simagent.G2 {
+					if version == simagent.Newest {
 						want = test.g2
 					}
 					equal(t, "file", readFile(t, agent.Inbox()), want)
@@ -208,13 +209,13 @@ func TestTakes(t *testing.T) {
 
 func TestTakenHoldsTheRow(t *testing.T) {
 	t.Parallel()
-	for _, generation := range generations {
-		t.Run(generation.String(), func(t *testing.T) {
+	for _, version := range ends {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			dir := emptyTeam(t)
 			synctest.Test(t, func(t *testing.T) {
 				raw := `{ "text":"x", "from":"a","timestamp":"t","summary":"s","color":"red","msg_id":"m","messageId":"i", "n":1.0 }`
-				agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Generation: generation})
+				agent := newAgent(t, simagent.Options{Dir: dir, Name: "worker", Version: version})
 				writeFile(t, agent.Inbox(), `[`+raw+`]`)
 				start(t, agent.Run)
 				rows, err := agent.Wait(t.Context(), 1)
@@ -235,23 +236,23 @@ func TestTakenHoldsTheRow(t *testing.T) {
 func TestPollsAtItsInterval(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		generation simagent.Generation
-		name       string
-		set, want  time.Duration
+		version   teams.Version
+		name      string
+		set, want time.Duration
 	}{
-		{simagent.G1, "worker", 0, 500 * time.Millisecond},
-		{simagent.G1, simagent.Lead, 0, 500 * time.Millisecond},
-		{simagent.G2, "worker", 0, 500 * time.Millisecond},
-		{simagent.G2, simagent.Lead, 0, 1000 * time.Millisecond},
-		{simagent.G2, simagent.Lead, 7 * time.Millisecond, 7 * time.Millisecond},
+		{simagent.Oldest, "worker", 0, 500 * time.Millisecond},
+		{simagent.Oldest, simagent.Lead, 0, 500 * time.Millisecond},
+		{simagent.Newest, "worker", 0, 500 * time.Millisecond},
+		{simagent.Newest, simagent.Lead, 0, 1000 * time.Millisecond},
+		{simagent.Newest, simagent.Lead, 7 * time.Millisecond, 7 * time.Millisecond},
 	}
 	for _, test := range tests {
-		t.Run(test.generation.String()+"/"+test.name+"/"+test.set.String(), func(t *testing.T) {
+		t.Run(test.version.String()+"/"+test.name+"/"+test.set.String(), func(t *testing.T) {
 			t.Parallel()
 			dir := emptyTeam(t)
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				agent := newAgent(t, simagent.Options{Dir: dir, Name: test.name, Generation: test.generation, Poll: test.set})
+				agent := newAgent(t, simagent.Options{Dir: dir, Name: test.name, Version: test.version, Poll: test.set})
 				start(t, agent.Run)
 				// The inbox is made by somebody else, while the agent runs.
 				for n := 1; n <= 3; n++ {
@@ -272,11 +273,11 @@ func TestPollsAtItsInterval(t *testing.T) {
 
 func TestWriterReplacesWhatIsNoArray(t *testing.T) {
 	t.Parallel()
-	for _, generation := range generations {
+	for _, version := range ends {
 		for _, before := range []string{``, `{}`, `null`, `[` + plain + `,{"fr`, `what?`} {
-			t.Run(generation.String()+"/"+before, func(t *testing.T) {
+			t.Run(version.String()+"/"+before, func(t *testing.T) {
 				t.Parallel()
-				team := create(t, simagent.TeamOptions{Generation: generation, Members: []simagent.Member{{Name: "worker"}}})
+				team := create(t, simagent.TeamOptions{Version: version, Members: []simagent.Member{{Name: "worker"}}})
 				path := team.Agent("worker").Inbox()
 				writeFile(t, path, before)
 				raw, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "new"})
@@ -291,10 +292,10 @@ func TestWriterReplacesWhatIsNoArray(t *testing.T) {
 
 func TestWriterKeepsTheOtherRows(t *testing.T) {
 	t.Parallel()
-	for _, generation := range generations {
-		t.Run(generation.String(), func(t *testing.T) {
+	for _, version := range ends {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
-			team := create(t, simagent.TeamOptions{Generation: generation, Members: []simagent.Member{{Name: "worker"}}})
+			team := create(t, simagent.TeamOptions{Version: version, Members: []simagent.Member{{Name: "worker"}}})
 			path := team.Agent("worker").Inbox()
 			const others = `{"odd":1.0,"a":1,"a":2,"s":"\ud800 \u00e9"},null,{"from":"x","read":true}`
 			writeFile(t, path, `[`+others+`]`)
@@ -310,37 +311,84 @@ func TestWriterKeepsTheOtherRows(t *testing.T) {
 	}
 }
 
-func TestHowTheFileIsWritten(t *testing.T) {
+// The kinds, as they were measured.
+func TestKinds(t *testing.T) {
 	t.Parallel()
-	for _, generation := range generations {
-		t.Run(generation.String(), func(t *testing.T) {
+	tests := []struct {
+		what  string
+		since int
+		seen  func(s *seenOf) bool
+	}{
+		{"inboxes are replaced", 154, func(s *seenOf) bool { return s.replaced }},
+		{"what was taken is removed", 160, func(s *seenOf) bool { return s.worker == "[]" }},
+		{"a name is made up", 178, func(s *seenOf) bool { return s.named }},
+		{"the lead's pane is leader", 178, func(s *seenOf) bool { return strings.Contains(s.config, `"tmuxPaneId": "leader"`) }},
+		{"no description", 178, func(s *seenOf) bool { return !strings.Contains(s.config, `"description"`) }},
+		{"user is refused", 182, func(s *seenOf) bool { return errors.Is(s.toUser, simagent.ErrUnreachable) }},
+		{"rows have msg_id", 196, func(s *seenOf) bool { return strings.Contains(s.lead, `"msg_id"`) }},
+		{"idle_notification has result", 251, func(s *seenOf) bool { return strings.Contains(s.lead, `\"result\"`) }},
+		{"leadProcess", 311, func(s *seenOf) bool { return strings.Contains(s.config, `"leadProcess"`) }},
+	}
+	for i, version := range simagent.Kinds {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
-			team := create(t, simagent.TeamOptions{Generation: generation, Members: []simagent.Member{{Name: "worker"}}})
-			path := team.Agent("worker").Inbox()
-			before, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
+			s := see(t, version)
+			for _, test := range tests {
+				if got, want := test.seen(s), version.Patch >= test.since; got != want {
+					t.Errorf("%s: got %t, want %t", test.what, got, want)
+				}
 			}
-			if _, err := team.Agent(simagent.Lead).Send(t.Context(), simagent.Message{To: "worker", Text: "new"}); err != nil {
-				t.Fatal(err)
-			}
-			after, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, want := os.SameFile(before, after), generation == simagent.G1; got != want {
-				t.Errorf("written in place: got %v, want %v", got, want)
+			if i > 0 && version.Compare(simagent.Kinds[i-1]) <= 0 {
+				t.Errorf("stands after %s", simagent.Kinds[i-1])
 			}
 		})
 	}
 }
 
+// seenOf is what a version leaves behind: a message to its worker, the worker's
+// report, and a message to "user".
+type seenOf struct {
+	replaced, named      bool
+	config, worker, lead string
+	toUser               error
+}
+
+func see(t *testing.T, version teams.Version) *seenOf {
+	t.Helper()
+	s := &seenOf{}
+	root := t.TempDir()
+	_, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: t.TempDir(), Version: version})
+	s.named = err == nil
+	synctest.Test(t, func(t *testing.T) {
+		team := create(t, simagent.TeamOptions{Root: root, Version: version, Description: "d", Lead: simagent.Member{Absent: true}, Members: []simagent.Member{{
+			Name: "worker", Handle: func(context.Context, simagent.Turn) simagent.Reply { return simagent.Reply{Text: "done"} },
+		}}})
+		worker := team.Agent("worker")
+		before, err := os.Stat(worker.Inbox())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask(t, team.Agent(simagent.Lead))
+		after, err := os.Stat(worker.Inbox())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.replaced = !os.SameFile(before, after)
+		start(t, team.Run)
+		time.Sleep(2 * time.Second)
+		_, s.toUser = worker.Send(t.Context(), simagent.Message{To: "user", Text: "x"})
+		s.config, s.worker = readFile(t, filepath.Join(team.Dir(), "config.json")), readFile(t, worker.Inbox())
+		s.lead = readFile(t, team.Agent(simagent.Lead).Inbox())
+	})
+	return s
+}
+
 func TestSendRefuses(t *testing.T) {
 	t.Parallel()
-	for _, generation := range generations {
-		t.Run(generation.String(), func(t *testing.T) {
+	for _, version := range ends {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
-			team := create(t, simagent.TeamOptions{Generation: generation, Members: []simagent.Member{{Name: "worker"}}})
+			team := create(t, simagent.TeamOptions{Version: version, Members: []simagent.Member{{Name: "worker"}}})
 			worker := team.Agent("worker")
 			for _, name := range []string{"", "..", ".x", "../config", `a\b`, "a/b", "a:b", "a\nb", "a\x00b"} {
 				_, err := worker.Send(t.Context(), simagent.Message{To: name, Text: "x"})
@@ -349,11 +397,11 @@ func TestSendRefuses(t *testing.T) {
 				}
 			}
 			_, err := worker.Send(t.Context(), simagent.Message{To: "user", Text: "x"})
-			if generation == simagent.G1 && err != nil {
-				t.Errorf("G1 to user: %v", err)
+			if version == simagent.Oldest && err != nil {
+				t.Errorf("to user: %v", err)
 			}
-			if generation == simagent.G2 && !errors.Is(err, simagent.ErrUnreachable) {
-				t.Errorf("G2 to user: got %v, want ErrUnreachable", err)
+			if version == simagent.Newest && !errors.Is(err, simagent.ErrUnreachable) {
+				t.Errorf("to user: got %v, want ErrUnreachable", err)
 			}
 			if err := team.End(); err != nil {
 				t.Fatal(err)
@@ -368,10 +416,10 @@ func TestSendRefuses(t *testing.T) {
 	}
 }
 
-// A person who joined the team by an entry of its own is reachable on G2.
+// A person who joined the team by an entry of its own is reachable for versions that refuse others.
 func TestSendReachesWhoJoined(t *testing.T) {
 	t.Parallel()
-	team := create(t, simagent.TeamOptions{Generation: simagent.G2})
+	team := create(t, simagent.TeamOptions{Version: simagent.Newest})
 	path := filepath.Join(team.Dir(), "config.json")
 	config := readFile(t, path)
 	writeFile(t, path, strings.Replace(config, `"members": [`, `"extra": 1.0, "members": [{"agentId":"operator@myteam","name":"operator","mine":{"k":2.50}},`, 1))
@@ -395,9 +443,9 @@ func TestSendReachesWhoJoined(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]simagent.Options{
-		"generation": {Name: "a"},
-		"name":       {Name: "../a", Generation: simagent.G1},
-		"poll":       {Name: "a", Generation: simagent.G1, Poll: -1},
+		"version": {Name: "a"},
+		"name":    {Name: "../a", Version: simagent.Oldest},
+		"poll":    {Name: "a", Version: simagent.Oldest, Poll: -1},
 	} {
 		if _, err := simagent.New(opts); err == nil {
 			t.Errorf("%s: no error", name)

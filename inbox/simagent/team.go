@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"teambridge/teams"
 )
 
 // ErrRunning says that a team runs already.
@@ -19,12 +21,12 @@ var ErrRunning = errors.New("the team runs already")
 
 // TeamOptions says what team [Create] makes.
 type TeamOptions struct {
-	Root        string     // a Claude root directory; made if missing
-	Generation  Generation // G1 or G2
-	Name        string     // "": on G2 "session-" and 8 characters of the session id; needed on G1
-	SessionID   string     // the lead's; "": a new uuid
-	Description string     // G1 only
-	Process     Process    // G2 only; zero: [CurrentProcess]
+	Root        string        // a Claude root directory; made if missing
+	Version     teams.Version // of the lead, and of members that have none of their own
+	Name        string        // "": "session-" and 8 characters of the session id; needed before 2.1.178
+	SessionID   string        // the lead's; "": a new uuid
+	Description string        // written before 2.1.178
+	Process     Process       // written from 2.1.311 on; zero: [CurrentProcess]
 
 	Lead    Member // its Name, Color, AgentType and Prompt are not used
 	Members []Member
@@ -40,10 +42,11 @@ type Member struct {
 	Name      string
 	Prompt    string
 	Color     string // "": the next of the eight that Claude Code gives
-	Model     string // "": the generation's own
-	AgentType string // G1 only; "": general-purpose
+	Model     string // "": the version's own
+	AgentType string // written before 2.1.178; "": general-purpose
 	Cwd       string
 	Handle    Handler
+	Version   teams.Version // zero: the team's
 
 	// Absent makes an entry in config.json and an inbox, and nobody who reads
 	// it: an agent that crashed, or one that somebody else plays.
@@ -54,6 +57,7 @@ type Member struct {
 // may be used from any goroutine.
 type Team struct {
 	opts   TeamOptions
+	kind   kind // of the lead, which writes config.json
 	dir    string
 	config *config
 
@@ -72,24 +76,25 @@ type played struct {
 }
 
 // Create makes a team directory below <root>/teams in the form of its
-// generation: config.json, and an empty inbox for each member. It starts no
+// version: config.json, and an empty inbox for each member. It starts no
 // agent. It fails if there is such a directory already, and leaves none behind
 // if it fails.
 func Create(ctx context.Context, opts TeamOptions) (*Team, error) {
-	if err := opts.Generation.check(); err != nil {
+	kind, err := kindOf(opts.Version)
+	if err != nil {
 		return nil, err
 	}
 	opts.Now = clock(opts.Now)
 	if opts.SessionID == "" {
 		opts.SessionID = uuid.NewString()
 	}
-	if opts.Name == "" && opts.Generation == G2 {
+	if opts.Name == "" && kind.atStart {
 		opts.Name = "session-" + opts.SessionID[:min(8, len(opts.SessionID))]
 	}
 	if err := checkName(opts.Name); err != nil {
 		return nil, fmt.Errorf("simagent: create team: %w", err)
 	}
-	if opts.Generation == G2 && opts.Process == (Process{}) {
+	if kind.leadProcess && opts.Process == (Process{}) {
 		process, err := CurrentProcess()
 		if err != nil {
 			return nil, err
@@ -108,8 +113,8 @@ func Create(ctx context.Context, opts TeamOptions) (*Team, error) {
 	if err := os.MkdirAll(teams, 0o700); err != nil {
 		return nil, fmt.Errorf("simagent: create team %s: %w", opts.Name, err)
 	}
-	t := &Team{opts: opts, dir: filepath.Join(teams, opts.Name), members: make(map[string]*played)}
-	t.config = newConfig(t.dir, opts.Generation, opts.Now)
+	t := &Team{opts: opts, kind: kind, dir: filepath.Join(teams, opts.Name), members: make(map[string]*played)}
+	t.config = newConfig(t.dir, kind, opts.Now)
 	if err := os.Mkdir(t.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("simagent: create team %s: %w", opts.Name, err)
 	}
@@ -141,20 +146,9 @@ func (t *Team) fill(ctx context.Context) error {
 
 func (t *Team) writeConfig() error {
 	now := t.opts.Now()
-	var entry, top any
-	if t.opts.Generation == G1 {
-		entry = leadG1{
-			AgentID:       t.agentID(Lead),
-			Name:          Lead,
-			AgentType:     Lead,
-			Model:         cmp.Or(t.opts.Lead.Model, "claude-sonnet-4-6"),
-			JoinedAt:      now.UnixMilli(),
-			TmuxPaneID:    "",
-			Cwd:           cmp.Or(t.opts.Lead.Cwd, t.opts.Cwd),
-			Subscriptions: []string{},
-		}
-	} else {
-		entry = leadG2{
+	var entry any
+	if t.kind.atStart {
+		entry = leadOfSession{
 			AgentID:       t.agentID(Lead),
 			Name:          Lead,
 			AgentType:     Lead,
@@ -164,37 +158,42 @@ func (t *Team) writeConfig() error {
 			Subscriptions: []string{},
 			BackendType:   inProcess,
 		}
+	} else {
+		entry = leadOfTool{
+			AgentID:       t.agentID(Lead),
+			Name:          Lead,
+			AgentType:     Lead,
+			Model:         cmp.Or(t.opts.Lead.Model, "claude-sonnet-4-6"),
+			JoinedAt:      now.UnixMilli(),
+			TmuxPaneID:    "",
+			Cwd:           cmp.Or(t.opts.Lead.Cwd, t.opts.Cwd),
+			Subscriptions: []string{},
+		}
 	}
 	raw, err := encode(entry)
 	if err != nil {
 		return err
 	}
-	if t.opts.Generation == G1 {
-		top = configG1{
-			Name:          t.opts.Name,
-			Description:   t.opts.Description,
-			CreatedAt:     now.UnixMilli(),
-			LeadAgentID:   t.agentID(Lead),
-			LeadSessionID: t.opts.SessionID,
-			Members:       []json.RawMessage{raw},
-		}
-	} else {
+	top := configFile{
+		Name:          t.opts.Name,
+		CreatedAt:     now.UnixMilli(),
+		LeadAgentID:   t.agentID(Lead),
+		LeadSessionID: t.opts.SessionID,
+		Members:       []json.RawMessage{raw},
+	}
+	if !t.kind.atStart {
+		top.Description = t.opts.Description
+	}
+	if t.kind.leadProcess {
 		claimed := t.opts.Process.Claimed
 		if claimed.IsZero() {
 			claimed = now
 		}
-		top = configG2{
-			Name:          t.opts.Name,
-			CreatedAt:     now.UnixMilli(),
-			LeadAgentID:   t.agentID(Lead),
-			LeadSessionID: t.opts.SessionID,
-			LeadProcess: leadProcess{
-				PID:       t.opts.Process.PID,
-				PIDSpace:  t.opts.Process.Space,
-				ClaimedAt: claimed.UnixMilli(),
-				ProcStart: t.opts.Process.Start,
-			},
-			Members: []json.RawMessage{raw},
+		top.LeadProcess = &leadProcess{
+			PID:       t.opts.Process.PID,
+			PIDSpace:  t.opts.Process.Space,
+			ClaimedAt: claimed.UnixMilli(),
+			ProcStart: t.opts.Process.Start,
 		}
 	}
 	data, err := encode(top)
@@ -227,8 +226,8 @@ func (t *Team) Spawn(ctx context.Context, m Member) (*Agent, error) {
 func (t *Team) teammate(m Member) any {
 	now := t.opts.Now().UnixMilli()
 	cwd := cmp.Or(m.Cwd, t.opts.Cwd)
-	if t.opts.Generation == G1 {
-		return teammateG1{
+	if !t.kind.atStart {
+		return teammateOfTool{
 			AgentID:       t.agentID(m.Name),
 			Name:          m.Name,
 			AgentType:     cmp.Or(m.AgentType, "general-purpose"),
@@ -242,7 +241,7 @@ func (t *Team) teammate(m Member) any {
 			BackendType:   inProcess,
 		}
 	}
-	return teammateG2{
+	return teammateOfSession{
 		AgentID:       t.agentID(m.Name),
 		Name:          m.Name,
 		Color:         m.Color,
@@ -268,17 +267,22 @@ func (t *Team) nextColor() string {
 
 // play makes the agent of a member that stands in config.json.
 func (t *Team) play(m Member) (*Agent, error) {
+	version := cmp.Or(m.Version, t.opts.Version)
+	kind, err := kindOf(version)
+	if err != nil {
+		return nil, err
+	}
 	agent, err := newAgent(Options{
-		Dir:        t.dir,
-		Name:       m.Name,
-		Generation: t.opts.Generation,
-		Color:      m.Color,
-		Handle:     m.Handle,
-		Prompt:     m.Prompt,
-		Poll:       t.opts.Poll,
-		Now:        t.opts.Now,
-		Report:     t.opts.Report,
-	}, t.config)
+		Dir:     t.dir,
+		Name:    m.Name,
+		Version: version,
+		Color:   m.Color,
+		Handle:  m.Handle,
+		Prompt:  m.Prompt,
+		Poll:    t.opts.Poll,
+		Now:     t.opts.Now,
+		Report:  t.opts.Report,
+	}, kind, t.config)
 	if err != nil {
 		return nil, err
 	}

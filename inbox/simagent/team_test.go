@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"teambridge/inbox/simagent"
+	"teambridge/teams"
 )
 
 func hasMember(t *testing.T, team *simagent.Team, name string) bool {
@@ -24,13 +25,13 @@ func hasMember(t *testing.T, team *simagent.Team, name string) bool {
 
 func TestShutdown(t *testing.T) {
 	t.Parallel()
-	for _, generation := range generations {
-		t.Run(generation.String(), func(t *testing.T) {
+	for _, version := range ends {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				var turns []string
-				team := create(t, simagent.TeamOptions{Root: root, Generation: generation, Members: []simagent.Member{{
+				team := create(t, simagent.TeamOptions{Root: root, Version: version, Members: []simagent.Member{{
 					Name: "worker",
 					Handle: func(_ context.Context, turn simagent.Turn) simagent.Reply {
 						turns = append(turns, texts(turn.Rows)...)
@@ -87,22 +88,22 @@ func TestShutdown(t *testing.T) {
 // Only a G2 agent says whether it goes on.
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	tests := map[simagent.Generation]struct {
+	tests := map[teams.Version]struct {
 		turns, reasons []string
 		taken          []time.Duration
 	}{
-		simagent.G1: {[]string{"1 at 0s", "2 at 3s", "3 at 6s"}, []string{"available", "available", "available"}, []time.Duration{0, 3 * time.Second, 6 * time.Second}},
-		simagent.G2: {[]string{"1 at 0s", "2,3 at 3s"}, []string{"", "available"}, []time.Duration{0, 3 * time.Second, 3 * time.Second}},
+		simagent.Oldest: {[]string{"1 at 0s", "2 at 3s", "3 at 6s"}, []string{"available", "available", "available"}, []time.Duration{0, 3 * time.Second, 6 * time.Second}},
+		simagent.Newest: {[]string{"1 at 0s", "2,3 at 3s"}, []string{"", "available"}, []time.Duration{0, 3 * time.Second, 3 * time.Second}},
 	}
-	for generation, tc := range tests {
+	for version, tc := range tests {
 		want := tc.turns
-		t.Run(generation.String(), func(t *testing.T) {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var turns []string
-				team := create(t, simagent.TeamOptions{Root: root, Generation: generation, Members: []simagent.Member{{
+				team := create(t, simagent.TeamOptions{Root: root, Version: version, Members: []simagent.Member{{
 					Name: "worker",
 					Handle: func(_ context.Context, turn simagent.Turn) simagent.Reply {
 						turns = append(turns, fmt.Sprintf("%s at %v", strings.Join(texts(turn.Rows), ","), time.Since(began)))
@@ -154,12 +155,12 @@ func TestTurns(t *testing.T) {
 // and the report says that the agent is available: it is dated before the taking.
 func TestTakesAfterTheReport(t *testing.T) {
 	t.Parallel()
-	for _, generation := range []simagent.Generation{simagent.G1, simagent.G2} {
-		t.Run(generation.String(), func(t *testing.T) {
+	for _, version := range ends {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				team := create(t, simagent.TeamOptions{Root: root, Generation: generation, Members: []simagent.Member{{
+				team := create(t, simagent.TeamOptions{Root: root, Version: version, Members: []simagent.Member{{
 					Name: "worker", Handle: func(context.Context, simagent.Turn) simagent.Reply { return simagent.Reply{} },
 				}}})
 				lead, worker := team.Agent(simagent.Lead), team.Agent("worker")
@@ -182,7 +183,7 @@ func TestTakesAfterTheReport(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if after := rows[1].At.Sub(rows[0].At); after >= generation.Poll("worker") {
+				if after := rows[1].At.Sub(rows[0].At); after >= 500*time.Millisecond {
 					t.Errorf("took the second row %v after the first, want it before the next poll", after)
 				}
 				data, err := os.ReadFile(lead.Inbox())
@@ -207,7 +208,7 @@ func TestSilentWithoutHandler(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		team := create(t, simagent.TeamOptions{Root: root, Generation: simagent.G2, Members: []simagent.Member{{Name: "worker", Prompt: "hi"}}})
+		team := create(t, simagent.TeamOptions{Root: root, Version: simagent.Newest, Members: []simagent.Member{{Name: "worker", Prompt: "hi"}}})
 		start(t, team.Run)
 		ask(t, team.Agent(simagent.Lead))
 		time.Sleep(5 * time.Second)
@@ -225,7 +226,7 @@ func TestKillInMidTurn(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		team := create(t, simagent.TeamOptions{Root: root, Generation: simagent.G2, Members: []simagent.Member{{
+		team := create(t, simagent.TeamOptions{Root: root, Version: simagent.Newest, Members: []simagent.Member{{
 			Name: "worker",
 			Handle: func(context.Context, simagent.Turn) simagent.Reply {
 				return simagent.Reply{Lasts: 5 * time.Second, Text: "done"}
@@ -282,7 +283,7 @@ func TestPrompt(t *testing.T) {
 			return simagent.Reply{Text: "done"}
 		}
 		team := create(t, simagent.TeamOptions{
-			Root: root, Generation: simagent.G2, Lead: simagent.Member{Handle: handle},
+			Root: root, Version: simagent.Newest, Lead: simagent.Member{Handle: handle},
 			Members: []simagent.Member{{Name: "worker", Prompt: "hi", Handle: handle}},
 		})
 		for range 2 {
@@ -307,7 +308,7 @@ func TestRunJoins(t *testing.T) {
 		release := make(chan struct{})
 		running := false
 		team := create(t, simagent.TeamOptions{
-			Root: root, Generation: simagent.G2, Members: []simagent.Member{{Name: "worker"}},
+			Root: root, Version: simagent.Newest, Members: []simagent.Member{{Name: "worker"}},
 			// The clock is read in the middle of taking a row.
 			Now: func() time.Time {
 				if running {
@@ -343,7 +344,7 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		team := create(t, simagent.TeamOptions{Root: root, Generation: simagent.G1, Members: []simagent.Member{{Name: "worker"}}})
+		team := create(t, simagent.TeamOptions{Root: root, Version: simagent.Oldest, Members: []simagent.Member{{Name: "worker"}}})
 		start(t, team.Run)
 		lead := team.Agent(simagent.Lead)
 		go func() {
@@ -367,13 +368,13 @@ func TestFollow(t *testing.T) {
 
 func TestTeamLife(t *testing.T) {
 	t.Parallel()
-	for _, generation := range generations {
-		t.Run(generation.String(), func(t *testing.T) {
+	for _, version := range ends {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				team := create(t, simagent.TeamOptions{Root: root, Generation: generation})
-				if _, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: root, Name: "myteam", Generation: generation}); !errors.Is(err, fs.ErrExist) {
+				team := create(t, simagent.TeamOptions{Root: root, Version: version})
+				if _, err := simagent.Create(t.Context(), simagent.TeamOptions{Root: root, Name: "myteam", Version: version}); !errors.Is(err, fs.ErrExist) {
 					t.Errorf("Create over a team: got %v, want ErrExist", err)
 				}
 				equal(t, "dir", team.Dir(), filepath.Join(root, "teams", "myteam"))
@@ -420,13 +421,13 @@ func TestTeamLife(t *testing.T) {
 func TestCreateLeavesNothingWhenItFails(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]simagent.TeamOptions{
-		"generation":     {Name: "a"},
-		"name":           {Name: "../a", Generation: simagent.G1},
-		"no name":        {Generation: simagent.G1},
-		"member's name":  {Name: "a", Generation: simagent.G1, Members: []simagent.Member{{Name: "../x"}}},
-		"two of a name":  {Name: "a", Generation: simagent.G2, Members: []simagent.Member{{Name: "x"}, {Name: "x"}}},
-		"one like lead":  {Name: "a", Generation: simagent.G2, Members: []simagent.Member{{Name: simagent.Lead}}},
-		"negative timer": {Name: "a", Generation: simagent.G2, Poll: -1},
+		"version":        {Name: "a"},
+		"name":           {Name: "../a", Version: simagent.Oldest},
+		"no name":        {Version: simagent.Oldest},
+		"member's name":  {Name: "a", Version: simagent.Oldest, Members: []simagent.Member{{Name: "../x"}}},
+		"two of a name":  {Name: "a", Version: simagent.Newest, Members: []simagent.Member{{Name: "x"}, {Name: "x"}}},
+		"one like lead":  {Name: "a", Version: simagent.Newest, Members: []simagent.Member{{Name: simagent.Lead}}},
+		"negative timer": {Name: "a", Version: simagent.Newest, Poll: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -447,7 +448,7 @@ func TestFailureEndsRun(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		team := create(t, simagent.TeamOptions{Root: root, Generation: simagent.G2, Members: []simagent.Member{{
+		team := create(t, simagent.TeamOptions{Root: root, Version: simagent.Newest, Members: []simagent.Member{{
 			Name: "worker",
 			Handle: func(context.Context, simagent.Turn) simagent.Reply {
 				return simagent.Reply{Messages: []simagent.Message{{To: "user", Text: "x"}}}

@@ -21,5 +21,5 @@ type Turn struct {
 type Reply struct {
 	Lasts    time.Duration // from the handler's return to the end of the turn
 	Messages []Message     // sent in order at the end of the turn
-	Text     string        // the turn's final text; G2 puts it into its idle_notification
+	Text     string        // the turn's final text; newer versions put it into the idle_notification
 }

@@ -16,6 +16,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/claudetest"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // The tests here run the real Claude Code, in several versions, against a stand-in for the model API.
@@ -340,8 +341,8 @@ func TestRealSessions(t *testing.T) {
 		reaches(t, p, f, claude.Done)
 		exits0(t, p)
 		path, err := tr.Path()
-		if err != nil || filepath.Base(filepath.Dir(path)) != claude.Slug(h.Work) {
-			t.Errorf("path: got %s, %v, want it under %s", path, err, claude.Slug(h.Work))
+		if err != nil || filepath.Base(filepath.Dir(path)) != transcript.Slug(h.Work) {
+			t.Errorf("path: got %s, %v, want it under %s", path, err, transcript.Slug(h.Work))
 		}
 		if err := start(t, o).Wait(within(t)); !errors.Is(err, claude.ErrSessionTaken) {
 			t.Errorf("the same session anew: got %v, want ErrSessionTaken", err)

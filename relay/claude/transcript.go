@@ -11,9 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf16"
+
+	"teambridge/teams/transcript"
 )
 
 // Transcript is the file in which Claude Code keeps a conversation, one JSON record a line: what it remembers after a
@@ -47,32 +47,6 @@ func (t Turn) Cut() bool { return t.Stored && !t.Finished && !t.Interrupted && !
 // recordLimit bounds a line of a transcript. Records with pictures have some MB; longer ones are passed over.
 const recordLimit = 64 << 20
 
-// Slug is the name of the folder below projects in which the transcripts of processes in that directory stand: the path
-// with everything but a-z, A-Z and 0-9 as "-", one for each UTF-16 unit. Over 200 of these, the first 200, "-", and a
-// hash of the path, as JavaScript programs like to make one: h = h*31 + unit in 32 bits, its absolute value in base 36.
-// Measured on 2.1.80 and 2.1.329. The path must be absolute and without symbolic links, as the system gives it to the
-// process.
-func Slug(dir string) string {
-	units := utf16.Encode([]rune(dir))
-	name := make([]byte, len(units))
-	var hash int32
-	for i, u := range units {
-		hash = hash*31 + int32(u)
-		name[i] = '-'
-		if u < 128 && (u >= '0' && u <= '9' || u >= 'a' && u <= 'z' || u >= 'A' && u <= 'Z') {
-			name[i] = byte(u)
-		}
-	}
-	if len(name) <= 200 {
-		return string(name)
-	}
-	abs := int64(hash)
-	if abs < 0 {
-		abs = -abs
-	}
-	return string(name[:200]) + "-" + strconv.FormatInt(abs, 36)
-}
-
 // Path is where the transcript is. Without one it is an error that wraps [fs.ErrNotExist]. One that stands under
 // another directory's name is found too: a process can change its own, and ids of sessions are unique.
 func (t Transcript) Path() (string, error) {
@@ -87,7 +61,7 @@ func (t Transcript) Path() (string, error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	path := filepath.Join(projects, Slug(dir), file)
+	path := filepath.Join(projects, transcript.Slug(dir), file)
 	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return path, wrap(err)
 	}

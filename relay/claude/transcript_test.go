@@ -13,22 +13,8 @@ import (
 	"time"
 
 	"teambridge/relay/claude"
+	"teambridge/teams/transcript"
 )
-
-func TestSlug(t *testing.T) {
-	t.Parallel()
-	long := "/tmp/" + strings.Repeat("long_dir.", 25)
-	for dir, want := range map[string]string{
-		"/home/dev/project":  "-home-dev-project",
-		"/tmp/a_b.c d+é漢😀-X": "-tmp-a-b-c-d------X",
-		// The interop test has both versions make a hash.
-		long: "-tmp-" + strings.Repeat("long-dir-", 25)[:195] + "-" + "3n0yoz",
-	} {
-		if got := claude.Slug(dir); got != want {
-			t.Errorf("%.30s: got %s, want %s", dir, got, want)
-		}
-	}
-}
 
 // put writes a transcript of the session "s" and returns it.
 func put(t testing.TB, data []byte) claude.Transcript {
@@ -38,7 +24,7 @@ func put(t testing.TB, data []byte) claude.Transcript {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(tr.Root, "projects", claude.Slug(dir), "s.jsonl")
+	path := filepath.Join(tr.Root, "projects", transcript.Slug(dir), "s.jsonl")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}

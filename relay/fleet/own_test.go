@@ -120,7 +120,7 @@ func TestAddedAgainAtOnce(t *testing.T) {
 	f, stop := h.sail()
 	first := h.add(f, h.entry("red", "lead"))
 	h.until(f, first, "idle", state(relay.Idle))
-	h.send("red", "lead", "SLEEP:3 [m-1]")
+	h.send("red", "lead", "WAIT:go [m-1]")
 	h.until(f, first, "at work", state(relay.Working))
 	must(t, f.Remove(t.Context(), first, false))
 	second := h.add(f, h.entry("red", "lead"))
@@ -133,6 +133,7 @@ func TestAddedAgainAtOnce(t *testing.T) {
 	if _, err := f.Say(context.Background(), second, relay.Input{Text: "[m-2]"}); err != nil {
 		t.Error(err)
 	}
+	must(t, os.WriteFile(filepath.Join(h.script.State, "go"), nil, 0o600))
 	s := h.until(f, second, "idle", func(s Status) bool {
 		if strings.Contains(s.Now.Reason, relay.ErrBusy.Error()) {
 			t.Error("it was started beside the other, and is put off")

@@ -21,14 +21,14 @@ import (
 
 // Team is one team under a Claude directory.
 type Team struct {
-	Team       string    `json:"team"`
-	Lead       string    `json:"lead"`       // the lead's name
-	LeadState  string    `json:"leadState"`  // alive, gone, unknown
-	Generation string    `json:"generation"` // G1: 2.1.80 and like it; G2: 2.1.329 and like it; empty with Problem
-	Members    int       `json:"members"`
-	CreatedAt  time.Time `json:"createdAt"`
-	Cwd        string    `json:"cwd"`
-	Problem    string    `json:"problem,omitempty"` // why the rest is not known
+	Team      string    `json:"team"`
+	Lead      string    `json:"lead"`      // the lead's name
+	LeadState string    `json:"leadState"` // alive, gone, unknown
+	Version   string    `json:"version"`   // of the lead's Claude Code; empty if it is not known
+	Members   int       `json:"members"`
+	CreatedAt time.Time `json:"createdAt"`
+	Cwd       string    `json:"cwd"`
+	Problem   string    `json:"problem,omitempty"` // why the rest is not known
 }
 
 // The roles of members.
@@ -119,7 +119,7 @@ type Sent struct {
 	State        string `json:"state"`
 	Deduplicated bool   `json:"deduplicated"` // it was sent before, under this id
 	Reachable    bool   `json:"reachable"`
-	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, unread
+	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, unread
 	WaitedMs     int64  `json:"waitedMs"`
 	Delivery     string `json:"delivery,omitempty"` // by which it goes to a headless agent as the person's own words
 	Error        *Error `json:"error,omitempty"`    // of a broadcast, for this member

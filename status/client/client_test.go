@@ -85,7 +85,7 @@ func TestRoutes(t *testing.T) {
 		if err != nil || len(all) != 2 || all[0].Error != nil {
 			t.Errorf("broadcast %+v, %v", all, err)
 		}
-		for e, err := range c.Stream(ctx, older, 0) { // until it is recorded
+		for e, err := range c.Stream(ctx, older, client.After(0)) { // until it is recorded
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,19 +13,27 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"teambridge/status/api"
 )
 
-// Now, as the number to begin behind, stands for what comes from now on.
-const Now int64 = -1
+// Now, as where a stream begins, stands for what comes from now on.
+const Now = ""
+
+// After is where a stream begins that goes on after a number of the journal, such as
+// the Seq of an [api.Page]. The ID of an event says more: a number that is of another
+// journal, because that of the service was lost or an older copy of it restored, goes
+// unnoticed.
+func After(seq int64) string { return strconv.FormatInt(seq, 10) }
 
 // Event is one event of a stream. Of the pointers one is set, or none for a kind
 // of event that this package does not know.
 type Event struct {
 	Name string // api.EventSnapshot and its like
-	Seq  int64  // up to here everything was told: where the next stream begins
+	ID   string // up to here everything was told: where the next stream begins
+	Seq  int64  // the number in ID
 
 	Snapshot *api.Snapshot
 	Message  *api.MessageEvent
@@ -36,18 +44,20 @@ type Event struct {
 	Data json.RawMessage // as it came
 }
 
-// Events yields what happens, in one team or (the name is empty) in all, behind
-// the number after: first a snapshot of how things are, and one whenever that
-// changes; messages, receipts and the rest each once, in the order of the journal.
+// Events yields what happens, in one team or (the name is empty) in all, after the
+// event whose ID is after ([Now], [After]): first a snapshot of how things are, and
+// one whenever that changes; messages, receipts and the rest each once, in the order
+// of the journal.
 //
 // When the connection breaks, or the service is restarted, it connects again and
-// goes on behind the last event that was yielded, without a gap and without a
-// repeat; after api.EventReset the caller reads anew what it shows. It waits from
-// 0.1 s to 5 s between two tries.
+// goes on after the last event that was yielded, without a gap and without a
+// repeat. Where that cannot be, because events were forgotten or the service has
+// another journal, there is an api.EventReset: the caller reads again what it shows.
+// Events waits from 0.1 s to 5 s between two tries.
 //
 // It ends with an error when asking again is of no use: a *[api.Problem],
 // a *[SkewError]; and without one when ctx ends.
-func (c *Client) Events(ctx context.Context, team string, after int64) iter.Seq2[Event, error] {
+func (c *Client) Events(ctx context.Context, team, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		wait := c.back.first
 		for {
@@ -60,7 +70,7 @@ func (c *Client) Events(ctx context.Context, team string, after int64) iter.Seq2
 					break // one is all that comes of a broken stream
 				}
 				wait = c.back.first
-				after = e.Seq
+				after = e.ID
 				if !yield(e, nil) {
 					return
 				}
@@ -88,7 +98,7 @@ func lasting(err error) bool {
 
 // Stream is [Client.Events] over one connection: it ends with an error when that
 // breaks, io.EOF when the service has ended it, and without one when ctx ends.
-func (c *Client) Stream(ctx context.Context, team string, after int64) iter.Seq2[Event, error] {
+func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		fail := func(err error) {
 			if ctx.Err() == nil {
@@ -105,8 +115,12 @@ func (c *Client) Stream(ctx context.Context, team string, after int64) iter.Seq2
 		if team != "" {
 			q.Set("team", team)
 		}
-		if after >= 0 {
-			header.Set("Last-Event-ID", strconv.FormatInt(after, 10))
+		if after != Now {
+			q.Set("after", after)
+		}
+		told, ok := seqOf(after)
+		if !ok {
+			told = -1
 		}
 		path := "/v1/events"
 		if len(q) > 0 {
@@ -137,10 +151,10 @@ func (c *Client) Stream(ctx context.Context, team string, after int64) iter.Seq2
 				return
 			}
 			// What was told before is not told again, also by a service that would.
-			if e.Seq <= after && e.Snapshot == nil && e.Reset == nil {
+			if e.Seq <= told && e.Snapshot == nil && e.Reset == nil {
 				continue
 			}
-			after = e.Seq
+			told = e.Seq
 			if !yield(e, nil) {
 				return
 			}
@@ -165,7 +179,6 @@ type reader struct {
 // next returns the next whole event.
 func (r *reader) next() (Event, error) {
 	var e Event
-	e.Seq = -1
 	for {
 		line, err := r.line()
 		if err != nil {
@@ -184,9 +197,11 @@ func (r *reader) next() (Event, error) {
 		case "event":
 			e.Name = string(value)
 		case "id":
-			if e.Seq, err = strconv.ParseInt(string(value), 10, 64); err != nil || e.Seq < 0 {
+			var ok bool
+			if e.Seq, ok = seqOf(string(value)); !ok {
 				return e, fmt.Errorf("%w: its id is %.40q", errStrange, value)
 			}
+			e.ID = string(value)
 		case "data":
 			e.Data = bytes.Clone(value)
 		}
@@ -215,8 +230,15 @@ func (r *reader) line() ([]byte, error) {
 	}
 }
 
+// seqOf returns the number in an id: what follows the name of the run of numbers
+// that it belongs to.
+func seqOf(id string) (int64, bool) {
+	n, err := strconv.ParseUint(id[strings.LastIndexByte(id, '-')+1:], 10, 63)
+	return int64(n), err == nil
+}
+
 func (e *Event) decode() error {
-	if e.Seq < 0 {
+	if e.ID == "" {
 		return fmt.Errorf("%w: %.40q has no id", errStrange, e.Name)
 	}
 	var v any

@@ -51,7 +51,7 @@ func TestEventsGoOn(t *testing.T) {
 	defer stop()
 	go func() {
 		defer close(seen)
-		for e, err := range through.Events(following, older, p.Seq) {
+		for e, err := range through.Events(following, older, client.After(p.Seq)) {
 			if err != nil {
 				followed <- err
 				return
@@ -106,7 +106,7 @@ func script(t *testing.T, status int, streams ...string) (c *client.Client, aske
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		n := min(len(all), len(streams)-1)
-		all = append(all, r.Header.Get("Last-Event-ID"))
+		all = append(all, r.URL.Query().Get("after"))
 		mu.Unlock()
 		w.Header().Set("Content-Type", map[bool]string{true: "text/event-stream", false: api.ProblemType}[status == 200])
 		w.WriteHeader(status)
@@ -129,20 +129,20 @@ func script(t *testing.T, status int, streams ...string) (c *client.Client, aske
 	}
 }
 
-const snapshot = "event: snapshot\nid: %d\ndata: {\"teams\":[],\"status\":[]}\n\n"
+const snapshot = "event: snapshot\nid: a-%d\ndata: {\"teams\":[],\"status\":[]}\n\n"
 
 func message(seq int) string {
-	return fmt.Sprintf("event: message\nid: %d\ndata: {\"seq\":%d,\"change\":\"appeared\",\"message\":{\"text\":\"m%d\"}}\n\n", seq, seq, seq)
+	return fmt.Sprintf("event: message\nid: a-%d\ndata: {\"seq\":%d,\"change\":\"appeared\",\"message\":{\"text\":\"m%d\"}}\n\n", seq, seq, seq)
 }
 
 func TestEventsAsTheyCome(t *testing.T) {
 	t.Parallel()
 	c, asked := script(t, 200,
-		fmt.Sprintf(snapshot, 4)+": alive\n\n"+message(5)+"event: news\nid: 6\ndata: {\"a\":1}\n\nevent: message\nid: 7\ndata: {\"seq\":7,", // cut off
+		fmt.Sprintf(snapshot, 4)+": alive\n\n"+message(5)+"event: news\nid: a-6\ndata: {\"a\":1}\n\nevent: message\nid: a-7\ndata: {\"seq\":7,", // cut off
 		fmt.Sprintf(snapshot, 6)+message(6)+message(7),
 		"", // accepted, and ended
-		"event: reset\nid: 2\ndata: {\"seq\":2}\n\n"+message(3),
-		fmt.Sprintf(snapshot, 3)+strings.ReplaceAll(message(4), "\n", "\r\n"),
+		"event: reset\nid: b-2\ndata: {\"seq\":2}\n\n"+strings.ReplaceAll(message(3), "id: a", "id: b"),
+		strings.ReplaceAll(fmt.Sprintf(snapshot, 3)+strings.ReplaceAll(message(4), "\n", "\r\n"), "id: a", "id: b"),
 	)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -165,7 +165,7 @@ func TestEventsAsTheyCome(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	if want := []string{"", "6", "7", "7", "3"}; !slices.Equal(asked(), want) {
+	if want := []string{"", "a-6", "a-7", "a-7", "b-3"}; !slices.Equal(asked(), want) {
 		t.Errorf("it went on behind %q, want %q", asked(), want)
 	}
 }

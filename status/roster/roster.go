@@ -47,7 +47,7 @@ func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, e
 		defer t.Close()
 		var c *teams.Config
 		if c, err = t.Config(ctx); err == nil {
-			return Team(c), nil
+			return Team(t, c, time.Now()), nil
 		}
 	}
 	if ctx.Err() != nil {
@@ -57,11 +57,15 @@ func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, e
 	return shown, nil
 }
 
-// Team is what a config.json says of its team.
-func Team(c *teams.Config) api.Team {
+// Team is what is known of a team with that config.json, as of now.
+func Team(t *teams.Team, c *teams.Config, now time.Time) api.Team {
 	lead, _ := c.Lead()
+	version := ""
+	if v := t.Agent(c, lead.Name).Version; v.Known() {
+		version = v.String()
+	}
 	return api.Team{
-		Team: c.Team, Lead: lead.Name, LeadState: c.LeadProcess.Liveness().String(), Generation: c.Generation().String(),
+		Team: c.Team, Lead: lead.Name, LeadState: t.LeadState(c, now).String(), Version: version,
 		Members: len(c.Members), CreatedAt: c.CreatedAt, Cwd: lead.Cwd,
 	}
 }

@@ -46,10 +46,15 @@ type entry struct {
 	relays int // of its members
 	config os.FileInfo
 	lead   *teams.LeadProcess
-	due    time.Time // when a state ends by time alone; zero: it does not
+	led    teams.Liveness // of lead
+	due    time.Time      // when a state ends by time alone; zero: it does not
 	stale  bool
 	moved  bool // a relay has done something
 }
+
+// leadAgain is how often it is looked whether a lead is there that does not write down
+// which process it is.
+const leadAgain = time.Minute
 
 func newBoard(root *teams.Root, state string, source status.Source, limits limits, news *hub, log *slog.Logger) *board {
 	return &board{
@@ -208,7 +213,7 @@ func (b *board) same(e *entry, l teams.Listing, now time.Time) bool {
 	}
 	info, err := os.Stat(b.config(l.Name))
 	return err == nil && os.SameFile(info, e.config) && info.ModTime().Equal(e.config.ModTime()) && info.Size() == e.config.Size() &&
-		e.lead.Liveness().String() == e.team.LeadState
+		e.lead.Liveness() == e.led
 }
 
 func (b *board) config(team string) string {
@@ -259,7 +264,12 @@ func (b *board) states(ctx context.Context, e *entry, name string, now time.Time
 	if err != nil {
 		return err
 	}
-	e.team, e.lead = roster.Team(c), c.LeadProcess
+	e.lead, e.led = c.LeadProcess, c.LeadProcess.Liveness()
+	e.team = roster.Team(t, c, now)
+	if e.lead == nil && e.team.LeadState != teams.Unknown.String() {
+		// Nothing in the team changes when such a lead ends.
+		e.due = now.Add(leadAgain)
+	}
 	if e.states, err = roster.Statuses(ctx, b.source, t, now); err != nil {
 		return err
 	}

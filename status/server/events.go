@@ -16,16 +16,16 @@ import (
 
 // events tells what happens, as server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each stream
-// reads the journal by itself, so what it may tell is where it stands in there.
+// reads the journal by itself; the id of an event is its position there.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	ask := asked(r, "team", "after")
-	after := ask.number("after", -1)
+	from, id := ask.text("after"), false
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that comes again
-		n, err := strconv.ParseInt(last, 10, 64)
-		if err != nil || n < 0 {
-			ask.bad("the header Last-Event-ID is none of ours")
-		}
-		after = n
+		from, id = last, true
+	}
+	at, ok := parsePosition(from)
+	if !ok {
+		ask.bad("%.40q is neither a number nor the id of an event", from)
 	}
 	if ask.err != nil {
 		return ask.err
@@ -47,12 +47,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	changed, done := s.board.changed.subscribe()
 	defer done()
 	ctx := r.Context()
-	last, err := s.reads.Last(ctx)
+	at, known, err := s.locate(ctx, at, id)
 	if err != nil {
 		return err
-	}
-	if after < 0 {
-		after = last
 	}
 	out := &stream{control: http.NewResponseController(w), w: w, write: s.limits.write}
 	// The deadlines of the server are for answers that end.
@@ -63,23 +60,59 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	out.buf.WriteString("retry: 1000\n\n") // in ms: browsers would wait for 3 s and more
-	t := &telling{server: s, out: out, team: ask.text("team"), after: after}
-	err = t.run(ctx, last, news, changed)
-	s.log.Debug("a stream of events ended", "after", t.after, "err", err)
+	t := &telling{server: s, out: out, team: ask.text("team"), at: at}
+	err = t.run(ctx, known, news, changed)
+	s.log.Debug("a stream of events ended", "after", t.at, "err", err)
 	return nil // what was begun cannot be answered otherwise
+}
+
+// now, as the number of a position without an epoch, is where the journal stands.
+const now = -1
+
+// parsePosition reads where a stream begins: the id of an event, a number of the
+// journal, or nothing, for what comes from now on.
+func parsePosition(s string) (at journal.Position, ok bool) {
+	if s == "" {
+		return journal.Position{Seq: now}, true
+	}
+	if at, ok := journal.ParsePosition(s); ok {
+		return at, true
+	}
+	n, err := strconv.ParseUint(s, 10, 63)
+	return journal.Position{Seq: int64(n)}, err == nil
+}
+
+// locate finds a position in the journal. It is not known where the journal has
+// another history than the one it is of, so that the same number would stand for
+// something else. A bare number is believed, but not as an id: those have an epoch.
+func (s *Server) locate(ctx context.Context, at journal.Position, id bool) (journal.Position, bool, error) {
+	last, err := s.reads.Last(ctx)
+	switch {
+	case err != nil:
+		return at, false, err
+	case at.Epoch != "":
+		known, err := s.reads.Knows(ctx, at)
+		return at, known, err
+	case at.Seq == now:
+		at.Seq = last
+	case id, at.Seq > last:
+		return at, false, nil
+	}
+	at, err = s.reads.PositionAt(ctx, at.Seq)
+	return at, true, err
 }
 
 // telling is one stream and where it stands.
 type telling struct {
 	server *Server
 	out    *stream
-	team   string // of one team alone, or of all
-	after  int64  // the number of the last change that was told, or passed over
-	shot   []byte // the last snapshot
+	team   string           // of one team alone, or of all
+	at     journal.Position // of the last change that was told, or passed over
+	shot   []byte           // the last snapshot
 }
 
-func (t *telling) run(ctx context.Context, last int64, news, changed <-chan struct{}) error {
-	if t.after > last { // of a journal that is no more
+func (t *telling) run(ctx context.Context, known bool, news, changed <-chan struct{}) error {
+	if !known {
 		if err := t.reset(ctx); err != nil {
 			return err
 		}
@@ -128,7 +161,7 @@ func (t *telling) catchUp(ctx context.Context) (more bool, err error) {
 		return false, nil
 	default:
 	}
-	list, err := t.server.reads.Changes(ctx, t.after, pageOfChanges)
+	list, err := t.server.reads.Changes(ctx, t.at.Seq, pageOfChanges)
 	if errors.Is(err, journal.ErrPruned) {
 		if err := t.reset(ctx); err != nil {
 			return false, err
@@ -139,7 +172,7 @@ func (t *telling) catchUp(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	for _, c := range list {
-		t.after = c.Seq
+		t.at = journal.Position{Epoch: c.Epoch, Seq: c.Seq}
 		if err := t.change(c); err != nil {
 			return false, err
 		}
@@ -156,17 +189,17 @@ func (t *telling) change(c journal.Change) error {
 		if !wanted(c.Message.Root, c.Message.Team.Team) {
 			return nil
 		}
-		return t.out.event(api.EventMessage, c.Seq, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: api.RecordOf(c.Message, nil)})
+		return t.out.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: api.RecordOf(c.Message, nil)})
 	case journal.Receipted:
 		if !wanted(c.Receipt.Root, c.Receipt.Team) {
 			return nil
 		}
-		return t.out.event(api.EventReceipt, c.Seq, api.ReceiptOf(c.Receipt))
+		return t.out.event(api.EventReceipt, t.at, api.ReceiptOf(c.Receipt))
 	case journal.Relaying:
 		if !wanted(c.Relayed.Root, c.Relayed.Team.Team) {
 			return nil
 		}
-		return t.out.event(api.EventRelay, c.Seq, api.RelayEventOf(c.Relayed))
+		return t.out.event(api.EventRelay, t.at, api.RelayEventOf(c.Relayed))
 	}
 	return nil // a kind that this stream does not know yet
 }
@@ -183,20 +216,21 @@ func (t *telling) snapshot(ctx context.Context) error {
 		return err
 	}
 	t.shot = data
-	if err := t.out.event(api.EventSnapshot, t.after, json.RawMessage(data)); err != nil {
+	if err := t.out.event(api.EventSnapshot, t.at, json.RawMessage(data)); err != nil {
 		return err
 	}
 	return t.out.flush()
 }
 
-// reset tells the client that it has to begin anew.
+// reset tells the client that what it knows has gaps, or is of another history, and
+// goes on from the end of the journal.
 func (t *telling) reset(ctx context.Context) error {
-	last, err := t.server.reads.Last(ctx)
+	at, _, err := t.server.locate(ctx, journal.Position{Seq: now}, false)
 	if err != nil {
 		return err
 	}
-	t.after, t.shot = last, nil
-	return t.out.event(api.EventReset, last, api.Reset{Seq: last})
+	t.at, t.shot = at, nil
+	return t.out.event(api.EventReset, at, api.Reset{Seq: at.Seq})
 }
 
 // stream writes events. What it is given goes out with flush.
@@ -210,12 +244,12 @@ type stream struct {
 // most is how much is kept before it goes out, in bytes.
 const most = 64 << 10
 
-func (s *stream) event(name string, id int64, v any) error {
+func (s *stream) event(name string, id journal.Position, v any) error {
 	data, err := json.Marshal(v) // on one line
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(&s.buf, "event: %s\nid: %d\ndata: %s\n\n", name, id, data)
+	fmt.Fprintf(&s.buf, "event: %s\nid: %s\ndata: %s\n\n", name, id, data)
 	if s.buf.Len() >= most {
 		return s.flush()
 	}

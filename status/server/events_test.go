@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net/http"
 	"os"
@@ -105,7 +106,11 @@ func TestEventsGoOn(t *testing.T) {
 	var got []string
 	last := fmt.Sprint(begin)
 	for n := 0; len(got) < whole; n++ {
-		e := r.listen(t, "", last)
+		query := ""
+		if n%2 == 0 { // as a page does that begins anew
+			query = "?after=" + last
+		}
+		e := r.listen(t, query, map[bool]string{true: last}[n%2 == 1])
 		for range n%4 + 1 { // with n%4 of 0 the snapshot alone
 			ev, err := e.next()
 			if err != nil {
@@ -216,7 +221,7 @@ func TestEventsThatAreForgotten(t *testing.T) {
 	}
 	// Also a number that the journal has not come to: it was made anew.
 	for _, last := range []string{"0", fmt.Sprint(int64(math.MaxInt64))} {
-		e := r.listen(t, "", last)
+		e := r.listen(t, "?after="+last, "")
 		reset := e.until(api.EventReset, nil)
 		if seq := as[api.Reset](t, reset).Seq; seq != number(t, reset) {
 			t.Errorf("reset to %d with id %s", seq, reset.id)
@@ -228,6 +233,74 @@ func TestEventsThatAreForgotten(t *testing.T) {
 		if m := as[api.MessageEvent](t, e.until(api.EventMessage, nil)); m.Message.Text != "behind it "+last {
 			t.Errorf("then comes %+v", m)
 		}
+	}
+}
+
+// The journal was moved away, or an older copy of it put back, and has come past
+// the number that a client had seen: it is told to begin again, and not given what
+// has other numbers by now.
+func TestEventsOfAnotherJournal(t *testing.T) {
+	t.Parallel()
+	for name, restore := range map[string]bool{"moved away": false, "restored": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			r := w.start(t)
+			r.end(t)
+			path := filepath.Join(w.state, "journal.db")
+			backup, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = w.start(t)
+			e := r.listen(t, "", "")
+			const many = 3
+			for range many {
+				w.say(t, older, "worker", "user", "old")
+			}
+			var last event
+			for range many {
+				last = e.until(api.EventMessage, nil)
+			}
+			if at, ok := journal.ParsePosition(last.id); !ok || at.Seq != as[api.MessageEvent](t, last).Seq {
+				t.Errorf("id %q of event %s", last.id, last.data)
+			}
+			r.end(t)
+			for _, suffix := range []string{"", "-wal", "-shm"} {
+				if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+			if restore {
+				if err := os.WriteFile(path, backup, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			r = w.start(t)
+			e = r.listen(t, "", "")
+			for range 4 * many {
+				w.say(t, older, "worker", "user", "new")
+			}
+			e.until(api.EventMessage, func(ev event) bool { return number(t, ev) > number(t, last) })
+			come := func(query, header string) *events {
+				t.Helper()
+				e := r.listen(t, query, header)
+				ev, err := e.next()
+				if err != nil || ev.name != api.EventReset || number(t, ev) < number(t, last) {
+					t.Errorf("%s %s: first comes %s %s, %v", query, header, ev.name, ev.id, err)
+				}
+				return e
+			}
+			come("?after="+last.id, "")
+			come("", fmt.Sprint(number(t, last))) // as an earlier version numbered its events
+			again := come("", last.id)
+			w.say(t, older, "worker", "user", "newest")
+			again.until(api.EventMessage, func(ev event) bool { return as[api.MessageEvent](t, ev).Message.Text == "newest" })
+			// A number that somebody gives is believed.
+			e = r.listen(t, "?after=1", "")
+			e.until(api.EventMessage, nil)
+		})
 	}
 }
 
@@ -247,7 +320,10 @@ func TestHeartbeatAndEnd(t *testing.T) {
 		e.past += line
 	}
 	problem(t, r.ask(t, "GET", "/v1/events?after=x", ""), api.CodeUsage)
-	problem(t, r.ask(t, "GET", "/v1/events", "", "Last-Event-ID", "-1"), api.CodeUsage)
+	for _, id := range []string{"-1", "x", "a-", "a-x", "-", "99999999999999999999"} {
+		problem(t, r.ask(t, "GET", "/v1/events?after="+id, ""), api.CodeUsage)
+		problem(t, r.ask(t, "GET", "/v1/events", "", "Last-Event-ID", id), api.CodeUsage)
+	}
 	r.end(t) // in spite of the stream
 	for {
 		if _, err := e.next(); errors.Is(err, io.EOF) {
@@ -312,7 +388,7 @@ func TestFollowedOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = w.start(t)
-	e := r.listen(t, "", fmt.Sprint(last))
+	e := r.listen(t, fmt.Sprintf("?after=%d", last), "")
 	if got := as[api.Receipt](t, e.until(api.EventReceipt, nil)); got.ID != early.ID || got.State != api.Consumed {
 		t.Errorf("receipt %+v", got)
 	}

@@ -341,7 +341,8 @@ func (w *watcher) follow(ctx context.Context, client *http.Client) error {
 			w.mu.Lock()
 			w.last = id
 			if name != api.EventSnapshot {
-				w.seen[name+" "+id]++
+				_, seq, _ := strings.Cut(id, "-")
+				w.seen[name+" "+seq]++
 			}
 			w.mu.Unlock()
 			signal(w.changed)

@@ -15,14 +15,15 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
-// simulated makes a team with a worker of that generation, who looks into its inbox
+// simulated makes a team with a worker of that version, who looks into its inbox
 // every so often; 0: the worker is absent.
-func (w *world) simulated(t *testing.T, g simagent.Generation, poll time.Duration) *simagent.Team {
+func (w *world) simulated(t *testing.T, g teams.Version, poll time.Duration) *simagent.Team {
 	t.Helper()
 	team, err := simagent.Create(t.Context(), simagent.TeamOptions{
-		Root: w.root.Path(), Generation: g, Name: "quick", Poll: poll, Members: []simagent.Member{{Name: "worker", Absent: poll == 0}},
+		Root: w.root.Path(), Version: g, Name: "quick", Poll: poll, Members: []simagent.Member{{Name: "worker", Absent: poll == 0}},
 		Report: func(error) {}, // a lock that it does not get comes again
 	})
 	if err != nil {
@@ -82,7 +83,7 @@ func TestAgentThatIsQuick(t *testing.T) {
 	for poll, n := range map[time.Duration]int{10 * time.Microsecond: 50, time.Millisecond: 200} {
 		t.Run(poll.String(), func(t *testing.T) {
 			w := newWorld(t)
-			play(t, w.simulated(t, simagent.G2, poll))
+			play(t, w.simulated(t, simagent.Newest, poll))
 			r := w.start(t)
 			var ids []string
 			for i := range n {
@@ -181,9 +182,9 @@ func TestLostOverARestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			g := simagent.G2
+			g := simagent.Newest
 			if tc.older {
-				g = simagent.G1
+				g = simagent.Oldest
 			}
 			d := downtime{T: t, team: w.simulated(t, g, time.Millisecond)}
 			d.box = w.inbox(t, "quick", "worker")
@@ -242,7 +243,7 @@ func TestLostOverARestart(t *testing.T) {
 func TestBroughtBackOverARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	team := w.simulated(t, simagent.G2, 0)
+	team := w.simulated(t, simagent.Newest, 0)
 	box := w.inbox(t, team.Name(), "worker")
 	r := w.start(t)
 	w.say(t, team.Name(), "user", "worker", "in front")

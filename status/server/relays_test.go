@@ -148,6 +148,14 @@ func (h *headless) accepted(t *testing.T, r *running, relay string, sent api.Sen
 	}
 }
 
+// let lets the agent go on that waits for the file "go".
+func (h *headless) let(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(h.script.State, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func in(state relay.State) func(api.RelayEntry) bool {
 	return func(e api.RelayEntry) bool { return e.State == string(state) }
 }
@@ -603,7 +611,7 @@ func session(t *testing.T, r *running, member, state string) ledger.Session {
 func TestWordsThatWaitAreNotConsumed(t *testing.T) {
 	t.Parallel()
 	h := newHeadless(t, simchild.Script{})
-	// Agents of the second generation remove what they take.
+	// Such agents remove what they take.
 	config := filepath.Join(h.root.Path(), "teams", band, "config.json")
 	data, err := os.ReadFile(config)
 	if err != nil {
@@ -614,9 +622,6 @@ func TestWordsThatWaitAreNotConsumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := h.start(t)
-	if team := get[api.TeamDetail](t, r, "/v1/teams/"+band); team.Generation != "G2" {
-		t.Fatalf("the team is %+v", team)
-	}
 	lead := of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", fmt.Sprintf(`{"team": %q, "member": "lead", "command": ["false"], "dir": %q}`, band, h.work)), http.StatusCreated)
 	h.until(t, r, lead.ID, "unable to start", func(e api.RelayEntry) bool { return strings.Contains(e.Reason, "version") })
 	if sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[waits]", "")), http.StatusCreated); sent.Delivery == "" {
@@ -662,7 +667,7 @@ func TestWordsOfARelayThatWasRemoved(t *testing.T) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	working := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "SLEEP:2 [w-2]", "")), http.StatusCreated)
+	working := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "WAIT:go [w-2]", "")), http.StatusCreated)
 	h.accepted(t, r, first.ID, working)
 	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+first.ID, ""), http.StatusOK)
 	second := h.add(t, r, "lead", "")
@@ -675,6 +680,7 @@ func TestWordsOfARelayThatWasRemoved(t *testing.T) {
 	}
 	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[w-3]", `, "mode": {"model": "haiku"}`)), http.StatusCreated)
 	of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+sent.Delivery+"/retry", ""), http.StatusOK)
+	h.let(t)
 	h.worked(t, "[w-3]")
 	h.until(t, r, second.ID, "idle", in(relay.Idle))
 	if n := len(h.works(t, "[w-1]")); n != 2 {
@@ -763,12 +769,13 @@ func TestRelayWithATeamOfItsOwn(t *testing.T) {
 	if err := os.WriteFile(config, alone, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	last := of[api.Sent](t, r.ask(t, "POST", path("solo", "lead"), message(t, "SLEEP:1 [w-2]", "")), http.StatusCreated)
+	last := of[api.Sent](t, r.ask(t, "POST", path("solo", "lead"), message(t, "WAIT:go [w-2]", "")), http.StatusCreated)
 	h.accepted(t, r, own.ID, last)
 	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=true", ""), http.StatusOK)
 	if _, err := os.Stat(config); err != nil {
 		t.Errorf("the team is gone before its agent: %v", err)
 	}
+	h.let(t)
 	for end := time.After(patience); ; {
 		if _, err := os.Stat(filepath.Dir(config)); os.IsNotExist(err) {
 			break

@@ -66,7 +66,7 @@ func (s *Server) team(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		return write(w, http.StatusOK, api.TeamDetail{
-			Team: roster.Team(sender.Config()), Ours: ours, From: sender.From(), Answerable: !sender.Deaf(),
+			Team: roster.Team(t, sender.Config(), time.Now()), Ours: ours, From: sender.From(), Answerable: sender.AllAnswerable(),
 		})
 	})
 }

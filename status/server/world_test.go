@@ -12,12 +12,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -352,9 +352,9 @@ func as[T any](t *testing.T, e event) T {
 
 func number(t *testing.T, e event) int64 {
 	t.Helper()
-	n, err := strconv.ParseInt(e.id, 10, 64)
-	if err != nil {
-		t.Fatalf("id %q: %v", e.id, err)
+	at, ok := journal.ParsePosition(e.id)
+	if !ok {
+		t.Fatalf("id %q", e.id)
 	}
-	return n
+	return at.Seq
 }

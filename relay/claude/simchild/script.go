@@ -47,7 +47,7 @@ const (
 	Start    Point = "start"    // before anything is read
 	Read     Point = "read"     // a frame was read, nothing printed
 	Stored   Point = "stored"   // init was printed, the frame is in the transcript
-	Began    Point = "began"    // the delay of SLEEP is over, the frame was not echoed
+	Began    Point = "began"    // the delay of SLEEP or WAIT is over, the frame was not echoed
 	Echoed   Point = "echoed"   // the frame was echoed, the work is not done
 	Called   Point = "called"   // the tool of TOOL runs
 	Worked   Point = "worked"   // the work is done and logged, the answer not in the transcript

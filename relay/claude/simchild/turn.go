@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 var (
 	sleepLine = regexp.MustCompile(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
+	waitLine  = regexp.MustCompile(`(?m)^[ \t]*WAIT:(\w+)`)
 	askLine   = regexp.MustCompile(`(?m)^[ \t]*ASK:(\w+)`)
 	toolLine  = regexp.MustCompile(`(?m)^[ \t]*TOOL:([0-9.]+)`)
 	asksLine  = regexp.MustCompile(`(?m)^[ \t]*ASKS:([0-9]+)`)
@@ -54,7 +56,7 @@ func (c *child) turn() {
 	c.begin(uuids)
 	c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
 	c.fault(Stored)
-	if c.pause(sleepLine, whole.text) {
+	if c.pause(sleepLine, whole.text) || c.await(whole.text) {
 		c.interrupted(whole, frames, uuids, false)
 		return
 	}
@@ -183,6 +185,25 @@ func (c *child) pause(line *regexp.Regexp, text string) bool {
 	for {
 		if timeout, interrupted := c.wait(timer.C, c.interrupt); timeout || interrupted {
 			return interrupted
+		}
+	}
+}
+
+// await waits until the file that the text names is in the State, taking input meanwhile. It reports whether the turn
+// was interrupted.
+func (c *child) await(text string) bool {
+	m := waitLine.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(filepath.Join(c.script.State, m[1])); err == nil {
+			return false
+		}
+		if _, interrupted := c.wait(tick.C, c.interrupt); interrupted {
+			return true
 		}
 	}
 }

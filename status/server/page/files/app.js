@@ -57,7 +57,8 @@ const world = {
 
 const reachWords = {
   "not-a-member": "nobody is known to read it", "lead-gone": "the team's lead has ended: nobody may read it",
-  "no-relay": "a headless agent without a relay: nobody gives it to it", "unread": "its inbox was not read for minutes",
+  "no-relay": "a headless agent without a relay: nobody gives it to it",
+  "no-teammate": "it reads its inbox only once it has spawned a teammate", "unread": "its inbox was not read for minutes",
 };
 
 const waiting = []; // what was asked for while there was no connection

@@ -21,7 +21,7 @@ export class Live {
   start() {
     clearTimeout(this.#timer);
     this.#source?.close();
-    const source = new EventSource("/v1/events" + (this.#last && "?after=" + this.#last));
+    const source = new EventSource("/v1/events" + (this.#last && "?after=" + encodeURIComponent(this.#last)));
     this.#source = source;
     source.onopen = () => {
       this.#tries = 0;

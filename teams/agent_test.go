@@ -1,0 +1,134 @@
+package teams
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"teambridge/teams/transcript"
+)
+
+const leadSession = "4aeedb0f-bc61-4a48-8e87-5f88953c6bc8"
+
+// mixed is a team whose lead is of one version, with one teammate in its process and
+// one in a pane, which is of another. Empty: it has written nothing.
+func mixed(t *testing.T, lead, paned, leadMore, teamMore string) (*place, *Team, *Config) {
+	t.Helper()
+	p := newPlace(t)
+	p.mkdir("project")
+	cwd := p.path("project")
+	p.write("teams/t/config.json", fmt.Sprintf(`{"name":"t","createdAt":1,"leadAgentId":"team-lead@t","leadSessionId":%q%s,"members":[
+		{"agentId":"team-lead@t","name":"team-lead","agentType":"team-lead","cwd":%q%s},
+		{"agentId":"worker@t","name":"worker","joinedAt":5000,"tmuxPaneId":"in-process","backendType":"in-process","cwd":%[3]q},
+		{"agentId":"bob@t","name":"bob","joinedAt":5000,"tmuxPaneId":"%%1","backendType":"tmux","cwd":%[3]q},
+		{"agentId":"operator@t","name":"operator","joinedAt":5000,"tmuxPaneId":"","cwd":%[3]q}]}`, leadSession, teamMore, cwd, leadMore))
+	folder := "projects/" + transcript.Slug(cwd) + "/"
+	at := time.Now().UTC().Format(time.RFC3339Nano)
+	if lead != "" {
+		p.write(folder+leadSession+".jsonl", fmt.Sprintf(`{"version":%q,"timestamp":%q,"teamName":"t"}`+"\n", lead, at))
+	}
+	if paned != "" {
+		p.write(folder+"b.jsonl", fmt.Sprintf(`{"version":%q,"timestamp":%q,"teamName":"t","agentName":"bob"}`+"\n", paned, at))
+	}
+	team := p.team("t")
+	c, err := team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, team, c
+}
+
+// Each agent answers for itself, by its version, by what was seen of it, or not.
+func TestAgent(t *testing.T) {
+	t.Parallel()
+	const leader = `,"tmuxPaneId":"leader","backendType":"in-process"`
+	const process = `,"leadProcess":{"pid":1}`
+	type answers struct {
+		version            string
+		keeps, keepsMarked Answer
+		reaches            Answer
+	}
+	unknown := func(reaches Answer) answers { return answers{"unknown", Unsure, Yes, reaches} }
+	for name, tc := range map[string]struct {
+		lead, paned        string
+		leadMore, teamMore string
+		led, worker, bob   answers
+	}{
+		"all old":    {"2.1.80", "2.1.80", "", "", answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.80", Yes, Yes, Yes}},
+		"all 160":    {"2.1.160", "2.1.160", "", "", answers{"2.1.160", No, No, Yes}, answers{"2.1.160", No, No, Yes}, answers{"2.1.160", No, No, Yes}},
+		"all 181":    {"2.1.181", "2.1.181", leader, "", answers{"2.1.181", No, No, Yes}, answers{"2.1.181", No, No, Yes}, answers{"2.1.181", No, No, Yes}},
+		"all 200":    {"2.1.200", "2.1.200", leader, "", answers{"2.1.200", No, No, No}, answers{"2.1.200", No, No, No}, answers{"2.1.200", No, No, No}},
+		"all 329":    {"2.1.329", "2.1.329", leader, process, answers{"2.1.329", No, No, No}, answers{"2.1.329", No, No, No}, answers{"2.1.329", No, No, No}},
+		"80 and 329": {"2.1.80", "2.1.329", "", "", answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.329", No, No, No}},
+		"329 and 80": {"2.1.329", "2.1.80", leader, process, answers{"2.1.329", No, No, No}, answers{"2.1.329", No, No, No}, answers{"2.1.80", Yes, Yes, Yes}},
+
+		"nothing written, by a tool":   {"", "", "", "", unknown(Yes), unknown(Yes), unknown(Unsure)},
+		"nothing written, at start":    {"", "", leader, "", unknown(No), unknown(No), unknown(No)},
+		"nothing written, leadProcess": {"", "", "", process, unknown(No), unknown(No), unknown(No)},
+		"80, and nothing":              {"2.1.80", "", "", "", answers{"2.1.80", Yes, Yes, Yes}, answers{"2.1.80", Yes, Yes, Yes}, unknown(Unsure)},
+		"no version":                   {"newest", "2.1", "", "", unknown(Yes), unknown(Yes), unknown(Unsure)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, team, c := mixed(t, tc.lead, tc.paned, tc.leadMore, tc.teamMore)
+			for member, want := range map[string]answers{"team-lead": tc.led, "worker": tc.worker, "bob": tc.bob} {
+				a := team.Agent(c, member)
+				got := answers{a.Version.String(), a.KeepsRows(false), a.KeepsRows(true), a.ReachesUser()}
+				if got != want {
+					t.Errorf("%s: %+v, want %+v", member, got, want)
+				}
+			}
+		})
+	}
+	_, team, c := mixed(t, "2.1.80", "2.1.80", "", "")
+	for _, member := range []string{"operator", "nobody", "user"} {
+		if a := team.Agent(c, member); a.Version.Known() {
+			t.Errorf("%s has version %v", member, a.Version)
+		}
+	}
+}
+
+// The process that has the lead's session tells its version before it has written
+// anything into the conversation.
+func TestVersionOfTheProcess(t *testing.T) {
+	t.Parallel()
+	p, team, c := mixed(t, "2.1.200", "", "", "")
+	p.write("sessions/1.json", `{"pid":1,"sessionId":"`+leadSession+`","version":"2.1.329"}`)
+	if a := team.Agent(c, "worker"); a.Version != (Version{2, 1, 329}) {
+		t.Errorf("version %v", a.Version)
+	}
+}
+
+func TestReadsInbox(t *testing.T) {
+	t.Parallel()
+	const lead = `"leadAgentId":"l@t","members":[{"agentId":"l@t","name":"l","agentType":"team-lead"`
+	const worker = `,{"name":"w","agentId":"w@t","joinedAt":5000,"backendType":"in-process"}`
+	for config, want := range map[string]Answer{
+		`{` + lead + `}]}`:                       Unsure,
+		`{` + lead + `}` + worker + `]}`:         Unsure,
+		`{` + lead + `,"tmuxPaneId":"leader"}]}`: No,
+		`{` + lead + `,"tmuxPaneId":"leader"},{"name":"operator","agentId":"operator@t"}]}`: No,
+		`{` + lead + `,"tmuxPaneId":"leader"}` + worker + `]}`:                              Yes,
+		`{"leadProcess":{"pid":1,"claimedAt":4000},` + lead + `}` + worker + `]}`:           Yes,
+		`{"leadProcess":{"pid":1,"claimedAt":6000},` + lead + `}` + worker + `]}`:           No,
+		`{"leadProcess":{"pid":1},` + lead + `}` + worker + `]}`:                            Yes,
+	} {
+		c, err := Parse("t", []byte(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.ReadsInbox(); got != want {
+			t.Errorf("%s: %v, want %v", config, got, want)
+		}
+		reach := Reachable
+		if want == No {
+			reach = NoTeammate
+		}
+		if got := c.Reach("l", Facts{}); got != reach {
+			t.Errorf("%s: %s, want %s", config, got, reach)
+		}
+		if got := c.Reach("l", Facts{Relayed: true}); got != Reachable {
+			t.Errorf("%s, and relayed: %s", config, got)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package teams
+
+import (
+	"os"
+	"strings"
+
+	"teambridge/teams/transcript"
+)
+
+// sessionLiveness says whether the process of a session is there. It is Gone only if
+// the file says that it ran on this machine and in this pid namespace; an older
+// version does not say so.
+func sessionLiveness(p transcript.Process) Liveness {
+	space, err := pidSpace()
+	if err != nil || p.ProcStart == "" {
+		return Unknown
+	}
+	state := (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
+	if state == Gone && p.Domain != domain(space) {
+		return Unknown
+	}
+	return state
+}
+
+// domain names the machine and the pid namespace as Claude does in sessions/<pid>.json.
+func domain(space string) string {
+	id, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		return ""
+	}
+	_, namespace, _ := strings.Cut(space, "#")
+	return "linux:" + strings.TrimSpace(string(id)) + ":" + namespace
+}

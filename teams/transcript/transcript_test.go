@@ -1,0 +1,188 @@
+package transcript
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// claude is a Claude directory, and a project in it.
+type claude struct {
+	*testing.T
+	root, dir string
+}
+
+func newClaude(t *testing.T) *claude {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &claude{T: t, root: filepath.Join(dir, "claude"), dir: filepath.Join(dir, "project")}
+	if err := os.Mkdir(c.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// write makes a file below the Claude directory.
+func (c *claude) write(name, content string) {
+	c.Helper()
+	path := filepath.Join(c.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		c.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *claude) session(id, content string) {
+	c.write("projects/"+Slug(c.dir)+"/"+id+".jsonl", content)
+}
+
+func record(version string, second int, more string) string {
+	return fmt.Sprintf(`{"type":"user","version":%q,"timestamp":"2026-11-20T10:00:%02d.000Z"%s}`+"\n", version, second, more)
+}
+
+func TestSlug(t *testing.T) {
+	t.Parallel()
+	long := "/tmp/" + strings.Repeat("long_dir.", 25)
+	for dir, want := range map[string]string{
+		"/home/dev/project":  "-home-dev-project",
+		"/tmp/a_b.c d+é漢😀-X": "-tmp-a-b-c-d------X",
+		// The interop test has both versions make a hash.
+		long: "-tmp-" + strings.Repeat("long-dir-", 25)[:195] + "-" + "3n0yoz",
+	} {
+		if got := Slug(dir); got != want {
+			t.Errorf("%.30s: got %s, want %s", dir, got, want)
+		}
+	}
+}
+
+// What the programs wrote themselves.
+func TestCaptured(t *testing.T) {
+	t.Parallel()
+	for version, at := range map[string]string{"2.1.80": "2026-11-20T18:10:16.91Z", "2.1.329": "2026-11-20T18:09:47.975Z"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "claude-"+version, "transcript.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newClaude(t)
+		c.session("s", string(data))
+		r, ok := Of(c.root, c.dir, "s")
+		if !ok || r.Version != version || r.At.Format(time.RFC3339Nano) != at || r.Agent != "" {
+			t.Errorf("%s: %+v, %v", version, r, ok)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	first, second := record("2.1.80", 1, ""), record("2.1.160", 2, "")
+	for name, tc := range map[string]struct{ content, want string }{
+		"no file":                        {"", ""},
+		"one":                            {first, "2.1.80"},
+		"the newest":                     {first + second, "2.1.160"},
+		"without a line end":             {first + strings.TrimSpace(second), "2.1.160"},
+		"then one without a version":     {first + `{"type":"last-prompt","lastPrompt":"x"}` + "\n", "2.1.80"},
+		"then a torn one":                {first + second[:40], "2.1.80"},
+		"then a torn one with a version": {first + strings.TrimSuffix(second, "}\n"), "2.1.80"},
+		"a version that is only said":    {first + `{"type":"user","content":"\"version\":\"9.9.9\"","timestamp":"2026-11-20T10:00:05.000Z"}` + "\n", "2.1.80"},
+		"a version of another type":      {first + `{"version":7,"timestamp":"2026-11-20T10:00:05.000Z"}` + "\n", "2.1.80"},
+		"no time":                        {first + `{"version":"9.9.9","timestamp":"yesterday"}` + "\n", "2.1.80"},
+		"garbage":                        {"\x00\xff[[[\n\n\n", ""},
+		"behind much without a version":  {first + strings.Repeat(`{"type":"mode"}`+"\n", 10000), "2.1.80"},
+		"behind a long record":           {first + record("2.1.160", 3, `,"x":"`+strings.Repeat("y", 200_000)+`"`), "2.1.160"},
+		"behind one that is too long":    {first + `{"x":"` + strings.Repeat("y", longTail) + `"}` + "\n", ""},
+	} {
+		c := newClaude(t)
+		if tc.content != "" {
+			c.session("s", tc.content)
+		}
+		if r, ok := Of(c.root, c.dir, "s"); r.Version != tc.want || ok != (tc.want != "") {
+			t.Errorf("%s: %+v, %v; want %q", name, r, ok, tc.want)
+		}
+	}
+}
+
+// A session is found under another directory, and only by its id.
+func TestOfAnotherDirectory(t *testing.T) {
+	t.Parallel()
+	c := newClaude(t)
+	c.write("projects/-elsewhere/s.jsonl", record("2.1.200", 1, ""))
+	c.write("secret.jsonl", record("9.9.9", 1, ""))
+	if r, ok := Of(c.root, c.dir, "s"); !ok || r.Version != "2.1.200" {
+		t.Errorf("%+v, %v", r, ok)
+	}
+	for _, session := range []string{"", ".", "..", "../s", "../../secret", "-elsewhere/s", "other"} {
+		if r, ok := Of(c.root, c.dir, session); ok {
+			t.Errorf("%q: %+v", session, r)
+		}
+	}
+}
+
+// What is no file is not opened: that could wait for ever.
+func TestOfWhatIsNoFile(t *testing.T) {
+	t.Parallel()
+	c := newClaude(t)
+	if err := os.MkdirAll(filepath.Join(c.root, "projects", Slug(c.dir), "s.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := Of(c.root, c.dir, "s"); ok {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestOfAgent(t *testing.T) {
+	t.Parallel()
+	c := newClaude(t)
+	now := time.Now()
+	for i, content := range []string{
+		record("2.1.160", 1, `,"agentName":"bob","teamName":"blue"`),
+		record("2.1.200", 2, `,"agentName":"bob","teamName":"blue"`) + record("2.1.200", 3, ""),
+		record("2.1.280", 3, `,"agentName":"bob","teamName":"red"`),
+		record("2.1.329", 4, `,"agentName":"ann","teamName":"blue"`),
+		record("2.1.80", 5, ""),
+	} {
+		id := fmt.Sprint("s", i)
+		c.session(id, content)
+		at := now.Add(time.Duration(i-10) * time.Minute)
+		if err := os.Chtimes(filepath.Join(c.root, "projects", Slug(c.dir), id+".jsonl"), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for of, want := range map[[2]string]string{
+		{"blue", "bob"}: "2.1.200", {"red", "bob"}: "2.1.280", {"blue", "ann"}: "2.1.329", {"red", "ann"}: "", {"blue", ""}: "", {"", ""}: "",
+	} {
+		if r, ok := OfAgent(c.root, c.dir, of[0], of[1]); r.Version != want || ok != (want != "") {
+			t.Errorf("%v: %+v, %v; want %q", of, r, ok, want)
+		}
+	}
+}
+
+func TestProcessOf(t *testing.T) {
+	t.Parallel()
+	c := newClaude(t)
+	if p, ok := ProcessOf(c.root, "a"); ok {
+		t.Errorf("no sessions: %+v", p)
+	}
+	c.write("sessions/1.json", `{"pid":1,"sessionId":"a","startedAt":5}`)
+	c.write("sessions/2.json", `{"pid":2,"sessionId":"a","startedAt":6,"procStart":"77","version":"2.1.329","pidDomain":"linux:m:pid:[4]"}`)
+	c.write("sessions/3.json", `{"pid":3,"sessionId":"b","startedAt":7}`)
+	c.write("sessions/4.json", `{"pid":4,"sess`)
+	c.write("sessions/5.json", `{"pid":-5,"sessionId":"e"}`)
+	c.write("sessions/6.f.key", `{"pid":6,"sessionId":"a","startedAt":9}`)
+	want := Process{PID: 2, Session: "a", StartedAt: 6, ProcStart: "77", Version: "2.1.329", Domain: "linux:m:pid:[4]"}
+	if p, ok := ProcessOf(c.root, "a"); !ok || p != want {
+		t.Errorf("%+v, %v; want %+v", p, ok, want)
+	}
+	for _, session := range []string{"", "c", "e"} {
+		if p, ok := ProcessOf(c.root, session); ok {
+			t.Errorf("%q: %+v", session, p)
+		}
+	}
+}
