@@ -221,14 +221,13 @@ type Relay struct {
 	box  *inbox.Inbox
 	wake chan struct{}
 
-	queue queue // the ledger; a test has its own
-
 	mu     sync.Mutex
 	status Status
 	child  *claude.Process // for Interrupt, from other goroutines
 	began  bool            // the turn of the frame in flight runs
 	moved  chan struct{}   // closed, and replaced, when one of these has changed
 
+	ledger   store         // opts.Ledger, but in tests
 	patience time.Duration // of an interrupt, until the frame begins
 	at       func(moment)  // tests of what other processes do to the ledger in between
 }
@@ -276,7 +275,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	i := c.Instance()
 	return &Relay{
-		opts: opts, queue: opts.Ledger, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
+		opts: opts, ledger: opts.Ledger, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
 		post: ledger.Post{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
 	}, nil
 }
@@ -346,7 +345,7 @@ func (r *Relay) poke() {
 // Run relays until ctx ends, and returns nil then; the agent is ended, after it
 // has finished its turn or 30 s. It returns [ErrBusy] where another process
 // relays this inbox, and still does after [Timing.Handover], [ErrDead], [teams.ErrTeamGone], and errors of the ledger:
-// without it nothing is relayed. What was claimed is delivered by the next Run.
+// without it nothing is relayed. That it is locked, or its disk full, is no such error: the relay goes on when it can. What was claimed is delivered by the next Run.
 func (r *Relay) Run(ctx context.Context) error {
 	release, err := r.hold(ctx)
 	if err != nil || release == nil {
@@ -363,7 +362,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 	})
 	helpers.Go(func() { r.watch(running, w) })
-	l := &loop{Relay: r, ctx: running, unwritten: map[string]bool{}}
+	l := &loop{Relay: r, ctx: running, ended: running.Done(), unwritten: map[string]bool{}}
 	err = l.run()
 	stop()
 	helpers.Wait()
