@@ -55,7 +55,7 @@ func (h *headless) leaderless() {
 
 // served is a service that runs as a process of its own.
 type served struct {
-	h      *headless
+	t      *testing.T
 	cmd    *exec.Cmd
 	ended  chan struct{}
 	socket string
@@ -64,41 +64,45 @@ type served struct {
 
 func (h *headless) serve() *served {
 	h.t.Helper()
-	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	s := &served{h: h, socket: filepath.Join(dir, "s"), ended: make(chan struct{})}
-	s.cmd = exec.Command("teambridge", "serve", "--listen", "unix:"+s.socket)
-	s.cmd.Dir = h.home.Work
-	s.cmd.Env = append(h.home.Env(), "TEAMBRIDGE_STATE="+h.state, "GORACE=atexit_sleep_ms=0")
-	s.cmd.WaitDelay = 5 * time.Second
-	s.cmd.Stderr = writing(func(b []byte) (int, error) {
+	return serve(h.t, h.home, h.state, writing(func(b []byte) (int, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return h.stderr.Write(b)
-	})
+	}))
+}
+
+// serve starts a service for the Claude directory of a home. It ends with the
+// test.
+func serve(t *testing.T, home *claudetest.Home, state string, stderr io.Writer) *served {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &served{t: t, socket: filepath.Join(dir, "s"), ended: make(chan struct{})}
+	s.cmd = exec.Command("teambridge", "serve", "--listen", "unix:"+s.socket)
+	s.cmd.Dir = home.Work
+	s.cmd.Env = append(home.Env(), "TEAMBRIDGE_STATE="+state, "GORACE=atexit_sleep_ms=0")
+	s.cmd.WaitDelay = 5 * time.Second
+	s.cmd.Stderr = stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := s.cmd.Start(); err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	go func() {
 		_ = s.cmd.Wait() // its status is in ProcessState
 		close(s.ended)
 	}()
-	h.t.Cleanup(func() {
+	t.Cleanup(func() {
 		s.kill()
 		_ = os.RemoveAll(dir)
-		if h.t.Failed() {
-			h.t.Logf("service: %s", h)
-		}
 	})
 	if !strings.HasPrefix(line, "serving") {
-		h.t.Fatalf("the service said %q, %v\n%s", line, err, h)
+		t.Fatalf("the service said %q, %v", line, err)
 	}
 	s.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
@@ -113,10 +117,15 @@ func (s *served) kill() {
 
 // post asks for something that has to be answered with a status.
 func (s *served) post(ctx context.Context, path, body, key string, status int, answer any) {
-	s.h.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, "POST", "http://teambridge"+path, strings.NewReader(body))
+	s.t.Helper()
+	s.ask(ctx, "POST", path, body, key, status, answer)
+}
+
+func (s *served) ask(ctx context.Context, method, path, body, key string, status int, answer any) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, "http://teambridge"+path, strings.NewReader(body))
 	if err != nil {
-		s.h.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if key != "" {
@@ -124,12 +133,12 @@ func (s *served) post(ctx context.Context, path, body, key string, status int, a
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
-		s.h.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != status || json.Unmarshal(data, answer) != nil {
-		s.h.t.Fatalf("%s: %d %s, %v", path, res.StatusCode, data, err)
+		s.t.Fatalf("%s: %d %s, %v", path, res.StatusCode, data, err)
 	}
 }
 

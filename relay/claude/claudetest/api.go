@@ -34,6 +34,7 @@ type API struct {
 	conversations map[string]map[string]int    // texts of the last call's history, with how often each stands there
 	systems       map[string]string            // one copy of every system text: they are long and always the same
 	names         map[string]map[string]string // session -> a teammate's first prompt -> its name
+	sessions      map[string]string            // session of a teammate that is a process of its own -> its name
 }
 
 // StartAPI starts an API that answers by the responder, or by Script if that is nil, and closes it when the test ends.
@@ -49,6 +50,7 @@ func StartAPI(t testing.TB, respond Responder) *API {
 		conversations: map[string]map[string]int{},
 		systems:       map[string]string{},
 		names:         map[string]map[string]string{},
+		sessions:      map[string]string{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", a.messages)
@@ -114,7 +116,9 @@ func (a *API) record(r Request, history []string, old int) (Request, *Request) {
 	} else {
 		a.systems[r.System] = r.System
 	}
-	if r.Agent == Teammate && len(history) > 0 {
+	if name, ok := a.sessions[r.Session]; ok {
+		r.Agent = name
+	} else if r.Agent == Teammate && len(history) > 0 {
 		if first := deliveries(history[0]); len(first) > 0 {
 			if name, ok := a.names[r.Session][first[0].Body]; ok {
 				r.Agent = name

@@ -14,8 +14,8 @@ const Main = "main"
 
 // Teammate is the Agent of a teammate whose name could not be told. Newer versions send the names of those that run in
 // the lead's process, older ones none: there a name is known only if this API answered the call that spawned the teammate, and only
-// until the conversation is compacted. A process of its own, started with --agent-id, sends none on either; tell it by
-// its Session.
+// until the conversation is compacted. A process of its own, started with --agent-id, sends none in any version; its
+// calls are known by its session if [Team.StartMember] started it.
 const Teammate = "teammate"
 
 // Any stands for every agent in API.Count and API.Counts.

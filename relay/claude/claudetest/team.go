@@ -3,11 +3,16 @@ package claudetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"teambridge/teams"
 )
@@ -129,6 +134,56 @@ func (t *Team) Spawn(ctx context.Context, name string) error {
 	}
 	_, err := t.API.Wait(ctx, func(r Request) bool { return r.Agent == name && !r.Answered.IsZero() })
 	return err
+}
+
+// StartMember starts one more teammate as a process of its own, in a terminal, as a lead does in tmux. It may be of
+// another version than the lead. It returns when a prompt can be typed; then it polls its inbox.
+func (t *Team) StartMember(tb testing.TB, v teams.Version, name string) *Terminal {
+	tb.Helper()
+	Require(tb, v)
+	agent := name + "@" + t.Name
+	if err := t.Add(tb.Context(), object{
+		"agentId": agent, "name": name, "agentType": "general-purpose", "joinedAt": time.Now().UnixMilli(), "tmuxPaneId": "%1",
+		"cwd": t.Home.Work, "subscriptions": []string{}, "backendType": "tmux",
+	}); err != nil {
+		tb.Fatalf("claudetest: add %s: %v", agent, err)
+	}
+	session := uuid.NewString()
+	t.API.mu.Lock()
+	t.API.sessions[session] = name
+	t.API.mu.Unlock()
+	return StartTerminal(tb, v, t.Home, "--session-id", session, "--agent-id", agent, "--agent-name", name, "--team-name", t.Name)
+}
+
+// Add appends a member to config.json, under its lock.
+func (t *Team) Add(ctx context.Context, member map[string]any) error {
+	path := filepath.Join(t.Dir(), "config.json")
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := poll(ctx, func() (bool, error) {
+		err := os.Mkdir(path+".lock", 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			return false, nil
+		}
+		return err == nil, err
+	}); err != nil {
+		return err
+	}
+	defer os.Remove(path + ".lock")
+	var config map[string]any
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &config)
+	}
+	if err != nil {
+		return err
+	}
+	members, _ := config["members"].([]any)
+	config["members"] = append(members, member)
+	if data, err = json.MarshalIndent(config, "", "  "); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
 }
 
 // Dir is the team's directory.

@@ -152,38 +152,32 @@ func TestTeam(t *testing.T) {
 	})
 }
 
-// join puts a person into config.json under its lock, which makes the name reachable.
+// join puts a person into config.json, which makes the name reachable.
 func join(t *testing.T, team *claudetest.Team, name string) {
 	t.Helper()
-	path := filepath.Join(team.Dir(), "config.json")
-	if err := os.Mkdir(path+".lock", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := os.Remove(path + ".lock"); err != nil {
-			t.Error(err)
-		}
-	}()
-	var config map[string]any
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, &config)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	config["members"] = append(config["members"].([]any), map[string]any{
+	if err := team.Add(t.Context(), map[string]any{
 		"agentId": name + "@" + team.Name, "name": name, "joinedAt": time.Now().UnixMilli(),
 		"tmuxPaneId": "", "cwd": team.Home.Work, "subscriptions": []string{},
-	})
-	if data, err = json.MarshalIndent(config, "", "  "); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := team.WaitMember(within(t), name); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestStartMember brings up a team of two versions: the oldest leads, and the newest is a process of its own.
+func TestStartMember(t *testing.T) {
+	t.Parallel()
+	team := claudetest.StartTeam(t, claudetest.Oldest(t), nil)
+	team.StartMember(t, claudetest.Newest(t), "bob")
+	put(t, team.Inbox("bob"), "team-lead", "please read [row-1]")
+	ctx := within(t)
+	if err := team.API.WaitCount(ctx, "bob", "[row-1]", 1); err != nil {
+		t.Fatal(err)
+	}
+	if n := team.API.Count(claudetest.Any, "please read [row-1]"); n != 1 {
+		t.Errorf("given to all: %d times, want 1; %s", n, team.API)
 	}
 }
 

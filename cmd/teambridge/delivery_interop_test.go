@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/relay/claude/claudetest"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// How many messages each of these tests sends.
+const several = 20
+
+// mixed starts a team with a lead of one version, whose worker is a process of its
+// own and of another version.
+func mixed(t *testing.T, lead, worker teams.Version) *user {
+	t.Helper()
+	u := newUser(t, lead)
+	u.team.StartMember(t, worker, "bob")
+	u.team.Member = "bob"
+	return u
+}
+
+// eachTeam runs a test with a team of each version, and with mixed ones, side by
+// side.
+func eachTeam(t *testing.T, test func(t *testing.T, u *user)) {
+	t.Parallel()
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		test(t, newUser(t, v))
+	})
+	oldest, newest := claudetest.Oldest(t), claudetest.Newest(t)
+	if oldest == newest {
+		return
+	}
+	t.Run(fmt.Sprintf("%s leads %s", oldest, newest), func(t *testing.T) {
+		t.Parallel()
+		test(t, mixed(t, oldest, newest))
+	})
+	t.Run(fmt.Sprintf("%s leads %s", newest, oldest), func(t *testing.T) {
+		t.Parallel()
+		test(t, mixed(t, newest, oldest))
+	})
+}
+
+var delivered = regexp.MustCompile(`<m-[0-9]+>`)
+
+// each fails unless the worker was given each of n messages once, and nothing of
+// them comes any more: a last one marks the end, as an agent takes rows in the
+// order of the file.
+func (u *user) each(ctx context.Context, n int) {
+	u.t.Helper()
+	u.must("send", u.team.Member, "the last one <end>")
+	if err := u.team.API.WaitCount(ctx, u.team.Member, "<end>", 1); err != nil {
+		u.t.Fatalf("%v\n%s", err, u.team.Lead.Screen())
+	}
+	want := map[string]int{}
+	for i := range n {
+		want[fmt.Sprintf("<m-%d>", i)] = 1
+	}
+	got := u.team.API.Counts(u.team.Member, delivered)
+	for m := range want {
+		if got[m] != 1 {
+			u.t.Errorf("%s was given to %s %d times, want once", m, u.team.Member, got[m])
+		}
+	}
+	if len(got) != n {
+		u.t.Errorf("%d messages were given, want %d", len(got), n)
+	}
+}
+
+// A message that is followed is consumed when the agent has taken it: never lost,
+// never given twice.
+func TestRealSendConsumed(t *testing.T) {
+	eachTeam(t, func(t *testing.T, u *user) {
+		ctx := deadline(t, 3*time.Minute)
+		for i := range several {
+			var sent api.Sent
+			out := u.must("send", u.team.Member, fmt.Sprintf("please <m-%d>", i), "--wait", "consumed", "--timeout", "60s", "--json")
+			if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Consumed {
+				t.Errorf("message %d: %s, %v; want it consumed", i, out, err)
+			}
+		}
+		u.each(ctx, several)
+		u.clean()
+	})
+}
+
+// The same where nobody waits, and a service follows what was sent.
+func TestRealSendThroughAService(t *testing.T) {
+	eachTeam(t, func(t *testing.T, u *user) {
+		ctx := deadline(t, 3*time.Minute)
+		var stderr lockedBuffer
+		s := serve(t, u.team.Home, filepath.Join(u.home, ".local", "state", "teambridge"), &stderr)
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("service: %s", &stderr)
+			}
+		})
+		for i := range several {
+			u.must("send", u.team.Member, fmt.Sprintf("please <m-%d>", i))
+		}
+		u.each(ctx, several)
+		var states []string
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			var page api.Page
+			s.ask(ctx, "GET", "/v1/teams/"+u.team.Name+"/messages?inbox="+u.team.Member+"&limit=100", "", "", 200, &page)
+			states = states[:0]
+			open := 0
+			for _, m := range page.Messages {
+				switch {
+				case m.Receipt == nil:
+				case m.Receipt.State == string(journal.Verified):
+					open++
+				default:
+					states = append(states, m.Receipt.State)
+				}
+			}
+			if open == 0 && len(states) > 0 {
+				break
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				t.Fatalf("%d messages are still followed, states of the others: %q", open, states)
+			}
+		}
+		if want := slices.Repeat([]string{string(api.Consumed)}, several+1); !slices.Equal(states, want) {
+			t.Errorf("states: %q, want %q", states, want)
+		}
+		u.clean()
+	})
+}
+
+// Whoever asks joins, is answered under that name, and told so.
+func TestRealAsk(t *testing.T) {
+	eachTeam(t, func(t *testing.T, u *user) {
+		for i := range 3 {
+			answer := fmt.Sprintf("it is this <a-%d>", i)
+			a := u.asks(u.team.Member, fmt.Sprintf("SLEEP:1\nwhat is it <m-%d>\n%s", i, replyCall(defaultGuest, answer)))
+			if a.Text != answer || a.Via != viaMessage || !a.Certain || a.Sent.State != api.Consumed {
+				t.Errorf("answered: %+v", a)
+			}
+		}
+		u.each(deadline(t, 2*time.Minute), 3)
+		u.clean()
+	})
+}
+
+// lockedBuffer collects what a process prints.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.TrimSpace(b.buf.String())
+}
