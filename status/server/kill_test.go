@@ -53,10 +53,11 @@ func serveForEver(where string) {
 	}
 	s, err := New(Options{
 		Root: root, State: state, Env: append(env, os.Getenv(envScript)),
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Lock: patient,
 	})
 	fail(err)
-	s.limits.tick = 50 * time.Millisecond
+	s.limits.tick, s.limits.handover = 50*time.Millisecond, time.Minute
 	go func() {
 		<-s.Ready()
 		fmt.Println("ready")
