@@ -69,6 +69,12 @@ func (r *Row) Kind() string {
 	return structured.Type
 }
 
+// HasID reports whether the row has an id of its own, and not one that is made of its
+// content: then two rows with that id and one digest are one message.
+func (r *Row) HasID() bool {
+	return strings.TrimSpace(r.MessageID) != "" || strings.TrimSpace(r.MsgID) != ""
+}
+
 // Digest tells messages with one id apart: it covers sender, text, summary and
 // color, and neither the time nor what becomes of the row in the file.
 func (r *Row) Digest() [32]byte { return digest(r.From, r.Text, r.Summary, r.Color) }

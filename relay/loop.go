@@ -45,12 +45,13 @@ type loop struct {
 	careful bool          // the last agent died with it, and had said nothing
 
 	// What the claiming of rows goes by.
-	dirty   bool            // the inbox may have changed since it was looked at
-	more    bool            // rows wait in it for which there was no room
-	seen    *look           // when nothing in it waited; nil if that is not known
-	named   map[string]bool // deliveries that its rows name, and that were looked up
-	trouble string          // why claiming fails; empty if it does not
-	halt    string          // why a frame cannot be made or written now; the same
+	dirty     bool            // the inbox may have changed since it was looked at
+	more      bool            // rows wait in it for which there was no room
+	seen      *look           // when nothing in it waited; nil if that is not known
+	unwritten map[string]bool // deliveries that were claimed here and whose rows were certainly not marked
+	named     map[string]bool // deliveries that its rows name, and that were looked up
+	trouble   string          // why claiming fails; empty if it does not
+	halt      string          // why a frame cannot be made or written now; the same
 
 	deaths  int           // in a row, without getting anywhere
 	backoff time.Duration // how long the next start is put off

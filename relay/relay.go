@@ -10,9 +10,9 @@
 // The ledger is the queue. A row goes through these steps, each committed before
 // the next is taken:
 //
-//  1. claimed: the delivery is in the ledger, under the lock of the inbox; then
-//     the row is marked as read and as relayed by that delivery, in one edit. So
-//     neither the agent's own poller nor another relay takes it, too.
+//  1. claimed: the delivery is in the ledger; then the row is marked as read and as
+//     relayed by that delivery, in one edit under the lock of the inbox. So neither
+//     the agent's own poller nor another relay takes it, too.
 //  2. written: the exact bytes of the frame that it goes into, and the frame's
 //     uuid, are in the ledger; then they go to the agent's stdin.
 //  3. accepted, done: what the agent itself says of that uuid.
@@ -219,6 +219,8 @@ type Relay struct {
 	box  *inbox.Inbox
 	wake chan struct{}
 
+	queue queue // the ledger; a test has its own
+
 	mu     sync.Mutex
 	status Status
 	child  *claude.Process // for Interrupt, from other goroutines
@@ -272,7 +274,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	i := c.Instance()
 	return &Relay{
-		opts: opts, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
+		opts: opts, queue: opts.Ledger, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
 		post: ledger.Post{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
 	}, nil
 }
@@ -359,7 +361,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 	})
 	helpers.Go(func() { r.watch(running, w) })
-	l := &loop{Relay: r, ctx: running}
+	l := &loop{Relay: r, ctx: running, unwritten: map[string]bool{}}
 	err = l.run()
 	stop()
 	helpers.Wait()
