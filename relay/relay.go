@@ -172,10 +172,8 @@ type Timing struct {
 	// The default is 2 s.
 	Look time.Duration
 
-	// Handover is how long a relay waits for the lock of one before it. The kernel
-	// frees that when its holder dies; but an agent that was just being started
-	// holds it, too, from the fork until it becomes the agent. Of 600 kills one
-	// found that. The default is 2 s.
+	// Handover is how long a relay waits for the lock of one before it. The default is
+	// [lockedfile.Handover].
 	Handover time.Duration
 }
 
@@ -184,7 +182,7 @@ func (t Timing) withDefaults() Timing {
 	t.Startup = cmp.Or(t.Startup, 2*time.Second)
 	t.Retry = cmp.Or(t.Retry, 2*time.Second)
 	t.Look = cmp.Or(t.Look, 2*time.Second)
-	t.Handover = cmp.Or(t.Handover, 2*time.Second)
+	t.Handover = cmp.Or(t.Handover, lockedfile.Handover)
 	return t
 }
 
@@ -372,25 +370,19 @@ func (r *Relay) Run(ctx context.Context) error {
 // hold takes the lock that makes this the only relay of the inbox. It returns nil
 // without an error when ctx ends.
 func (r *Relay) hold(ctx context.Context) (release func() error, err error) {
-	wait, cancel := context.WithTimeout(ctx, r.opts.Timing.Handover)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		release, err := lockedfile.Hold(lockOf(r.opts.State, r.box.Path()))
-		if !errors.Is(err, lockedfile.ErrLocked) {
-			return release, err
-		}
-		r.set(func(s *Status) { s.State, s.Reason = Waiting, ErrBusy.Error() })
-		select {
-		case <-tick.C:
-		case <-wait.Done():
-			if ctx.Err() != nil {
-				return nil, nil
-			}
-			return nil, fmt.Errorf("relay: %s@%s: %w", r.opts.Member, r.opts.Team.Name(), ErrBusy)
-		}
+	dir, key := lockOf(r.opts.State, r.box.Path())
+	if release, err = lockedfile.Hold(dir, key); !errors.Is(err, lockedfile.ErrLocked) {
+		return release, err
 	}
+	r.set(func(s *Status) { s.State, s.Reason = Waiting, ErrBusy.Error() })
+	release, err = lockedfile.HoldWithin(ctx, r.opts.Timing.Handover, dir, key)
+	switch {
+	case !errors.Is(err, lockedfile.ErrLocked):
+		return release, err
+	case ctx.Err() != nil:
+		return nil, nil
+	}
+	return nil, fmt.Errorf("relay: %s@%s: %w", r.opts.Member, r.opts.Team.Name(), ErrBusy)
 }
 
 // watch pokes the loop when something happens to the inbox or the team.
