@@ -112,6 +112,8 @@ const (
 	// MarksUnverified: <teammate-message> has verified="false" where Claude Code
 	// does not vouch for the sender.
 	MarksUnverified Trait = `marks messages as verified="false"`
+	// RemakesTeam: a session that is resumed makes its team again, if it is gone.
+	RemakesTeam Trait = "makes its team again when it is resumed"
 	// NamesModel: the answer to set_model names the model.
 	NamesModel Trait = "names the model in its answer to set_model"
 )
@@ -143,6 +145,7 @@ var changes = map[Trait]struct{ without, with Version }{
 	RunsUnechoed:    {Version{2, 1, 200}, Version{2, 1, 280}},
 	IdleResult:      {Version{2, 1, 250}, Version{2, 1, 251}},
 	MarksUnverified: {Version{2, 1, 278}, Version{2, 1, 280}},
+	RemakesTeam:     {Version{2, 1, 280}, Version{2, 1, 329}},
 	NamesModel:      {Version{2, 1, 280}, Version{2, 1, 310}},
 }
 
