@@ -58,7 +58,7 @@ const memoryTimeout = 10 * time.Second
 // takes, and returns once the row was read back under the same lock. The file,
 // and the inboxes directory of an existing team, are created where missing.
 //
-// The errors: [*InvalidError], [ErrIDTaken], [ErrUnknown] and [ErrNoMemory]
+// The errors: [*InvalidError], [*ProtocolError], [ErrIDTaken], [ErrUnknown] and [ErrNoMemory]
 // about the message; [teams.ErrTeamGone], [*CorruptError] and those of
 // [lockedfile.Locker.Transform] about the file. After any of them the message
 // is not in the inbox, unless it is [lockedfile.ErrReplaced] too: then that is
@@ -67,6 +67,15 @@ const memoryTimeout = 10 * time.Second
 func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Receipt, error) {
 	if err := m.Check(); err != nil {
 		return Receipt{ID: m.ID}, err
+	}
+	if ProtocolType(m.Text) != "" {
+		config, err := b.team.Config(ctx)
+		if err != nil {
+			return Receipt{ID: m.ID}, err
+		}
+		if err := m.CheckProtocol(config); err != nil {
+			return Receipt{ID: m.ID}, fmt.Errorf("send to %s: %w", b.name, err)
+		}
 	}
 	explicit := m.ID != ""
 	if !explicit {

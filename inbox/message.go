@@ -45,6 +45,10 @@ type Message struct {
 	Summary string    // one line, shown beside the sender
 	Color   string    // one of [Colors]
 	Time    time.Time // zero: now
+
+	// Protocol says that Text may be an object of Claude Code's own protocol, which
+	// agents obey: see [Message.CheckProtocol].
+	Protocol bool
 }
 
 // InvalidError says what is wrong with a message to send.

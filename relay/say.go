@@ -27,6 +27,10 @@ type Input struct {
 	// ID is the id of the message: under one id there is one, also of those that
 	// are sent into the inbox. Empty: that of the delivery.
 	ID string
+	// Protocol says that Text may be an object of Claude Code's own protocol. The agent
+	// reads it as it reads every other text, and so may others in the history.
+	Protocol bool
+
 	// How the history has it; the agent is told the text alone. From empty is
 	// whoever types.
 	From, Summary, Color string
@@ -58,12 +62,18 @@ type Said struct {
 // They are committed when it returns, and reach the agent as they are: plain text,
 // or a command. Where no relay runs, the next one says them.
 //
+// A text that is an object of Claude Code's own protocol is refused with an
+// *[inbox.ProtocolError], unless in.Protocol says that it is meant.
+//
 // With an ID, saying it again is saying it once. [ledger.ErrConflict]: the ID
 // belongs to another message. [ledger.ErrWritten]: that message was put into the
 // inbox before.
 func Say(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (Said, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return Said{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
+	}
+	if kind := inbox.ProtocolType(in.Text); kind != "" && !in.Protocol {
+		return Said{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.ProtocolError{Type: kind})
 	}
 	d := ledger.Delivery{
 		UUID: uuid.NewString(), Post: p, Raw: []byte(in.Text), Person: true, Kind: "message",

@@ -91,8 +91,11 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return notFound(anyway, "%s", why)
 	}
 	// Before we join: what is not sent shall leave nothing behind.
-	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color}
+	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 	if err := draft.Check(); err != nil {
+		return err
+	}
+	if err := draft.CheckProtocol(c); err != nil {
 		return err
 	}
 	tap, err := a.tap(ctx, t.Root(), t.Name())

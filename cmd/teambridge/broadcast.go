@@ -58,7 +58,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	if err := s.Draft(s.message(body)).Check(); err != nil {
+	if err := s.Validate(s.message(body)); err != nil {
 		return err
 	}
 	to, err := s.audience(o)

@@ -27,10 +27,12 @@ type sendOptions struct {
 	id      string
 	color   string
 	force   bool
-	dryRun  bool
-	served  bool // through a service, if one runs
-	wait    string
-	timeout time.Duration
+
+	protocol bool // the text may be an object of Claude Code's own protocol
+	dryRun   bool
+	served   bool // through a service, if one runs
+	wait     string
+	timeout  time.Duration
 
 	// How the agent works on it, for a person's words to one that a service relays to.
 	mode     string // JSON
@@ -66,6 +68,10 @@ Where a service runs ("teambridge serve") the message goes through it: then what
 becomes of it is recorded, even if this command has ended. A service that does
 not answer is passed over; the message is sent once all the same.
 
+A text that is an object of Claude Code's own protocol, such as
+{"type":"shutdown_request"}, is refused: agents obey some of these without asking a
+model. --protocol sends it. In the name of an agent it is always refused.
+
 To a headless agent that the service runs ("teambridge relay add") it is your own
 words. Then --mode says how the agent works from this message on: permissionMode,
 model, fallbackModel, customSystemPrompt, appendSystemPrompt, allowedTools and
@@ -74,7 +80,7 @@ with other messages. To anybody else, both are refused and nothing is sent.
 
 Exit status: 0 verified (consumed), or sent before under this --id; 2 the message or a name
 is no good, or --mode or --isolated is not for this member; 3 no such team or member, or the team is gone; 5 the id belongs to
-another message; 4 not taken within --timeout (it stays sent); 6 the inbox is
+another message, or the text is refused; 4 not taken within --timeout (it stays sent); 6 the inbox is
 corrupt, or its lock could not be had; 7 the message is lost, or it is not known
 whether it is there.`,
 		Example: `  teambridge send worker "please review task 12"
@@ -106,6 +112,7 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 	cmd.Flags().StringVar(&o.summary, "summary", "", "one line shown beside the sender")
 	cmd.Flags().StringVar(&o.color, "color", "", "the sender's colour")
 	must(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(inbox.Colors(), cobra.ShellCompDirectiveNoFileComp)))
+	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "the text may be an object of Claude Code's own protocol")
 }
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
@@ -134,7 +141,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	if err := s.Draft(s.message(body)).Check(); err != nil {
+	if err := s.Validate(s.message(body)); err != nil {
 		return err
 	}
 	member, err := s.resolve(name)
@@ -173,7 +180,7 @@ func (s *sender) resolve(name string) (string, error) {
 
 // message is what is sent with text.
 func (s *sender) message(text string) mail.Message {
-	return mail.Message{ID: s.opts.id, Text: text, Summary: s.opts.summary, Color: s.opts.color}
+	return mail.Message{ID: s.opts.id, Text: text, Summary: s.opts.summary, Color: s.opts.color, Protocol: s.opts.protocol}
 }
 
 // sentLine is an answer for a person.

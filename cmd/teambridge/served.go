@@ -122,7 +122,7 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	asking, done := s.app.present(ctx, s.service)
 	sent, err := s.service.Send(asking, d.Team, member, d.ID, api.NewMessage{
 		Text: m.Text, Summary: m.Summary, Color: m.Color, From: s.opts.from, Force: s.opts.force,
-		Mode: json.RawMessage(s.opts.mode), Isolated: s.opts.isolated,
+		Mode: json.RawMessage(s.opts.mode), Isolated: s.opts.isolated, Protocol: m.Protocol,
 	})
 	done()
 	if err != nil {

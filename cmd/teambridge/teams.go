@@ -17,8 +17,10 @@ func newTeams(a *app) *cobra.Command {
 		Use:   "teams",
 		Short: "List the teams",
 		Long: `List the teams under Claude Code's directory: their members, and whether the
-process that leads them is alive. "unknown" is said of teams of older versions,
-which do not write it down, and of processes that cannot be looked at from here.
+process that leads them is alive. Where Claude Code does not say which process
+that is (up to 2.1.310), a lead counts as alive if its session's process is there or
+its conversation went on in the last 5 minutes. "unknown" is any other such lead, and
+one whose process cannot be looked at from here.
 
 Exit status: 0, also when there are none; 3 there is no Claude directory.`,
 		Args:              none,

@@ -180,11 +180,27 @@ type Message struct {
 	Text    string
 	Summary string
 	Color   string
+
+	// Protocol says that Text may be an object of Claude Code's own protocol: see
+	// [inbox.Message.CheckProtocol].
+	Protocol bool
 }
 
-// Draft returns a message as it will be written. Its Check says whether it can be.
-func (s *Sender) Draft(m Message) *inbox.Message {
-	return &inbox.Message{ID: m.ID, From: s.from, DefaultFrom: s.DefaultFrom(), Text: m.Text, Summary: m.Summary, Color: m.Color}
+// draft returns a message as it will be written.
+func (s *Sender) draft(m Message) *inbox.Message {
+	return &inbox.Message{
+		ID: m.ID, From: s.from, DefaultFrom: s.DefaultFrom(), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol,
+	}
+}
+
+// Validate reports what is wrong with a message, whoever it is for, as an
+// [*inbox.InvalidError] or an [*inbox.ProtocolError].
+func (s *Sender) Validate(m Message) error {
+	draft := s.draft(m)
+	if err := draft.Check(); err != nil {
+		return err
+	}
+	return draft.CheckProtocol(s.config)
 }
 
 // Delivered says what is known of a message that was sent, or was to be.
@@ -229,7 +245,7 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	if s.opts.Ledger != nil {
 		opts.Memory = s.opts.Ledger
 	}
-	receipt, err := d.Inbox.Append(ctx, *s.Draft(m), opts)
+	receipt, err := d.Inbox.Append(ctx, *s.draft(m), opts)
 	d.Waited = time.Since(d.Start)
 	d.ID, d.Deduplicated, d.Tracked, d.Unrecorded = receipt.ID, receipt.Deduplicated, receipt.Tracked, receipt.Unrecorded
 	d.Seen = receipt.Seen

@@ -44,7 +44,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if now := descriptors(t); now > files {
 		t.Errorf("descriptors: got %d, want the %d from before", now, files)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for runtime.NumGoroutine() > goroutines && time.Now().Before(deadline) {
 		runtime.Gosched() // those of a test's contexts end a moment later
 	}

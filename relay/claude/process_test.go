@@ -239,7 +239,7 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 		t.Skip("the size of a pipe is Linux's")
 	}
 	o, state := sim(t, simchild.Script{Version: simchild.Oldest}) // which does not join what waits
-	o.WriteTimeout = 100 * time.Millisecond
+	o.WriteTimeout = time.Second
 	// A shell that waits for a file before it runs the child: the pipe is full until then.
 	gate := t.TempDir() + "/open"
 	o.Command = append([]string{"/bin/sh", "-c", `while [ ! -e "$0" ]; do sleep 0.02; done; exec "$@"`, gate}, o.Command...)
@@ -270,7 +270,7 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := frame(t, "last")
-	reaches(t, p, sent[0], claude.Done)
+	reaches(t, p, sent[len(sent)-1], claude.Done)
 	send(t, p, last)
 	reaches(t, p, last, claude.Done)
 	worked(t, state, map[string]int{"last": 1})

@@ -233,6 +233,12 @@ func classify(err error) (Code, string) {
 		}
 		return CodeInvalid, "nothing was sent; teambridge send --help explains"
 	}
+	if p, ok := errors.AsType[*inbox.ProtocolError](err); ok {
+		if p.From != "" {
+			return CodeRefused, "nothing was sent: agents would take it for the word of that one; it can be sent in no agent's name"
+		}
+		return CodeRefused, "nothing was sent; if it is meant, send it with --protocol; if an agent is to read it, put words around it"
+	}
 	if errors.As(err, new(*inbox.CorruptError)) || errors.As(err, new(*teams.CorruptError)) {
 		return CodeCorrupt, "the file was left as it is; teambridge doctor tells what can be done"
 	}

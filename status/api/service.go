@@ -136,6 +136,10 @@ type NewMessage struct {
 	Color   string `json:"color,omitempty"`
 	From    string `json:"from,omitempty"` // default: [TeamDetail.From]
 
+	// Protocol says that Text may be an object of Claude Code's own protocol, which
+	// agents obey. In the name of an agent it is refused all the same.
+	Protocol bool `json:"protocol,omitempty"`
+
 	// Only for members that the service relays to, and in the person's name. Mode
 	// changes how the agent works, from this message on; Isolated keeps it from being
 	// joined with others. See package relay.
@@ -153,6 +157,7 @@ type NewBroadcast struct {
 	Summary     string   `json:"summary,omitempty"`
 	Color       string   `json:"color,omitempty"`
 	From        string   `json:"from,omitempty"`
+	Protocol    bool     `json:"protocol,omitempty"` // as in [NewMessage]
 	Except      []string `json:"except,omitempty"`
 	IncludeLead bool     `json:"includeLead,omitempty"`
 }

@@ -64,7 +64,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color}
+	message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
 	answer, d, err := s.pass(ctx, t, sender, member, message, how, m.Force)
 	if err != nil {
 		return err
@@ -105,8 +105,8 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color}
-	if err := sender.Draft(message).Check(); err != nil {
+	message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
+	if err := sender.Validate(message); err != nil {
 		return err
 	}
 	to, err := sender.Audience(m.Except, m.IncludeLead)

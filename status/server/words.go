@@ -96,7 +96,7 @@ func (s *Server) say(ctx context.Context, t *teams.Team, sender *mail.Sender, me
 	if !serving {
 		return not("no relay of this service serves %s", member)
 	}
-	if err := sender.Draft(m).Check(); err != nil {
+	if err := sender.Validate(m); err != nil {
 		return answer, err
 	}
 	if m.ID == "" {
@@ -104,6 +104,7 @@ func (s *Server) say(ctx context.Context, t *teams.Team, sender *mail.Sender, me
 	}
 	said, err := s.fleet.Say(ctx, id, relay.Input{
 		Text: m.Text, Mode: how.mode, Isolated: how.isolated, ID: m.ID, From: sender.From(), DefaultFrom: sender.DefaultFrom(), Summary: m.Summary, Color: m.Color,
+		Protocol: m.Protocol,
 	})
 	switch {
 	case errors.Is(err, ledger.ErrWritten):

@@ -46,7 +46,7 @@ func child(dir string) error {
 	}
 	signal, _ := strconv.Atoi(os.Getenv(envSignal))
 	count, _ := strconv.Atoi(os.Getenv(envCount))
-	l := New(Options{Dir: os.Getenv(envState), Wait: time.Minute, Before: func(s Step) {
+	l := locker(Options{Dir: os.Getenv(envState), Wait: time.Minute, Before: func(s Step) {
 		if string(s) == os.Getenv(envStep) {
 			if err := syscall.Kill(os.Getpid(), syscall.Signal(signal)); err != nil {
 				fmt.Println(err)
@@ -115,7 +115,7 @@ func TestKilledAtEachStep(t *testing.T) {
 		}
 		p.age()
 		n, _ := strconv.Atoi(want)
-		if err := New(Options{Dir: p.state, Wait: 5 * time.Second}).Transform(t.Context(), p.file, increment); err != nil {
+		if err := locker(Options{Dir: p.state, Wait: time.Minute}).Transform(t.Context(), p.file, increment); err != nil {
 			t.Errorf("after a kill before %s: %v", step, err)
 		}
 		p.want(strconv.Itoa(n + 1)) // no lock and no temporary file is left

@@ -42,7 +42,7 @@ func TestReplacedFileKeepsAName(t *testing.T) {
 			t.Errorf("%s its name leads to %q, %v", when, got, err)
 		}
 	}
-	l := New(Options{Dir: p.state, Before: func(s Step) {
+	l := locker(Options{Dir: p.state, Before: func(s Step) {
 		switch s {
 		case StepRename:
 			var err error
@@ -72,7 +72,7 @@ func TestLockOnWhatWasReplaced(t *testing.T) {
 		t.Run(string(when), func(t *testing.T) {
 			p := newPlace(t)
 			p.write("a")
-			if err := New(Options{Dir: p.state}).Transform(t.Context(), p.file, set("b")); err != nil {
+			if err := locker(Options{Dir: p.state}).Transform(t.Context(), p.file, set("b")); err != nil {
 				t.Fatal(err)
 			}
 			lock := p.displaced()[0] + ".lock"
@@ -105,7 +105,7 @@ func TestLockOnWhatWasReplaced(t *testing.T) {
 						<-finished // all of it in one moment of ours
 					}
 				}
-				l := New(Options{Dir: p.state, Before: func(s Step) {
+				l := locker(Options{Dir: p.state, Before: func(s Step) {
 					if s == when && at != nil {
 						do := at
 						at = nil
@@ -143,7 +143,7 @@ func TestDeadLockOnWhatWasReplaced(t *testing.T) {
 	p := newPlace(t)
 	p.write("a")
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Dir: p.state})
+		l := locker(Options{Dir: p.state})
 		if err := l.Transform(t.Context(), p.file, set("b")); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestChangedAtTheRename(t *testing.T) {
 		p := newPlace(t)
 		p.write("a")
 		done := false
-		l := New(Options{Dir: p.state, Before: func(s Step) {
+		l := locker(Options{Dir: p.state, Before: func(s Step) {
 			if s == StepRename && !done {
 				done = true
 				write(p, "theirs")
@@ -210,7 +210,7 @@ func TestDeletedAtTheRename(t *testing.T) {
 	p := newPlace(t)
 	p.write("a")
 	done := false
-	l := New(Options{Dir: p.state, Before: func(s Step) {
+	l := locker(Options{Dir: p.state, Before: func(s Step) {
 		if s == StepRename && !done {
 			done = true
 			if err := os.Remove(p.path("x.json")); err != nil {
@@ -232,7 +232,7 @@ func TestDisplacedContentIsRemoved(t *testing.T) {
 	p := newPlace(t)
 	p.write("0")
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Dir: p.state})
+		l := locker(Options{Dir: p.state})
 		for range 10 {
 			time.Sleep(displacedLife + time.Millisecond)
 			if err := l.Transform(t.Context(), p.file, increment); err != nil {
@@ -277,7 +277,7 @@ func TestStateOnAnotherFileSystem(t *testing.T) {
 		t.Skip("there is no other file system")
 	}
 	p.write("1")
-	l := New(Options{Dir: state})
+	l := locker(Options{Dir: state})
 	for range 3 {
 		if err := l.Transform(t.Context(), p.file, increment); err != nil {
 			t.Error(err)
@@ -298,7 +298,7 @@ func TestPreparedFileIsDeleted(t *testing.T) {
 		p := newPlace(t)
 		p.write("1")
 		once := false
-		l := New(Options{Dir: p.state, Before: func(s Step) {
+		l := locker(Options{Dir: p.state, Before: func(s Step) {
 			if s != step || once {
 				return
 			}
@@ -326,7 +326,7 @@ func TestSweepDuringAChange(t *testing.T) {
 	p := newPlace(t)
 	p.write("1")
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Dir: p.state, Before: func(s Step) {
+		l := locker(Options{Dir: p.state, Before: func(s Step) {
 			before := p.displaced()
 			if err := Sweep(p.state); err != nil {
 				t.Error(err)
@@ -356,7 +356,7 @@ func TestLeftOverPreparedFile(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("1")
-	l := New(Options{Dir: p.state})
+	l := locker(Options{Dir: p.state})
 	if err := l.Transform(t.Context(), p.file, increment); err != nil {
 		t.Fatal(err)
 	}

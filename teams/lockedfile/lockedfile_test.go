@@ -24,6 +24,13 @@ type place struct {
 	file  File
 }
 
+// locker is New for tests that are not about how long a lock is held: on a busy machine
+// that can be for longer than [MaxHold].
+func locker(opts Options) *Locker {
+	opts.Hold = time.Minute
+	return New(opts)
+}
+
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -102,7 +109,7 @@ func increment(old []byte) ([]byte, error) {
 func TestTransformCreatesAndReplaces(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	l := New(Options{Dir: p.state})
+	l := locker(Options{Dir: p.state})
 	for i := range 3 {
 		if err := l.Transform(t.Context(), p.file, increment); err != nil {
 			t.Fatal(err)
@@ -132,7 +139,7 @@ func TestTransformCreatesAndReplaces(t *testing.T) {
 func TestTransformLeavesTheFileAlone(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	l := New(Options{})
+	l := locker(Options{})
 	if err := l.Transform(t.Context(), p.file, func(old []byte) ([]byte, error) {
 		if old != nil {
 			t.Errorf("missing file read as %q", old)
@@ -172,7 +179,7 @@ func TestSeen(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	steps := map[Step]time.Time{}
-	l := New(Options{Dir: p.state, Before: func(s Step) { steps[s] = time.Now() }})
+	l := locker(Options{Dir: p.state, Before: func(s Step) { steps[s] = time.Now() }})
 	failed := errors.New("no")
 	for _, test := range []struct {
 		name   string
@@ -209,7 +216,7 @@ func TestSeen(t *testing.T) {
 	}
 	// After another program has overwritten it, it is what stands there at last.
 	n := 0
-	l = New(Options{Dir: p.state, Before: func(s Step) {
+	l = locker(Options{Dir: p.state, Before: func(s Step) {
 		if s == StepReadBack && n == 0 {
 			n++
 			p.write("theirs")
@@ -238,7 +245,7 @@ func TestTransformExcludes(t *testing.T) {
 		if !state {
 			dir = ""
 		}
-		lockers := []*Locker{New(Options{Dir: dir, Wait: time.Minute}), New(Options{Dir: dir, Wait: time.Minute})}
+		lockers := []*Locker{locker(Options{Dir: dir, Wait: time.Minute}), locker(Options{Dir: dir, Wait: time.Minute})}
 		var wg sync.WaitGroup
 		const each, workers = 25, 8
 		for i := range workers {
@@ -264,7 +271,7 @@ func TestLockHeldByALivingHolder(t *testing.T) {
 	if err := os.Mkdir(p.path("x.json.lock"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	l := New(Options{Dir: p.state, Wait: 120 * time.Millisecond})
+	l := locker(Options{Dir: p.state, Wait: 120 * time.Millisecond})
 	err := l.Transform(t.Context(), p.file, set("new"))
 	var locked *LockedError
 	if !errors.Is(err, ErrLocked) || !errors.As(err, &locked) {
@@ -279,8 +286,8 @@ func TestLockHeldByALivingHolder(t *testing.T) {
 func TestLockHeldByAnotherOfOurs(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	l := New(Options{Dir: p.state, Wait: 100 * time.Millisecond})
-	for name, other := range map[string]*Locker{"same process": l, "flock": New(Options{Dir: p.state, Wait: 100 * time.Millisecond})} {
+	l := locker(Options{Dir: p.state, Wait: time.Second})
+	for name, other := range map[string]*Locker{"same process": l, "flock": locker(Options{Dir: p.state, Wait: time.Second})} {
 		err := l.Transform(t.Context(), p.file, func([]byte) ([]byte, error) {
 			return nil, other.Transform(t.Context(), p.file, set("new"))
 		})
@@ -299,7 +306,7 @@ func TestCallerCancels(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	l := New(Options{Before: func(s Step) { cancel() }})
+	l := locker(Options{Before: func(s Step) { cancel() }})
 	if err := l.Transform(ctx, p.file, set("new")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want canceled", err)
 	}
@@ -318,7 +325,7 @@ func TestStaleLockIsTakenOver(t *testing.T) {
 	if err := os.Chtimes(lock, old, old); err != nil {
 		t.Fatal(err)
 	}
-	if err := New(Options{Wait: time.Second}).Transform(t.Context(), p.file, set("new")); err != nil {
+	if err := locker(Options{Wait: time.Minute}).Transform(t.Context(), p.file, set("new")); err != nil {
 		t.Fatal(err)
 	}
 	p.want("new")
@@ -355,7 +362,7 @@ func TestLockFromTheFuture(t *testing.T) {
 				}()
 			}
 			start := time.Now()
-			err := New(Options{Wait: 30 * time.Second}).Transform(ctx, p.file, set("new"))
+			err := locker(Options{Wait: 30 * time.Second}).Transform(ctx, p.file, set("new"))
 			took := time.Since(start)
 			cancel()
 			if alive && !errors.Is(err, ErrLocked) {
@@ -386,7 +393,7 @@ func TestForeignLock(t *testing.T) {
 		if err := os.Chtimes(lock, old, old); err != nil {
 			t.Fatal(err)
 		}
-		if err := New(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrForeignLock) {
+		if err := locker(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrForeignLock) {
 			t.Errorf("got %v, want ErrForeignLock", err)
 		}
 		p.want("old", "x.json.lock")
@@ -402,7 +409,7 @@ func TestForeignLock(t *testing.T) {
 		if err := os.Chtimes(lock, old, old); err != nil {
 			t.Fatal(err)
 		}
-		if err := New(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrForeignLock) {
+		if err := locker(Options{}).Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrForeignLock) {
 			t.Errorf("got %v, want ErrForeignLock", err)
 		}
 		p.want("old", "x.json.lock")
@@ -425,7 +432,7 @@ func TestLockTakenOverInTheMiddle(t *testing.T) {
 	} {
 		p := newPlace(t)
 		p.write("old")
-		l := New(Options{Before: func(s Step) {
+		l := locker(Options{Before: func(s Step) {
 			if s == StepFence {
 				if err := takeover(p.path("x.json.lock")); err != nil {
 					t.Error(err)
@@ -451,7 +458,7 @@ func TestLockTakenOverAfterTheWrite(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	lock := p.path("x.json.lock")
-	l := New(Options{Before: func(s Step) {
+	l := locker(Options{Before: func(s Step) {
 		if s == StepUnlock {
 			if err := errors.Join(os.Remove(lock), os.Mkdir(lock, 0o755)); err != nil {
 				t.Error(err)
@@ -571,7 +578,7 @@ func TestClobbered(t *testing.T) {
 		p := newPlace(t)
 		p.write("a")
 		n := 0
-		l := New(Options{Before: func(s Step) {
+		l := locker(Options{Before: func(s Step) {
 			if s == StepReadBack && n < times {
 				n++
 				p.write("b" + strconv.Itoa(n))
@@ -602,7 +609,7 @@ func TestChangedBeforeTheRename(t *testing.T) {
 		p := newPlace(t)
 		p.write("a")
 		n := 0
-		l := New(Options{Before: func(s Step) {
+		l := locker(Options{Before: func(s Step) {
 			if s == StepFence && n < times {
 				n++
 				p.write("b" + strconv.Itoa(n))
@@ -629,7 +636,7 @@ func TestClobberedAndThenAddedTo(t *testing.T) {
 	p := newPlace(t)
 	p.write("a")
 	n := 0
-	l := New(Options{Before: func(s Step) {
+	l := locker(Options{Before: func(s Step) {
 		if s != StepReadBack {
 			return
 		}
@@ -678,7 +685,7 @@ func TestErrorsAfterTheRename(t *testing.T) {
 		p.write("old")
 		refuse := error(nil)
 		p.file.Guard = func() error { return refuse }
-		l := New(Options{Before: func(s Step) {
+		l := locker(Options{Before: func(s Step) {
 			if s != tc.step {
 				return
 			}
@@ -712,7 +719,7 @@ func TestDirectoryDeletedInTheMiddle(t *testing.T) {
 			p := newPlace(t)
 			p.write("old")
 			done := false
-			l := New(Options{Before: func(s Step) {
+			l := locker(Options{Before: func(s Step) {
 				if s != step || done {
 					return
 				}
@@ -751,7 +758,7 @@ func TestGuard(t *testing.T) {
 			}
 			return nil
 		}
-		err := New(Options{}).Transform(t.Context(), p.file, set("new"))
+		err := locker(Options{}).Transform(t.Context(), p.file, set("new"))
 		if pass < 3 {
 			if !errors.Is(err, no) {
 				t.Errorf("guard refuses call %d: got %v", pass+1, err)
@@ -776,7 +783,7 @@ func TestRefusesWhatIsNoPlainFile(t *testing.T) {
 	if err := os.Symlink(outside, p.path("x.json")); err != nil {
 		t.Fatal(err)
 	}
-	l := New(Options{})
+	l := locker(Options{})
 	if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("symbolic link: got %v, want ErrNotRegular", err)
 	}
@@ -801,7 +808,7 @@ func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("old")
-	l := New(Options{})
+	l := locker(Options{})
 	big := bytes.Repeat([]byte("x"), MaxSize+1)
 	if err := l.Transform(t.Context(), p.file, set(string(big))); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("new content: got %v, want ErrTooLarge", err)
@@ -824,7 +831,7 @@ func TestLeftOverTemporaryFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := New(Options{}).Transform(t.Context(), p.file, set("new")); err != nil {
+	if err := locker(Options{}).Transform(t.Context(), p.file, set("new")); err != nil {
 		t.Fatal(err)
 	}
 	p.want("new", keep...)
@@ -841,7 +848,7 @@ func TestLockIsLeftFreeForOthers(t *testing.T) {
 	const held, times = 20 * time.Millisecond, 5
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		l := New(Options{Dir: p.state, Before: func(s Step) {
+		l := locker(Options{Dir: p.state, Before: func(s Step) {
 			if s == StepFence {
 				time.Sleep(held)
 			}
@@ -944,7 +951,7 @@ func TestPreparedBeforeTheLock(t *testing.T) {
 	p := newPlace(t)
 	p.write("1")
 	var steps []string
-	l := New(Options{Dir: p.state, Before: func(s Step) {
+	l := locker(Options{Dir: p.state, Before: func(s Step) {
 		if s == StepLock && len(steps) == 4 {
 			p.write("5")
 		}
@@ -1002,7 +1009,7 @@ func TestSameSizeSameTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := New(Options{Dir: p.state, Before: func(s Step) {
+	l := locker(Options{Dir: p.state, Before: func(s Step) {
 		if s == StepLock {
 			p.write("5")
 			if err := os.Chtimes(p.path("x.json"), info.ModTime(), info.ModTime()); err != nil {
@@ -1023,7 +1030,7 @@ func TestReadWhileItIsWritten(t *testing.T) {
 	for name, torn := range map[string]string{"empty": "", "torn": "[1"} {
 		p := newPlace(t)
 		p.write(torn)
-		l := New(Options{Dir: p.state, Before: func(s Step) {
+		l := locker(Options{Dir: p.state, Before: func(s Step) {
 			if s == StepLock {
 				p.write("[1]")
 			}

@@ -73,7 +73,7 @@ func (c *child) line() string {
 			return "end"
 		}
 		return line
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		c.t.Fatal("no line in 30 s")
 		return ""
 	}

@@ -324,7 +324,13 @@ func testTextIsText(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	put(inbox.Message{From: "<b>eve</b>\u202egnp.exe", Summary: attack, Text: attack + " text \u202etxet\u2066 \x1b[31mred\x07 \u200bend"})
-	put(inbox.Message{From: "worker", Text: string(result)})
+	worker, err := simagent.New(simagent.Options{Dir: sim.Dir(), Name: "worker", Version: simagent.Newest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worker.Send(t.Context(), simagent.Message{To: "worker", Text: string(result)}); err != nil {
+		t.Fatal(err)
+	}
 	put(inbox.Message{From: "worker", Text: `{"type":"<b>new_kind</b>","x":"<img src=x onerror=pwned=1>"}`})
 	put(inbox.Message{From: "worker", Text: "שלום עולם, 👩‍👩‍👧 and é stay as they are"})
 	p.until(shown("stay as they are"))

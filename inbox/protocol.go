@@ -1,0 +1,127 @@
+package inbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"teambridge/teams"
+)
+
+// The names that Claude Code itself gives to a team's lead and to its program.
+// Agents obey what comes from them, whether or not config.json has such a member.
+const (
+	leadName   = "team-lead"
+	systemName = "system"
+)
+
+// ProtocolError says that a message would be obeyed by an agent's program instead of
+// being read by the agent: its text is an object of Claude Code's own protocol.
+type ProtocolError struct {
+	Type string // of the object
+	From string // the agent in whose name it was to be sent; empty: it was not said that it is meant
+}
+
+func (e *ProtocolError) Error() string {
+	if e.From != "" {
+		return fmt.Sprintf("the text is a %s of Claude Code's own protocol, and %q is the name of an agent", e.Type, e.From)
+	}
+	return fmt.Sprintf("the text is a %s of Claude Code's own protocol, which agents obey", e.Type)
+}
+
+// ProtocolType returns the type of the object of Claude Code's own protocol that a
+// text is, or "". It is one if it is a JSON object, with white space around it or
+// not, whose "type" is known to mean something to some version. Of several types
+// each counts: which one a reader takes differs.
+func ProtocolType(text string) string {
+	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
+	if !strings.HasPrefix(text, "{") || !strings.HasSuffix(text, "}") {
+		return ""
+	}
+	// Token by token: whole values have a greatest depth here and none in
+	// JavaScript, and a map keeps one of several keys only.
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	var found, key string
+	depth, wantKey := 0, false
+	for {
+		token, err := dec.Token()
+		if err == io.EOF && depth == 0 {
+			return found
+		}
+		if err != nil {
+			return "" // no JSON: to agents it is plain text
+		}
+		switch t := token.(type) {
+		case json.Delim:
+			if t == '{' || t == '[' {
+				depth++
+				wantKey = depth == 1
+				continue
+			}
+			if depth--; depth == 0 && dec.More() {
+				return "" // something follows the object
+			}
+		case string:
+			switch {
+			case depth == 1 && wantKey:
+				key, wantKey = t, false
+				continue
+			case depth == 1 && key == "type" && found == "" && isProtocolType(t):
+				found = t
+			}
+		}
+		if depth == 1 {
+			wantKey = true // a member ended
+		}
+	}
+}
+
+// isProtocolType knows the types of all versions that were looked at.
+func isProtocolType(s string) bool {
+	switch s {
+	case "idle_notification", "teammate_terminated", "task_assignment", "task_completed", "mode_set_request", "team_permission_update":
+		return true
+	}
+	for _, prefix := range []string{"shutdown_", "permission_", "sandbox_permission_", "plan_approval_"} {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckProtocol refuses, with a [*ProtocolError], a message whose text is an object of
+// Claude Code's own protocol, unless m.Protocol says that it is meant, and in any
+// case one in the name of an agent of the team: that would be forged.
+func (m *Message) CheckProtocol(c *teams.Config) error {
+	kind := ProtocolType(m.Text)
+	if kind == "" {
+		return nil
+	}
+	if isAgent(c, m.From) {
+		return &ProtocolError{Type: kind, From: m.From}
+	}
+	if !m.Protocol {
+		return &ProtocolError{Type: kind}
+	}
+	return nil
+}
+
+// isAgent reports whether a sender's name is that of an agent of the team, or of
+// Claude Code itself. Guests are people.
+func isAgent(c *teams.Config, name string) bool {
+	is := func(agent string) bool { return strings.EqualFold(strings.TrimSpace(name), agent) }
+	if is(leadName) || is(systemName) {
+		return true
+	}
+	lead, _ := c.Lead()
+	for _, member := range c.Members {
+		if is(member.Name) && (!member.Guest() || member.Name == lead.Name) {
+			return true
+		}
+	}
+	return false
+}
