@@ -17,6 +17,7 @@ import (
 
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 )
 
 // agent writes to an inbox as a newer Claude Code does, and nothing of ours with
@@ -192,9 +193,9 @@ func disk(b *testing.B, log *os.File, inbox string) time.Duration {
 //
 //	go test -run '^$' -bench Backlog -benchtime 10000x ./relay
 func BenchmarkBacklog(b *testing.B) {
-	for _, g := range []int{1, 2} {
-		b.Run(fmt.Sprintf("G%d", g), func(b *testing.B) {
-			s := newStation(b, simchild.Script{Generation: g})
+	for _, v := range []teams.Version{simchild.Oldest, simchild.Newest} {
+		b.Run(v.String(), func(b *testing.B) {
+			s := newStation(b, simchild.Script{Version: v})
 			texts := make([]string, b.N)
 			for i := range texts {
 				texts[i] = fmt.Sprintf("[m-%05d] %s", i, strings.Repeat("x", 200))
