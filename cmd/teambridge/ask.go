@@ -89,7 +89,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if why := silent(c, member, a.facts(ctx, nil, t, c, member)); why != "" {
 		return notFound(anyway, "%s", why)
 	}
-	// Before we join: what is not sent shall leave nothing behind.
+	// Before we join: a message that is not sent must not change the team.
 	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 	if err := draft.Check(); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 }
 
 // anyway is what to do about a member that cannot answer.
-const anyway = "teambridge send puts it into the inbox all the same"
+const anyway = "teambridge send puts it into the inbox anyway"
 
 // terminated reports whether a member has shut down.
 func (t *tapped) terminated(ctx context.Context, team *teams.Team, member string) (bool, error) {
