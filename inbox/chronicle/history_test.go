@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -204,8 +205,11 @@ func aHistory(t *testing.T, random *rand.Rand) {
 			}
 		case n < 13:
 			process()
-		case n < 16:
+		case n < 15:
 			withJournal(copyAll)
+		case n < 16:
+			_, err := open[0].Prune(t.Context(), time.Now().Add(time.Hour))
+			must(t, err)
 		case n < 18:
 			backup := t.TempDir()
 			for _, name := range []string{"ledger.db", "journal.db"} {
