@@ -31,8 +31,11 @@ type notebook struct {
 
 var errHeld = errors.New("the memory was used while the lock of the inbox was held")
 
-// free fails while the lock is held: Claude's agents would wait for us.
-func (n *notebook) free(call string) error {
+// free fails when ctx has ended, and while the lock is held: Claude's agents would wait for us.
+func (n *notebook) free(ctx context.Context, call string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if n.lock == "" {
 		return nil
 	}
@@ -55,9 +58,9 @@ func (n *notebook) page(key inbox.SendKey) string {
 	return filepath.Join(n.dir, hex.EncodeToString(sum[:])+".json")
 }
 
-func (n *notebook) Recall(_ context.Context, key inbox.SendKey) (s inbox.Send, ok bool, err error) {
+func (n *notebook) Recall(ctx context.Context, key inbox.SendKey) (s inbox.Send, ok bool, err error) {
 	defer n.at("recall")()
-	if err := errors.Join(n.free("recall"), n.fail["recall"]); err != nil {
+	if err := errors.Join(n.free(ctx, "recall"), n.fail["recall"]); err != nil {
 		return s, false, err
 	}
 	data, err := os.ReadFile(n.page(key))
@@ -70,9 +73,9 @@ func (n *notebook) Recall(_ context.Context, key inbox.SendKey) (s inbox.Send, o
 	return s, true, json.Unmarshal(data, &s)
 }
 
-func (n *notebook) Intend(_ context.Context, s inbox.Send) error {
+func (n *notebook) Intend(ctx context.Context, s inbox.Send) error {
 	defer n.at("intend")()
-	if err := errors.Join(n.free("intend"), n.fail["intend"]); err != nil {
+	if err := errors.Join(n.free(ctx, "intend"), n.fail["intend"]); err != nil {
 		return err
 	}
 	return n.put(s)
@@ -80,7 +83,7 @@ func (n *notebook) Intend(_ context.Context, s inbox.Send) error {
 
 func (n *notebook) Written(ctx context.Context, key inbox.SendKey, at time.Time) error {
 	defer n.at("written")()
-	if err := errors.Join(n.free("written"), n.fail["written"]); err != nil {
+	if err := errors.Join(n.free(ctx, "written"), n.fail["written"]); err != nil {
 		return err
 	}
 	quiet := &notebook{dir: n.dir}
@@ -92,9 +95,9 @@ func (n *notebook) Written(ctx context.Context, key inbox.SendKey, at time.Time)
 	return n.put(s)
 }
 
-func (n *notebook) Withdraw(_ context.Context, key inbox.SendKey) error {
+func (n *notebook) Withdraw(ctx context.Context, key inbox.SendKey) error {
 	defer n.at("withdraw")()
-	if err := errors.Join(n.free("withdraw"), n.fail["withdraw"]); err != nil {
+	if err := errors.Join(n.free(ctx, "withdraw"), n.fail["withdraw"]); err != nil {
 		return err
 	}
 	if err := os.Remove(n.page(key)); !errors.Is(err, fs.ErrNotExist) {

@@ -114,6 +114,7 @@ func BenchmarkLatency(b *testing.B) {
 				}
 			}
 			opts := s.options()
+			opts.Timing = Timing{} // as it is in use
 			done := ends(&opts)
 			s.relay(opts)
 			s.until("idle", func(st Status) bool { return st.State == Idle })
@@ -202,6 +203,7 @@ func BenchmarkBacklog(b *testing.B) {
 			s.agent().write(texts...)
 			before := heap()
 			opts := s.options()
+			opts.Timing = Timing{} // as it is in use
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			ahead, done, peak := 0, 0, uint64(0)

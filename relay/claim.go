@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -17,22 +18,34 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 // relayedBy is the key under which a row says which delivery took it.
 const relayedBy = "relayedBy"
 
-// claimer is one edit of the inbox.
+// A claimer claims rows of the inbox: plan says which, by a look at the file without
+// its lock, and mark marks those in one edit.
 type claimer struct {
-	ctx    context.Context
-	relay  *Relay
+	*loop
 	config *teams.Config
 	self   bool // the agent polls its inbox itself
 	limit  int  // how many more may be claimed
 
-	mine  []string // deliveries whose rows say so, or will after the edit
-	taken []string // deliveries whose rows somebody else took
-	more  bool     // rows wait for which there is no room
+	// The plan.
+	work     bool                // there is something to do in the file
+	fresh    []ledger.Delivery   // not claimed before
+	unmarked map[string]string   // keys of the rows of claimed deliveries that are not known to be marked
+	marks    map[string][]string // by key: the deliveries that its rows are marked with, in order
+	left     int                 // how many those are
+	compact  bool                // rows that are done are to be removed
+	open     []string            // deliveries whose rows stay then
+
+	// What mark did.
+	mine  []string // unmarked deliveries whose rows say so now
+	taken []string // those whose rows somebody else has marked as read
+	gone  []string // those without a row
+	more  bool     // rows wait for which there was no room
 }
 
 // look is what an inbox was like when nothing in it was left to claim.
@@ -41,20 +54,24 @@ type look struct {
 	self bool
 }
 
+// recordTimeout bounds how long the ledger is told what has happened already. That is
+// done even if the relay is being ended.
+const recordTimeout = 10 * time.Second
+
 // claim takes rows that wait, if there can be any, until [MaxAhead] are claimed.
 //
 // It takes many at once: only when half of the room is free. Each time the whole
-// file is written anew, and an agent that polls it finds it locked for as long.
-// What is done goes from the file in the same writing.
+// file is written, and an agent that polls it can find it locked. Rows that are done
+// are removed in the same edit.
 func (l *loop) claim() error {
 	if !l.dirty && !l.more {
 		return nil
 	}
-	open, err := l.opts.Ledger.OpenCount(l.ctx, l.post)
+	open, err := l.ledger.OpenCount(l.ctx, l.post)
 	if err != nil {
 		return err
 	}
-	unmarked, err := l.opts.Ledger.Unmarked(l.ctx, l.post)
+	unmarked, err := l.ledger.Unmarked(l.ctx, l.post)
 	if err != nil {
 		return err
 	}
@@ -65,51 +82,79 @@ func (l *loop) claim() error {
 	if err != nil {
 		return err
 	}
-	c := &claimer{ctx: l.ctx, relay: l.Relay, config: config, self: l.self(config), limit: MaxAhead - open}
+	c := &claimer{loop: l, config: config, self: l.self(config), limit: MaxAhead - open}
 	// Before the file is read: what comes later is seen next time.
 	now, err := l.stat()
 	if err != nil {
 		return err
 	}
-	if !l.more && len(unmarked) == 0 {
-		if l.seen != nil && l.seen.self == c.self && same(l.seen.info, now) {
-			l.dirty = false
-			return nil
+	if !l.more && len(unmarked) == 0 && l.seen != nil && l.seen.self == c.self && same(l.seen.info, now) {
+		l.dirty = false
+		return nil
+	}
+	if err := c.plan(unmarked); err != nil {
+		return err
+	}
+	if !c.work {
+		l.dirty, l.more, l.seen = false, false, &look{info: now, self: c.self}
+		return nil
+	}
+	// In the ledger before in the file: a row that says it was taken, and of
+	// which the ledger knows nothing, would be lost.
+	if len(c.fresh) > 0 {
+		if err := l.ledger.Claim(l.ctx, c.fresh...); err != nil {
+			return err
 		}
-		// Without the lock: an agent that polls must not find its inbox locked
-		// for nothing. A file that has grown since nothing in it waited has got a
-		// row, as a rule.
-		waiting := l.seen != nil && l.seen.info != nil && now != nil && now.Size() > l.seen.info.Size()
-		if !waiting {
-			if waiting, err = l.waits(c); err != nil {
-				return err
-			}
-		}
-		if !waiting {
-			l.dirty, l.seen = false, &look{info: now, self: c.self}
-			return nil
+		for _, d := range c.fresh {
+			l.unwritten[d.UUID] = true
 		}
 	}
-	if err := l.box.Edit(l.ctx, c.edit); err != nil {
+	if err := l.box.Edit(l.ctx, c.mark); err != nil {
+		if errors.Is(err, lockedfile.ErrReplaced) || errors.Is(err, lockedfile.ErrClobbered) {
+			clear(l.unwritten)
+		}
 		return err
 	}
 	l.at(claimed)
-	err = l.opts.Ledger.Mark(l.ctx, c.mine...)
-	if errors.Is(err, ledger.ErrUnknown) {
-		err = nil
-		for _, id := range c.mine {
-			err = errors.Join(err, passed(l.opts.Ledger.Mark(l.ctx, id), id))
-		}
-	}
-	for _, id := range c.taken {
-		err = errors.Join(err, passed(l.opts.Ledger.Settle(l.ctx, ledger.TakenByAgent, "its row was read or removed by somebody else before it was claimed", id), id))
-	}
-	if err != nil {
+	if err := c.record(); err != nil {
 		return err
 	}
+	clear(l.unwritten)
 	// Our own writing is a change too, and is looked at once.
 	l.dirty, l.more, l.seen = false, c.more, nil
 	return nil
+}
+
+// record tells the ledger what became of the rows.
+func (c *claimer) record() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), recordTimeout)
+	defer cancel()
+	var err error
+	if len(c.mine) > 0 {
+		err = c.ledger.Mark(ctx, c.mine...)
+	}
+	if errors.Is(err, ledger.ErrUnknown) {
+		err = nil
+		for _, id := range c.mine {
+			err = errors.Join(err, passed(c.ledger.Mark(ctx, id), id))
+		}
+	}
+	settle := func(state ledger.DeliveryState, reason, id string) {
+		err = errors.Join(err, passed(c.ledger.Settle(ctx, state, reason, id), id))
+	}
+	for _, id := range c.taken {
+		settle(ledger.TakenByAgent, "its row was read by somebody else before it was claimed", id)
+	}
+	for _, id := range c.gone {
+		if c.unwritten[id] {
+			settle(ledger.TakenByAgent, "its row was removed by somebody else before it was claimed", id)
+			continue
+		}
+		// It may have been marked, by a relay that was killed before it could say so,
+		// and removed as a row that is read.
+		settle(ledger.Failed, "unknown: its row is gone, and nothing tells whether anybody has read it", id)
+	}
+	return err
 }
 
 // config reads config.json of the team, which must still be the one that the
@@ -148,42 +193,149 @@ func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// waits reports whether there is a row to take. It also tells of rows that say
-// they were taken by a delivery that is not in the ledger, each once.
-func (l *loop) waits(c *claimer) (bool, error) {
-	rows, err := l.box.Read(l.ctx)
-	if errors.Is(err, inbox.ErrMissing) || errors.Is(err, inbox.ErrEmpty) {
-		return false, nil
+// plan reads the inbox and says which rows are to be marked, with which deliveries.
+// It also tells of rows that say they were taken by a delivery that is not in the
+// ledger, each once.
+func (c *claimer) plan(unmarked []ledger.Delivery) error {
+	rows, err := c.box.Read(c.ctx)
+	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
+		return err
 	}
+	if err := c.tell(rows); err != nil {
+		return err
+	}
+	c.unmarked, c.marks = map[string]string{}, map[string][]string{}
+	pending := map[string][]string{} // by key of the row
+	for _, d := range unmarked {
+		c.unmarked[d.UUID] = d.Key
+		pending[d.Key] = append(pending[d.Key], d.UUID)
+	}
+	c.work = len(unmarked) > 0
+	relayed := 0
+	waiting := len(unmarked) // those whose row was not met
+	occurrences := map[string]int{}
+	dropped := map[string][]string{} // by key: they were given up before their row was marked
+	for i := range rows {
+		row := &rows[i]
+		if by := deliveryOf(row); by != "" {
+			if key, ok := c.unmarked[by]; ok {
+				pending[key] = slices.DeleteFunc(pending[key], func(id string) bool { return id == by })
+				waiting--
+			}
+			if row.Read {
+				relayed++
+			}
+			continue
+		}
+		if row.Read || c.keeps(row) {
+			continue
+		}
+		c.work = true
+		if row.From == c.opts.Member || c.noise(row) {
+			continue
+		}
+		key := row.Key()
+		if len(pending[key]) > 0 { // claimed by us before, and not marked
+			c.marks[key] = append(c.marks[key], pending[key][0])
+			pending[key] = pending[key][1:]
+			waiting--
+			continue
+		}
+		if len(c.fresh) >= c.limit {
+			if waiting <= 0 {
+				break // 10,000 rows are not looked through each time
+			}
+			continue
+		}
+		again, err := c.again(row)
+		if err != nil {
+			return err
+		}
+		if again != "" {
+			c.marks[key] = append(c.marks[key], again)
+			continue
+		}
+		if occurrences[key] == 0 {
+			if occurrences[key], err = c.ledger.Occurrences(c.ctx, c.post, key); err != nil {
+				return err
+			}
+			if occurrences[key] > 0 {
+				if dropped[key], err = c.ledger.DroppedUnmarked(c.ctx, c.post, key); err != nil {
+					return err
+				}
+			}
+		}
+		if left := dropped[key]; len(left) > 0 {
+			c.marks[key] = append(c.marks[key], left[0])
+			c.unmarked[left[0]] = key
+			dropped[key] = left[1:]
+			continue
+		}
+		occurrences[key]++
+		d := c.delivery(row, key, occurrences[key])
+		c.fresh = append(c.fresh, d)
+		c.marks[key] = append(c.marks[key], d.UUID)
+		c.unmarked[d.UUID] = key
+	}
+	for _, ids := range c.marks {
+		c.left += len(ids)
+	}
+	if c.compact = c.work && relayed >= KeptRows+KeptRows/2; c.compact {
+		if c.open, err = c.ledger.Open(c.ctx, c.post); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again returns the delivery of a row that has an id of its own and that was taken
+// before, or "". A program that writes back what it read earlier brings such a row back
+// as it was before it was taken.
+func (c *claimer) again(row *inbox.Row) (uuid string, err error) {
+	if !row.HasID() {
+		return "", nil
+	}
+	before, err := c.ledger.Marked(c.ctx, c.post, row.ID())
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	waiting := false
-	known := make(map[string]bool, len(l.named))
+	for _, d := range slices.Concat(before, c.fresh) {
+		if d.ID != row.ID() {
+			continue
+		}
+		was, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))
+		if err == nil && len(was) == 1 && was[0].Digest() == row.Digest() {
+			return d.UUID, nil
+		}
+	}
+	return "", nil
+}
+
+// tell tells of rows that name deliveries which are not in the ledger.
+func (c *claimer) tell(rows []inbox.Row) error {
+	known := make(map[string]bool, len(c.named))
 	var asked []string
 	for i := range rows {
-		by := deliveryOf(&rows[i])
-		switch {
+		switch by := deliveryOf(&rows[i]); {
 		case by == "":
-			waiting = waiting || !rows[i].Read && !c.keeps(&rows[i])
-		case l.named[by]:
+		case c.named[by]:
 			known[by] = true
 		default:
 			asked = append(asked, by)
 		}
 	}
-	unknown, err := l.opts.Ledger.Missing(l.ctx, l.post, asked...)
+	unknown, err := c.ledger.Missing(c.ctx, c.post, asked...)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, by := range asked {
 		known[by] = true // or told of
 	}
-	l.named = known
+	c.named = known
 	if len(unknown) > 0 {
-		l.opts.Warn(&UnknownDeliveryError{Inbox: l.box.Path(), Deliveries: unknown})
+		c.opts.Warn(&UnknownDeliveryError{Inbox: c.box.Path(), Deliveries: unknown})
 	}
-	return waiting, nil
+	return nil
 }
 
 // UnknownDeliveryError says that rows were taken by a relay whose ledger is not
@@ -199,98 +351,70 @@ func (e *UnknownDeliveryError) Error() string {
 		e.Inbox, len(e.Deliveries), e.Deliveries[0])
 }
 
-// edit claims rows in a draft of the inbox. It may run several times.
-func (c *claimer) edit(d *inbox.Draft) error {
-	c.mine, c.taken, c.more = nil, nil, false
-	r := c.relay
-	unmarked, err := r.opts.Ledger.Unmarked(c.ctx, r.post)
-	if err != nil {
-		return err
-	}
-	pending := map[string][]ledger.Delivery{} // by key of the row
-	open := map[string]bool{}
-	for _, p := range unmarked {
-		pending[p.Key] = append(pending[p.Key], p)
-		open[p.UUID] = true
-	}
-	occurrences := map[string]int{}
-	dropped := map[string][]string{} // by key: they were given up before their row was marked
-	var fresh []ledger.Delivery
+// mark marks the rows that were planned, in a draft of the inbox. It may run several
+// times. What has come since the plan was made is left for the next one.
+func (c *claimer) mark(d *inbox.Draft) error {
+	c.mine, c.taken, c.gone, c.more = nil, nil, nil, false
+	unmarked, marks, left := maps.Clone(c.unmarked), maps.Clone(c.marks), c.left
+	read := map[string]bool{} // keys of rows that others have marked
 	var relayed []taken
 	for i, row := range d.All() {
 		if by := deliveryOf(&row); by != "" {
-			if open[by] {
+			if _, ok := unmarked[by]; ok {
 				c.mine = append(c.mine, by)
-				delete(open, by)
+				delete(unmarked, by)
 			}
 			if row.Read {
 				relayed = append(relayed, taken{i, by})
 			}
 			continue
 		}
-		if row.Read || c.keeps(&row) {
+		if row.Read {
+			if len(unmarked) > 0 {
+				read[row.Key()] = true
+			}
 			continue
 		}
-		if len(fresh) >= c.limit && len(open) == 0 {
-			c.more = true
-			break // 10,000 rows are not looked through each time
+		if c.keeps(&row) {
+			continue
 		}
-		if row.From == r.opts.Member || c.noise(&row) {
+		if row.From == c.opts.Member || c.noise(&row) {
 			if err := d.Set(i, "read", true); err != nil {
 				return err
 			}
 			continue
 		}
-		key := row.Key()
-		var id string
-		for _, p := range pending[key] {
-			if open[p.UUID] {
-				id = p.UUID // claimed by us before a crash, and not marked
-				delete(open, id)
-				break
-			}
+		if left == 0 {
+			c.more = true
+			break
 		}
-		if id == "" {
-			if len(fresh) >= c.limit {
-				c.more = true
-				continue
-			}
-			if occurrences[key] == 0 {
-				if occurrences[key], err = r.opts.Ledger.Occurrences(c.ctx, r.post, key); err != nil {
-					return err
-				}
-				if occurrences[key] > 0 {
-					if dropped[key], err = r.opts.Ledger.DroppedUnmarked(c.ctx, r.post, key); err != nil {
-						return err
-					}
-				}
-			}
-			if left := dropped[key]; len(left) > 0 {
-				id, dropped[key] = left[0], left[1:]
-			} else {
-				occurrences[key]++
-				p := c.delivery(&row, key, occurrences[key])
-				id = p.UUID
-				fresh = append(fresh, p)
-			}
+		key := row.Key()
+		ids := marks[key]
+		if len(ids) == 0 {
+			c.more = true
+			continue
 		}
 		if err := d.Set(i, "read", true); err != nil {
 			return err
 		}
-		if err := d.Set(i, relayedBy, id); err != nil {
+		if err := d.Set(i, relayedBy, ids[0]); err != nil {
 			return err
 		}
-		c.mine = append(c.mine, id)
+		if _, ok := unmarked[ids[0]]; ok {
+			c.mine = append(c.mine, ids[0])
+			delete(unmarked, ids[0])
+		}
+		marks[key], left = ids[1:], left-1
 	}
-	for id := range open {
-		c.taken = append(c.taken, id)
+	for id, key := range unmarked {
+		if read[key] {
+			c.taken = append(c.taken, id)
+		} else {
+			c.gone = append(c.gone, id)
+		}
 	}
-	if err := c.compact(d, relayed); err != nil {
-		return err
-	}
-	// In the ledger before in the file: a row that says it was taken, and of
-	// which the ledger knows nothing, would be lost.
-	return r.opts.Ledger.Claim(c.ctx, fresh...)
+	c.remove(d, relayed)
+	return nil
 }
 
 // taken is a row that a relay has taken.
@@ -299,26 +423,21 @@ type taken struct {
 	by  string
 }
 
-// compact removes rows that are done, but for the last [KeptRows] of them, once
-// half as many more have gathered.
-func (c *claimer) compact(d *inbox.Draft, relayed []taken) error {
-	if len(relayed) < KeptRows+KeptRows/2 {
-		return nil
+// remove removes rows that are done, but for the last [KeptRows] of them, once half as
+// many more have gathered.
+func (c *claimer) remove(d *inbox.Draft, relayed []taken) {
+	if !c.compact {
+		return
 	}
-	open, err := c.relay.opts.Ledger.Open(c.ctx, c.relay.post)
-	if err != nil {
-		return err
-	}
-	relayed = slices.DeleteFunc(relayed, func(t taken) bool { return slices.Contains(open, t.by) })
+	relayed = slices.DeleteFunc(relayed, func(t taken) bool { return slices.Contains(c.open, t.by) })
 	for _, t := range relayed[:max(0, len(relayed)-KeptRows)] {
 		d.Remove(t.row)
 	}
-	return nil
 }
 
 // delivery is the claim of a row that was not claimed before.
 func (c *claimer) delivery(row *inbox.Row, key string, occurrence int) ledger.Delivery {
-	p := c.relay.post
+	p := c.post
 	name := strings.Join([]string{p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, key, strconv.Itoa(occurrence)}, "\n")
 	return ledger.Delivery{
 		UUID: uuid.NewSHA1(namespace, []byte(name)).String(), Post: p, Key: key, Occurrence: occurrence,
@@ -330,7 +449,7 @@ func (c *claimer) delivery(row *inbox.Row, key string, occurrence int) ledger.De
 // it.
 func (c *claimer) noise(row *inbox.Row) bool {
 	lead, _ := c.config.Lead()
-	return row.Noise() || row.Kind() == "shutdown_request" && c.relay.opts.Member == lead.Name
+	return row.Noise() || row.Kind() == "shutdown_request" && c.opts.Member == lead.Name
 }
 
 // keeps reports whether a row stays for the agent itself: a lead of the first

@@ -127,7 +127,7 @@ func newStationBeside(s *station, script simchild.Script) *station {
 // quick is the timing of a relay that nothing waits for in vain. With patient, no
 // agent lives for long enough to get a frame that the last one died with.
 var (
-	quick   = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
+	quick   = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond, Handover: time.Minute}
 	patient = Timing{Backoff: time.Millisecond, Startup: time.Hour, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
 )
 
@@ -499,9 +499,7 @@ func TestWaitsForTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send("[m-1]")
-	opts := s.options()
-	opts.Timing.Handover = time.Hour
-	_, stop := s.relay(opts)
+	_, stop := s.relay(s.options())
 	s.until("waiting", func(st Status) bool { return st.State == Waiting && st.Reason != "" })
 	if err := release(); err != nil {
 		t.Fatal(err)

@@ -173,6 +173,16 @@ func unknown(op, uuid string) error {
 	return fmt.Errorf("ledger: %s %s: %w: it was never there, or was pruned; list what there is", op, uuid, ErrUnknown)
 }
 
+// Marked lists the deliveries of rows with that message id whose rows were read back from
+// the file as ours, in the order of claiming.
+func (l *Ledger) Marked(ctx context.Context, p Post, id string) ([]Delivery, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return l.deliveries(ctx, "marked", "root=? AND team=? AND created_at=? AND inbox=? AND id=? AND key<>'' AND marked=1 ORDER BY seq",
+		append(p.args(), id)...)
+}
+
 // Unmarked lists the deliveries of an inbox that are claimed and not yet marked,
 // in the order of claiming: those whose claim was perhaps not finished.
 func (l *Ledger) Unmarked(ctx context.Context, p Post) ([]Delivery, error) {

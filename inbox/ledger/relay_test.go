@@ -414,12 +414,11 @@ func TestWhatIsUnmarkedAndWhatWaits(t *testing.T) {
 	check("r3", "i1 i2 r2")
 
 	wantUnchanged(t, l, ErrUnknown, func() error { return l.Mark(t.Context(), "r3", "nobody") })
-	// What an earlier claim left half done can be finished after a person's
-	// retry: it is asked for like any other.
+	// A person who retries what an earlier claim left half done wants it delivered.
 	must(t, l.Settle(t.Context(), Failed, "too large", "r3"))
 	check("", "i1 i2 r2")
 	must(t, l.Retry(t.Context(), "r3"))
-	check("r3", "i1 i2 r2")
+	check("", "i1 i2 r2 r3")
 }
 
 // What a person may do to a delivery, in each of its states.

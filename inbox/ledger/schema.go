@@ -201,5 +201,8 @@ func schema() []string {
 		) STRICT;
 		INSERT INTO epochs SELECT 1, id FROM identity WHERE EXISTS (SELECT 1 FROM events);
 		DROP TABLE identity;`,
+
+		// Whether a row was delivered before is asked by the id of its message.
+		`CREATE INDEX deliveries_id ON deliveries (post, id);`,
 	}
 }

@@ -40,18 +40,24 @@ func (l *Ledger) Settle(ctx context.Context, state DeliveryState, reason string,
 // Retry makes a failed delivery [Claimed] again, in no frame, durably. It keeps
 // its Seq, so it goes before younger ones. The frame it will go into must have
 // a uuid of its own: that of the old one is taken, by the ledger and by the
-// agent.
+// agent. One whose row was never seen to be marked is delivered all the same: whoever
+// retries it takes it on himself that nobody else has read it.
 //
 // It fails with *[StateError] for a delivery in any other state, and with
 // [ErrUnknown].
 func (l *Ledger) Retry(ctx context.Context, uuid string) error {
 	return l.write(ctx, "retry", durable, func(c *sqlite.Conn) error {
-		return move(c, "retry", uuid, Claimed, "", func(d Delivery) (bool, string) {
+		err := move(c, "retry", uuid, Claimed, "", func(d Delivery) (bool, string) {
 			if d.State != Failed {
 				return false, "only what has failed can be tried again"
 			}
 			return false, ""
 		})
+		if err != nil {
+			return err
+		}
+		_, err = c.Exec("UPDATE deliveries SET marked=1 WHERE uuid=?", uuid)
+		return err
 	})
 }
 

@@ -226,6 +226,33 @@ func TestDeletedAtTheRename(t *testing.T) {
 	p.want("!")
 }
 
+// That a file was deleted says nothing of the file system: one that has come again by
+// then is exchanged.
+func TestDeletedAtTheRenameAndMadeAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("1")
+	deleted := false
+	l := New(Options{Dir: p.state, Before: func(s Step) {
+		switch {
+		case s == StepRename && !deleted:
+			deleted = true
+			if err := os.Remove(p.path("x.json")); err != nil {
+				t.Error(err)
+			}
+		case s == StepRead && deleted:
+			p.write("5")
+		}
+	}})
+	if err := l.Transform(t.Context(), p.file, increment); err != nil {
+		t.Error(err)
+	}
+	p.want("6")
+	if n := len(p.displaced()); n != 1 {
+		t.Errorf("%d old contents are kept, want one: the file was exchanged", n)
+	}
+}
+
 // What was replaced is kept for a while and not for ever.
 func TestDisplacedContentIsRemoved(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,376 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/simchild"
+	"teambridge/teams/lockedfile"
+)
+
+// unlockedStore is a ledger each call of which fails while the lock of the inbox is held.
+type unlockedStore struct {
+	store
+	t    testing.TB
+	lock string
+}
+
+func (q *unlockedStore) free(call string) error {
+	if _, err := os.Lstat(q.lock); err != nil {
+		return nil
+	}
+	q.t.Errorf("%s was called while the lock of the inbox was held", call)
+	return errors.New("called while the lock of the inbox was held")
+}
+
+func (q *unlockedStore) OpenCount(ctx context.Context, p ledger.Post) (int, error) {
+	if err := q.free("OpenCount"); err != nil {
+		return 0, err
+	}
+	return q.store.OpenCount(ctx, p)
+}
+
+func (q *unlockedStore) Open(ctx context.Context, p ledger.Post) ([]string, error) {
+	if err := q.free("Open"); err != nil {
+		return nil, err
+	}
+	return q.store.Open(ctx, p)
+}
+
+func (q *unlockedStore) Unmarked(ctx context.Context, p ledger.Post) ([]ledger.Delivery, error) {
+	if err := q.free("Unmarked"); err != nil {
+		return nil, err
+	}
+	return q.store.Unmarked(ctx, p)
+}
+
+func (q *unlockedStore) Marked(ctx context.Context, p ledger.Post, id string) ([]ledger.Delivery, error) {
+	if err := q.free("Marked"); err != nil {
+		return nil, err
+	}
+	return q.store.Marked(ctx, p, id)
+}
+
+func (q *unlockedStore) DroppedUnmarked(ctx context.Context, p ledger.Post, key string) ([]string, error) {
+	if err := q.free("DroppedUnmarked"); err != nil {
+		return nil, err
+	}
+	return q.store.DroppedUnmarked(ctx, p, key)
+}
+
+func (q *unlockedStore) Occurrences(ctx context.Context, p ledger.Post, key string) (int, error) {
+	if err := q.free("Occurrences"); err != nil {
+		return 0, err
+	}
+	return q.store.Occurrences(ctx, p, key)
+}
+
+func (q *unlockedStore) Missing(ctx context.Context, p ledger.Post, uuids ...string) ([]string, error) {
+	if err := q.free("Missing"); err != nil {
+		return nil, err
+	}
+	return q.store.Missing(ctx, p, uuids...)
+}
+
+func (q *unlockedStore) Claim(ctx context.Context, ds ...ledger.Delivery) error {
+	if err := q.free("Claim"); err != nil {
+		return err
+	}
+	return q.store.Claim(ctx, ds...)
+}
+
+func (q *unlockedStore) Mark(ctx context.Context, uuids ...string) error {
+	if err := q.free("Mark"); err != nil {
+		return err
+	}
+	return q.store.Mark(ctx, uuids...)
+}
+
+func (q *unlockedStore) Settle(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error {
+	if err := q.free("Settle"); err != nil {
+		return err
+	}
+	return q.store.Settle(ctx, state, reason, uuids...)
+}
+
+// hooked makes the relay's locks call before at each step.
+func (s *station) hooked(before func(lockedfile.Step)) {
+	s.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(s.dir, "state", "locks"), Hold: time.Minute, Before: before})
+}
+
+// write gives the inbox this content, by rename and without the lock.
+func (s *station) overwrite(content []byte) {
+	s.t.Helper()
+	path := s.agent().path
+	if err := errors.Join(os.WriteFile(path+".tmp", content, 0o600), os.Rename(path+".tmp", path)); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *station) inbox() []byte {
+	s.t.Helper()
+	data, err := os.ReadFile(s.agent().path)
+	if err != nil {
+		s.t.Error(err)
+	}
+	return data
+}
+
+// The ledger is not used while Claude's lock on the inbox is held: not to claim, not when
+// rows come or go before the lock is taken, not to remove what is done, not when the lock
+// is lost.
+func TestLedgerIsNotUsedUnderTheLock(t *testing.T) {
+	t.Parallel()
+	const rows = 2*(KeptRows+KeptRows/2) + 10
+	s := newStation(t, simchild.Script{})
+	lock := s.agent().path + ".lock"
+	var texts []string
+	for i := range rows {
+		texts = append(texts, fmt.Sprintf("[m-%03d]", i))
+	}
+	s.agent().write(texts...)
+	edits := 0
+	s.hooked(func(step lockedfile.Step) {
+		switch {
+		case step == lockedfile.StepLock:
+			edits++
+			if edits == 2 {
+				s.overwrite([]byte(strings.Replace(string(s.inbox()), `"text": "[m-`+"080", `"text": "[changed] [m-080`, 1)))
+			}
+		case step == lockedfile.StepFence && edits == 3:
+			edits++
+			if err := os.Remove(lock); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ledger = &unlockedStore{store: r.ledger, t: t, lock: lock}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	stop := sync.OnceValue(func() error { cancel(); return <-done })
+	t.Cleanup(func() { stop() })
+	s.drained()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	counts := s.works(texts...)
+	for _, text := range texts {
+		if counts[text] != 1 {
+			t.Errorf("%s was worked on %d times", text, counts[text])
+		}
+	}
+	if left := strings.Count(string(s.inbox()), relayedBy); left >= rows || edits < 4 {
+		t.Errorf("%d rows are left after %d edits; nothing was removed", left, edits)
+	}
+}
+
+// A program writes back what it read before the rows were taken, or a row comes again
+// with another time. What has an id of its own and was delivered is marked and not
+// delivered again; what differs in its text is another message.
+func TestRowsWrittenBack(t *testing.T) {
+	t.Parallel()
+	row := func(text, id, at string) string {
+		return `{"from":"worker","text":"` + text + `","timestamp":"` + at + `",` + id + `"read":false}`
+	}
+	const early, late = "2026-11-20T12:00:00.000Z", "2026-11-20T13:00:00.000Z"
+	one, two := `"messageId":"one",`, `"msg_id":"two",`
+	for name, tc := range map[string]struct {
+		then, back string
+		want       int
+	}{
+		"as it was":            {row("[m]", one, early), row("[m]", one, early), 1},
+		"with a msg_id":        {row("[m]", two, early), row("[m]", two, early), 1},
+		"with another time":    {row("[m]", one, early), row("[m]", one, late), 1},
+		"another text":         {row("[m]", one, early), row("[m] again", one, early), 2},
+		"without an id":        {row("[m]", "", early), row("[m]", "", early), 2},
+		"two of it at a time":  {row("[m]", one, early) + "," + row("[m]", one, early), "", 1},
+		"both, without an id":  {row("[m]", "", early) + "," + row("[m]", "", early), "", 2},
+		"twice, and one comes": {row("[m]", one, early), row("[m]", one, early) + "," + row("[n]", two, early), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			s.overwrite([]byte("[" + tc.then + "]"))
+			_, stop := s.relay(s.options())
+			s.settled(1)
+			s.drainedWrites()
+			if tc.back != "" {
+				s.overwrite([]byte("[" + tc.back + "]"))
+				s.drainedWrites()
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if n := s.works("[m]")["[m]"]; n != tc.want {
+				t.Errorf("worked on %d times, want %d", n, tc.want)
+			}
+			for _, by := range strings.Split(string(s.inbox()), "},{") {
+				if !strings.Contains(by, `"read":true`) || !strings.Contains(by, relayedBy) {
+					t.Errorf("a row is not marked: %s", by)
+				}
+			}
+		})
+	}
+}
+
+// drainedWrites waits until all rows are marked and all deliveries have ended.
+func (s *station) drainedWrites() {
+	s.t.Helper()
+	s.await("all is done", func() bool {
+		if strings.Contains(string(s.inbox()), `"read":false`) {
+			return false
+		}
+		all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
+		for _, d := range all {
+			if !d.State.Ended() {
+				return false
+			}
+		}
+		return err == nil
+	})
+}
+
+// The relay is told to end right after rows were marked in the file: that is recorded
+// all the same, and what was claimed is delivered, also when the rows have been removed
+// since as rows that are read.
+func TestEndedBetweenMarkAndRecord(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.at = func(now moment) {
+		if now == claimed {
+			cancel()
+		}
+	}
+	s.send("[m-0]")
+	if err := r.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.overwrite([]byte("[]"))
+	_, stop := s.relay(s.options())
+	if all := s.settled(1); all[0].State != ledger.Done {
+		t.Errorf("the delivery is %s (%s)", all[0].State, all[0].Reason)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := s.works("[m-0]")["[m-0]"]; n != 1 {
+		t.Errorf("worked on %d times", n)
+	}
+}
+
+// What an earlier relay claimed and is not known to have marked: the row says what became
+// of it. Where it is gone, nobody knows, and a person can have it delivered.
+func TestClaimedAndNotMarked(t *testing.T) {
+	t.Parallel()
+	const row = `{"from":"worker","text":"[m]","timestamp":"2026-11-20T12:00:00.000Z","messageId":"one"`
+	const ours = "16282682-4f14-56d7-a042-0fabacee5ec5"
+	for name, tc := range map[string]struct {
+		now   string
+		state ledger.DeliveryState
+	}{
+		"unread":              {row + `,"read":false}`, ledger.Done},
+		"read with our key":   {row + `,"read":true,"relayedBy":"` + ours + `"}`, ledger.Done},
+		"read by another":     {row + `,"read":true}`, ledger.TakenByAgent},
+		"gone":                {"", ledger.Failed},
+		"gone, others remain": {`{"from":"worker","text":"[n]","timestamp":"x","read":true}`, ledger.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			r, err := New(t.Context(), s.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, err := inbox.Parse([]byte("[" + row + "}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.ledger.Claim(t.Context(), ledger.Delivery{
+				UUID: ours, Post: r.post, Key: rows[0].Key(), Occurrence: 1, ID: "one", From: "worker", Kind: "message", Raw: rows[0].Raw,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			s.overwrite([]byte("[" + tc.now + "]"))
+			_, stop := s.relay(s.options())
+			all := s.settled(1)
+			if len(all) != 1 || all[0].State != tc.state {
+				t.Fatalf("got %+v, want it %s", all, tc.state)
+			}
+			want := 0
+			if tc.state == ledger.Done {
+				want = 1
+			}
+			if tc.state == ledger.Failed {
+				if !strings.HasPrefix(all[0].Reason, "unknown: ") {
+					t.Errorf("reason %q", all[0].Reason)
+				}
+				if err := s.ledger.Retry(t.Context(), ours); err != nil {
+					t.Fatal(err)
+				}
+				s.await("it is delivered", func() bool { return s.saying(s.ledger, "[m]").State == ledger.Done })
+				want = 1
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if n := s.works("[m]")["[m]"]; n != want {
+				t.Errorf("worked on %d times, want %d", n, want)
+			}
+		})
+	}
+}
+
+// A row goes between the plan and the lock: its agent, or a person, took it. It was never
+// marked, so it is not delivered, and not in doubt.
+func TestRowTakenBeforeTheLock(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]string{"removed": "[]", "marked": `"read": true`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			var once sync.Once
+			s.agent().write("[m-0]")
+			s.hooked(func(step lockedfile.Step) {
+				if step != lockedfile.StepLock {
+					return
+				}
+				once.Do(func() {
+					if name == "marked" {
+						after = strings.Replace(string(s.inbox()), `"read": false`, after, 1)
+					}
+					s.overwrite([]byte(after))
+				})
+			})
+			_, stop := s.relay(s.options())
+			if all := s.settled(1); all[0].State != ledger.TakenByAgent {
+				t.Errorf("the delivery is %s (%s), want taken_by_agent", all[0].State, all[0].Reason)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if n := s.works("[m-0]")["[m-0]"]; n != 0 {
+				t.Errorf("worked on %d times", n)
+			}
+		})
+	}
+}
