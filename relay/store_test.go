@@ -14,6 +14,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 	"teambridge/relay/pipe"
 )
 
@@ -119,8 +120,8 @@ func (s faultyStore) Advance(ctx context.Context, uuid string, state ledger.Deli
 // of the mode, an agent that dies in its turn, and one that dies of a message.
 // Nothing ends, and nothing is lost or done twice.
 func TestLedgerFailsForAWhile(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{
 			{At: simchild.Worked, Do: simchild.Die, Match: "[cut]", Times: 1},
 			{At: simchild.Read, Do: simchild.Die, Match: "[poison]"},
 		}})
@@ -226,8 +227,8 @@ func (l *lockable) fail(op string) error {
 // and is recorded before anything else is sent; it is told once that the ledger is
 // locked.
 func TestAcknowledgementIsKept(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
 		opts := s.options()
 		opts.Timing.Retry = time.Millisecond
 		tries := make(chan struct{}, 100)
