@@ -57,7 +57,7 @@ func TestRealAgentThatDoesNotStart(t *testing.T) {
 		// What was written to three agents that were slow to end counts as given up.
 		for _, d := range h.settled(ctx, l, 3) {
 			if d.State == ledger.Failed && d.Reason == "agent died" {
-				h.must("relay", "retry", d.ID)
+				h.must("relay", "retry", d.UUID)
 			}
 		}
 		for _, d := range h.settled(ctx, l, 3) {
