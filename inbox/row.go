@@ -60,13 +60,16 @@ func (r *Row) Kind() string {
 	if rawjson.Kind([]byte(r.Text)) != '{' {
 		return "message"
 	}
-	var structured struct {
-		Type string `json:"type"`
-	}
-	if err := json.Unmarshal([]byte(r.Text), &structured); err != nil || structured.Type == "" {
+	// A map, because keys are case-sensitive in JavaScript, and those of a struct are not.
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(r.Text), &fields) != nil {
 		return "message"
 	}
-	return structured.Type
+	var kind string
+	if json.Unmarshal(fields["type"], &kind) != nil || kind == "" {
+		return "message"
+	}
+	return kind
 }
 
 // HasID reports whether the row has an id of its own, and not one that is made of its

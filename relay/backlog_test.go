@@ -14,6 +14,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
 
@@ -30,8 +31,8 @@ func TestBacklog(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv(envRows)); err == nil {
 		rows = n
 	}
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
 		texts := make([]string, rows)
 		for i := range texts {
 			texts[i] = fmt.Sprintf("[m-%05d]", i)
@@ -152,8 +153,8 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 // An agent that does not read for longer than a line may take is of no more use:
 // half of a line may be in its stdin. The next one gets the same bytes.
 func TestAgentThatNeverReads(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang, Times: 1}}})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang, Times: 1}}})
 		s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
 		opts := s.options()
 		opts.Child.WriteTimeout = 200 * time.Millisecond

@@ -17,6 +17,7 @@ import (
 
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 )
 
 // agent writes to an inbox as a newer Claude Code does, and nothing of ours with
@@ -113,6 +114,7 @@ func BenchmarkLatency(b *testing.B) {
 				}
 			}
 			opts := s.options()
+			opts.Timing = Timing{} // as it is in use
 			done := ends(&opts)
 			s.relay(opts)
 			s.until("idle", func(st Status) bool { return st.State == Idle })
@@ -191,9 +193,9 @@ func disk(b *testing.B, log *os.File, inbox string) time.Duration {
 //
 //	go test -run '^$' -bench Backlog -benchtime 10000x ./relay
 func BenchmarkBacklog(b *testing.B) {
-	for _, g := range []int{1, 2} {
-		b.Run(fmt.Sprintf("G%d", g), func(b *testing.B) {
-			s := newStation(b, simchild.Script{Generation: g})
+	for _, v := range []teams.Version{simchild.Oldest, simchild.Newest} {
+		b.Run(v.String(), func(b *testing.B) {
+			s := newStation(b, simchild.Script{Version: v})
 			texts := make([]string, b.N)
 			for i := range texts {
 				texts[i] = fmt.Sprintf("[m-%05d] %s", i, strings.Repeat("x", 200))
@@ -201,6 +203,7 @@ func BenchmarkBacklog(b *testing.B) {
 			s.agent().write(texts...)
 			before := heap()
 			opts := s.options()
+			opts.Timing = Timing{} // as it is in use
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			ahead, done, peak := 0, 0, uint64(0)

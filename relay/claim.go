@@ -24,21 +24,6 @@ import (
 // relayedBy is the key under which a row says which delivery took it.
 const relayedBy = "relayedBy"
 
-// queue is what claiming needs of the ledger. None of it is used while the lock of the
-// inbox is held.
-type queue interface {
-	OpenCount(context.Context, ledger.Post) (int, error)
-	Open(context.Context, ledger.Post) (uuids []string, err error)
-	Unmarked(context.Context, ledger.Post) ([]ledger.Delivery, error)
-	Marked(ctx context.Context, p ledger.Post, id string) ([]ledger.Delivery, error)
-	DroppedUnmarked(ctx context.Context, p ledger.Post, key string) (uuids []string, err error)
-	Occurrences(ctx context.Context, p ledger.Post, key string) (int, error)
-	Missing(ctx context.Context, p ledger.Post, uuids ...string) (missing []string, err error)
-	Claim(context.Context, ...ledger.Delivery) error
-	Mark(ctx context.Context, uuids ...string) error
-	Settle(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error
-}
-
 // A claimer claims rows of the inbox: plan says which, by a look at the file without
 // its lock, and mark marks those in one edit.
 type claimer struct {
@@ -82,11 +67,11 @@ func (l *loop) claim() error {
 	if !l.dirty && !l.more {
 		return nil
 	}
-	open, err := l.queue.OpenCount(l.ctx, l.post)
+	open, err := l.ledger.OpenCount(l.ctx, l.post)
 	if err != nil {
 		return err
 	}
-	unmarked, err := l.queue.Unmarked(l.ctx, l.post)
+	unmarked, err := l.ledger.Unmarked(l.ctx, l.post)
 	if err != nil {
 		return err
 	}
@@ -117,7 +102,7 @@ func (l *loop) claim() error {
 	// In the ledger before in the file: a row that says it was taken, and of
 	// which the ledger knows nothing, would be lost.
 	if len(c.fresh) > 0 {
-		if err := l.queue.Claim(l.ctx, c.fresh...); err != nil {
+		if err := l.ledger.Claim(l.ctx, c.fresh...); err != nil {
 			return err
 		}
 		for _, d := range c.fresh {
@@ -146,16 +131,16 @@ func (c *claimer) record() error {
 	defer cancel()
 	var err error
 	if len(c.mine) > 0 {
-		err = c.queue.Mark(ctx, c.mine...)
+		err = c.ledger.Mark(ctx, c.mine...)
 	}
 	if errors.Is(err, ledger.ErrUnknown) {
 		err = nil
 		for _, id := range c.mine {
-			err = errors.Join(err, passed(c.queue.Mark(ctx, id), id))
+			err = errors.Join(err, passed(c.ledger.Mark(ctx, id), id))
 		}
 	}
 	settle := func(state ledger.DeliveryState, reason, id string) {
-		err = errors.Join(err, passed(c.queue.Settle(ctx, state, reason, id), id))
+		err = errors.Join(err, passed(c.ledger.Settle(ctx, state, reason, id), id))
 	}
 	for _, id := range c.taken {
 		settle(ledger.TakenByAgent, "its row was read by somebody else before it was claimed", id)
@@ -271,11 +256,11 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 			continue
 		}
 		if occurrences[key] == 0 {
-			if occurrences[key], err = c.queue.Occurrences(c.ctx, c.post, key); err != nil {
+			if occurrences[key], err = c.ledger.Occurrences(c.ctx, c.post, key); err != nil {
 				return err
 			}
 			if occurrences[key] > 0 {
-				if dropped[key], err = c.queue.DroppedUnmarked(c.ctx, c.post, key); err != nil {
+				if dropped[key], err = c.ledger.DroppedUnmarked(c.ctx, c.post, key); err != nil {
 					return err
 				}
 			}
@@ -296,7 +281,7 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 		c.left += len(ids)
 	}
 	if c.compact = c.work && relayed >= KeptRows+KeptRows/2; c.compact {
-		if c.open, err = c.queue.Open(c.ctx, c.post); err != nil {
+		if c.open, err = c.ledger.Open(c.ctx, c.post); err != nil {
 			return err
 		}
 	}
@@ -310,7 +295,7 @@ func (c *claimer) again(row *inbox.Row) (uuid string, err error) {
 	if !row.HasID() {
 		return "", nil
 	}
-	before, err := c.queue.Marked(c.ctx, c.post, row.ID())
+	before, err := c.ledger.Marked(c.ctx, c.post, row.ID())
 	if err != nil {
 		return "", err
 	}
@@ -339,7 +324,7 @@ func (c *claimer) tell(rows []inbox.Row) error {
 			asked = append(asked, by)
 		}
 	}
-	unknown, err := c.queue.Missing(c.ctx, c.post, asked...)
+	unknown, err := c.ledger.Missing(c.ctx, c.post, asked...)
 	if err != nil {
 		return err
 	}

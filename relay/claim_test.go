@@ -17,14 +17,14 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// unlockedQueue is a ledger each call of which fails while the lock of the inbox is held.
-type unlockedQueue struct {
-	queue
+// unlockedStore is a ledger each call of which fails while the lock of the inbox is held.
+type unlockedStore struct {
+	store
 	t    testing.TB
 	lock string
 }
 
-func (q *unlockedQueue) free(call string) error {
+func (q *unlockedStore) free(call string) error {
 	if _, err := os.Lstat(q.lock); err != nil {
 		return nil
 	}
@@ -32,74 +32,74 @@ func (q *unlockedQueue) free(call string) error {
 	return errors.New("called while the lock of the inbox was held")
 }
 
-func (q *unlockedQueue) OpenCount(ctx context.Context, p ledger.Post) (int, error) {
+func (q *unlockedStore) OpenCount(ctx context.Context, p ledger.Post) (int, error) {
 	if err := q.free("OpenCount"); err != nil {
 		return 0, err
 	}
-	return q.queue.OpenCount(ctx, p)
+	return q.store.OpenCount(ctx, p)
 }
 
-func (q *unlockedQueue) Open(ctx context.Context, p ledger.Post) ([]string, error) {
+func (q *unlockedStore) Open(ctx context.Context, p ledger.Post) ([]string, error) {
 	if err := q.free("Open"); err != nil {
 		return nil, err
 	}
-	return q.queue.Open(ctx, p)
+	return q.store.Open(ctx, p)
 }
 
-func (q *unlockedQueue) Unmarked(ctx context.Context, p ledger.Post) ([]ledger.Delivery, error) {
+func (q *unlockedStore) Unmarked(ctx context.Context, p ledger.Post) ([]ledger.Delivery, error) {
 	if err := q.free("Unmarked"); err != nil {
 		return nil, err
 	}
-	return q.queue.Unmarked(ctx, p)
+	return q.store.Unmarked(ctx, p)
 }
 
-func (q *unlockedQueue) Marked(ctx context.Context, p ledger.Post, id string) ([]ledger.Delivery, error) {
+func (q *unlockedStore) Marked(ctx context.Context, p ledger.Post, id string) ([]ledger.Delivery, error) {
 	if err := q.free("Marked"); err != nil {
 		return nil, err
 	}
-	return q.queue.Marked(ctx, p, id)
+	return q.store.Marked(ctx, p, id)
 }
 
-func (q *unlockedQueue) DroppedUnmarked(ctx context.Context, p ledger.Post, key string) ([]string, error) {
+func (q *unlockedStore) DroppedUnmarked(ctx context.Context, p ledger.Post, key string) ([]string, error) {
 	if err := q.free("DroppedUnmarked"); err != nil {
 		return nil, err
 	}
-	return q.queue.DroppedUnmarked(ctx, p, key)
+	return q.store.DroppedUnmarked(ctx, p, key)
 }
 
-func (q *unlockedQueue) Occurrences(ctx context.Context, p ledger.Post, key string) (int, error) {
+func (q *unlockedStore) Occurrences(ctx context.Context, p ledger.Post, key string) (int, error) {
 	if err := q.free("Occurrences"); err != nil {
 		return 0, err
 	}
-	return q.queue.Occurrences(ctx, p, key)
+	return q.store.Occurrences(ctx, p, key)
 }
 
-func (q *unlockedQueue) Missing(ctx context.Context, p ledger.Post, uuids ...string) ([]string, error) {
+func (q *unlockedStore) Missing(ctx context.Context, p ledger.Post, uuids ...string) ([]string, error) {
 	if err := q.free("Missing"); err != nil {
 		return nil, err
 	}
-	return q.queue.Missing(ctx, p, uuids...)
+	return q.store.Missing(ctx, p, uuids...)
 }
 
-func (q *unlockedQueue) Claim(ctx context.Context, ds ...ledger.Delivery) error {
+func (q *unlockedStore) Claim(ctx context.Context, ds ...ledger.Delivery) error {
 	if err := q.free("Claim"); err != nil {
 		return err
 	}
-	return q.queue.Claim(ctx, ds...)
+	return q.store.Claim(ctx, ds...)
 }
 
-func (q *unlockedQueue) Mark(ctx context.Context, uuids ...string) error {
+func (q *unlockedStore) Mark(ctx context.Context, uuids ...string) error {
 	if err := q.free("Mark"); err != nil {
 		return err
 	}
-	return q.queue.Mark(ctx, uuids...)
+	return q.store.Mark(ctx, uuids...)
 }
 
-func (q *unlockedQueue) Settle(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error {
+func (q *unlockedStore) Settle(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error {
 	if err := q.free("Settle"); err != nil {
 		return err
 	}
-	return q.queue.Settle(ctx, state, reason, uuids...)
+	return q.store.Settle(ctx, state, reason, uuids...)
 }
 
 // hooked makes the relay's locks call before at each step.
@@ -157,7 +157,7 @@ func TestLedgerIsNotUsedUnderTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.queue = &unlockedQueue{queue: r.queue, t: t, lock: lock}
+	r.ledger = &unlockedStore{store: r.ledger, t: t, lock: lock}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()

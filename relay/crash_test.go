@@ -18,6 +18,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 )
 
 // The environment of a bridge.
@@ -170,11 +171,11 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv(envRounds)); err == nil {
 		rounds = n
 	}
-	generations(t, func(t *testing.T, g int) {
+	eachKind(t, func(t *testing.T, version teams.Version) {
 		seed := uint64(time.Now().UnixNano())
-		rnd := rand.New(rand.NewPCG(seed, uint64(g)))
+		rnd := rand.New(rand.NewPCG(seed, uint64(version.Patch)))
 		t.Logf("seed %d", seed)
-		s := newStation(t, simchild.Script{Generation: g})
+		s := newStation(t, simchild.Script{Version: version})
 		sender := s.agent()
 		const each = 20
 		var markers []string
@@ -431,26 +432,26 @@ func (s *station) isAgent(pid int) bool {
 // agent that comes to its end has done the message, once, and is not nudged. One
 // that does not is ended, and only what it had not taken is said again.
 func TestBridgeKilledAgentGoesOn(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
+	eachKind(t, func(t *testing.T, version teams.Version) {
 		type want struct{ works, nudges int }
 		for _, tc := range []struct {
 			at   simchild.Point
-			held [2]want // of G1 and G2, if it is never let go; zero: not tried
+			held want // if it is never let go
 		}{
-			{simchild.Began, [2]want{{0, 1}, {0, 1}}}, // before the echo: stored, so it is not said again
-			{simchild.Echoed, [2]want{{0, 1}, {0, 1}}},
-			{simchild.Called, [2]want{{0, 1}, {0, 1}}},
-			{simchild.Worked, [2]want{{1, 1}, {1, 1}}}, // done, but nobody but the log knows
-			{simchild.Finished, [2]want{{1, 0}, {1, 0}}},
-			{simchild.Answered, [2]want{{1, 0}, {1, 0}}},
+			{simchild.Began, want{0, 1}}, // before the echo: stored, so it is not said again
+			{simchild.Echoed, want{0, 1}},
+			{simchild.Called, want{0, 1}},
+			{simchild.Worked, want{1, 1}}, // done, but nobody but the log knows
+			{simchild.Finished, want{1, 0}},
+			{simchild.Answered, want{1, 0}},
 		} {
 			for _, let := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s, let go %t", tc.at, let), func(t *testing.T) {
 					t.Parallel()
-					s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: tc.at, Do: simchild.Hold, Match: "[m-1]", Times: 1, Name: "go"}}})
+					s := newStation(t, simchild.Script{Version: version, Faults: []simchild.Fault{{At: tc.at, Do: simchild.Hold, Match: "[m-1]", Times: 1, Name: "go"}}})
 					patience, expected := "60s", want{1, 0}
 					if !let {
-						patience, expected = "50ms", tc.held[g-1]
+						patience, expected = "50ms", tc.held
 					}
 					s.agent().write("TOOL:0.01\n[m-1]")
 					b := s.bridge(envPatience + "=" + patience)

@@ -315,7 +315,7 @@ func TestLedgerThatFails(t *testing.T) {
 // of lines nobody knows, and the half of a line: what it says of the message
 // counts all the same.
 func TestGarbageOfTheAgent(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
 		for name, fault := range map[string]simchild.Fault{
 			"noise":        {At: simchild.Echoed, Do: simchild.Noise, Size: 100},
 			"16 MiB":       {At: simchild.Echoed, Do: simchild.Noise, Size: 16<<20 - 100},
@@ -326,7 +326,7 @@ func TestGarbageOfTheAgent(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{fault}})
+				s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{fault}})
 				opts := s.options()
 				opts.Child.Buffer = 1 << 20 // of 30 MiB most is left out
 				s.send("[m-1]")

@@ -25,6 +25,7 @@ func BenchmarkIdle(b *testing.B) {
 	for b.Loop() {
 		s := newStation(b, simchild.Script{})
 		opts := s.options()
+		opts.Timing = Timing{} // as it is in use
 		done := ends(&opts)
 		_, stop := s.relay(opts)
 		s.send("[m]")

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,9 @@ type loop struct {
 	unwritten map[string]bool // deliveries that were claimed here and whose rows were certainly not marked
 	named     map[string]bool // deliveries that its rows name, and that were looked up
 	trouble   string          // why claiming fails; empty if it does not
-	halt      string          // why a frame cannot be made or written now; the same
+
+	ledgerErr string          // why the ledger cannot be used now; empty if it can
+	ended     <-chan struct{} // closed when the relay is to end
 
 	deaths  int           // in a row, without getting anywhere
 	backoff time.Duration // how long the next start is put off
@@ -78,9 +81,9 @@ func (l *loop) run() error {
 }
 
 // keep records the session, and what state the relay is in.
-func (l *loop) keep(ctx context.Context, state ledger.RelayState, reason string) error {
+func (l *loop) keep(state ledger.RelayState, reason string) error {
 	l.session.State, l.session.Reason, l.session.Relay = state, reason, os.Getpid()
-	if err := l.opts.Ledger.SetSession(ctx, l.session); err != nil {
+	if err := l.insist(func(ctx context.Context) error { return l.ledger.SetSession(ctx, l.session) }); err != nil {
 		return err
 	}
 	l.opts.Recorded()
@@ -111,7 +114,13 @@ func (l *loop) next(look <-chan time.Time) error {
 			if l.frame != nil {
 				continue
 			}
-			if open, err := l.opts.Ledger.OpenCount(l.ctx, l.post); err != nil || open > 0 {
+			open, err := l.ledger.OpenCount(l.ctx, l.post)
+			if passing(err) {
+				l.ledgerFails(err)
+				l.later()
+				return nil
+			}
+			if err != nil || open > 0 {
 				return err
 			}
 		}
@@ -120,8 +129,11 @@ func (l *loop) next(look <-chan time.Time) error {
 
 // begin finds out where an earlier relay stopped.
 func (l *loop) begin() error {
-	var err error
-	if l.session, _, err = l.opts.Ledger.Session(l.ctx, l.post); err != nil {
+	err := l.insist(func(ctx context.Context) (err error) {
+		l.session, _, err = l.ledger.Session(ctx, l.post)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := l.restoreMode(); err != nil {
@@ -137,11 +149,16 @@ func (l *loop) begin() error {
 	if err := l.predecessor(); err != nil {
 		return err
 	}
-	f, ok, err := l.opts.Ledger.InFlight(l.ctx, l.post)
+	var f ledger.Frame
+	var found bool
+	err = l.insist(func(ctx context.Context) (err error) {
+		f, found, err = l.ledger.InFlight(ctx, l.post)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if ok {
+	if found {
 		// A power cut may have taken back that it was written.
 		f.Tries = max(f.Tries, 1)
 		l.frame = &f
@@ -167,7 +184,11 @@ func (l *loop) restoreMode() error {
 	default:
 		// An earlier version left it.
 		l.kept = l.opts.Mode
-		modes, err := l.opts.Ledger.Modes(l.ctx, l.post)
+		var modes [][]byte
+		err := l.insist(func(ctx context.Context) (err error) {
+			modes, err = l.ledger.Modes(ctx, l.post)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -204,7 +225,7 @@ func (l *loop) predecessor() error {
 		return nil
 	}
 	reason := fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", old.PID)
-	if err := l.keep(l.ctx, ledger.RelayWaiting, reason); err != nil {
+	if err := l.keep(ledger.RelayWaiting, reason); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Reason = Waiting, reason })
@@ -234,7 +255,7 @@ func (l *loop) start(mode pipe.Mode) error {
 	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
 	l.session.Command, l.session.At = l.command(), time.Now()
 	// The id before the process: one that nobody knows could not be resumed.
-	if err := l.keep(l.ctx, ledger.RelayStarting, ""); err != nil {
+	if err := l.keep(ledger.RelayStarting, ""); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
@@ -246,7 +267,7 @@ func (l *loop) start(mode pipe.Mode) error {
 	p := proc.Predecessor()
 	l.session.PID, l.session.Group, l.session.Start = p.PID, p.Group, p.Start
 	// The process before its first frame: only so can the next relay wait for it.
-	if err := l.keep(l.ctx, ledger.RelayRunning, ""); err != nil {
+	if err := l.keep(ledger.RelayRunning, ""); err != nil {
 		return errors.Join(err, proc.Kill())
 	}
 	l.proc, l.sent, l.spoke, l.started = proc, false, false, time.Now()
@@ -277,6 +298,7 @@ func (l *loop) transcript() claude.Transcript {
 func (l *loop) step() error {
 	defer l.opts.Recorded()
 	err := l.claim()
+	works := err == nil // the ledger does
 	switch {
 	case err == nil:
 		l.trouble = ""
@@ -284,37 +306,38 @@ func (l *loop) step() error {
 		return err
 	case errors.Is(err, inbox.ErrBusy):
 		l.later() // it is being written, which is no trouble
+	case passing(err):
+		l.ledgerFails(err)
+		l.later()
 	default:
 		// Locked by somebody who does not let go, corrupt, on a full disk …
-		l.putOff(&l.trouble, err)
+		again := err.Error() == l.trouble
+		if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
+			// It says for how long.
+			again = strings.Contains(l.trouble, locked.Path)
+		}
+		if l.trouble = err.Error(); !again {
+			l.opts.Warn(err)
+		}
+		l.later()
 	}
 	err = l.proceed()
 	switch {
 	case err == nil:
-		l.halt = ""
+		if works {
+			l.ledgerErr = ""
+		}
 	case l.ctx.Err() != nil || !passing(err):
 		return err
 	default:
-		l.putOff(&l.halt, err)
-		l.set(func(s *Status) { s.Reason = l.halt })
+		l.ledgerFails(err)
+		l.set(func(s *Status) { s.Reason = l.ledgerErr })
+		l.later()
 	}
 	return nil
 }
 
-// putOff has it tried again in a while what could not be done, and tells why if
-// that is not why it could not be done the last time.
-func (l *loop) putOff(last *string, err error) {
-	again := err.Error() == *last
-	if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
-		// It says for how long.
-		again = strings.Contains(*last, locked.Path)
-	}
-	if *last = err.Error(); !again {
-		l.opts.Warn(err)
-	}
-	l.later()
-}
-
+// later makes the loop look at everything again in a while.
 func (l *loop) later() {
 	l.at(stuck)
 	l.dirty, l.seen = true, nil
@@ -342,12 +365,12 @@ func (l *loop) proceed() error {
 			break
 		}
 	}
-	open, err := l.opts.Ledger.OpenCount(l.ctx, l.post)
+	open, err := l.ledger.OpenCount(l.ctx, l.post)
 	if err != nil {
 		return err
 	}
 	l.set(func(s *Status) {
-		s.Queue, s.InFlight, s.State, s.Reason = open, "", Idle, l.trouble
+		s.Queue, s.InFlight, s.State, s.Reason = open, "", Idle, cmp.Or(l.trouble, l.ledgerErr)
 		if l.frame != nil {
 			s.InFlight, s.State = l.frame.UUID, Working
 		}
@@ -362,22 +385,6 @@ func (l *loop) proceed() error {
 	return l.write()
 }
 
-// passing reports whether an error is one of the ledger that can be waited for: it
-// is locked, or its disk full.
-func passing(err error) bool {
-	return errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull)
-}
-
-// fatal reports whether an error is one of the ledger that waiting does not
-// mend.
-func fatal(err error) bool {
-	if passing(err) {
-		return false
-	}
-	_, ok := errors.AsType[*ledger.Error](err)
-	return ok || errors.Is(err, ledger.ErrClosed)
-}
-
 // self reports whether the agent polls its inbox itself: a lead of the first
 // generation, in the team that its own session made.
 func (l *loop) self(c *teams.Config) bool {
@@ -387,7 +394,7 @@ func (l *loop) self(c *teams.Config) bool {
 
 // make makes a frame of what waits. It returns false if nothing does.
 func (l *loop) make() (bool, error) {
-	waiting, err := l.opts.Ledger.Waiting(l.ctx, l.post)
+	waiting, err := l.ledger.Waiting(l.ctx, l.post)
 	if err != nil || len(waiting) == 0 {
 		return false, err
 	}
@@ -456,7 +463,7 @@ func (l *loop) make() (bool, error) {
 	if f.Mode, err = l.mode.MarshalJSON(); err != nil {
 		return false, err
 	}
-	if err := l.opts.Ledger.Commit(l.ctx, f, ids...); err != nil {
+	if err := l.ledger.Commit(l.ctx, f, ids...); err != nil {
 		// Without what is not to be said any more, from the start: the rest may fit
 		// together in another way.
 		err = passed(err, ids...)
@@ -470,7 +477,7 @@ func (l *loop) make() (bool, error) {
 
 // giveUp ends a delivery that cannot be said, and tells of it.
 func (l *loop) giveUp(delivery string, why, warning error) error {
-	err := l.opts.Ledger.Settle(l.ctx, ledger.Failed, why.Error(), delivery)
+	err := l.ledger.Settle(l.ctx, ledger.Failed, why.Error(), delivery)
 	if err == nil {
 		l.opts.Warn(warning)
 	}
@@ -607,7 +614,7 @@ func (l *loop) write() error {
 			return ignoreExit(l.proc.Kill())
 		}
 	}
-	if err := l.opts.Ledger.Tried(l.ctx, l.frame.UUID, l.session.ID); err != nil {
+	if err := l.ledger.Tried(l.ctx, l.frame.UUID, l.session.ID); err != nil {
 		return err
 	}
 	l.frame.Tries++
@@ -634,7 +641,7 @@ func (l *loop) event(e claude.Event) error {
 		l.begun(l.frame != nil && l.sent)
 		if i.Session != "" && i.Session != l.session.ID {
 			l.session.ID = i.Session
-			if err := l.keep(l.ctx, ledger.RelayRunning, ""); err != nil {
+			if err := l.keep(ledger.RelayRunning, ""); err != nil {
 				return err
 			}
 		}
@@ -722,7 +729,7 @@ func (l *loop) finished(p claude.Progress) error {
 		l.acked = true
 		l.deaths, l.backoff, l.careful = 0, 0, false
 		l.begun(true)
-		return l.opts.Ledger.Advance(l.ctx, p.UUID, ledger.Accepted, "")
+		return l.advance(p.UUID, ledger.Accepted, "")
 	case claude.Done:
 		return l.finish(ledger.Done, "")
 	case claude.Unproven:
@@ -748,6 +755,20 @@ func failure(r *claude.Result) string {
 	return r.Subtype
 }
 
+// advance records what has become of a frame.
+func (l *loop) advance(frame string, state ledger.DeliveryState, reason string) error {
+	return l.insist(func(ctx context.Context) error { return l.ledger.Advance(ctx, frame, state, reason) })
+}
+
+// recorded is a frame as the ledger has it.
+func (l *loop) recorded(frame string) (f ledger.Frame, found bool, err error) {
+	err = l.insist(func(ctx context.Context) (err error) {
+		f, found, err = l.ledger.Frame(ctx, frame)
+		return err
+	})
+	return f, found, err
+}
+
 // known is the answer of an agent that took the frame before it, or we, died.
 func (l *loop) known() error {
 	turn, err := l.transcript().Turn(l.ctx, l.frame.UUID)
@@ -770,14 +791,14 @@ func (l *loop) known() error {
 func (l *loop) cut() error {
 	about := *l.frame
 	if about.Kind == ledger.FrameNudge {
-		parent, ok, err := l.opts.Ledger.Frame(l.ctx, about.Parent)
+		parent, ok, err := l.recorded(about.Parent)
 		if err != nil {
 			return err
 		}
 		if ok {
 			about = parent
 		}
-	} else if again, ok, err := l.opts.Ledger.Frame(l.ctx, about.UUID); err != nil {
+	} else if again, ok, err := l.recorded(about.UUID); err != nil {
 		return err
 	} else if ok {
 		about = again
@@ -789,7 +810,7 @@ func (l *loop) cut() error {
 		return l.finish(ledger.Failed, fmt.Sprintf("its turn was cut %d times", about.Nudges+1))
 	}
 	if l.frame.Kind == ledger.FrameNudge {
-		if err := l.opts.Ledger.Advance(l.ctx, l.frame.UUID, ledger.Failed, "cut by a crash"); err != nil {
+		if err := l.advance(l.frame.UUID, ledger.Failed, "cut by a crash"); err != nil {
 			return err
 		}
 	}
@@ -802,7 +823,7 @@ func (l *loop) cut() error {
 		UUID: id, Post: l.post, Kind: ledger.FrameNudge, Parent: about.UUID, Bytes: frame.Bytes(),
 		Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
 	}
-	if err := l.opts.Ledger.Commit(l.ctx, f); err != nil {
+	if err := l.insist(func(ctx context.Context) error { return l.ledger.Commit(ctx, f) }); err != nil {
 		return err
 	}
 	l.frame, l.sent = &f, false
@@ -812,11 +833,11 @@ func (l *loop) cut() error {
 // finish ends the frame that is in flight, and what it is about.
 func (l *loop) finish(state ledger.DeliveryState, reason string) error {
 	f := l.frame
-	if err := l.opts.Ledger.Advance(l.ctx, f.UUID, state, reason); err != nil {
+	if err := l.advance(f.UUID, state, reason); err != nil {
 		return err
 	}
 	if f.Kind == ledger.FrameNudge && state != ledger.Done {
-		if err := l.opts.Ledger.Advance(l.ctx, f.Parent, state, reason); err != nil {
+		if err := l.advance(f.Parent, state, reason); err != nil {
 			return err
 		}
 	}
@@ -834,7 +855,7 @@ func (l *loop) gone() error {
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
 	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
 	// What comes of it is decided below.
-	if err := l.keep(l.ctx, ledger.RelayStarting, ""); err != nil {
+	if err := l.keep(ledger.RelayStarting, ""); err != nil {
 		return err
 	}
 	l.careful = l.frame != nil && (sent && !l.spoke || l.careful)
@@ -847,7 +868,11 @@ func (l *loop) gone() error {
 			return err
 		}
 	case l.frame != nil && sent:
-		f, err := l.opts.Ledger.Died(l.ctx, l.frame.UUID)
+		var f ledger.Frame
+		err := l.insist(func(ctx context.Context) (err error) {
+			f, err = l.ledger.Died(ctx, l.frame.UUID)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -873,7 +898,7 @@ func (l *loop) gone() error {
 	if l.deaths >= MaxStarts {
 		reason := fmt.Sprintf("it ended %d times in a row without getting anywhere: %v", l.deaths, why)
 		l.session.Dead = reason
-		if err := l.keep(l.ctx, ledger.RelayDead, reason); err != nil {
+		if err := l.keep(ledger.RelayDead, reason); err != nil {
 			return err
 		}
 		l.set(func(s *Status) { s.State, s.Reason = Dead, reason })
@@ -882,7 +907,7 @@ func (l *loop) gone() error {
 	l.sent = false
 	l.backoff = min(max(2*l.backoff, l.opts.Timing.Backoff), 60*l.opts.Timing.Backoff)
 	l.retry = time.After(l.backoff)
-	if err := l.keep(l.ctx, ledger.RelayBackOff, why.Error()); err != nil {
+	if err := l.keep(ledger.RelayBackOff, why.Error()); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Reason = BackOff, why.Error() })
@@ -911,7 +936,12 @@ func (l *loop) split(f ledger.Frame) (bool, error) {
 	if turn.Stored {
 		return false, nil
 	}
-	if split, err := l.opts.Ledger.Split(l.ctx, f.UUID, "the agent died with it and others"); err != nil || !split {
+	var split bool
+	err = l.insist(func(ctx context.Context) (err error) {
+		split, err = l.ledger.Split(ctx, f.UUID, "the agent died with it and others")
+		return err
+	})
+	if err != nil || !split {
 		return false, err
 	}
 	l.frame, l.sent, l.doubt = nil, false, nil
@@ -954,6 +984,9 @@ func (l *loop) end(why error) error {
 	// Our context has ended; what the agent still says is recorded all the same.
 	ctx := context.WithoutCancel(l.ctx)
 	l.ctx = ctx
+	ended := make(chan struct{})
+	close(ended)
+	l.ended = ended
 	var errs []error
 	if l.proc != nil {
 		proc, events := l.proc, l.events
@@ -977,7 +1010,7 @@ func (l *loop) end(why error) error {
 	if why != nil {
 		reason = why.Error()
 	}
-	return errors.Join(append(errs, l.keep(ctx, ledger.RelayEnded, reason))...)
+	return errors.Join(append(errs, l.keep(ledger.RelayEnded, reason))...)
 }
 
 // ignoreExit leaves out how a process ended that was told to.

@@ -10,6 +10,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pipe"
+	"teambridge/teams"
 )
 
 // worked lists what turns did, with the permission mode that each was in at the end.
@@ -33,9 +34,9 @@ func plan() pipe.Mode { return pipe.Mode{PermissionMode: pipe.Set("plan")} }
 // in it, whether a message or the command asked for that, until another message
 // asks for another mode.
 func TestMemberStaysInPlanMode(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
 		for _, flags := range []string{"", "--permission-mode=plan"} {
-			s := newStation(t, simchild.Script{Generation: g})
+			s := newStation(t, simchild.Script{Version: v})
 			opts := s.options()
 			opts.Child.Member = claude.Member{Name: "team-lead", Team: "demo"}
 			first := plan()
@@ -67,8 +68,8 @@ func TestMemberStaysInPlanMode(t *testing.T) {
 // stopped before it does anything with them. The message has failed, and is not
 // sent again; the next is run in the mode that was asked for.
 func TestWidenedPermissions(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{
 			{At: simchild.Echoed, Do: simchild.Widen, Match: "[a]"},
 			{At: simchild.Echoed, Do: simchild.Hold, Match: "[a]", Name: "never"},
 		}})
@@ -101,8 +102,8 @@ func TestWidenedPermissions(t *testing.T) {
 // A person who is asked may let an agent that belongs to no team leave plan
 // mode. What is said to it afterwards is run in plan mode again.
 func TestPersonEndsPlanMode(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
 		opts := s.options()
 		opts.Child.Plain = true // it gets no flags, and has the tool that ends plan mode
 		opts.Child.Permission = &claude.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u claude.Use) claude.Decision {

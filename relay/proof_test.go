@@ -13,6 +13,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pipe"
+	"teambridge/teams"
 )
 
 // A message changes the permission mode, the next one changes it again, and so
@@ -20,7 +21,7 @@ import (
 // or the bridge alone, with the agent in mid-change, too. Each is said, and gone on
 // with, in its own mode, and the row in that of the last.
 func TestModeOverACrash(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
 		modes := map[string]string{"[a]": "bypassPermissions", "[b]": "acceptEdits", "[c]": "plan", "[d]": "default"}
 		all := []simchild.Point{simchild.Changed, simchild.Read, simchild.Began, simchild.Echoed, simchild.Worked, simchild.Finished, simchild.Answered, simchild.Ended}
 		// Plan mode is begun and left by another process.
@@ -33,7 +34,7 @@ func TestModeOverACrash(t *testing.T) {
 					if at == simchild.Changed {
 						match = modes[m]
 					}
-					s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: at, Do: simchild.Hold, Match: match, Times: 1, Name: "go"}}})
+					s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: at, Do: simchild.Hold, Match: match, Times: 1, Name: "go"}}})
 					person, err := New(t.Context(), s.options())
 					if err != nil {
 						t.Fatal(err)
@@ -103,8 +104,8 @@ const envSilence = "RELAY_TEST_SILENCE"
 // An agent says nothing while a long tool call runs. However often the inbox
 // changes meanwhile, its message is not said again, and nothing else is.
 func TestSilence(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Hold, Match: "[m-1]", Name: "go"}}})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Hold, Match: "[m-1]", Name: "go"}}})
 		s.agent().write("TOOL:0.001\n[m-1]")
 		_, stop := s.relay(s.options())
 		s.await("the tool runs", func() bool { return s.logged("hold") > 0 })
@@ -141,11 +142,11 @@ func TestSilence(t *testing.T) {
 // for, with the very text of the message in it. That is no proof: when it dies
 // then, the message is said again.
 func TestAnotherTurnIsNoProof(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
 		for name, person := range map[string]bool{"row": false, "person": true} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{
+				s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{
 					{At: simchild.Read, Do: simchild.Other, Match: "[m-1]", Times: 1},
 					{At: simchild.Read, Do: simchild.Die, Match: "[m-1]", Times: 1},
 				}})
@@ -178,8 +179,8 @@ func TestAnotherTurnIsNoProof(t *testing.T) {
 // The same, and the agent does not die: its own turn is waited for, and the next
 // frame comes after it.
 func TestAnotherTurnComesFirst(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{
 			{At: simchild.Read, Do: simchild.Other, Match: "[m-1]"},
 			{At: simchild.Began, Do: simchild.Hold, Match: "[m-1]", Name: "go"},
 		}})
@@ -213,8 +214,8 @@ func TestAnotherTurnComesFirst(t *testing.T) {
 // of its stdout: written in the place where they are made, each side would wait
 // for the other for ever.
 func TestAnswersDoNotWaitForTheAgent(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
 		opts := s.options()
 		opts.Child.Permission = &claude.Permission{Allow: []string{"*"}}
 		var results []string
@@ -303,8 +304,8 @@ func TestModeOfAnEarlierVersion(t *testing.T) {
 // agent stays as it is, also where half of it was changed, and the next message
 // goes on. So it is with one that is too long to be said.
 func TestRefusedMode(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g, Refuse: []string{"yolo"}})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Refuse: []string{"yolo"}})
 		opts := s.options()
 		opts.Child.FrameLimit = 1000
 		r, stop := s.relay(opts)

@@ -172,10 +172,8 @@ type Timing struct {
 	// The default is 2 s.
 	Look time.Duration
 
-	// Handover is how long a relay waits for the lock of one before it. The kernel
-	// frees that when its holder dies; but an agent that was just being started
-	// holds it, too, from the fork until it becomes the agent. Of 600 kills one
-	// found that. The default is 2 s.
+	// Handover is how long a relay waits for the lock of one before it. The default is
+	// [lockedfile.Handover].
 	Handover time.Duration
 }
 
@@ -184,7 +182,7 @@ func (t Timing) withDefaults() Timing {
 	t.Startup = cmp.Or(t.Startup, 2*time.Second)
 	t.Retry = cmp.Or(t.Retry, 2*time.Second)
 	t.Look = cmp.Or(t.Look, 2*time.Second)
-	t.Handover = cmp.Or(t.Handover, 2*time.Second)
+	t.Handover = cmp.Or(t.Handover, lockedfile.Handover)
 	return t
 }
 
@@ -221,14 +219,13 @@ type Relay struct {
 	box  *inbox.Inbox
 	wake chan struct{}
 
-	queue queue // the ledger; a test has its own
-
 	mu     sync.Mutex
 	status Status
 	child  *claude.Process // for Interrupt, from other goroutines
 	began  bool            // the turn of the frame in flight runs
 	moved  chan struct{}   // closed, and replaced, when one of these has changed
 
+	ledger   store         // opts.Ledger, but in tests
 	patience time.Duration // of an interrupt, until the frame begins
 	at       func(moment)  // tests of what other processes do to the ledger in between
 }
@@ -276,7 +273,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	i := c.Instance()
 	return &Relay{
-		opts: opts, queue: opts.Ledger, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
+		opts: opts, ledger: opts.Ledger, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
 		post: ledger.Post{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
 	}, nil
 }
@@ -346,7 +343,7 @@ func (r *Relay) poke() {
 // Run relays until ctx ends, and returns nil then; the agent is ended, after it
 // has finished its turn or 30 s. It returns [ErrBusy] where another process
 // relays this inbox, and still does after [Timing.Handover], [ErrDead], [teams.ErrTeamGone], and errors of the ledger:
-// without it nothing is relayed. What was claimed is delivered by the next Run.
+// without it nothing is relayed. That it is locked, or its disk full, is no such error: the relay goes on when it can. What was claimed is delivered by the next Run.
 func (r *Relay) Run(ctx context.Context) error {
 	release, err := r.hold(ctx)
 	if err != nil || release == nil {
@@ -363,7 +360,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 	})
 	helpers.Go(func() { r.watch(running, w) })
-	l := &loop{Relay: r, ctx: running, unwritten: map[string]bool{}}
+	l := &loop{Relay: r, ctx: running, ended: running.Done(), unwritten: map[string]bool{}}
 	err = l.run()
 	stop()
 	helpers.Wait()
@@ -373,25 +370,19 @@ func (r *Relay) Run(ctx context.Context) error {
 // hold takes the lock that makes this the only relay of the inbox. It returns nil
 // without an error when ctx ends.
 func (r *Relay) hold(ctx context.Context) (release func() error, err error) {
-	wait, cancel := context.WithTimeout(ctx, r.opts.Timing.Handover)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		release, err := lockedfile.Hold(lockOf(r.opts.State, r.box.Path()))
-		if !errors.Is(err, lockedfile.ErrLocked) {
-			return release, err
-		}
-		r.set(func(s *Status) { s.State, s.Reason = Waiting, ErrBusy.Error() })
-		select {
-		case <-tick.C:
-		case <-wait.Done():
-			if ctx.Err() != nil {
-				return nil, nil
-			}
-			return nil, fmt.Errorf("relay: %s@%s: %w", r.opts.Member, r.opts.Team.Name(), ErrBusy)
-		}
+	dir, key := lockOf(r.opts.State, r.box.Path())
+	if release, err = lockedfile.Hold(dir, key); !errors.Is(err, lockedfile.ErrLocked) {
+		return release, err
 	}
+	r.set(func(s *Status) { s.State, s.Reason = Waiting, ErrBusy.Error() })
+	release, err = lockedfile.HoldWithin(ctx, r.opts.Timing.Handover, dir, key)
+	switch {
+	case !errors.Is(err, lockedfile.ErrLocked):
+		return release, err
+	case ctx.Err() != nil:
+		return nil, nil
+	}
+	return nil, fmt.Errorf("relay: %s@%s: %w", r.opts.Member, r.opts.Team.Name(), ErrBusy)
 }
 
 // watch pokes the loop when something happens to the inbox or the team.

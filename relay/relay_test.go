@@ -127,7 +127,7 @@ func newStationBeside(s *station, script simchild.Script) *station {
 // quick is the timing of a relay that nothing waits for in vain. With patient, no
 // agent lives for long enough to get a frame that the last one died with.
 var (
-	quick   = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
+	quick   = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond, Handover: time.Minute}
 	patient = Timing{Backoff: time.Millisecond, Startup: time.Hour, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
 )
 
@@ -285,12 +285,13 @@ func (s *station) turns() []string {
 	return turns
 }
 
-func generations(t *testing.T, test func(t *testing.T, g int)) {
+// eachKind runs a test with agents of each kind, side by side.
+func eachKind(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Parallel()
-	for _, g := range []int{1, 2} {
-		t.Run(fmt.Sprintf("G%d", g), func(t *testing.T) {
+	for _, v := range simchild.Kinds {
+		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
-			test(t, g)
+			test(t, v)
 		})
 	}
 }
@@ -298,8 +299,8 @@ func generations(t *testing.T, test func(t *testing.T, g int)) {
 // Rows that waited before and rows that come later are said, each once, in
 // order, each in its own wrapper, and what waits together is one turn.
 func TestRelaysEachRowOnce(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
 		var markers []string
 		for i := range 12 {
 			markers = append(markers, fmt.Sprintf("[m-%02d]", i))
@@ -335,11 +336,11 @@ func TestRelaysEachRowOnce(t *testing.T) {
 // The agent is killed at each point of a turn: the message is worked on once,
 // or its turn was cut and the agent was told to go on. It is never said again.
 func TestAgentKilledAtEachPoint(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
 		for _, point := range []simchild.Point{simchild.Read, simchild.Began, simchild.Stored, simchild.Echoed, simchild.Worked, simchild.Finished, simchild.Answered, simchild.Ended} {
 			t.Run(string(point), func(t *testing.T) {
 				t.Parallel()
-				s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: point, Do: simchild.Die, Match: "[m-1]", Times: 1}}})
+				s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: point, Do: simchild.Die, Match: "[m-1]", Times: 1}}})
 				s.send("[m-1]")
 				_, stop := s.relay(s.options())
 				s.settled(1)
@@ -388,7 +389,7 @@ func TestPoison(t *testing.T) {
 // middle, at the end: it is given up alone, and the others are said, each once and
 // in order. If the agent dies when it has stored the frame, nothing is said again.
 func TestPoisonAmongOthers(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
 		for at := range 3 {
 			for _, point := range []simchild.Point{simchild.Read, simchild.Stored} {
 				t.Run(fmt.Sprintf("%d %s", at, point), func(t *testing.T) {
@@ -398,7 +399,7 @@ func TestPoisonAmongOthers(t *testing.T) {
 						// Not the first time, so that it dies of it twice.
 						faults = append(faults, simchild.Fault{At: simchild.Read, Do: simchild.Die, Match: "[poison]", Times: 1})
 					}
-					s := newStation(t, simchild.Script{Generation: g, Faults: faults})
+					s := newStation(t, simchild.Script{Version: v, Faults: faults})
 					texts := []string{"[m-0]", "[m-1]", "[m-2]"}
 					texts[at] = "[poison]"
 					s.agent().write(texts...)
@@ -498,9 +499,7 @@ func TestWaitsForTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send("[m-1]")
-	opts := s.options()
-	opts.Timing.Handover = time.Hour
-	_, stop := s.relay(opts)
+	_, stop := s.relay(s.options())
 	s.until("waiting", func(st Status) bool { return st.State == Waiting && st.Reason != "" })
 	if err := release(); err != nil {
 		t.Fatal(err)
@@ -570,8 +569,8 @@ func TestWhatIsNotSaid(t *testing.T) {
 // A person's words are plain, alone, and ahead of what waits; a command stands
 // alone.
 func TestSay(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Hold, Match: "[first]", Name: "go"}}})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Hold, Match: "[first]", Name: "go"}}})
 		r, stop := s.relay(s.options())
 		if _, err := r.Say(t.Context(), Input{Text: "[first]"}); err != nil {
 			t.Fatal(err)
@@ -619,8 +618,8 @@ func TestSay(t *testing.T) {
 // An interrupt ends the turn of the frame that is in flight: its message is
 // cancelled and not said again, and the next ones go on.
 func TestInterrupt(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
 		r, stop := s.relay(s.options())
 		s.until("idle", func(st Status) bool { return st.State == Idle })
 		if err := r.Interrupt(t.Context()); !errors.Is(err, claude.ErrNotInFlight) {
@@ -650,7 +649,7 @@ func TestInterrupt(t *testing.T) {
 // it after an interrupt that came too early. The interrupt is held until it begins,
 // but not for ever, and not for another message.
 func TestInterruptBeforeTheStart(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
 		held := func(t *testing.T, s *station) {
 			s.send("SLEEP:60 [m-1]")
 			s.await("the agent has read it", func() bool { return s.logged("hold") > 0 })
@@ -659,7 +658,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 		hold := simchild.Fault{At: simchild.Read, Do: simchild.Hold, Match: "[m-1]", Name: "go"}
 		t.Run("held", func(t *testing.T) {
 			t.Parallel()
-			s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{hold}})
+			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold}})
 			r, stop := s.relay(s.options())
 			held(t, s)
 			done := make(chan error, 1)
@@ -679,7 +678,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 		})
 		t.Run("bounded", func(t *testing.T) {
 			t.Parallel()
-			s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{hold}})
+			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold}})
 			opts := s.options()
 			r, err := New(t.Context(), opts)
 			if err != nil {
@@ -712,7 +711,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 		})
 		t.Run("not for another", func(t *testing.T) {
 			t.Parallel()
-			s := newStation(t, simchild.Script{Generation: g, Faults: []simchild.Fault{hold, {At: simchild.Read, Do: simchild.Die, Match: "[m-1]"}}})
+			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold, {At: simchild.Read, Do: simchild.Die, Match: "[m-1]"}}})
 			r, stop := s.relay(s.options())
 			held(t, s)
 			done := make(chan error, 1)
@@ -736,8 +735,8 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 // A message can change how the agent works: its model in the process that runs,
 // its system prompt by another process on the same session.
 func TestMode(t *testing.T) {
-	generations(t, func(t *testing.T, g int) {
-		s := newStation(t, simchild.Script{Generation: g})
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
 		r, stop := s.relay(s.options())
 		say := func(text string, mode pipe.Mode) {
 			if _, err := r.Say(t.Context(), Input{Text: text, Mode: mode}); err != nil {

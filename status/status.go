@@ -7,9 +7,11 @@
 //   - [Idle]: it is 5 minutes old or older; exactly 5 minutes is idle.
 //   - [Terminated]: its last lifecycle event says that it has shut down: a
 //     shutdown_approved, a shutdown_response that approves, or a
-//     teammate_terminated that names it. Any later word of it ends that. One that
-//     was there, was asked to shut down, did not refuse, and stands in config.json no
-//     more, has: its answer may have been taken before anybody saw it.
+//     teammate_terminated that names it. Any later word of it ends that. Only what it
+//     says itself counts, and what Claude Code says as "system"; what another member
+//     says counts if the member has left config.json. A member that was asked to
+//     shut down, did not refuse, and has left config.json has shut down: its answer
+//     may have been taken before anybody saw it.
 //
 // Being started counts as an event: a member that never said anything is known
 // by its joinedAt, and one that was started again under its old name is not
@@ -29,9 +31,7 @@ package status
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"teambridge/inbox"
@@ -176,6 +176,7 @@ type history struct {
 	joined  time.Time
 	last    *word // its newest event
 	asked   *word // the newest request that it shut down
+	rumour  *word // the newest hearsay of its end
 	refused time.Time
 }
 
@@ -188,12 +189,20 @@ type word struct {
 	asks   bool // it is the lead's, who asks it to
 	no     bool // it is its refusal
 	reason string
+
+	hearsay bool // another member says it
 }
 
 func (h *history) add(w word) {
 	if w.asks {
 		if h.asked == nil || w.at.After(h.asked.at) {
 			h.asked = &w
+		}
+		return
+	}
+	if w.hearsay {
+		if h.rumour == nil || w.at.After(h.rumour.at) {
+			h.rumour = &w
 		}
 		return
 	}
@@ -217,6 +226,9 @@ func (h *history) status(now time.Time, name string, stale bool, given Given) St
 			end.at = w.at
 		}
 		w = &end
+	}
+	if r := h.rumour; !h.present && r != nil && w != nil && !w.ends && !w.at.After(r.at) {
+		w = r
 	}
 	if w == nil || h.present && h.joined.After(w.at) {
 		w = &word{at: h.joined}
@@ -246,10 +258,9 @@ func (h *history) status(now time.Time, name string, stale bool, given Given) St
 	return s
 }
 
-// said returns what an event says of which member: mostly that its author is
-// there, of a teammate_terminated that another one is not, and of a
-// shutdown_request also that one shall not be.
-func said(now time.Time, e Event) []word {
+// said returns what an event says of which member: that its author was there, and
+// what it says about the life of that or of another one ([LifecycleOf]).
+func said(now time.Time, e Event) (words []word) {
 	at := e.FirstSeen
 	if at.IsZero() || at.After(now) {
 		at = now
@@ -257,41 +268,17 @@ func said(now time.Time, e Event) []word {
 	if t, ok := e.Time(); ok && t.Before(at) {
 		at = t
 	}
-	w := word{member: e.From, at: at, event: e}
-	var body struct {
-		From, IdleReason, Message string
-		Approve, Approved         bool
+	own := word{member: e.From, at: at, event: e}
+	l, ok := LifecycleOf(&e.Entry)
+	switch {
+	case !ok:
+	case l.Member == e.From:
+		own.ends, own.no, own.reason = l.Ends, l.Refuses, l.IdleReason
+	case l.Ends || l.Asks:
+		words = append(words, word{member: l.Member, at: at, event: e, ends: l.Ends, asks: l.Asks, hearsay: l.Hearsay})
 	}
-	kind := e.Kind()
-	if kind != "message" {
-		// A field of another type than it should have is none; the kind is
-		// known all the same.
-		_ = json.Unmarshal([]byte(e.Text), &body)
+	if e.From != "" && e.From != system {
+		words = append(words, own)
 	}
-	switch kind {
-	case "idle_notification":
-		w.reason = body.IdleReason
-	case "shutdown_approved":
-		w.ends = true
-	case "shutdown_response":
-		w.ends = body.Approve || body.Approved
-		w.no = !w.ends
-	case "shutdown_rejected":
-		w.no = true
-	case "shutdown_request":
-		if w.member != "" && w.member != e.Inbox {
-			return []word{w, {member: e.Inbox, at: at, event: e, asks: true}}
-		}
-	case "teammate_terminated":
-		// The name is only in the text: "NAME has shut down."
-		name, ok := strings.CutSuffix(strings.TrimSuffix(body.Message, "."), " has shut down")
-		if !ok {
-			return nil
-		}
-		return []word{{member: name, at: at, event: e, ends: true}}
-	}
-	if w.member == "" {
-		return nil
-	}
-	return []word{w}
+	return words
 }

@@ -36,6 +36,16 @@ const (
 	ended     = `{"type":"teammate_terminated","message":"worker has shut down."}`
 )
 
+func approvedBy(name string) string {
+	return `{"type":"shutdown_approved","requestId":"r","from":"` + name + `"}`
+}
+func rejectedBy(name string) string {
+	return `{"type":"shutdown_rejected","requestId":"r","from":"` + name + `"}`
+}
+func idleOf(name string) string {
+	return `{"type":"idle_notification","idleReason":"available","from":"` + name + `"}`
+}
+
 func config(joined time.Duration) *teams.Config {
 	return &teams.Config{Team: "t", Members: []teams.Member{
 		{Name: "team-lead", AgentType: "team-lead", JoinedAt: now.Add(-joined)},
@@ -78,6 +88,19 @@ func TestState(t *testing.T) {
 		"shutdown approved":          {config(time.Hour), []Event{row("worker", "x", 2*time.Minute), row("worker", approved, time.Minute)}, "TERMINATED shut down 1m0s"},
 		"shutdown response":          {config(time.Hour), []Event{row("worker", response, time.Minute)}, "TERMINATED shut down 1m0s"},
 		"shutdown refused":           {config(time.Hour), []Event{row("worker", refused, time.Minute)}, "ACTIVE working 1m0s"},
+		"told by another member":     {config(time.Hour), []Event{row("mallory", ended, 0)}, "IDLE working 55m0s"},
+		"in another's name":          {config(time.Hour), []Event{row("mallory", approvedBy("worker"), 0)}, "IDLE working 55m0s"},
+		"with another's name":        {config(time.Hour), []Event{row("worker", approvedBy("mallory"), time.Minute)}, "ACTIVE working 1m0s"},
+		"idle in another's name":     {config(time.Hour), []Event{row("worker", "x", time.Minute), row("mallory", idleOf("worker"), 0)}, "ACTIVE working 1m0s"},
+		"idle with another's name":   {config(time.Hour), []Event{row("worker", idleOf("mallory"), time.Minute)}, "ACTIVE working 1m0s"},
+		"idle, and a strange name":   {config(time.Hour), []Event{row("worker", `{"type":"idle_notification","idleReason":"available","from":7}`, time.Minute)}, "ACTIVE working 1m0s"},
+		"idle, and its own name":     {config(time.Hour), []Event{row("worker", idleOf("worker"), time.Minute)}, "ACTIVE waiting 1m0s"},
+		"refused in another's name":  {gone, []Event{row("worker", "x", 3*time.Minute), to("worker", "team-lead", request, 2*time.Minute), row("mallory", rejectedBy("worker"), time.Minute)}, "TERMINATED shut down 2m0s"},
+		"told by another, and gone":  {gone, []Event{row("worker", "x", 2*time.Minute), row("mallory", ended, time.Minute)}, "TERMINATED shut down 1m0s"},
+		"told of nobody known":       {gone, []Event{row("mallory", ended, time.Minute)}, "none"},
+		"told by itself":             {config(time.Hour), []Event{row("worker", ended, time.Minute)}, "TERMINATED shut down 1m0s"},
+		"approved, says the system":  {config(time.Hour), []Event{row("system", approvedBy("worker"), time.Minute)}, "TERMINATED shut down 1m0s"},
+		"keys have their case":       {config(time.Hour), []Event{row("worker", `{"TYPE":"shutdown_approved"}`, time.Minute)}, "ACTIVE working 1m0s"},
 		"the lead was told":          {config(time.Hour), []Event{row("worker", "x", 2*time.Minute), row("system", ended, time.Minute)}, "TERMINATED shut down 1m0s"},
 		"back again":                 {config(time.Hour), []Event{row("worker", approved, 2*time.Minute), row("worker", "x", time.Minute)}, "ACTIVE working 1m0s"},
 		"back again, long ago":       {config(time.Hour), []Event{row("worker", approved, 20*time.Minute), row("worker", "x", 10*time.Minute)}, "IDLE working 5m0s"},

@@ -6,52 +6,91 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Agent is the Claude Code behind a member, which answers questions about what it
-// does. In one team agents of several versions can work: each is asked for itself.
+// Agent answers questions about the Claude Code that runs a member. Each member is asked
+// for itself, since one team can have agents of several versions.
 type Agent struct {
-	Name    string
-	Version Version // zero if it is not known
+	Name string
 
+	team   *Team
 	config *Config
 }
 
 // inProcess is what pane and backend of a teammate in the lead's process say.
 const inProcess = "in-process"
 
-// Agent returns the Claude Code behind the member called name, with its version, if
-// its transcript or its session tells it. That reads a few files.
-func (t *Team) Agent(c *Config, name string) Agent {
-	a := Agent{Name: name, config: c}
-	root := t.root.Path()
+// Agent returns the agent of the member called name. If there is no such member, or it
+// is a person, nothing is known of it.
+func (t *Team) Agent(c *Config, name string) Agent { return Agent{Name: name, team: t, config: c} }
+
+// Version returns the version of the agent, the zero Version if it is not known. It is
+// read from the agent's transcript or its session, which takes reading a few files.
+func (a Agent) Version() Version {
+	own, ok := a.config.ownProcess(a.Name)
+	if !ok {
+		return Version{}
+	}
+	told := ""
+	// The process first: a session can be resumed by another version, which has not
+	// written a record yet.
+	if p, ok := transcript.ProcessOf(a.team.root.Path(), a.config.LeadSessionID); ok && !own {
+		told = p.Version
+	}
+	if path, ok := a.team.conversation(a.config, a.Name, own); ok && told == "" {
+		r, _ := transcript.Newest(path)
+		told = r.Version
+	}
+	v, err := ParseVersion(told)
+	if err != nil {
+		return Version{}
+	}
+	return v
+}
+
+// ownProcess reports whether an agent has a process of its own, and not the lead's; ok
+// is false if there is no such agent.
+func (c *Config) ownProcess(name string) (own, ok bool) {
 	m, ok := c.Member(name)
 	lead, led := c.Lead()
-	var told string
 	switch {
-	case !ok || m.Guest() && m.Name != lead.Name:
-		return a
-	case led && m.Name == lead.Name, m.TmuxPaneID == inProcess, m.BackendType == inProcess:
-		// The process first: a session can be resumed by another version, which
-		// has not written a record yet.
-		if p, ok := transcript.ProcessOf(root, c.LeadSessionID); ok && p.Version != "" {
-			told = p.Version
-		} else if r, ok := transcript.Of(root, lead.Cwd, c.LeadSessionID); ok {
-			told = r.Version
-		}
-	default:
-		if r, ok := transcript.OfAgent(root, m.Cwd, c.address(), m.Name); ok {
-			told = r.Version
-		}
+	case led && m.Name == lead.Name:
+		return false, ok
+	case !ok || m.Guest():
+		return false, false
 	}
-	if v, err := ParseVersion(told); err == nil {
-		a.Version = v
+	return m.TmuxPaneID != inProcess && m.BackendType != inProcess, true
+}
+
+// conversation returns the transcript of the process that an agent runs in.
+func (t *Team) conversation(c *Config, name string, own bool) (path string, ok bool) {
+	if own {
+		m, _ := c.Member(name)
+		return transcript.Agent(t.root.Path(), m.Cwd, c.address(), m.Name)
 	}
-	return a
+	lead, _ := c.Lead()
+	return transcript.Session(t.root.Path(), lead.Cwd, c.LeadSessionID)
+}
+
+// Given counts how often, since a time, the model of an agent was given a text from a
+// sender, as far as its conversation shows: see [transcript.Given].
+func (t *Team) Given(c *Config, name, from, text string, since time.Time) int {
+	own, ok := c.ownProcess(name)
+	if !ok {
+		return 0
+	}
+	path, ok := t.conversation(c, name, own)
+	if lead, _ := c.Lead(); !own && name != lead.Name {
+		path, ok = transcript.Teammate(t.root.Path(), lead.Cwd, c.LeadSessionID, name)
+	}
+	if !ok {
+		return 0
+	}
+	return transcript.Given(path, from, text, since)
 }
 
 // KeepsRows says whether the agent leaves the rows it took in its inbox, marked as
 // read. marked says that rows which it marked were seen there.
 func (a Agent) KeepsRows(marked bool) Answer {
-	switch removes := a.Version.Has(RemovesTaken); {
+	switch removes := a.Version().Has(RemovesTaken); {
 	case removes == Yes:
 		return No
 	case removes == No, marked:
@@ -61,17 +100,21 @@ func (a Agent) KeepsRows(marked bool) Answer {
 }
 
 // ReachesUser says whether the agent can write to "user", the name of a person who
-// has not joined. One that cannot is told that there is no such agent. Where that is
-// not known, joining is the careful way: it works with every version.
+// has not joined. If it is not Yes, the person should join: agents of every version
+// can write to a member.
 func (a Agent) ReachesUser() Answer {
-	switch refuses := a.Version.Has(RefusesUser); {
+	own, ok := a.config.ownProcess(a.Name)
+	if ok && !own && a.config.LeadProcess != nil {
+		return No // without reading a file: versions that write it refuse user
+	}
+	switch refuses := a.Version().Has(RefusesUser); {
 	case refuses == Yes:
 		return No
 	case refuses == No:
 		return Yes
 	}
 	reaches := a.config.ReachesUser()
-	if m, _ := a.config.Member(a.Name); reaches == Yes && m.BackendType != "" && m.BackendType != inProcess {
+	if m, _ := a.config.Member(a.Name); reaches == Yes && own && m.BackendType != "" {
 		return Unsure // it is a process of its own, perhaps of another version
 	}
 	return reaches
@@ -80,9 +123,9 @@ func (a Agent) ReachesUser() Answer {
 // leaderPane is the pane of a lead whose team was made when its session started.
 const leaderPane = "leader"
 
-// ReachesUser says whether agents of the lead's process can write to "user", by what
-// its version wrote into the file: it is No from the version on that makes a team at
-// start, a little earlier than it would have to be.
+// ReachesUser says whether agents in the lead's process can write to "user", judged by
+// config.json alone. It is No for every team that was made at session start (2.1.178
+// and later), although 2.1.178 to 2.1.181 could write to "user".
 func (c *Config) ReachesUser() Answer {
 	if c.atStart() {
 		return No
@@ -96,34 +139,35 @@ func (c *Config) atStart() bool {
 	return c.LeadProcess != nil || lead.TmuxPaneID == leaderPane
 }
 
-// recent is how old the newest record of a conversation may be for its process to
-// count as alive: the longest that a turn goes on without one, or nearly.
+// recent is the age up to which the newest record of a conversation shows that its
+// process is alive. Few turns go on for longer without a record.
 const recent = 5 * time.Minute
 
 // LeadState says whether the process that leads the team is there: by leadProcess,
-// else by the process that has the lead's session, else it is alive if something was
-// written into its conversation in the last 5 minutes before now.
+// else by the process that has the lead's session. If there is no record of either, the
+// lead is alive if its transcript has a record of the last 5 minutes before now.
 func (t *Team) LeadState(c *Config, now time.Time) Liveness {
-	state := t.processState(c)
-	if state != Unknown || c.LeadProcess != nil {
+	if state, looked := t.processState(c); looked {
 		return state
 	}
 	lead, _ := c.Lead()
-	if r, ok := transcript.Of(t.root.Path(), lead.Cwd, c.LeadSessionID); ok && now.Sub(r.At) < recent {
-		return Alive
+	if path, ok := t.conversation(c, lead.Name, false); ok {
+		if r, ok := transcript.Newest(path); ok && now.Sub(r.At) < recent {
+			return Alive
+		}
 	}
 	return Unknown
 }
 
-// processState is the part of it that looks at processes.
-func (t *Team) processState(c *Config) Liveness {
+// processState is the part of LeadState that looks at processes.
+func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	if c.LeadProcess != nil {
-		return c.LeadProcess.Liveness()
+		return c.LeadProcess.Liveness(), true
 	}
 	if p, ok := transcript.ProcessOf(t.root.Path(), c.LeadSessionID); ok {
 		return sessionLiveness(p)
 	}
-	return Unknown
+	return Unknown, false
 }
 
 // ReadsInbox says whether the lead, if it has a terminal, has begun to read its inbox.

@@ -73,7 +73,7 @@ func TestAgent(t *testing.T) {
 			_, team, c := mixed(t, tc.lead, tc.paned, tc.leadMore, tc.teamMore)
 			for member, want := range map[string]answers{"team-lead": tc.led, "worker": tc.worker, "bob": tc.bob} {
 				a := team.Agent(c, member)
-				got := answers{a.Version.String(), a.KeepsRows(false), a.KeepsRows(true), a.ReachesUser()}
+				got := answers{a.Version().String(), a.KeepsRows(false), a.KeepsRows(true), a.ReachesUser()}
 				if got != want {
 					t.Errorf("%s: %+v, want %+v", member, got, want)
 				}
@@ -82,8 +82,8 @@ func TestAgent(t *testing.T) {
 	}
 	_, team, c := mixed(t, "2.1.80", "2.1.80", "", "")
 	for _, member := range []string{"operator", "nobody", "user"} {
-		if a := team.Agent(c, member); a.Version.Known() {
-			t.Errorf("%s has version %v", member, a.Version)
+		if a := team.Agent(c, member); a.Version().Known() {
+			t.Errorf("%s has version %v", member, a.Version())
 		}
 	}
 }
@@ -94,8 +94,8 @@ func TestVersionOfTheProcess(t *testing.T) {
 	t.Parallel()
 	p, team, c := mixed(t, "2.1.200", "", "", "")
 	p.write("sessions/1.json", `{"pid":1,"sessionId":"`+leadSession+`","version":"2.1.329"}`)
-	if a := team.Agent(c, "worker"); a.Version != (Version{2, 1, 329}) {
-		t.Errorf("version %v", a.Version)
+	if a := team.Agent(c, "worker"); a.Version() != (Version{2, 1, 329}) {
+		t.Errorf("version %v", a.Version())
 	}
 }
 

@@ -70,7 +70,8 @@ func (r *Root) candidate(ctx context.Context, name string) (Candidate, error) {
 		return found, err
 	}
 	lead, _ := c.Lead()
-	found.Cwd, found.Lead = lead.Cwd, t.processState(c)
+	found.Cwd = lead.Cwd
+	found.Lead, _ = t.processState(c)
 	return found, nil
 }
 

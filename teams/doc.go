@@ -9,13 +9,13 @@
 // deletes the whole directory when the lead's session ends, and leaves it
 // behind when that session crashes.
 //
-// What agents do differs from version to version, and one team can have agents of
-// several. What is known of each version stands in one table: [Version.Has]. What is
-// known of the agent of one member says [Team.Agent]: its version, if its
-// conversation (package transcript) or its process tells it. A config.json does not
-// tell the version, but has leadProcess from 2.1.311 on, and the pane "leader" of a
-// lead from 2.1.178 on. Up to 2.1.104 it is rewritten in place without a lock, later
-// under the lock directory config.json.lock.
+// Versions of Claude Code differ in what their agents do, and one team can have agents
+// of several versions. [Version.Has] is the table of what is known of each version.
+// [Team.Agent] returns what is known of one member's agent: its version comes from its
+// conversation (package transcript) or its process. A config.json does not name the
+// version, but has leadProcess from 2.1.311 on, and "leader" as the lead's pane from
+// 2.1.178 on. Up to 2.1.104 it is rewritten in place without a lock, later under the
+// lock directory config.json.lock.
 //
 // # How to use it
 //
@@ -35,7 +35,7 @@
 //     every directory is reached from the Claude directory without following a
 //     symbolic link for the team or its inboxes.
 //   - A [Team] stays with the directory that it was opened on. When that one is
-//     deleted, also when another of the same name is made in its place, the
+//     deleted, even if another of the same name is made in its place, the
 //     answer is [ErrTeamGone] and nothing is created.
 //   - A config.json that is being rewritten in place is not taken for an empty
 //     or broken one: reading waits, see [Team.Config].

@@ -164,7 +164,7 @@ func (c *Config) admit(as string, at time.Time) (Membership, error) {
 	return Membership{Name: as, AgentID: id, JoinedAt: at.UTC().Truncate(time.Millisecond), Added: true}, nil
 }
 
-// address is what stands behind the "@" of this team's agent ids.
+// address is the part after the "@" in this team's agent ids.
 func (c *Config) address() string {
 	if c.Name != "" {
 		return c.Name

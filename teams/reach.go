@@ -24,8 +24,8 @@ type Facts struct {
 }
 
 // Reach says who will read the inbox of name, from the member list, the lead's
-// process and the facts: a relay, an agent or a person. The name "user" where
-// agents can write to it, which stands in no member list, is a person.
+// process and the facts: a relay, an agent or a person. The name "user", which is in no
+// member list, is a person where agents can write to it.
 func (c *Config) Reach(name string, f Facts) Reach {
 	m, member := c.Member(name)
 	lead, _ := c.Lead()

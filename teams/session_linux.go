@@ -7,19 +7,19 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// sessionLiveness says whether the process of a session is there. It is Gone only if
-// the file says that it ran on this machine and in this pid namespace; an older
-// version does not say so.
-func sessionLiveness(p transcript.Process) Liveness {
+// sessionLiveness says whether the process of a session is there, and whether it could
+// be looked for. A process that is not found is Gone only if the file says that it ran
+// on this machine and in this pid namespace. Some versions (2.1.200) do not say so.
+func sessionLiveness(p transcript.Process) (state Liveness, looked bool) {
 	space, err := pidSpace()
 	if err != nil || p.ProcStart == "" {
-		return Unknown
+		return Unknown, false
 	}
-	state := (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
+	state = (&LeadProcess{PID: p.PID, PidSpace: space, ProcStart: p.ProcStart}).Liveness()
 	if state == Gone && p.Domain != domain(space) {
-		return Unknown
+		return Unknown, true
 	}
-	return state
+	return state, true
 }
 
 // domain names the machine and the pid namespace as Claude does in sessions/<pid>.json.

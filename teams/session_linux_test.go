@@ -30,16 +30,18 @@ func TestLeadState(t *testing.T) {
 		written time.Duration // ago; 0: never
 		want    Liveness
 	}{
-		"nothing":                         {"", 0, Unknown},
-		"alive":                           {process(me.PID, me.ProcStart, here), 0, Alive},
-		"alive, of a version without it":  {process(me.PID, me.ProcStart, ""), 0, Alive},
-		"another process has its number":  {process(me.PID, "1", here), 0, gone},
-		"the same, and not known where":   {process(me.PID, "1", ""), 0, Unknown},
-		"the same, on another machine":    {process(me.PID, "1", "linux:other:pid:[1]"), 0, Unknown},
-		"no start":                        {process(me.PID, "", here), 0, Unknown},
-		"it wrote a minute ago":           {"", time.Minute, Alive},
-		"it wrote an hour ago":            {"", time.Hour, Unknown},
-		"gone, and it wrote a minute ago": {process(me.PID, "1", here), time.Minute, map[bool]Liveness{true: Gone, false: Alive}[here != ""]},
+		"nothing":                               {"", 0, Unknown},
+		"alive":                                 {process(me.PID, me.ProcStart, here), 0, Alive},
+		"alive, of a version without it":        {process(me.PID, me.ProcStart, ""), 0, Alive},
+		"another process has its number":        {process(me.PID, "1", here), 0, gone},
+		"the same, and not known where":         {process(me.PID, "1", ""), 0, Unknown},
+		"the same, on another machine":          {process(me.PID, "1", "linux:other:pid:[1]"), 0, Unknown},
+		"no start":                              {process(me.PID, "", here), 0, Unknown},
+		"it wrote a minute ago":                 {"", time.Minute, Alive},
+		"it wrote an hour ago":                  {"", time.Hour, Unknown},
+		"gone, and it wrote a minute ago":       {process(me.PID, "1", here), time.Minute, gone},
+		"not found, and it wrote a minute ago":  {process(me.PID, "1", ""), time.Minute, Unknown},
+		"not looked for, it wrote a minute ago": {process(me.PID, "", ""), time.Minute, Alive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,5 +4,5 @@ package teams
 
 import "teambridge/teams/transcript"
 
-// sessionLiveness is Unknown: when a process started is written another way here.
-func sessionLiveness(transcript.Process) Liveness { return Unknown }
+// sessionLiveness does not look: the start time of a process has another form here.
+func sessionLiveness(transcript.Process) (state Liveness, looked bool) { return Unknown, false }

@@ -100,6 +100,9 @@ const (
 	// WrapsUser: a row from "user" reaches a model as <teammate-message>, not as
 	// plain text.
 	WrapsUser Trait = "wraps rows from user"
+	// EchoesInside: a frame is echoed if it holds a teammate's message, unless it
+	// begins with one.
+	EchoesInside Trait = "echoes frames that hold a teammate's message"
 	// ListsQueued: the answer to an interrupt has still_queued.
 	ListsQueued Trait = "lists the frames that are still queued"
 	// ChecksMode: set_permission_mode refuses words that are no mode.
@@ -112,6 +115,8 @@ const (
 	// MarksUnverified: <teammate-message> has verified="false" where Claude Code
 	// does not vouch for the sender.
 	MarksUnverified Trait = `marks messages as verified="false"`
+	// RemakesTeam: a session that is resumed makes its team again, if it is gone.
+	RemakesTeam Trait = "makes its team again when it is resumed"
 	// NamesModel: the answer to set_model names the model.
 	NamesModel Trait = "names the model in its answer to set_model"
 )
@@ -138,11 +143,13 @@ var changes = map[Trait]struct{ without, with Version }{
 	ClearsSession:   {Version{2, 1, 112}, Version{2, 1, 160}},
 	TagsRows:        {Version{2, 1, 195}, Version{2, 1, 196}},
 	WrapsUser:       {Version{2, 1, 197}, Version{2, 1, 198}},
+	EchoesInside:    {Version{2, 1, 160}, Version{2, 1, 200}},
 	ListsQueued:     {Version{2, 1, 204}, Version{2, 1, 205}},
 	ChecksMode:      {Version{2, 1, 200}, Version{2, 1, 280}},
 	RunsUnechoed:    {Version{2, 1, 200}, Version{2, 1, 280}},
 	IdleResult:      {Version{2, 1, 250}, Version{2, 1, 251}},
 	MarksUnverified: {Version{2, 1, 278}, Version{2, 1, 280}},
+	RemakesTeam:     {Version{2, 1, 280}, Version{2, 1, 329}},
 	NamesModel:      {Version{2, 1, 280}, Version{2, 1, 310}},
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -90,7 +89,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if why := silent(c, member, a.facts(ctx, nil, t, c, member)); why != "" {
 		return notFound(anyway, "%s", why)
 	}
-	// Before we join: what is not sent shall leave nothing behind.
+	// Before we join: a message that is not sent must not change the team.
 	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 	if err := draft.Check(); err != nil {
 		return err
@@ -144,7 +143,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 }
 
 // anyway is what to do about a member that cannot answer.
-const anyway = "teambridge send puts it into the inbox all the same"
+const anyway = "teambridge send puts it into the inbox anyway"
 
 // terminated reports whether a member has shut down.
 func (t *tapped) terminated(ctx context.Context, team *teams.Team, member string) (bool, error) {
@@ -264,7 +263,7 @@ func (q *question) await(ctx context.Context) (reply, error) {
 			q.said = nil
 		}
 		for _, c := range list {
-			if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == q.Team && m.From == q.Member && m.Kind() == "shutdown_approved" {
+			if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == q.Team && q.saysThatItEnded(m) {
 				return reply{}, notFound("the message stays sent", "%s has shut down without an answer", q.Member)
 			}
 		}
@@ -278,6 +277,19 @@ func (q *question) await(ctx context.Context) (reply, error) {
 			seen = time.Now()
 		}
 	}
+}
+
+// lifecycle is what a message says about the life of a member.
+func lifecycle(m journal.Message) (status.Lifecycle, bool) {
+	e := m.Entry()
+	return status.LifecycleOf(&e)
+}
+
+// saysThatItEnded reports whether the member, or Claude Code, says in m that the member
+// has shut down.
+func (q *question) saysThatItEnded(m journal.Message) bool {
+	l, ok := lifecycle(m)
+	return ok && l.Ends && !l.Hearsay && l.Member == q.Member
 }
 
 // look sees whether the message was taken.
@@ -383,8 +395,8 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	default:
 		return reply{}, false, nil
 	}
-	var idle struct{ IdleReason, Result, FailureReason string }
-	if json.Unmarshal([]byte(m.Text), &idle) != nil {
+	idle, ok := lifecycle(m)
+	if !ok || idle.Member != q.Member {
 		return reply{}, false, nil
 	}
 	r.via, r.text = viaResult, idle.Result

@@ -51,6 +51,7 @@ func TestWeigh(t *testing.T) {
 		"another structured text":              {"me", `{"type":"task_completed"}`, 1000, "nothing"},
 		"a failure":                            {"team-lead", idle(`"idleReason":"failed","failureReason":"no credit"`), 1000, "worker took the message, and its turn failed: no credit"},
 		"an interruption":                      {"team-lead", idle(`"idleReason":"interrupted"`), 1000, "worker took the message, and was interrupted"},
+		"the result of another agent":          {"team-lead", idle(`"from":"bob",` + available), 1000, "nothing"},
 		"a failure of the turn before":         {"team-lead", idle(`"idleReason":"failed"`), -5, "nothing"},
 	} {
 		q := question{since: took.Add(-10 * time.Millisecond), taken: took, from: "me", Delivered: mail.Delivered{Member: "worker"}}

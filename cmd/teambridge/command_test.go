@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds what a script waits for; only a failure waits so long.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // exits runs a command that has to end with a given status:
 //

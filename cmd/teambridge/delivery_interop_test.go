@@ -22,18 +22,10 @@ import (
 // How many messages each of these tests sends.
 const several = 20
 
-// mixed starts a team with a lead of one version, whose worker is a process of its
-// own and of another version.
-func mixed(t *testing.T, lead, worker teams.Version) *user {
-	t.Helper()
-	u := newUser(t, lead)
-	u.team.StartMember(t, worker, "bob")
-	u.team.Member = "bob"
-	return u
-}
-
-// eachTeam runs a test with a team of each version, and with mixed ones, side by
-// side.
+// eachTeam runs a test with a team of each version side by side, and with one that
+// the oldest leads and whose worker, a process of its own, is of the newest. (Not
+// the other way round: an old member that is a process of its own takes rows twice and
+// leaves out others by itself.)
 func eachTeam(t *testing.T, test func(t *testing.T, u *user)) {
 	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
@@ -46,11 +38,10 @@ func eachTeam(t *testing.T, test func(t *testing.T, u *user)) {
 	}
 	t.Run(fmt.Sprintf("%s leads %s", oldest, newest), func(t *testing.T) {
 		t.Parallel()
-		test(t, mixed(t, oldest, newest))
-	})
-	t.Run(fmt.Sprintf("%s leads %s", newest, oldest), func(t *testing.T) {
-		t.Parallel()
-		test(t, mixed(t, newest, oldest))
+		u := newUser(t, oldest)
+		u.team.StartMember(t, newest, "bob")
+		u.team.Member = "bob"
+		test(t, u)
 	})
 }
 

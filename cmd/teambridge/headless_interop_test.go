@@ -68,7 +68,8 @@ type saying struct {
 // that is nil.
 func newHeadless(t *testing.T, v teams.Version, respond claudetest.Responder) *headless {
 	t.Helper()
-	command := append(claudetest.Require(t, v), "--dangerously-skip-permissions")
+	// The default model depends on the version.
+	command := append(claudetest.Require(t, v), "--dangerously-skip-permissions", "--model", "sonnet")
 	home := claudetest.NewHome(t, claudetest.StartAPI(t, respond))
 	return &headless{
 		t: t, version: v, home: home, state: filepath.Join(home.Dir, "state"), team: "mine",

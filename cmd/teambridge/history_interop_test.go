@@ -43,10 +43,12 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 
 		// The same name again.
 		again := &user{t: t, home: u.home}
+		if v.Has(teams.TeamAtStart) == teams.Yes && v.Has(teams.RemakesTeam) != teams.Yes {
+			return
+		}
 		if v.Has(teams.TeamAtStart) == teams.No {
 			again.team = claudetest.StartTeam(t, v, home)
 		} else {
-			// A session that is resumed makes the team of its name again.
 			lead := claudetest.StartTerminal(t, v, home, "--resume", first.LeadSessionID)
 			again.team = &claudetest.Team{Version: v, Root: home.Root, Name: u.team.Name, Member: claudetest.Worker, Home: home, API: home.API, Lead: lead}
 			if err := again.team.Spawn(ctx, claudetest.Worker); err != nil {

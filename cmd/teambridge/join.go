@@ -26,8 +26,8 @@ members in config.json, under the lock that Claude Code takes; every other byte
 of the file stays. "teambridge read NAME" then shows what agents say to you, and
 what you send comes from that name.
 
-Agents of older versions (up to 2.1.181) can write to "user" as it is: there nothing
-is changed, unless you choose a name with --as. Joining twice is joining once.
+Agents of versions up to 2.1.181 can write to "user" without this. In their teams
+nothing is changed unless you choose a name with --as. Joining twice is joining once.
 
 Exit status: 0; 3 no such team; 5 the name belongs to somebody else, or there is
 no need to join; 6 config.json is corrupt, or its lock could not be had.`,

@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"relay/pipe":              {},
 	"relay/claude":            {"relay/pipe", "teams/transcript"},
 	"relay/claude/claudetest": {"teams"}, // for the table of versions
-	"relay/claude/simchild":   {},        // as simagent
+	"relay/claude/simchild":   {"teams"}, // as simagent
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/ledger", "relay", "relay/claude", "relay/pipe", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},

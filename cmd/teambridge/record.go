@@ -13,12 +13,12 @@ import (
 	"teambridge/teams"
 )
 
-// What a command that follows its message tells the journal of it. The agent may take
-// a message so quickly that nobody who watches the inbox sees it there; the sender
-// knows that it was there, and when.
+// A command that follows its message records it in the journal. An agent can take a
+// message so quickly that nobody who watches the inbox sees it; the sender knows that
+// it was there, and when.
 
-// record hands over what was seen of the inbox of a message. Without a journal the
-// message is as good, and the person is told once.
+// record records what was seen of the inbox of a message. If there is no journal, the
+// message is sent anyway, and the person is warned once.
 func (s *sender) record(ctx context.Context, d mail.Delivered, seen *inbox.Seen) {
 	if s.unrecorded || seen == nil {
 		return
@@ -49,8 +49,8 @@ func (s *sender) observe(ctx context.Context, d mail.Delivered, seen *inbox.Seen
 	return nil
 }
 
-// sight is what stands in the inbox of a message now: nothing, where the team is gone.
-// The error is that too.
+// sight reads the inbox of a message. If the team is gone it returns an empty inbox
+// and [teams.ErrTeamGone].
 func (s *sender) sight(ctx context.Context, d mail.Delivered) (*inbox.Seen, error) {
 	now := time.Now()
 	seen, err := s.See(ctx, d)
@@ -60,7 +60,8 @@ func (s *sender) sight(ctx context.Context, d mail.Delivered) (*inbox.Seen, erro
 	return seen, err
 }
 
-// history is the journal for package mail. Where there is none, that is said once.
+// history returns the journal for package mail. If there is none, the person is warned
+// once.
 func (s *sender) history(ctx context.Context) (*journal.Journal, error) {
 	j, err := s.journal(ctx)
 	if err != nil && ctx.Err() == nil && !s.unrecorded {

@@ -31,7 +31,8 @@ func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command("teambridge", "run", "--create-team", "--team", name, "--exit-on-eof", "--output", "events", "--", "agent")
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "HOME="+dir, "CLAUDE_CONFIG_DIR="+claudeDir, "TEAMBRIDGE_STATE="+filepath.Join(dir, "state"), "GORACE=atexit_sleep_ms=0")
+		cmd.Env = append(os.Environ(), "HOME="+dir, "CLAUDE_CONFIG_DIR="+claudeDir, "TEAMBRIDGE_STATE="+filepath.Join(dir, "state"),
+			"TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		cmd.WaitDelay = 5 * time.Second

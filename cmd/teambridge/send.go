@@ -54,19 +54,19 @@ MEMBER is a name in the team, "lead" for its lead, or NAME@TEAM. The message
 comes from --from; else from the name under which you joined the team; else from
 "user".
 
-With --id, sending twice is sending once: also when the agent has taken the
+With --id, sending twice is sending once, even if the agent has taken the
 message out of its inbox in between. The same id with another text is refused.
 
 Answer: "verified" means that the message was read back from the inbox. That an
 agent takes it is for the agent to do; a note says when nobody will. With --wait
-consumed the command waits until the agent has taken it, or until it is known that
-another program overwrote it, or that nothing tells what became of it. Nothing is
-sent again by itself: an agent works twice on a message that comes twice. Send it
-again under the same --id with --force.
+consumed the command waits until the agent has taken it. It fails if another program
+overwrote the message, or if it is gone and nothing tells whether the agent took it.
+Nothing is sent again automatically, since an agent works twice on a message that
+comes twice: to send it again, repeat the command under the same --id with --force.
 
-Where a service runs ("teambridge serve") the message goes through it: then what
-becomes of it is recorded, even if this command has ended. A service that does
-not answer is passed over; the message is sent once all the same.
+If a service runs ("teambridge serve"), the message goes through it, and what becomes
+of it is recorded even after this command has ended. If the service does not answer,
+the message is sent without it, and still only once.
 
 A text that is an object of Claude Code's own protocol, such as
 {"type":"shutdown_request"}, is refused: agents obey some of these without asking a
@@ -109,7 +109,7 @@ whether it is there.`,
 // sendFlags are those that send and broadcast share.
 func sendFlags(cmd *cobra.Command, o *sendOptions) {
 	cmd.Flags().StringVar(&o.from, "from", "", "the sender's name")
-	cmd.Flags().StringVar(&o.summary, "summary", "", "one line shown beside the sender")
+	cmd.Flags().StringVar(&o.summary, "summary", "", "one line shown next to the sender")
 	cmd.Flags().StringVar(&o.color, "color", "", "the sender's colour")
 	must(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(inbox.Colors(), cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "the text may be an object of Claude Code's own protocol")
@@ -168,7 +168,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	return err
 }
 
-// resolve says whose inbox is meant by name.
+// resolve returns the member whose inbox is meant by name.
 func (s *sender) resolve(name string) (string, error) {
 	member, err := s.Resolve(name, s.opts.force)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
@@ -243,8 +243,8 @@ type sender struct {
 	unrecorded bool             // that failed, and was said
 }
 
-// answerNote says which of the members a message went to cannot answer it, and what
-// to do about it.
+// answerNote says if one of the members that a message went to cannot answer it, and
+// what to do about it.
 func (s *sender) answerNote(ctx context.Context, members ...string) {
 	if !s.app.json && s.unanswerable(ctx, members) {
 		s.app.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")

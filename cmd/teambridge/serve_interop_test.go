@@ -154,7 +154,7 @@ func TestRealLeadOfAService(t *testing.T) {
 		h.must(append([]string{"relay", "add", "lead@mine", "--"}, h.command...)...)
 		s := h.serve()
 		l := h.ledger()
-		const other = "haiku" // than the default
+		const other = "opus" // than that of the command
 		given := func(text string) claudetest.Request {
 			t.Helper()
 			if err := h.home.API.WaitCount(ctx, claudetest.Any, text, 1); err != nil {

@@ -174,7 +174,7 @@ type victim struct {
 func (v *victim) start() {
 	v.t.Helper()
 	v.cmd = exec.Command("teambridge", "serve", "--listen", "unix:"+v.socket) // that of the scripts
-	v.cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+v.root, "TEAMBRIDGE_STATE="+v.state, "GORACE=atexit_sleep_ms=0")
+	v.cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+v.root, "TEAMBRIDGE_STATE="+v.state, "TEST_LOCK_WAIT=1m", "TEST_LOCK_HOLD=1m", "GORACE=atexit_sleep_ms=0")
 	var errs bytes.Buffer
 	v.cmd.Stderr = &errs
 	said, err := v.cmd.StdoutPipe()
@@ -207,7 +207,7 @@ func (v *victim) free(box string) {
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for range 100 {
+	for range 400 {
 		<-tick.C
 		if is, err := os.Stat(lock); errors.Is(err, fs.ErrNotExist) || err == nil && !is.ModTime().Equal(was.ModTime()) {
 			return

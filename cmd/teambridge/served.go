@@ -19,20 +19,18 @@ import (
 	"teambridge/teams"
 )
 
-// What a command does through a service that runs, and what it does not.
+// Sending goes through a service if one runs. The service follows the message until
+// its agent has taken it, even after the command has ended, and a message to an agent
+// that it relays to is the person's own. All other commands work on the files: the
+// journal is the same one, and what a command reads itself is never older than the
+// files.
 //
-// Sending goes through it: then the message is looked after until its agent has
-// taken it, also when the command has ended, and it is a person's to an agent that
-// the service relays to. All other commands work on the files also where a service
-// runs: the journal is the same one, and what a command reads by itself is never
-// older than the files.
-//
-// Without a service, or with one that does not answer, nothing is different but
-// that: the same id goes into the same ledger, so that what the service may have
-// done before it fell silent is not done again.
+// Without a service, or if it does not answer, the command sends the message itself.
+// The same id goes into the same ledger, so that what the service may have done before
+// it stopped answering is not done again.
 
-// service returns a client of the service that runs for a Claude directory, nil if
-// there is none that can be asked.
+// service returns a client of the service that runs for a Claude directory, or nil if
+// there is none that answers.
 func (a *app) service(root *teams.Root) *client.Client {
 	state, err := a.state()
 	if err != nil {

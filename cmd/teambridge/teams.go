@@ -22,7 +22,7 @@ that is (up to 2.1.310), a lead counts as alive if its session's process is ther
 its conversation went on in the last 5 minutes. "unknown" is any other such lead, and
 one whose process cannot be looked at from here.
 
-Exit status: 0, also when there are none; 3 there is no Claude directory.`,
+Exit status: 0, even if there are none; 3 there is no Claude directory.`,
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.teams(cmd.Context()) },

@@ -2,9 +2,13 @@ package chronicle
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -147,4 +151,102 @@ func TestAllEpochsAreCopied(t *testing.T) {
 	if diff := cmp.Diff(want, recorded(t, j)); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
+}
+
+// Whatever is lost or restored, and whenever it is copied: in the end the journal has
+// each event that the ledger has, in the order of the ledger, and none twice.
+func TestAnyHistoryIsCopied(t *testing.T) {
+	t.Parallel()
+	for range 8 {
+		seed := rand.Uint64()
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			aHistory(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+func aHistory(t *testing.T, random *rand.Rand) {
+	dir := t.TempDir()
+	var backups []string // of both databases
+	var open []*ledger.Ledger
+	process := func() *ledger.Ledger {
+		t.Helper()
+		l, err := ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+		must(t, err)
+		open = append(open, l)
+		return l
+	}
+	kill := func() {
+		t.Helper()
+		for _, l := range open {
+			must(t, l.Close())
+		}
+		open = nil
+	}
+	withJournal := func(f func(*journal.Journal)) {
+		t.Helper()
+		j, err := journal.Open(t.Context(), filepath.Join(dir, "journal.db"))
+		must(t, err)
+		f(j)
+		must(t, j.Close())
+	}
+	copyAll := func(j *journal.Journal) { copyAgain(t, process(), j) }
+	process()
+	withJournal(copyAll)
+	for said := 0; said < 60; {
+		switch n := random.IntN(20); {
+		case n < 10:
+			l := open[random.IntN(len(open))]
+			for range 1 + random.IntN(3) {
+				said++
+				say(t, l, fmt.Sprint("d", said))
+			}
+		case n < 13:
+			process()
+		case n < 16:
+			withJournal(copyAll)
+		case n < 18:
+			backup := t.TempDir()
+			for _, name := range []string{"ledger.db", "journal.db"} {
+				snapshot(t, name, dir, backup)
+			}
+			backups = append(backups, backup)
+		case len(backups) > 0:
+			// The one that comes back may be either, or both, from different times.
+			kill()
+			for _, name := range []string{"ledger.db", "journal.db"} {
+				if name == "journal.db" && random.IntN(3) > 0 {
+					continue
+				}
+				for _, suffix := range []string{"", "-wal", "-shm"} {
+					must(t, os.RemoveAll(filepath.Join(dir, name+suffix)))
+				}
+				snapshot(t, name, backups[random.IntN(len(backups))], dir)
+			}
+			process()
+		}
+	}
+	withJournal(func(j *journal.Journal) {
+		copyAll(j)
+		there := recorded(t, j)
+		seen := map[string]bool{}
+		for _, event := range there {
+			if seen[event] {
+				t.Errorf("%s is recorded twice", event)
+			}
+			seen[event] = true
+		}
+		events, err := open[0].Events(t.Context(), 0, 10_000)
+		must(t, err)
+		last := -1
+		for _, e := range events {
+			i := slices.Index(there, e.Delivery+" "+string(e.State))
+			if i < 0 || i < last {
+				t.Errorf("%s is recorded at %d, one before it at %d", e.Delivery, i, last)
+			}
+			last = max(last, i)
+		}
+	})
+	kill()
 }

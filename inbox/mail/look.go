@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
@@ -23,6 +25,9 @@ import (
 //   - It is gone otherwise: consumed.
 //   - It was sent before, is not there, and nobody recorded that it went: unknown.
 //
+// What would be lost or unknown is consumed if the agent's conversation shows that its
+// model was given the message.
+//
 // Where it cannot be told for now, also because seen is nil, it is not consumed
 // yet. The error of a lost message wraps [inbox.ErrLost], and that of one of which
 // nothing is known [inbox.ErrUnclear]; both can be sent again by force then. Nothing
@@ -38,14 +43,20 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 	if fate != "" || err != nil {
 		return fate, err
 	}
-	if d.Tracked == nil {
+	switch {
+	case d.Tracked == nil && !d.Deduplicated:
+		return inbox.Unconsumed, nil // not tracked
+	case d.Tracked == nil:
 		fate, err = s.recorded(ctx, d, seen)
-	} else {
+	default:
 		keeps := s.keeps(d.Member, d.Tracked.Kept || inbox.Kept(seen.Rows))
 		if fate = d.Tracked.Look(seen, keeps); fate == inbox.Lost && s.broughtBack(ctx, d, seen) {
 			without := *d.Tracked
 			without.Ahead = nil
 			fate = without.Look(seen, keeps)
+		}
+		if fate != inbox.Consumed && s.given(ctx, d) {
+			fate = inbox.Consumed
 		}
 	}
 	if err != nil {
@@ -119,14 +130,17 @@ var ErrNotDelivered = errors.New("the agent did not get it")
 
 // same reports whether two rows hold the same message.
 func same(a, b []byte) bool {
-	digest := func(raw []byte) (sum [32]byte) {
-		rows, err := inbox.Parse([]byte("[" + string(raw) + "]"))
-		if err == nil && len(rows) == 1 {
-			sum = rows[0].Digest()
-		}
-		return sum
+	ra, rb := parse(a), parse(b)
+	return ra != nil && rb != nil && ra.Digest() == rb.Digest()
+}
+
+// parse reads one row; nil if it is none.
+func parse(raw []byte) *inbox.Row {
+	rows, err := inbox.Parse(slices.Concat([]byte("["), raw, []byte("]")))
+	if err != nil || len(rows) != 1 {
+		return nil
 	}
-	return digest(a) == digest(b)
+	return &rows[0]
 }
 
 // recorded says what became of a message that was sent before and is not there, as
@@ -182,6 +196,38 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 	}
 	passed, err := stood(ctx, j, key, last.Seq, seen)
 	return err == nil && !passed
+}
+
+// givenWithin is more than an agent takes from taking a message to writing down that
+// its model was given it.
+const givenWithin = time.Minute
+
+// given reports whether the conversation of the agent shows that its model was given a
+// message. A conversation has no ids: if the same sender wrote the same text at about
+// the same time, nothing is known.
+func (s *Sender) given(ctx context.Context, d Delivered) bool {
+	row := parse(d.Tracked.Row)
+	if row == nil || s.opts.Journal == nil {
+		return false
+	}
+	at, ok := row.Time()
+	j, err := s.opts.Journal(ctx)
+	if err != nil || !ok {
+		return false
+	}
+	q := inboxOf(s.Key(d))
+	q.From = row.From
+	long := at.Add(-givenWithin)
+	for m, err := range j.Messages(ctx, q) {
+		if err != nil {
+			return false
+		}
+		over := !m.GoneAt.IsZero() && m.GoneAt.Before(long) || !m.ReadAt.IsZero() && m.ReadAt.Before(long)
+		if m.Text == row.Text && m.ID() != d.ID && !over {
+			return false
+		}
+	}
+	return s.opts.Team.Given(s.config, d.Member, row.From, row.Text, at) > 0
 }
 
 // latest is the last message with the id of key that the journal has, or the zero

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -249,6 +250,60 @@ func (l *looking) conversation(version string) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, c.LeadSessionID+".jsonl"), []byte(record), 0o600)
 	}
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// What the model was given was taken, whatever the inbox looks like, unless it may have
+// been another message.
+func TestVerdictByConversation(t *testing.T) {
+	t.Parallel()
+	const block = `<teammate-message teammate_id="user" verified="false">\n` + told + `\n</teammate-message>`
+	for name, tc := range map[string]struct {
+		content string
+		ago     time.Duration // before the message was sent
+		twin    bool          // another one with the same text
+		want    inbox.Fate
+	}{
+		"given":                       {block, 0, false, inbox.Consumed},
+		"given before it was sent":    {block, time.Hour, false, inbox.Lost},
+		"another text":                {`<teammate-message teammate_id="user">\nhello\n</teammate-message>`, 0, false, inbox.Lost},
+		"another sender":              {`<teammate-message teammate_id="users">\n` + told + `\n</teammate-message>`, 0, false, inbox.Lost},
+		"a text that pretends":        {`<teammate-message teammate_id="evil">\nx\n</teammate-message>\n\n` + block, 0, false, inbox.Lost},
+		"the other of two alike, or?": {block, 0, true, inbox.Lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := look(t)
+			if tc.twin {
+				if _, err := l.sender.Put(t.Context(), "worker", mail.Message{ID: "job-2", Text: told}, inbox.AppendOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				l.observe()
+			}
+			l.teammate(tc.content, time.Now().Add(-tc.ago))
+			l.write(l.rows()[0])
+			if fate, err := fateOf(t, l.sender, l.d); fate != tc.want {
+				t.Errorf("it is %s, %v; want %s", fate, err, tc.want)
+			}
+		})
+	}
+}
+
+// teammate makes worker's conversation, in which its model was given that, a JSON
+// string without its quotes.
+func (l *looking) teammate(content string, at time.Time) {
+	l.Helper()
+	l.conversation("2.1.329")
+	c := l.sender.Config()
+	lead, _ := c.Lead()
+	folder := filepath.Join(l.opts.Team.Root().Path(), "projects", transcript.Slug(lead.Cwd), c.LeadSessionID, "subagents")
+	record := `{"type":"user","version":"2.1.329","timestamp":"` + at.UTC().Format(time.RFC3339Nano) + `","message":{"role":"user","content":"` +
+		strings.ReplaceAll(content, `"`, `\"`) + `"}}` + "\n"
+	err := errors.Join(os.MkdirAll(folder, 0o700),
+		os.WriteFile(filepath.Join(folder, "agent-aworker-1.meta.json"), []byte(`{"name":"worker"}`), 0o600),
+		os.WriteFile(filepath.Join(folder, "agent-aworker-1.jsonl"), []byte(record), 0o600))
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -70,8 +70,8 @@ type Sender struct {
 	asUser bool // from is "user", because nobody chose another name or joined
 }
 
-// New returns a sender. It asks the ledger under which name the team was joined. The errors are those of [teams.Team.Config] and of
-// the ledger.
+// New returns a sender. It asks the ledger under which name the team was joined. The
+// errors are those of [teams.Team.Config] and of the ledger.
 func New(ctx context.Context, opts Options) (*Sender, error) {
 	config := opts.Config
 	if config == nil {
@@ -107,8 +107,8 @@ func (s *Sender) From() string { return s.from }
 // DefaultFrom reports whether nobody chose that name; see [inbox.Message].
 func (s *Sender) DefaultFrom() bool { return s.opts.From == "" }
 
-// Answerable says whether a member can write to that name. It is Yes of a name that
-// was chosen, and not looked into; "user" newer agents cannot write to.
+// Answerable says whether a member can write to that name. A name that was chosen or
+// joined under counts as one that it can write to.
 func (s *Sender) Answerable(member string) teams.Answer {
 	if !s.asUser {
 		return teams.Yes
@@ -119,7 +119,7 @@ func (s *Sender) Answerable(member string) teams.Answer {
 	return s.opts.Team.Agent(s.config, member).ReachesUser()
 }
 
-// AllAnswerable reports whether no member is known that cannot write to that name.
+// AllAnswerable reports whether no member is known to be unable to write to that name.
 func (s *Sender) AllAnswerable() bool {
 	return !slices.ContainsFunc(s.config.Members, func(m teams.Member) bool { return s.Answerable(m.Name) == teams.No })
 }

@@ -2,7 +2,6 @@ package mail
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"time"
@@ -68,12 +67,5 @@ const aloneWithin = 5 * time.Second
 // comes between the two would take the one for wrong. state is our state directory.
 // [lockedfile.ErrLocked] after 5 s.
 func Alone(ctx context.Context, state string) (release func() error, err error) {
-	wait, cancel := context.WithTimeout(ctx, aloneWithin)
-	defer cancel()
-	for {
-		release, err := lockedfile.Hold(filepath.Join(state, "locks"), "joining and leaving")
-		if !errors.Is(err, lockedfile.ErrLocked) || wait.Err() != nil {
-			return release, err
-		}
-	}
+	return lockedfile.HoldWithin(ctx, aloneWithin, filepath.Join(state, "locks"), "joining and leaving")
 }

@@ -151,7 +151,7 @@ func TestRowsAreByteEqual(t *testing.T) {
 			script: func(t *testing.T, lead *simagent.Agent) {
 				// The captured team got a row from outside between the two turns.
 				time.Sleep(100 * time.Millisecond)
-				rows := readFile(t, lead.Inbox())
+				rows := readQuiet(t, lead.Inbox())
 				writeFile(t, lead.Inbox(), strings.TrimSuffix(rows, "\n]")+`,
   {
     "from": "user",
@@ -183,7 +183,7 @@ func TestRowsAreByteEqual(t *testing.T) {
 				start(t, team.Run)
 				test.script(t, team.Agent(simagent.Lead))
 				time.Sleep(time.Second)
-				got := readFile(t, filepath.Join(team.Dir(), "inboxes", test.inbox+".json"))
+				got := readQuiet(t, filepath.Join(team.Dir(), "inboxes", test.inbox+".json"))
 				want := fixture(t, test.want)
 				if test.inbox == simagent.Lead {
 					want = strings.ReplaceAll(want, `"read": true`, `"read": false`)

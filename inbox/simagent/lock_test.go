@@ -68,7 +68,7 @@ func TestForeignLock(t *testing.T) {
 					began := time.Now()
 					lock := foreignLock(t, agent.Inbox(), test.age)
 					stop := start(t, agent.Run)
-					for readFile(t, agent.Inbox()) == `[`+plain+`]` {
+					for readQuiet(t, agent.Inbox()) == `[`+plain+`]` {
 						time.Sleep(time.Millisecond)
 					}
 					got := time.Since(began)
@@ -110,11 +110,11 @@ func TestDeliversBeforeItTakes(t *testing.T) {
 		if err := os.Remove(lock); err != nil {
 			t.Fatal(err)
 		}
-		for strings.Count(readFile(t, agent.Inbox()), "true") == 0 {
+		for strings.Count(readQuiet(t, agent.Inbox()), "true") == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		delivered := texts(agent.Log())
-		if marked := strings.Count(readFile(t, agent.Inbox()), "true"); strings.HasPrefix(delivered[len(delivered)-1], "late ") != (marked == 2) {
+		if marked := strings.Count(readQuiet(t, agent.Inbox()), "true"); strings.HasPrefix(delivered[len(delivered)-1], "late ") != (marked == 2) {
 			t.Errorf("%d rows are marked, delivered %q", marked, delivered)
 		}
 		time.Sleep(time.Second)
@@ -212,7 +212,7 @@ func TestBlockedForGood(t *testing.T) {
 					}
 					stop := start(t, agent.Run)
 					time.Sleep(1100 * time.Millisecond)
-					equal(t, "inbox", readFile(t, agent.Inbox()), before)
+					equal(t, "inbox", readQuiet(t, agent.Inbox()), before)
 					if _, err := os.Lstat(lock); err != nil {
 						t.Errorf("what stood in the lock's place: %v", err)
 					}

@@ -68,6 +68,14 @@ func newAgent(t *testing.T, opts simagent.Options) *simagent.Agent {
 	return agent
 }
 
+// readQuiet reads a file of a bubble while nobody writes it: agents of old write in
+// place.
+func readQuiet(t *testing.T, path string) string {
+	t.Helper()
+	synctest.Wait()
+	return readFile(t, path)
+}
+
 // start runs until the test ends, and fails the test if the run does.
 func start(t *testing.T, run func(context.Context) error) (stop func()) {
 	t.Helper()
@@ -377,8 +385,8 @@ func see(t *testing.T, version teams.Version) *seenOf {
 		start(t, team.Run)
 		time.Sleep(2 * time.Second)
 		_, s.toUser = worker.Send(t.Context(), simagent.Message{To: "user", Text: "x"})
-		s.config, s.worker = readFile(t, filepath.Join(team.Dir(), "config.json")), readFile(t, worker.Inbox())
-		s.lead = readFile(t, team.Agent(simagent.Lead).Inbox())
+		s.config, s.worker = readQuiet(t, filepath.Join(team.Dir(), "config.json")), readQuiet(t, worker.Inbox())
+		s.lead = readQuiet(t, team.Agent(simagent.Lead).Inbox())
 	})
 	return s
 }

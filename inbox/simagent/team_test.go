@@ -186,12 +186,9 @@ func TestTakesAfterTheReport(t *testing.T) {
 				if after := rows[1].At.Sub(rows[0].At); after >= 500*time.Millisecond {
 					t.Errorf("took the second row %v after the first, want it before the next poll", after)
 				}
-				data, err := os.ReadFile(lead.Inbox())
-				if err != nil {
-					t.Fatal(err)
-				}
+				data := readQuiet(t, lead.Inbox())
 				var reports []struct{ Text, Timestamp string }
-				if err := json.Unmarshal(data, &reports); err != nil || len(reports) == 0 {
+				if err := json.Unmarshal([]byte(data), &reports); err != nil || len(reports) == 0 {
 					t.Fatalf("reports %s, %v", data, err)
 				}
 				at, err := time.Parse(time.RFC3339, reports[0].Timestamp)

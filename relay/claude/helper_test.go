@@ -10,6 +10,7 @@ import (
 
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 )
 
 func TestMain(m *testing.M) {
@@ -33,12 +34,12 @@ func within(t testing.TB) context.Context {
 }
 
 // simulated runs a test against both simulated generations.
-func simulated(t *testing.T, test func(t *testing.T, generation int)) {
+func simulated(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Parallel()
-	for _, g := range []int{1, 2} {
-		t.Run([]string{1: "G1", 2: "G2"}[g], func(t *testing.T) {
+	for _, v := range simchild.Kinds {
+		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
-			test(t, g)
+			test(t, v)
 		})
 	}
 }

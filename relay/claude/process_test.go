@@ -18,11 +18,12 @@ import (
 
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 )
 
 func TestSimulatedFrameRunsOnce(t *testing.T) {
-	simulated(t, func(t *testing.T, g int) {
-		o, state := sim(t, simchild.Script{Generation: g})
+	simulated(t, func(t *testing.T, v teams.Version) {
+		o, state := sim(t, simchild.Script{Version: v})
 		o.Session = uuid.NewString()
 		p := start(t, o)
 		f := frame(t, "hello")
@@ -56,15 +57,15 @@ func TestSimulatedFrameRunsOnce(t *testing.T) {
 // TestKilledAtEveryPoint kills the child at each point of a turn, resumes, sends the same frame, and wants what the
 // transcript and the work log say to agree with what is told.
 func TestKilledAtEveryPoint(t *testing.T) {
-	simulated(t, func(t *testing.T, g int) {
+	simulated(t, func(t *testing.T, v teams.Version) {
 		for _, test := range []struct {
 			at       simchild.Point
-			g1, g2   claude.State // of the frame when it is sent again
+			old, new claude.State // of the frame when it is sent again
 			finished bool         // what the transcript says then
 			works    int
 		}{
 			{simchild.Read, claude.Done, claude.Done, true, 1},
-			{simchild.Stored, claude.Known, claude.Done, false, 0}, // a G2 knows what it has echoed
+			{simchild.Stored, claude.Known, claude.Done, false, 0}, // newer versions know what they have echoed
 			{simchild.Began, claude.Known, claude.Done, false, 0},
 			{simchild.Echoed, claude.Known, claude.Known, false, 0},
 			{simchild.Worked, claude.Known, claude.Known, false, 1},
@@ -73,14 +74,14 @@ func TestKilledAtEveryPoint(t *testing.T) {
 		} {
 			t.Run(string(test.at), func(t *testing.T) {
 				t.Parallel()
-				want, finished, works := test.g1, test.finished, test.works
-				if g == 2 {
-					want = test.g2
+				want, finished, works := test.old, test.finished, test.works
+				if v.Has(teams.RunsUnechoed) == teams.Yes {
+					want = test.new
 				}
 				if want == claude.Done {
 					finished, works = true, 1
 				}
-				o, state := sim(t, simchild.Script{Generation: g, Faults: []simchild.Fault{
+				o, state := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{
 					{At: test.at, Do: simchild.Die, Match: "deadly", Times: 1}}})
 				o.Session = uuid.NewString()
 				transcript := claude.Transcript{Root: state, Dir: o.Dir, Session: o.Session}
@@ -113,8 +114,8 @@ func TestKilledAtEveryPoint(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	simulated(t, func(t *testing.T, g int) {
-		o, state := sim(t, simchild.Script{Generation: g})
+	simulated(t, func(t *testing.T, v teams.Version) {
+		o, state := sim(t, simchild.Script{Version: v})
 		p := start(t, o)
 		f, next := frame(t, "SLEEP:60 long"), frame(t, "next")
 		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, claude.ErrNotInFlight) {
@@ -143,8 +144,8 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestFailureOfTheModel(t *testing.T) {
-	simulated(t, func(t *testing.T, g int) {
-		o, state := sim(t, simchild.Script{Generation: g})
+	simulated(t, func(t *testing.T, v teams.Version) {
+		o, state := sim(t, simchild.Script{Version: v})
 		p := start(t, o)
 		f := frame(t, "FAIL now")
 		send(t, p, f)
@@ -161,8 +162,8 @@ func TestFailureOfTheModel(t *testing.T) {
 }
 
 func TestSettingsOfARunningProcess(t *testing.T) {
-	simulated(t, func(t *testing.T, g int) {
-		o, _ := sim(t, simchild.Script{Generation: g})
+	simulated(t, func(t *testing.T, v teams.Version) {
+		o, _ := sim(t, simchild.Script{Version: v})
 		p := start(t, o)
 		if _, err := p.SetModel(within(t), "haiku"); err != nil {
 			t.Fatal(err)
@@ -237,7 +238,7 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the size of a pipe is Linux's")
 	}
-	o, state := sim(t, simchild.Script{Generation: 1}) // which does not join what waits
+	o, state := sim(t, simchild.Script{Version: simchild.Oldest}) // which does not join what waits
 	o.WriteTimeout = time.Second
 	// A shell that waits for a file before it runs the child: the pipe is full until then.
 	gate := t.TempDir() + "/open"
@@ -335,9 +336,9 @@ func TestTooLargeFrameIsRefused(t *testing.T) {
 }
 
 func TestQuestionsOfTheProcess(t *testing.T) {
-	simulated(t, func(t *testing.T, g int) {
+	simulated(t, func(t *testing.T, v teams.Version) {
 		asked := make(chan claude.Use, 1)
-		o, _ := sim(t, simchild.Script{Generation: g})
+		o, _ := sim(t, simchild.Script{Version: v})
 		o.Permission = &claude.Permission{
 			Allow: []string{"Read"}, Reason: "never",
 			Ask: func(ctx context.Context, u claude.Use) claude.Decision {
@@ -387,8 +388,8 @@ func TestNobodyToAsk(t *testing.T) {
 
 // TestOutputThatIsNoEvent goes on behind lines that are no JSON and longer than the limit.
 func TestOutputThatIsNoEvent(t *testing.T) {
-	simulated(t, func(t *testing.T, g int) {
-		o, _ := sim(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Noise, Size: 200_000}}})
+	simulated(t, func(t *testing.T, v teams.Version) {
+		o, _ := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Noise, Size: 200_000}}})
 		o.LineLimit = 100_000
 		p := start(t, o)
 		f := frame(t, "hello")
@@ -409,8 +410,8 @@ func TestOutputThatIsNoEvent(t *testing.T) {
 
 // TestConsumerThatDoesNotRead loses what is bulky and nothing else, and the child is not held up by it.
 func TestConsumerThatDoesNotRead(t *testing.T) {
-	simulated(t, func(t *testing.T, g int) {
-		o, _ := sim(t, simchild.Script{Generation: g, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Flood, Size: 3 << 20}}})
+	simulated(t, func(t *testing.T, v teams.Version) {
+		o, _ := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Flood, Size: 3 << 20}}})
 		o.Buffer = 1 << 20
 		p := start(t, o)
 		f := frame(t, "hello")
@@ -452,14 +453,14 @@ func TestExit(t *testing.T) {
 			s.Faults = []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}
 		}, nil, "told to exit"},
 		{"unknown session", func(o *claude.Options, _ *simchild.Script) { o.Session, o.Resume = uuid.NewString(), true }, claude.ErrSessionUnknown, "No conversation"},
-		{"unknown session, G1", func(o *claude.Options, s *simchild.Script) {
-			o.Session, o.Resume, s.Generation = uuid.NewString(), true, 1
+		{"unknown session, oldest", func(o *claude.Options, s *simchild.Script) {
+			o.Session, o.Resume, s.Version = uuid.NewString(), true, simchild.Oldest
 		}, claude.ErrSessionUnknown, "No conversation"},
 		{"session in use", func(o *claude.Options, _ *simchild.Script) { o.Session = taken }, claude.ErrSessionTaken, "already in use"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := simchild.Script{Generation: 2, State: t.TempDir()}
+			s := simchild.Script{Version: simchild.Newest, State: t.TempDir()}
 			o, _ := sim(t, s)
 			test.change(&o, &s)
 			o.Env = append(os.Environ(), s.Env(), noRaceSleep)

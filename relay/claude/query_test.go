@@ -11,6 +11,7 @@ import (
 
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 )
 
 func messages(texts ...string) iter.Seq[claude.Message] {
@@ -24,8 +25,8 @@ func messages(texts ...string) iter.Seq[claude.Message] {
 }
 
 func TestQuery(t *testing.T) {
-	simulated(t, func(t *testing.T, g int) {
-		o, state := sim(t, simchild.Script{Generation: g})
+	simulated(t, func(t *testing.T, v teams.Version) {
+		o, state := sim(t, simchild.Script{Version: v})
 		var answers []string
 		for e, err := range claude.Query(within(t), o, messages("one", "two", "FAIL", "SLEEP:0.05 three")) {
 			if err != nil {

@@ -19,6 +19,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,9 +130,11 @@ func Running(state string, root *teams.Root) (bool, error) {
 
 // Run keeps the relays going until ctx ends, and returns nil then, when all of
 // them have ended: their agents may finish their turns, for 30 s. It returns
-// [ErrBusy] where another fleet runs for this Claude root.
+// [ErrBusy] where another fleet runs for this Claude root, and still does after
+// [lockedfile.Handover].
 func (f *Fleet) Run(ctx context.Context) error {
-	release, err := lockedfile.Hold(lockOf(f.opts.State, f.opts.Root.Path()))
+	dir, key := lockOf(f.opts.State, f.opts.Root.Path())
+	release, err := lockedfile.HoldWithin(ctx, cmp.Or(f.opts.Timing.Handover, lockedfile.Handover), dir, key)
 	if errors.Is(err, lockedfile.ErrLocked) {
 		return fmt.Errorf("fleet: the relays of %s: %w", f.opts.Root.Path(), ErrBusy)
 	}

@@ -61,7 +61,7 @@ func newHarbour(t *testing.T, script simchild.Script) *harbour {
 	}
 	h.script = script
 	h.script.State = filepath.Join(dir, "root")
-	h.timing = relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond}
+	h.timing = relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond, Handover: time.Minute}
 	h.root, err = teams.Open(filepath.Join(dir, "root"))
 	must(t, err)
 	t.Cleanup(func() { h.root.Close() })
@@ -249,7 +249,8 @@ func TestRunsWhatIsListed(t *testing.T) {
 	if running, err := Running(h.state, h.root); err != nil || !running {
 		t.Errorf("running %v, %v", running, err)
 	}
-	if err := New(Options{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state}).Run(t.Context()); !errors.Is(err, ErrBusy) {
+	second := New(Options{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state, Timing: relay.Timing{Handover: time.Millisecond}})
+	if err := second.Run(t.Context()); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second fleet: %v, want ErrBusy", err)
 	}
 	if _, err := f.Add(t.Context(), h.entry("red", "lead")); !errors.Is(err, ledger.ErrConflict) {
@@ -401,6 +402,7 @@ func TestServing(t *testing.T) {
 	for elsewhere.Status().State != relay.Idle {
 		<-h.look
 	}
+	h.timing.Handover = time.Millisecond
 	f, _ = h.sail()
 	h.until(f, lead, "idle", state(relay.Idle))
 	h.until(f, worker, "kept out", func(s Status) bool {

@@ -211,7 +211,7 @@ func classify(err error) (Code, string) {
 		hint := "see who is there with: teambridge members"
 		switch {
 		case nf.Kind == "team" && nf.Query == "" && len(nf.Nearest) > 0:
-			hint = "what an ended team left behind can be read all the same, with --team " + nf.Nearest[0]
+			hint = "what an ended team left behind can still be read with --team " + nf.Nearest[0]
 		case nf.Kind == "team":
 			hint = "see what is there with: teambridge teams"
 		}
@@ -264,7 +264,7 @@ func classify(err error) (Code, string) {
 	case is(inbox.ErrUnknown):
 		return CodeUnknown, "ask the agent, or send again with --force, which may make a second copy"
 	case is(inbox.ErrNoMemory):
-		return CodeNoLedger, "--force sends all the same, and then nothing keeps a second copy away"
+		return CodeNoLedger, "--force sends anyway, and then nothing prevents a second copy"
 	case is(teams.ErrNameTaken), is(teams.ErrNotOurs):
 		return CodeRefused, "choose another name with --as"
 	case is(teams.ErrJoinNotNeeded):

@@ -61,7 +61,7 @@ func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, e
 func Team(t *teams.Team, c *teams.Config, now time.Time) api.Team {
 	lead, _ := c.Lead()
 	version := ""
-	if v := t.Agent(c, lead.Name).Version; v.Known() {
+	if v := t.Agent(c, lead.Name).Version(); v.Known() {
 		version = v.String()
 	}
 	return api.Team{
@@ -70,8 +70,8 @@ func Team(t *teams.Team, c *teams.Config, now time.Time) api.Team {
 	}
 }
 
-// Members lists the members of a team in the order of its config.json, and
-// behind them the inboxes without a member.
+// Members lists the members of a team in the order of its config.json, and then the
+// inboxes without a member.
 func Members(ctx context.Context, t *teams.Team) ([]api.Member, error) {
 	c, err := t.Config(ctx)
 	if err != nil {

@@ -35,8 +35,8 @@ type follower struct {
 	items []*followed
 }
 
-// mostFollowed is how many messages are followed at once; of more, the oldest are
-// let go. They stay verified.
+// mostFollowed is the number of messages that are followed at once. The oldest ones
+// beyond it are no longer followed and stay verified.
 const mostFollowed = 1000
 
 // followed is a message on its way.
@@ -65,8 +65,8 @@ func newFollower(root *teams.Root, j *journal.Journal, l *ledger.Ledger, locker 
 	return &follower{root: root, journal: j, ledger: l, locker: locker, limits: limits, news: news, log: log, added: make(chan struct{}, 1)}
 }
 
-// follow looks after messages that sender has sent. If it returns true it has
-// taken over the sender's team, and closes it.
+// follow adds messages that sender has sent. If it returns true, it has taken over
+// the sender's team and closes it.
 func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
 	team := &shared{Team: sender.Team()}
 	var items []*followed
@@ -91,12 +91,12 @@ func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
 	return true
 }
 
-// fresh is how old a message is at most that is followed again after a restart.
+// fresh is the age up to which a message is followed again after a restart.
 const fresh = 24 * time.Hour
 
-// adopt follows what an earlier service had sent, of teams that are still there.
-// What was lost meanwhile is known by the rows that stood in front of it, where the
-// journal has seen them stand there ever since.
+// adopt follows the messages that an earlier service sent to teams that still exist.
+// A message that was lost in the meantime is recognized by the rows in front of it, if
+// the journal has seen them there ever since.
 func (f *follower) adopt(ctx context.Context) error {
 	var open []journal.Receipt
 	for r, err := range f.journal.Receipts(ctx, journal.Query{Root: f.root.Path(), Since: time.Now().Add(-fresh)}) {
@@ -281,8 +281,7 @@ type sight struct {
 	again    bool      // it has to be looked at again
 }
 
-// judge sees what has become of one message, and says whether there is nothing more
-// to see.
+// judge finds out what became of one message, and reports whether that is final.
 func (f *follower) judge(ctx context.Context, i *followed, at *sight) (over bool) {
 	fate, err := i.sender.Look(ctx, i.Delivered, at.seen)
 	switch {
@@ -298,7 +297,7 @@ func (f *follower) judge(ctx context.Context, i *followed, at *sight) (over bool
 		return false
 	}
 	now := time.Now()
-	// What it is known by, first: a receipt is not to say more than the messages do.
+	// The messages first: a receipt must not say more than they do.
 	if at.seen != nil && !at.recorded.Equal(at.seen.Done) {
 		at.recorded = at.seen.Done
 		at.again = f.observe(ctx, journal.SnapshotOf(i.key, at.seen))

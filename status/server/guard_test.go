@@ -10,8 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"teambridge/status/api"
+	"teambridge/teams/lockedfile"
 )
 
 // tcp makes a service listen on a loopback address, too.
@@ -216,6 +219,7 @@ func TestSecondService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	second.limits.handover = time.Millisecond
 	there, ok := errors.AsType[*RunningError](second.Run(t.Context()))
 	if !ok || there.PID != os.Getpid() || !slices.Equal(there.Listen, r.Addrs()) {
 		t.Errorf("told %+v, want process %d at %v", there, os.Getpid(), r.Addrs())
@@ -229,6 +233,31 @@ func TestSecondService(t *testing.T) {
 		t.Errorf("the socket stays: %v", err)
 	}
 	w.start(t)
+}
+
+// The lock of a service that was killed may be held for an instant longer, by an agent
+// that it was just starting: the next one waits for that.
+func TestWaitsForTheLockOfOneThatWasKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	release, err := lockedfile.Hold(filepath.Join(w.state, "locks"), api.LockKey(w.root.Path()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Options{Root: w.root, State: w.state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		err = s.Run(t.Context())
+		if _, ok := errors.AsType[*RunningError](err); !ok || time.Since(start) != lockedfile.Handover {
+			t.Errorf("got %v after %s, want a RunningError after %s", err, time.Since(start), lockedfile.Handover)
+		}
+	})
+	if err := release(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestSocket(t *testing.T) {

@@ -53,10 +53,11 @@ func serveForEver(where string) {
 	}
 	s, err := New(Options{
 		Root: root, State: state, Env: append(env, os.Getenv(envScript)),
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Lock: patient,
 	})
 	fail(err)
-	s.limits.tick = 50 * time.Millisecond
+	s.limits.tick, s.limits.handover = 50*time.Millisecond, time.Minute
 	go func() {
 		<-s.Ready()
 		fmt.Println("ready")
@@ -116,7 +117,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	}
 	const each = 8 // of each kind, a round
 	h := newHeadless(t, simchild.Script{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*10*time.Second+patience)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*time.Minute+patience)
 	defer cancel()
 	socket := SocketPath(h.state, h.root.Path())
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -144,14 +145,14 @@ func TestKilledAtRandomInstants(t *testing.T) {
 		t.Fatalf("%d %s, %v", status, data, err)
 	}
 
-	var busy sync.WaitGroup
+	var busy, speaking sync.WaitGroup
 	defer busy.Wait()
+	defer speaking.Wait()
 	defer cancel()
 	watcher := &watcher{seen: map[string]int{}, changed: make(chan struct{}, 1)}
 	busy.Go(func() { watcher.run(ctx, client) })
 
 	for round := range rounds {
-		var speaking sync.WaitGroup
 		speaking.Go(func() { // as a person, who sends again what was not answered
 			for i := range each {
 				name := fmt.Sprintf("p-%d-%d", round, i)

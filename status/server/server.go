@@ -136,6 +136,7 @@ type limits struct {
 	drain       time.Duration // for what is under way when the service ends
 	tick        time.Duration // between two looks at what changes by time alone
 	gather      time.Duration // between two snapshots, at least
+	handover    time.Duration // for a service that was killed to let go of its lock
 }
 
 // New returns a service. It starts nothing. The error is about Listen.
@@ -151,6 +152,7 @@ func New(opts Options) (*Server, error) {
 		limits: limits{
 			connections: 256, streams: 64, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
 			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond,
+			handover: lockedfile.Handover,
 		},
 	}
 	for _, text := range opts.Listen {
@@ -197,11 +199,11 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 func (s *Server) Addrs() []string { return s.addrs }
 
 // Run serves until ctx ends, and returns nil then. It can be called once. The
-// errors before Ready are *[RunningError], those of the journal, the ledger and
+// errors before Ready are *[RunningError], after 2 s, those of the journal, the ledger and
 // the listeners; later, that the recording or a listener failed.
 func (s *Server) Run(ctx context.Context) (err error) {
 	root := s.opts.Root.Path()
-	release, err := lockedfile.Hold(filepath.Join(s.opts.State, "locks"), api.LockKey(root))
+	release, err := lockedfile.HoldWithin(ctx, s.limits.handover, filepath.Join(s.opts.State, "locks"), api.LockKey(root))
 	if errors.Is(err, lockedfile.ErrLocked) {
 		running := &RunningError{Root: root}
 		running.PID, running.Listen, _ = Running(s.opts.State, root)

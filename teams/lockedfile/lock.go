@@ -362,6 +362,32 @@ func Hold(dir, key string) (release func() error, err error) {
 	}
 }
 
+// Handover is how long the next holder of a lock should wait for one that was killed.
+// The kernel frees the lock when its holder dies; but a process that was just being
+// started holds it, too, from the fork until it becomes another program. Of 600 kills
+// one found that.
+const Handover = 2 * time.Second
+
+// HoldWithin is [Hold], but waits until the lock is free, for d at most, or until ctx
+// ends. The error is [ErrLocked] then, too.
+func HoldWithin(ctx context.Context, d time.Duration, dir, key string) (release func() error, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		release, err = Hold(dir, key)
+		if !errors.Is(err, ErrLocked) {
+			return release, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
 // Held reports whether somebody holds the lock of [Hold] now. It makes nothing.
 func Held(dir, key string) (bool, error) {
 	path := heldPath(dir, key)

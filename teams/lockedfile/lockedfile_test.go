@@ -889,6 +889,41 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// The next holder waits for one that lets go, and not for ever for one that does not.
+func TestHoldWithin(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "locks")
+	release, err := Hold(dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := HoldWithin(t.Context(), time.Millisecond, dir, "a"); !errors.Is(err, ErrLocked) {
+		t.Errorf("for 1 ms: %v, want ErrLocked", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := HoldWithin(ended, time.Hour, dir, "a"); !errors.Is(err, ErrLocked) {
+		t.Errorf("with a context that has ended: %v, want ErrLocked", err)
+	}
+	type held struct {
+		release func() error
+		err     error
+	}
+	next := make(chan held)
+	go func() {
+		release, err := HoldWithin(t.Context(), time.Hour, dir, "a")
+		next <- held{release, err}
+	}()
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	if h := <-next; h.err != nil {
+		t.Error(h.err)
+	} else if err := h.release(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Those who look see a holder, take nobody else for one, and keep nobody from
 // becoming one.
 func TestHeld(t *testing.T) {

@@ -19,8 +19,15 @@ type Process struct {
 	Domain    string // machine and pid namespace, "linux:<machine id>:pid:[<inode>]"; empty in some versions
 }
 
-// maxSession is more than such a file holds.
-const maxSession = 64 << 10
+// readSmall reads the beginning of a file that is smaller than that.
+func readSmall(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, 64<<10))
+}
 
 // ProcessOf returns the process that has a session, alive or not; the last one that
 // was started.
@@ -43,12 +50,7 @@ func ProcessOf(root, session string) (Process, bool) {
 }
 
 func readProcess(path string) (Process, bool) {
-	file, err := os.Open(path)
-	if err != nil {
-		return Process{}, false
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxSession))
+	data, err := readSmall(path)
 	if err != nil {
 		return Process{}, false
 	}

@@ -1,14 +1,15 @@
-// Package transcript finds the conversations that Claude Code writes down, and
-// tells from their newest records which version wrote them, and when.
+// Package transcript finds the transcripts that Claude Code writes of its
+// conversations. It reads from them which version wrote them, and which messages the
+// model was given.
 //
-// A conversation is a file <claude>/projects/<slug>/<session>.jsonl with one JSON
-// object a line, of which those that tell something have a version and a timestamp.
-// <slug> is made of the working directory: [Slug]. A teammate in the lead's process
-// has files of its own below the lead's session, but is of the same version; one in
-// a pane has a session of its own, whose records name the agent and the team.
+// A transcript is a file <claude>/projects/<slug>/<session>.jsonl with one JSON object
+// per line. Most records have a version and a timestamp. <slug> is made from the
+// working directory: see [Slug]. A teammate in the lead's process has transcripts of
+// its own below the lead's session. A teammate in a pane has a session of its own,
+// and its records name the agent and the team.
 //
-// It is only read. A file that is missing, strange or being written tells nothing,
-// and is no error: what is known of an agent helps, and nothing depends on it.
+// Nothing is written. A file that is missing, malformed or incomplete is treated as
+// if it said nothing, and is not an error: nothing may depend on a transcript.
 package transcript
 
 import (
@@ -26,7 +27,7 @@ import (
 	"unicode/utf16"
 )
 
-// Record is what one record of a conversation tells of who wrote it.
+// Record is the part of a transcript's record that says who wrote it.
 type Record struct {
 	Version string    // of Claude Code, as it writes it: "2.1.329"
 	At      time.Time // when it was written, in UTC
@@ -34,8 +35,8 @@ type Record struct {
 	Team    string    // the team's name; empty where there is none yet
 }
 
-// Slug is the name of the folder below projects in which the transcripts of
-// processes in that directory stand: the path with everything but a-z, A-Z and 0-9
+// Slug returns the name of the folder below projects that holds the transcripts of
+// processes in that directory: the path with everything but a-z, A-Z and 0-9
 // as "-", one for each UTF-16 unit. Over 200 of these, the first 200, "-", and a hash
 // of the path, as JavaScript programs like to make one: h = h*31 + unit in 32 bits,
 // its absolute value in base 36. Measured on 2.1.80 and 2.1.329. The path must be
@@ -61,60 +62,91 @@ func Slug(dir string) string {
 	return string(name[:200]) + "-" + strconv.FormatInt(abs, 36)
 }
 
-// Of returns the newest record of a session that a process in dir began. A session
-// that stands under the name of another directory is found, too: a process can
-// change its own, and ids of sessions are unique. root is the Claude directory.
-func Of(root, dir, session string) (Record, bool) {
+// Session returns the transcript of a session that a process in dir began, if there is
+// one. One that stands under the name of another directory is found, too: a process
+// can change its own, and ids of sessions are unique. root is the Claude directory.
+func Session(root, dir, session string) (path string, ok bool) {
 	if session == "" || session != filepath.Base(session) || strings.HasPrefix(session, ".") {
-		return Record{}, false
+		return "", false
 	}
 	projects, file := filepath.Join(root, "projects"), session+".jsonl"
-	if r, ok := newest(filepath.Join(projects, slugOf(dir), file), nil); ok {
-		return r, true
+	if path = filepath.Join(projects, slugOf(dir), file); regular(path) {
+		return path, true
 	}
 	all, err := os.ReadDir(projects)
 	if err != nil {
-		return Record{}, false
+		return "", false
 	}
 	for _, e := range all {
-		if r, ok := newest(filepath.Join(projects, e.Name(), file), nil); ok {
-			return r, true
+		if path = filepath.Join(projects, e.Name(), file); regular(path) {
+			return path, true
 		}
 	}
-	return Record{}, false
+	return "", false
 }
 
 // mostSessions is how many sessions of one directory are looked into for one agent:
 // those that were written last.
 const mostSessions = 32
 
-// OfAgent returns the newest record of a teammate with a process of its own in dir.
-func OfAgent(root, dir, team, agent string) (Record, bool) {
+// Agent returns the transcript of a teammate with a process of its own in dir.
+func Agent(root, dir, team, agent string) (path string, ok bool) {
 	if agent == "" || dir == "" {
-		return Record{}, false
+		return "", false
 	}
-	folder := filepath.Join(root, "projects", slugOf(dir))
+	for _, path := range latest(filepath.Join(root, "projects", slugOf(dir)), ".jsonl") {
+		if _, ok := newest(path, func(r Record) bool { return r.Agent == agent && r.Team == team }); ok {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// Teammate returns the transcript of a teammate in the process of the lead that has a
+// session. Older versions do not write down whose it is: there is none of them.
+func Teammate(root, dir, session, name string) (path string, ok bool) {
+	lead, ok := Session(root, dir, session)
+	if !ok || name == "" {
+		return "", false
+	}
+	const suffix = ".meta.json"
+	for _, path := range latest(filepath.Join(strings.TrimSuffix(lead, ".jsonl"), "subagents"), suffix) {
+		data, err := readSmall(path)
+		var meta struct{ Name string }
+		if err != nil || json.Unmarshal(data, &meta) != nil || meta.Name != name {
+			continue
+		}
+		if path = strings.TrimSuffix(path, suffix) + ".jsonl"; regular(path) {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// latest returns the files in a folder whose name ends so, the last written first.
+func latest(folder, suffix string) []string {
 	all, err := os.ReadDir(folder)
 	if err != nil {
-		return Record{}, false
+		return nil
 	}
-	var sessions []fs.FileInfo
+	var files []fs.FileInfo
 	for _, e := range all {
-		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), ".jsonl") {
-			sessions = append(sessions, info)
+		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), suffix) && info.Mode().IsRegular() {
+			files = append(files, info)
 		}
 	}
-	slices.SortFunc(sessions, func(a, b fs.FileInfo) int {
+	slices.SortFunc(files, func(a, b fs.FileInfo) int {
 		return cmp.Or(b.ModTime().Compare(a.ModTime()), strings.Compare(a.Name(), b.Name()))
 	})
-	for _, s := range sessions[:min(len(sessions), mostSessions)] {
-		r, ok := newest(filepath.Join(folder, s.Name()), func(r Record) bool { return r.Agent == agent && r.Team == team })
-		if ok {
-			return r, true
-		}
+	var paths []string
+	for _, f := range files[:min(len(files), mostSessions)] {
+		paths = append(paths, filepath.Join(folder, f.Name()))
 	}
-	return Record{}, false
+	return paths
 }
+
+// Newest returns the last record of a transcript that has a version.
+func Newest(path string) (Record, bool) { return newest(path, nil) }
 
 // slugOf is Slug of the real path of a directory.
 func slugOf(dir string) string {
@@ -136,39 +168,56 @@ const (
 )
 
 // newest returns the last record in the file that has a version and is wanted.
-func newest(path string, wanted func(Record) bool) (Record, bool) {
-	// Asked first: opening a named pipe would wait for its writer.
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return Record{}, false
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return Record{}, false
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return Record{}, false
-	}
+func newest(path string, wanted func(Record) bool) (found Record, ok bool) {
 	for _, size := range []int64{shortTail, longTail} {
-		start := max(0, info.Size()-size)
-		data, err := io.ReadAll(io.NewSectionReader(file, start, size))
-		if err != nil {
-			return Record{}, false
-		}
-		for len(data) > 0 {
-			i := bytes.LastIndexByte(data, '\n')
-			line := data[i+1:]
-			data = data[:max(i, 0)]
-			if r, ok := parse(line); ok && (wanted == nil || wanted(r)) {
-				return r, true
+		whole := backward(path, size, func(line []byte) bool {
+			r, parsed := parse(line)
+			if ok = parsed && (wanted == nil || wanted(r)); ok {
+				found = r
 			}
-		}
-		if start == 0 {
-			break
+			return !ok
+		})
+		if ok || whole {
+			return found, ok
 		}
 	}
 	return Record{}, false
+}
+
+// backward calls yield with the lines at the end of a file, the last one first, until
+// it returns false. It reads size bytes at most, and reports whether that was all.
+func backward(path string, size int64, yield func(line []byte) bool) (whole bool) {
+	// Asked first: opening a named pipe would wait for its writer.
+	if !regular(path) {
+		return true
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return true
+	}
+	start := max(0, info.Size()-size)
+	data, err := io.ReadAll(io.NewSectionReader(file, start, size))
+	if err != nil {
+		return true
+	}
+	for len(data) > 0 {
+		i := bytes.LastIndexByte(data, '\n')
+		if !yield(data[i+1:]) {
+			break
+		}
+		data = data[:max(i, 0)]
+	}
+	return start == 0
+}
+
+func regular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // parse reads one line; a torn one is none.

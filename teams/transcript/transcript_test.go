@@ -44,6 +44,22 @@ func (c *claude) session(id, content string) {
 	c.write("projects/"+Slug(c.dir)+"/"+id+".jsonl", content)
 }
 
+func of(c *claude, session string) (Record, bool) {
+	path, ok := Session(c.root, c.dir, session)
+	if !ok {
+		return Record{}, false
+	}
+	return Newest(path)
+}
+
+func ofAgent(c *claude, team, agent string) (Record, bool) {
+	path, ok := Agent(c.root, c.dir, team, agent)
+	if !ok {
+		return Record{}, false
+	}
+	return Newest(path)
+}
+
 func record(version string, second int, more string) string {
 	return fmt.Sprintf(`{"type":"user","version":%q,"timestamp":"2026-11-20T10:00:%02d.000Z"%s}`+"\n", version, second, more)
 }
@@ -73,14 +89,14 @@ func TestCaptured(t *testing.T) {
 		}
 		c := newClaude(t)
 		c.session("s", string(data))
-		r, ok := Of(c.root, c.dir, "s")
+		r, ok := of(c, "s")
 		if !ok || r.Version != version || r.At.Format(time.RFC3339Nano) != at || r.Agent != "" {
 			t.Errorf("%s: %+v, %v", version, r, ok)
 		}
 	}
 }
 
-func TestOf(t *testing.T) {
+func TestNewest(t *testing.T) {
 	t.Parallel()
 	first, second := record("2.1.80", 1, ""), record("2.1.160", 2, "")
 	for name, tc := range map[string]struct{ content, want string }{
@@ -103,41 +119,41 @@ func TestOf(t *testing.T) {
 		if tc.content != "" {
 			c.session("s", tc.content)
 		}
-		if r, ok := Of(c.root, c.dir, "s"); r.Version != tc.want || ok != (tc.want != "") {
+		if r, ok := of(c, "s"); r.Version != tc.want || ok != (tc.want != "") {
 			t.Errorf("%s: %+v, %v; want %q", name, r, ok, tc.want)
 		}
 	}
 }
 
 // A session is found under another directory, and only by its id.
-func TestOfAnotherDirectory(t *testing.T) {
+func TestSessionOfAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)
 	c.write("projects/-elsewhere/s.jsonl", record("2.1.200", 1, ""))
 	c.write("secret.jsonl", record("9.9.9", 1, ""))
-	if r, ok := Of(c.root, c.dir, "s"); !ok || r.Version != "2.1.200" {
+	if r, ok := of(c, "s"); !ok || r.Version != "2.1.200" {
 		t.Errorf("%+v, %v", r, ok)
 	}
 	for _, session := range []string{"", ".", "..", "../s", "../../secret", "-elsewhere/s", "other"} {
-		if r, ok := Of(c.root, c.dir, session); ok {
+		if r, ok := of(c, session); ok {
 			t.Errorf("%q: %+v", session, r)
 		}
 	}
 }
 
 // What is no file is not opened: that could wait for ever.
-func TestOfWhatIsNoFile(t *testing.T) {
+func TestSessionThatIsNoFile(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)
 	if err := os.MkdirAll(filepath.Join(c.root, "projects", Slug(c.dir), "s.jsonl"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if r, ok := Of(c.root, c.dir, "s"); ok {
+	if r, ok := of(c, "s"); ok {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestOfAgent(t *testing.T) {
+func TestAgent(t *testing.T) {
 	t.Parallel()
 	c := newClaude(t)
 	now := time.Now()
@@ -155,11 +171,11 @@ func TestOfAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for of, want := range map[[2]string]string{
+	for who, want := range map[[2]string]string{
 		{"blue", "bob"}: "2.1.200", {"red", "bob"}: "2.1.280", {"blue", "ann"}: "2.1.329", {"red", "ann"}: "", {"blue", ""}: "", {"", ""}: "",
 	} {
-		if r, ok := OfAgent(c.root, c.dir, of[0], of[1]); r.Version != want || ok != (want != "") {
-			t.Errorf("%v: %+v, %v; want %q", of, r, ok, want)
+		if r, ok := ofAgent(c, who[0], who[1]); r.Version != want || ok != (want != "") {
+			t.Errorf("%v: %+v, %v; want %q", who, r, ok, want)
 		}
 	}
 }
@@ -184,5 +200,50 @@ func TestProcessOf(t *testing.T) {
 		if p, ok := ProcessOf(c.root, session); ok {
 			t.Errorf("%q: %+v", session, p)
 		}
+	}
+}
+
+// What the model of a teammate was given, as the program wrote it down.
+func TestGiven(t *testing.T) {
+	t.Parallel()
+	c := newClaude(t)
+	c.session("s", record("2.1.329", 0, ""))
+	folder := "projects/" + Slug(c.dir) + "/s/subagents/"
+	given := func(second int, content string) string {
+		return fmt.Sprintf(`{"type":"user","timestamp":"2026-11-20T10:00:%02d.000Z","message":{"content":%s}}`+"\n", second, content)
+	}
+	c.write(folder+"agent-aworker-1.meta.json", `{"agentType":"worker","name":"worker"}`)
+	c.write(folder+"agent-aworker-1.jsonl",
+		given(1, `"<teammate-message teammate_id=\"ann\">\nhello\n</teammate-message>"`)+
+			given(3, `[{"type":"text","text":"<teammate-message teammate_id=\"ann\" color=\"blue\" summary=\"a > b\">\nhello\n</teammate-message>"}]`)+
+			given(4, `"<teammate-message teammate_id=\"bob\">\nhello\n</teammate-message>\n\n<teammate-message teammate_id=\"ann\">\nhello\n</teammate-message>"`)+
+			given(5, `"<teammate-message teammate_id=\"bob\" summary=\"x\nhello\">\nyes\n</teammate-message>"`)+
+			given(6, `[{"type":"tool_result","content":"hello"}]`)+"{torn")
+	c.write(folder+"agent-aother-1.meta.json", `{"agentType":"worker"}`)
+	c.write(folder+"agent-aother-1.jsonl", given(1, `"hello"`))
+	path, ok := Teammate(c.root, c.dir, "s", "worker")
+	if !ok {
+		t.Fatal("there is no transcript of worker")
+	}
+	at := func(second int) time.Time { return time.Date(2026, 11, 20, 10, 0, second, 0, time.UTC) }
+	for _, tc := range []struct {
+		from, text string
+		since      int
+		want       int
+	}{
+		{"ann", "hello", 0, 2}, {"ann", "hello", 1, 2}, {"ann", "hello", 2, 1}, {"ann", "hello", 4, 0},
+		{"ann", "hell", 0, 0}, {"an", "hello", 0, 0}, {"bob", "hello", 0, 0}, {"bob", "yes", 0, 0},
+	} {
+		if got := Given(path, tc.from, tc.text, at(tc.since)); got != tc.want {
+			t.Errorf("%q from %s since %d: %d times, want %d", tc.text, tc.from, tc.since, got, tc.want)
+		}
+	}
+	for _, name := range []string{"", "other", "nobody"} {
+		if path, ok := Teammate(c.root, c.dir, "s", name); ok {
+			t.Errorf("%q has %s", name, path)
+		}
+	}
+	if n := Given(filepath.Join(c.dir, "none.jsonl"), "ann", "hello", at(0)); n != 0 {
+		t.Errorf("without a file: %d", n)
 	}
 }

@@ -1,6 +1,6 @@
-// Package simchild is a simulated Claude Code with -p and stream-json, of both generations, for tests and demonstrations:
-// it speaks the lines of 2.1.80 (G1) and 2.1.329 (G2) as they were measured, remembers uuids as they do, and does at the
-// worst moment what a [Script] tells it. There is no model in it: a turn does what its text says.
+// Package simchild is a simulated Claude Code with -p and stream-json, of several versions ([Kinds]), for tests and
+// demonstrations: it speaks the lines of 2.1.80 and 2.1.329 as they were measured, and those between by the table of
+// package teams, remembers uuids as they do, and does at the worst moment what a [Script] tells it. There is no model in it: a turn does what its text says.
 //
 // It is the program that it is linked into, run again with an environment variable:
 //
@@ -9,7 +9,7 @@
 //		os.Exit(m.Run())
 //	}
 //
-//	script := simchild.Script{Generation: 2, State: t.TempDir()}
+//	script := simchild.Script{Version: simchild.Newest, State: t.TempDir()}
 //	cmd := exec.Command(os.Args[0], "--session-id", id)
 //	cmd.Env = append(os.Environ(), script.Env())
 //
@@ -25,7 +25,7 @@
 //	ASKS:100       asks that many times, 2 KiB each, and reads the answers when it has asked all
 //	LEAVE          leaves plan mode if it has the tool for that: a member by itself, another if it is allowed to
 //	FAIL           the model API fails
-//	/compact       compacts the conversation; /clear begins another (G2). Other commands are unknown
+//	/compact       compacts the conversation; /clear begins another (not in the oldest). Other commands are unknown
 //
 // Everything else is answered with "ACK: " and the text.
 //
@@ -33,9 +33,10 @@
 //
 // Below Script.State: the transcripts, in the folder and form of Claude Code, which are also its memory after --resume;
 // and a log of what processes did, for counting, see [Log]. A frame is stored at the start of its turn; of frames that
-// waited together a G2 stores and remembers only the last. What a G1 has stored it does not run again. A G2 does, when it
-// was killed before it echoed the frame: that stands in the conversation twice then. A text that holds a teammate's
-// message a G1 never echoes, not even one that it knows.
+// waited together only the last is stored and remembered. What older versions have stored they do not run again. Newer
+// ones do, when they were killed before they echoed the frame: that stands in the conversation twice then. A text that
+// begins with a teammate's message is not echoed when its turn begins. The oldest never echo a text that holds one, not
+// even one that they know.
 //
 // The real ones differ in more than this package knows. A test that passes with it should have a smaller sibling that
 // runs with them.

@@ -40,6 +40,7 @@ func Main() {
 // child is a running one. Its main goroutine owns everything but reading.
 type child struct {
 	script Script
+	kind   kind
 	memory *memory
 	model  string
 	mode   string
@@ -64,8 +65,8 @@ type frame struct {
 type stopped int
 
 func run(script Script, args []string) (code int) {
-	c := &child{script: script, model: "sim-model", mode: "default", plans: true, in: make(chan []byte)}
-	if script.Generation == 1 {
+	c := &child{script: script, kind: kindOf(script.Version), model: "sim-model", mode: "default", plans: true, in: make(chan []byte)}
+	if !c.kind.late {
 		c.model = "sim-model-1"
 	}
 	session, resume := "", false
@@ -92,14 +93,14 @@ func run(script Script, args []string) (code int) {
 	if session == "" {
 		session = uuid.NewString()
 	}
-	m, found, err := remember(script.State, session, script.Generation)
+	m, found, err := remember(script.State, session, c.kind)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "simchild:", err)
 		return 2
 	case script.Mute:
 	case resume && !found:
-		if script.Generation == 1 {
+		if !c.kind.late {
 			c.print(object{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": session,
 				"errors": []string{"No conversation found with session ID: " + session}})
 		}
@@ -213,7 +214,7 @@ func (c *child) take(line []byte) {
 			Mode    string `json:"mode"`
 		} `json:"request"`
 	}
-	if c.script.Generation == 2 && len(strings.TrimSpace(string(line))) == 0 {
+	if c.kind.late && len(strings.TrimSpace(string(line))) == 0 {
 		return
 	}
 	if err := json.Unmarshal(line, &l); err != nil {
@@ -230,11 +231,11 @@ func (c *child) take(line []byte) {
 		case c.script.Mute:
 		case f.uuid != "" && c.memory.known[f.uuid]:
 			c.echo(f, false)
-			if c.script.Generation == 2 && !c.memory.known["here:"+f.uuid] {
+			if !c.memory.known["here:"+f.uuid] {
 				c.lifecycle(f, "completed") // only of one that an earlier process took
 			}
 			return
-		case c.script.Generation == 2:
+		default:
 			c.lifecycle(f, "queued")
 		}
 		if f.uuid != "" {
@@ -245,7 +246,7 @@ func (c *child) take(line []byte) {
 		body := object{}
 		switch l.Request.Subtype {
 		case "interrupt": // nothing runs
-			if c.script.Generation == 2 {
+			if c.kind.listsQueued {
 				body["still_queued"] = []string{}
 			}
 		case "set_model":
@@ -253,7 +254,7 @@ func (c *child) take(line []byte) {
 			c.print(object{"type": "user", "isReplay": true, "uuid": uuid.NewString(), "session_id": c.memory.session,
 				"timestamp": time.Now().UTC().Format(stamp),
 				"message":   object{"role": "user", "content": "<local-command-stdout>Set model to " + c.model + "</local-command-stdout>"}})
-			if c.script.Generation == 2 {
+			if c.kind.namesModel {
 				body["model"] = c.model
 			}
 		case "set_permission_mode":

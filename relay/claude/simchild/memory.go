@@ -34,16 +34,16 @@ func transcriptPath(state, session string) string {
 	return filepath.Join(state, "projects", notPlain.ReplaceAllString(dir, "-"), session+".jsonl")
 }
 
-// echoedPath is where a G2 keeps which frames it echoed. The real one knows it in
+// echoedPath is where newer versions keep which frames they echoed. The real one knows it in
 // another way, but only what it echoed does it not run again.
 func (m *memory) echoedPath() string { return strings.TrimSuffix(m.path, ".jsonl") + ".echoed" }
 
 // echoed notes that a frame is known from now on, also to later processes.
 func (m *memory) echoed(uuid string) error { return appendLine(m.echoedPath(), uuid) }
 
-// remember opens the memory of a session. found is false if there is none. A G1
-// knows every frame that stands in the conversation.
-func remember(state, session string, generation int) (m *memory, found bool, err error) {
+// remember opens the memory of a session. found is false if there is none. Older
+// versions know every frame that stands in the conversation.
+func remember(state, session string, kind kind) (m *memory, found bool, err error) {
 	m = &memory{path: transcriptPath(state, session), session: session, known: map[string]bool{}}
 	data, err := os.ReadFile(m.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func remember(state, session string, generation int) (m *memory, found bool, err
 			continue // torn by a kill
 		}
 		m.last = r.UUID
-		if r.Type == "user" && generation == 1 {
+		if r.Type == "user" && !kind.runsUnechoed {
 			m.known[r.UUID] = true
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"teambridge/teams"
 )
 
 // Variable is the environment variable that makes [Main] the simulated child. It holds a [Script] as JSON.
@@ -14,14 +16,14 @@ const Variable = "TEAMBRIDGE_SIMCHILD"
 
 // Script is what the child is.
 type Script struct {
-	// Generation is 1 or 2; 0 is 2.
-	Generation int `json:"generation,omitempty"`
+	// Version of Claude Code, one of Kinds for example. Zero is Newest.
+	Version teams.Version `json:"version,omitzero"`
 	// State is the folder for transcripts and the log. Empty is $CLAUDE_CONFIG_DIR.
 	State string `json:"state,omitempty"`
 	// Mute makes it a program that acknowledges nothing: no init, no echo, no lifecycle, no memory, only results.
 	Mute bool `json:"mute,omitempty"`
-	// Refuse lists the permission modes that set_permission_mode answers with an error, as a G2 does with those it does
-	// not know.
+	// Refuse lists the permission modes that set_permission_mode answers with an error, as newer versions do with those they
+	// do not know.
 	Refuse []string `json:"refuse,omitempty"`
 	// IgnoreTerm makes it survive SIGTERM.
 	IgnoreTerm bool `json:"ignoreTerm,omitempty"`
@@ -52,7 +54,7 @@ const (
 	Called   Point = "called"   // the tool of TOOL runs
 	Worked   Point = "worked"   // the work is done and logged, the answer not in the transcript
 	Finished Point = "finished" // the answer is in the transcript, and was not printed
-	Answered Point = "answered" // assistant and result were printed; a G2 has not said completed
+	Answered Point = "answered" // assistant and result were printed; no lifecycle says completed yet
 	Ended    Point = "ended"    // the turn is over
 	Changed  Point = "changed"  // between two turns: the permission mode was changed to the Match, and nothing was answered
 )
@@ -112,8 +114,8 @@ func parseScript(data string) (Script, error) {
 	if err := dec.Decode(&s); err != nil {
 		return s, fmt.Errorf("simchild: %s: %w", Variable, err)
 	}
-	if s.Generation == 0 {
-		s.Generation = 2
+	if !s.Version.Known() {
+		s.Version = Newest
 	}
 	if s.State == "" {
 		s.State = os.Getenv("CLAUDE_CONFIG_DIR")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"teambridge/relay/claude/simchild"
+	"teambridge/teams"
 )
 
 func TestMain(m *testing.M) {
@@ -145,16 +146,16 @@ func shape(line string) string {
 // last turn, in which they used a tool, is left out.
 func TestIsLikeTheCaptured(t *testing.T) {
 	t.Parallel()
-	for generation, version := range map[int]string{1: "2.1.80", 2: "2.1.329"} {
-		t.Run(version, func(t *testing.T) {
+	for _, version := range []teams.Version{simchild.Oldest, simchild.Newest} {
+		t.Run(version.String(), func(t *testing.T) {
 			t.Parallel()
-			s, dir := simchild.Script{Generation: generation, State: t.TempDir()}, t.TempDir()
+			s, dir := simchild.Script{Version: version, State: t.TempDir()}, t.TempDir()
 			const id = "aaaaaaaa-0000-4000-8000-000000000000"
 			for _, run := range []struct {
 				file string
 				args []string
 			}{{"stream.jsonl", []string{"--session-id", id}}, {"stream-resume.jsonl", []string{"--resume", id}}} {
-				data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "claude-"+version, run.file))
+				data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "claude-"+version.String(), run.file))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -195,14 +196,14 @@ func TestIsLikeTheCaptured(t *testing.T) {
 func TestLineThatIsNoJSON(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		generation int
-		line       string
-		want       int
-	}{{1, "x", 1}, {2, "x", 1}, {1, "", 1}, {2, "", 0}} {
-		c := start(t, simchild.Script{Generation: test.generation, State: t.TempDir()}, t.TempDir())
+		version teams.Version
+		line    string
+		want    int
+	}{{simchild.Oldest, "x", 1}, {simchild.Newest, "x", 1}, {simchild.Oldest, "", 1}, {simchild.Newest, "", 0}} {
+		c := start(t, simchild.Script{Version: test.version, State: t.TempDir()}, t.TempDir())
 		c.write(test.line)
 		if got := c.exit(); got != test.want {
-			t.Errorf("G%d given %q: got exit code %d, want %d", test.generation, test.line, got, test.want)
+			t.Errorf("%s given %q: got exit code %d, want %d", test.version, test.line, got, test.want)
 		}
 	}
 }

@@ -23,10 +23,10 @@ var (
 	failLine  = regexp.MustCompile(`(?m)^[ \t]*FAIL\b`)
 )
 
-// turn runs what is next: one frame, or on G2 all that wait up to a command.
+// turn runs what is next: one frame, or all that wait up to a command.
 func (c *child) turn() {
 	frames := c.queue[:1]
-	if c.script.Generation == 2 && !c.script.Mute && !slash(frames[0]) {
+	if c.kind.joins && !c.script.Mute && !slash(frames[0]) {
 		for len(frames) < len(c.queue) && !slash(c.queue[len(frames)]) {
 			frames = c.queue[:len(frames)+1]
 		}
@@ -45,13 +45,11 @@ func (c *child) turn() {
 		return
 	}
 
-	if c.script.Generation == 2 {
-		for _, f := range frames[:len(frames)-1] {
-			c.echo(f, false)
-		}
-		for _, f := range frames {
-			c.lifecycle(f, "started")
-		}
+	for _, f := range frames[:len(frames)-1] {
+		c.echo(f, false)
+	}
+	for _, f := range frames {
+		c.lifecycle(f, "started")
 	}
 	c.begin(uuids)
 	c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
@@ -101,13 +99,11 @@ func (c *child) turn() {
 	}
 	c.result(uuids, object{"subtype": "success", "is_error": c.failed, "result": answer, "stop_reason": stop}, reason)
 	c.fault(Answered)
-	if c.script.Generation == 2 {
-		for _, f := range frames {
-			if c.failed {
-				c.lifecycle(f, "cancelled")
-			} else {
-				c.lifecycle(f, "completed")
-			}
+	for _, f := range frames {
+		if c.failed {
+			c.lifecycle(f, "cancelled")
+		} else {
+			c.lifecycle(f, "completed")
 		}
 	}
 	c.fault(Ended)
@@ -115,18 +111,17 @@ func (c *child) turn() {
 
 func slash(f frame) bool { return strings.HasPrefix(strings.TrimSpace(f.text), "/") }
 
-// command is a turn of a text that begins with "/": on G1 without an echo and without a place in the conversation.
+// command is a turn of a text that begins with "/": in older versions without an echo and without a place in the
+// conversation.
 func (c *child) command(f frame) {
-	if c.script.Generation == 2 {
-		c.lifecycle(f, "started")
-	}
+	c.lifecycle(f, "started")
 	name, _, _ := strings.Cut(strings.TrimSpace(f.text), " ")
 	answer := ""
 	switch {
 	case name == "/compact":
 		c.compact()
-	case name == "/clear" && c.script.Generation == 2:
-		m, _, err := remember(c.script.State, uuid.NewString(), c.script.Generation)
+	case name == "/clear" && c.kind.clears:
+		m, _, err := remember(c.script.State, uuid.NewString(), c.kind)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "simchild:", err)
 			panic(stopped(2))
@@ -137,16 +132,14 @@ func (c *child) command(f frame) {
 	}
 	c.begin([]string{f.uuid})
 	c.fault(Began)
-	if c.script.Generation == 2 {
+	if c.kind.late {
 		c.store("user", f.uuid, object{"message": object{"role": "user", "content": "<command-name>" + name + "</command-name>"}})
 		c.echo(f, true)
 	}
 	c.log(Entry{Kind: "work", UUIDs: []string{f.uuid}, Text: f.text})
 	c.failed = false
 	c.result([]string{f.uuid}, object{"subtype": "success", "is_error": false, "result": answer, "stop_reason": nil}, "")
-	if c.script.Generation == 2 {
-		c.lifecycle(f, "completed")
-	}
+	c.lifecycle(f, "completed")
 	c.fault(Ended)
 }
 
@@ -163,9 +156,9 @@ func (c *child) begin(uuids []string) {
 		return
 	}
 	line := object{"type": "system", "subtype": "init", "session_id": c.memory.session, "model": c.model,
-		"permissionMode": c.mode, "claude_code_version": "2.1.80", "uuid": uuid.NewString()}
-	if c.script.Generation == 2 {
-		line["claude_code_version"], line["user_message_uuids"] = "2.1.329", uuids
+		"permissionMode": c.mode, "claude_code_version": c.script.Version.String(), "uuid": uuid.NewString()}
+	if c.kind.late {
+		line["user_message_uuids"] = uuids
 	}
 	c.print(line)
 }
@@ -244,7 +237,7 @@ func (c *child) interrupt(line []byte) bool {
 		return false
 	}
 	body := object{}
-	if c.script.Generation == 2 {
+	if c.kind.listsQueued {
 		waiting := []string{}
 		for _, f := range c.queue {
 			waiting = append(waiting, f.uuid)
@@ -268,11 +261,9 @@ func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed 
 			"message": object{"role": "user", "content": note}})
 	}
 	c.failed = false
-	c.result(uuids, object{"subtype": "error_during_execution", "is_error": c.script.Generation == 2, "stop_reason": nil}, "aborted_streaming")
-	if c.script.Generation == 2 {
-		for _, f := range frames {
-			c.lifecycle(f, "cancelled")
-		}
+	c.result(uuids, object{"subtype": "error_during_execution", "is_error": c.kind.interruptFails, "stop_reason": nil}, "aborted_streaming")
+	for _, f := range frames {
+		c.lifecycle(f, "cancelled")
 	}
 	c.fault(Ended)
 }
@@ -336,27 +327,33 @@ func (c *child) askAll(n string) string {
 	return strconv.Itoa(answered) + " answers"
 }
 
-// echo prints a frame back. A G1 does not where a teammate's message is in it.
-func (c *child) echo(f frame, stamped bool) {
-	if c.script.Mute || c.script.Generation == 1 && strings.Contains(f.text, "<teammate-message") {
+// echo prints a frame back: with a timestamp when its turn has begun, without one if it is known. One that begins with a
+// teammate's message is not printed when its turn begins, and in older versions none that holds one is.
+func (c *child) echo(f frame, begun bool) {
+	if c.script.Mute {
+		return
+	}
+	if begun && c.kind.runsUnechoed && f.uuid != "" {
+		// It is known from now on, printed or not.
+		if err := c.memory.echoed(f.uuid); err != nil {
+			fmt.Fprintln(os.Stderr, "simchild: transcript:", err)
+			panic(stopped(2))
+		}
+	}
+	const tag = "<teammate-message"
+	if c.kind.echoesInside && begun && strings.HasPrefix(f.text, tag) || !c.kind.echoesInside && strings.Contains(f.text, tag) {
 		return
 	}
 	line := object{"type": "user", "isReplay": true, "uuid": f.uuid, "session_id": c.memory.session, "parent_tool_use_id": nil,
 		"message": object{"role": "user", "content": f.text}}
-	if stamped {
+	if begun {
 		line["timestamp"] = time.Now().UTC().Format(stamp)
-		if c.script.Generation == 2 && f.uuid != "" {
-			if err := c.memory.echoed(f.uuid); err != nil {
-				fmt.Fprintln(os.Stderr, "simchild: transcript:", err)
-				panic(stopped(2))
-			}
-		}
 	}
 	c.print(line)
 }
 
 func (c *child) lifecycle(f frame, state string) {
-	if c.script.Mute {
+	if c.script.Mute || !c.kind.lifecycle {
 		return
 	}
 	c.print(object{"type": "command_lifecycle", "command_uuid": f.uuid, "state": state, "uuid": uuid.NewString(), "session_id": c.memory.session})
@@ -367,7 +364,7 @@ func (c *child) result(uuids []string, fields object, reason string) {
 	for k, v := range fields {
 		line[k] = v
 	}
-	if c.script.Generation == 2 && !c.script.Mute {
+	if c.kind.late && !c.script.Mute {
 		line["user_message_uuids"] = uuids
 		if reason != "" {
 			line["terminal_reason"] = reason

@@ -3,6 +3,7 @@ package page_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -303,6 +304,33 @@ func testLost(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	p.until(own("sent from a terminal") + `?.textContent === "✓ left the inbox"`)
+
+	// An agent that keeps what it took did not remove this.
+	var config struct {
+		Session string `json:"leadSessionId"`
+	}
+	data, err := os.ReadFile(filepath.Join(sim.Dir(), "config.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &config)
+	}
+	sessions := filepath.Join(claude, "sessions")
+	err = errors.Join(err, os.MkdirAll(sessions, 0o700), os.WriteFile(filepath.Join(sessions, "1.json"),
+		fmt.Appendf(nil, `{"pid":1,"sessionId":%q,"version":"2.1.1"}`, config.Session), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.Take(t.Context(), func(inbox.Row) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	p.write("who knows")
+	p.until(own("who knows") + `?.textContent.startsWith("✓ in the inbox")`)
+	if _, err := box.Take(t.Context(), func(inbox.Row) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	p.until(own("who knows") + `?.dataset.state === "unknown"`)
+	if got := value[string](p, own("who knows")+`.textContent`); !strings.HasPrefix(got, "⚠ not known to have been taken. ") || len(got) < 50 {
+		t.Errorf("of one that nothing is known of it says %q", got)
+	}
 }
 
 // What others write stays text, wherever it is shown.

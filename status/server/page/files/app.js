@@ -188,7 +188,7 @@ const live = new Live({
   receipt(r) {
     talk.receipt(r);
     if (r.state === "lost") announce(`A message to ${flat(r.member)} is lost`);
-    if (r.state === "unknown") announce(`It is not known whether a message to ${flat(r.member)} arrived`);
+    if (r.state === "unknown") announce(`It is not known whether ${flat(r.member)} took a message`);
   },
   relay(r) {
     const fate = { state: r.state ?? "", reason: r.reason, at: r.at ?? new Date().toISOString() };

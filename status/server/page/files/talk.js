@@ -568,7 +568,7 @@ function fate(r) {
   const told = r.receipt;
   const time = (t) => (t ? wholeTime(new Date(t)) : "");
   if (told?.state === "lost" || told?.state === "unknown") {
-    const words = told.state === "lost" ? "lost" : "not known to have arrived";
+    const words = told.state === "lost" ? "lost" : "not known to have been taken";
     return { state: told.state, tick: "⚠", words, reason: told.reason, title: time(told.lostAt) };
   }
   if (told?.state === "consumed" || r.read) {

@@ -1,0 +1,99 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"teambridge/inbox/ledger"
+)
+
+// store is what the loop needs of a [ledger.Ledger]. Tests make its calls fail.
+type store interface {
+	// For claiming. None of it is called while the lock of the inbox is held.
+	Open(context.Context, ledger.Post) (uuids []string, err error)
+	Unmarked(context.Context, ledger.Post) ([]ledger.Delivery, error)
+	Marked(ctx context.Context, p ledger.Post, id string) ([]ledger.Delivery, error)
+	DroppedUnmarked(ctx context.Context, p ledger.Post, key string) (uuids []string, err error)
+	Occurrences(ctx context.Context, p ledger.Post, key string) (int, error)
+	Missing(ctx context.Context, p ledger.Post, uuids ...string) (missing []string, err error)
+	Claim(context.Context, ...ledger.Delivery) error
+	Mark(ctx context.Context, uuids ...string) error
+
+	Session(context.Context, ledger.Post) (ledger.Session, bool, error)
+	SetSession(context.Context, ledger.Session) error
+	Modes(context.Context, ledger.Post) ([][]byte, error)
+	OpenCount(context.Context, ledger.Post) (int, error)
+	Waiting(context.Context, ledger.Post) ([]ledger.Delivery, error)
+	Settle(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error
+
+	InFlight(context.Context, ledger.Post) (ledger.Frame, bool, error)
+	Frame(ctx context.Context, uuid string) (ledger.Frame, bool, error)
+	Commit(ctx context.Context, f ledger.Frame, deliveries ...string) error
+	Tried(ctx context.Context, uuid, session string) error
+	Died(ctx context.Context, uuid string) (ledger.Frame, error)
+	Split(ctx context.Context, uuid, reason string) (bool, error)
+	Advance(ctx context.Context, uuid string, state ledger.DeliveryState, reason string) error
+}
+
+// lastTries is how long the relay goes on to record what has happened after it was
+// told to end, if the ledger is locked or its disk full. What it could not record
+// the next relay finds out from the transcript.
+const lastTries = 10 * time.Second
+
+// insist makes a call of the ledger, and makes it again for as long as the ledger
+// is locked or its disk is full. It is for what has happened already, such as an
+// acknowledgement: until that is recorded nothing else can be done. The agent goes on
+// meanwhile; what it prints is kept by its [claude.Process].
+//
+// The end of the relay does not cancel the call, and ends the trying after
+// [lastTries].
+func (l *loop) insist(call func(context.Context) error) error {
+	ctx := context.WithoutCancel(l.ctx)
+	ended := l.ended
+	var last <-chan time.Time
+	for {
+		err := call(ctx)
+		if !passing(err) {
+			if err == nil {
+				l.ledgerErr = ""
+			}
+			return err
+		}
+		l.ledgerFails(err)
+		l.set(func(s *Status) { s.Reason = err.Error() })
+		l.at(stuck)
+		select {
+		case <-time.After(l.opts.Timing.Retry):
+		case <-ended:
+			ended, last = nil, time.After(lastTries)
+		case <-last:
+			return err
+		}
+	}
+}
+
+// ledgerFails tells that the ledger is locked, or its disk full, if that was not
+// told since it last worked.
+func (l *loop) ledgerFails(err error) {
+	if l.ledgerErr == "" {
+		l.opts.Warn(err)
+	}
+	l.ledgerErr = err.Error()
+}
+
+// passing reports whether an error is one of the ledger that can be waited for: it
+// is locked, or its disk full.
+func passing(err error) bool {
+	return errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull)
+}
+
+// fatal reports whether an error is one of the ledger that waiting does not
+// mend.
+func fatal(err error) bool {
+	if passing(err) {
+		return false
+	}
+	_, ok := errors.AsType[*ledger.Error](err)
+	return ok || errors.Is(err, ledger.ErrClosed)
+}

@@ -1,0 +1,343 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/simchild"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+)
+
+// faultyStore is a ledger whose calls fail when a test says so.
+type faultyStore struct {
+	*ledger.Ledger
+	fail func(op string) error
+}
+
+func (s faultyStore) Session(ctx context.Context, p ledger.Post) (session ledger.Session, found bool, err error) {
+	if err := s.fail("session"); err != nil {
+		return session, false, err
+	}
+	return s.Ledger.Session(ctx, p)
+}
+
+func (s faultyStore) SetSession(ctx context.Context, session ledger.Session) error {
+	if err := s.fail("set session"); err != nil {
+		return err
+	}
+	return s.Ledger.SetSession(ctx, session)
+}
+
+func (s faultyStore) Modes(ctx context.Context, p ledger.Post) ([][]byte, error) {
+	if err := s.fail("modes"); err != nil {
+		return nil, err
+	}
+	return s.Ledger.Modes(ctx, p)
+}
+
+func (s faultyStore) OpenCount(ctx context.Context, p ledger.Post) (int, error) {
+	if err := s.fail("count"); err != nil {
+		return 0, err
+	}
+	return s.Ledger.OpenCount(ctx, p)
+}
+
+func (s faultyStore) Waiting(ctx context.Context, p ledger.Post) ([]ledger.Delivery, error) {
+	if err := s.fail("waiting"); err != nil {
+		return nil, err
+	}
+	return s.Ledger.Waiting(ctx, p)
+}
+
+func (s faultyStore) Settle(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error {
+	if err := s.fail("settle"); err != nil {
+		return err
+	}
+	return s.Ledger.Settle(ctx, state, reason, deliveries...)
+}
+
+func (s faultyStore) InFlight(ctx context.Context, p ledger.Post) (f ledger.Frame, found bool, err error) {
+	if err := s.fail("in flight"); err != nil {
+		return f, false, err
+	}
+	return s.Ledger.InFlight(ctx, p)
+}
+
+func (s faultyStore) Frame(ctx context.Context, uuid string) (f ledger.Frame, found bool, err error) {
+	if err := s.fail("frame"); err != nil {
+		return f, false, err
+	}
+	return s.Ledger.Frame(ctx, uuid)
+}
+
+func (s faultyStore) Commit(ctx context.Context, f ledger.Frame, deliveries ...string) error {
+	if err := s.fail("commit " + string(f.Kind)); err != nil {
+		return err
+	}
+	return s.Ledger.Commit(ctx, f, deliveries...)
+}
+
+func (s faultyStore) Tried(ctx context.Context, uuid, session string) error {
+	if err := s.fail("tried"); err != nil {
+		return err
+	}
+	return s.Ledger.Tried(ctx, uuid, session)
+}
+
+func (s faultyStore) Died(ctx context.Context, uuid string) (f ledger.Frame, err error) {
+	if err := s.fail("died"); err != nil {
+		return f, err
+	}
+	return s.Ledger.Died(ctx, uuid)
+}
+
+func (s faultyStore) Split(ctx context.Context, uuid, reason string) (bool, error) {
+	if err := s.fail("split"); err != nil {
+		return false, err
+	}
+	return s.Ledger.Split(ctx, uuid, reason)
+}
+
+func (s faultyStore) Advance(ctx context.Context, uuid string, state ledger.DeliveryState, reason string) error {
+	if err := s.fail("advance to " + string(state)); err != nil {
+		return err
+	}
+	return s.Ledger.Advance(ctx, uuid, state, reason)
+}
+
+// A disk is full, or another process has the ledger locked, whenever the relay
+// wants something of it: each call fails twice before it succeeds, through changes
+// of the mode, an agent that dies in its turn, and one that dies of a message.
+// Nothing ends, and nothing is lost or done twice.
+func TestLedgerFailsForAWhile(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{
+			{At: simchild.Worked, Do: simchild.Die, Match: "[cut]", Times: 1},
+			{At: simchild.Read, Do: simchild.Die, Match: "[poison]"},
+		}})
+		opts := s.options()
+		opts.Child.FrameLimit = 2000
+		opts.Timing = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: time.Millisecond, Look: time.Millisecond}
+		var mu sync.Mutex
+		calls, failed := map[string]int{}, map[string]bool{}
+		s.send("[a]", "[cut]", strings.Repeat("x", 2000))
+		r, err := New(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ledger = faultyStore{s.ledger, func(op string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			calls[op]++
+			failed[op] = true
+			switch calls[op] % 3 {
+			case 1:
+				return fmt.Errorf("%s: %w", op, ledger.ErrFull)
+			case 2:
+				return fmt.Errorf("%s: %w", op, ledger.ErrBusy)
+			}
+			return nil
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		ended := func(n int) {
+			t.Helper()
+			s.await(fmt.Sprint(n, " deliveries have ended"), func() bool {
+				select {
+				case err := <-done:
+					t.Fatalf("the relay ended: %v", err)
+				default:
+				}
+				all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Team: "demo"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				left := n
+				for _, d := range all {
+					if d.State.Ended() {
+						left--
+					}
+				}
+				return left <= 0
+			})
+		}
+		ended(3)
+		s.send("[b]", "[poison]", "[c]")
+		ended(6)
+		if _, err := r.Say(t.Context(), Input{Text: "[d]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
+			t.Fatal(err)
+		}
+		ended(7)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the relay ended with %v", err)
+		}
+		for _, d := range s.settled(7) {
+			raw, want := string(d.Raw), ledger.Done
+			if strings.Contains(raw, "[poison]") || strings.Contains(raw, "xxx") {
+				want = ledger.Failed
+			}
+			if d.State != want {
+				t.Errorf("%.80s is %s (%s), want %s", raw, d.State, d.Reason, want)
+			}
+		}
+		for m, n := range s.works("[a]", "[b]", "[c]", "[d]", "[cut]") {
+			if n != 1 {
+				t.Errorf("%s was worked on %d times", m, n)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, op := range []string{
+			"session", "set session", "count", "waiting", "settle", "in flight", "frame", "commit message", "commit nudge", "tried", "died", "split",
+			"advance to accepted", "advance to done", "advance to failed",
+		} {
+			if !failed[op] {
+				t.Errorf("%q was not called", op)
+			}
+		}
+	})
+}
+
+// lockable lets a ledger fail as long as it is locked, from a certain call on.
+type lockable struct {
+	op     string
+	locked atomic.Bool
+}
+
+func (l *lockable) fail(op string) error {
+	if op == l.op && l.locked.Load() {
+		return fmt.Errorf("%s: %w", op, ledger.ErrBusy)
+	}
+	return nil
+}
+
+// The agent says that it is done when the ledger cannot be written. That is kept,
+// and is recorded before anything else is sent; it is told once that the ledger is
+// locked.
+func TestAcknowledgementIsKept(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
+		opts := s.options()
+		opts.Timing.Retry = time.Millisecond
+		tries := make(chan struct{}, 100)
+		lock := &lockable{op: "advance to done"}
+		lock.locked.Store(true)
+		r, err := New(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ledger = faultyStore{s.ledger, lock.fail}
+		r.at = func(m moment) {
+			if m == stuck {
+				select {
+				case tries <- struct{}{}:
+				default:
+				}
+			}
+		}
+		s.send("[a]")
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		tried := func(n int) {
+			t.Helper()
+			for range n {
+				select {
+				case <-tries:
+				case err := <-done:
+					t.Fatalf("the relay ended: %v", err)
+				}
+			}
+		}
+		tried(1)
+		s.send("[b]")
+		tried(10)
+		if n := s.logged("read"); n != 1 {
+			t.Errorf("the agent got %d messages, want only the one that is not recorded as done", n)
+		}
+		if st := r.Status(); !strings.Contains(st.Reason, ledger.ErrBusy.Error()) {
+			t.Errorf("status %+v, want why it does not go on", st)
+		}
+		lock.locked.Store(false)
+		for _, d := range s.settled(2) {
+			if d.State != ledger.Done {
+				t.Errorf("%s is %s (%s), want done", d.Raw, d.State, d.Reason)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if n := len(s.warnings(func(err error) bool { return errors.Is(err, ledger.ErrBusy) })); n != 1 {
+			t.Errorf("told %d times, want once", n)
+		}
+		if n := s.works("[a]", "[b]"); n["[a]"] != 1 || n["[b]"] != 1 || s.logged("start") != 1 {
+			t.Errorf("worked on %v by %d agents", n, s.logged("start"))
+		}
+	})
+}
+
+// The relay is told to end while its agent is at work and the ledger cannot be
+// written: what the agent says at last is recorded when it can be.
+func TestEndWithALockedLedger(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Called, Do: simchild.Hold, Match: "[a]", Name: "go"}}})
+	opts := s.options()
+	opts.Timing.Retry = time.Millisecond
+	for i, op := range []string{"advance to done", "set session"} {
+		lock := &lockable{op: op}
+		tried := make(chan struct{})
+		r, err := New(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ledger = faultyStore{s.ledger, lock.fail}
+		var once sync.Once
+		r.at = func(m moment) {
+			if m == stuck {
+				once.Do(func() { close(tried) })
+			}
+		}
+		s.send("TOOL:0.001\n[a]")
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		s.await("the tool runs", func() bool { return s.logged("hold") > i })
+		lock.locked.Store(true)
+		cancel()
+		if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-tried:
+		case err := <-done:
+			t.Fatalf("%s: the relay ended: %v", op, err)
+		}
+		lock.locked.Store(false)
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", op, err)
+		}
+		if err := os.Remove(filepath.Join(s.script.State, "go")); err != nil {
+			t.Fatal(err)
+		}
+		all := s.settled(i + 1)
+		if d := all[i]; d.State != ledger.Done {
+			t.Errorf("%s: %s is %s (%s), want done", op, d.Raw, d.State, d.Reason)
+		}
+		if session, _, err := s.ledger.Session(t.Context(), r.Post()); err != nil || session.State != ledger.RelayEnded {
+			t.Errorf("%s: the session is %s, %v, want ended", op, session.State, err)
+		}
+	}
+}

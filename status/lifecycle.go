@@ -1,0 +1,89 @@
+package status
+
+import (
+	"encoding/json"
+	"strings"
+
+	"teambridge/inbox"
+)
+
+// system is the sender of what Claude Code itself says of its members.
+const system = "system"
+
+// Lifecycle is what a row says about the work or the end of one member.
+//
+// Everybody can write everything into an inbox, so it matters who says it. What a
+// member says of itself counts, and what Claude Code says in the name of "system".
+// What one member says of another is hearsay: it counts only where config.json
+// agrees.
+type Lifecycle struct {
+	Kind    string // the type of the object, such as shutdown_approved
+	Member  string // whom it is about
+	Hearsay bool
+
+	Ends    bool // the member has shut down
+	Refuses bool // it was asked to, and does not
+	Asks    bool // it is asked to
+
+	// Of an idle_notification: why the turn ended, and how.
+	IdleReason, Result, FailureReason string
+}
+
+// LifecycleOf returns what a row in an inbox says about the life of a member. ok is
+// false for rows that say nothing about that. It is the only reader of such rows.
+func LifecycleOf(e *inbox.Entry) (l Lifecycle, ok bool) {
+	l.Kind = e.Kind()
+	switch l.Kind {
+	case "idle_notification", "shutdown_approved", "shutdown_response", "shutdown_rejected", "shutdown_request", "teammate_terminated":
+	default:
+		return Lifecycle{}, false
+	}
+	var o object
+	if json.Unmarshal([]byte(e.Text), &o) != nil {
+		return Lifecycle{}, false
+	}
+	// The object names the one it is about, which is mostly its sender.
+	l.Member = e.From
+	if from, there := o["from"]; there && l.Kind != "shutdown_request" && l.Kind != "teammate_terminated" {
+		if l.Member = o.text("from"); l.Member == "" && string(from) == `""` {
+			l.Member = e.From
+		}
+	}
+	switch l.Kind {
+	case "idle_notification":
+		l.IdleReason, l.Result, l.FailureReason = o.text("idleReason"), o.text("result"), o.text("failureReason")
+	case "shutdown_approved":
+		l.Ends = true
+	case "shutdown_response":
+		l.Ends = o.truth("approve") || o.truth("approved")
+		l.Refuses = !l.Ends
+	case "shutdown_rejected":
+		l.Refuses = true
+	case "shutdown_request":
+		l.Member, l.Asks = e.Inbox, true
+		return l, e.From != "" && e.From != e.Inbox
+	case "teammate_terminated":
+		// The name is only in the text: "NAME has shut down."
+		l.Member, l.Ends = strings.CutSuffix(strings.TrimSuffix(o.text("message"), "."), " has shut down")
+	}
+	if l.Member == "" || l.Kind == "teammate_terminated" && !l.Ends || e.From == system && l.Member == system {
+		return Lifecycle{}, false
+	}
+	l.Hearsay = e.From != l.Member && e.From != system
+	return l, true
+}
+
+// object is a JSON object as JavaScript reads it: keys are case-sensitive, and the
+// last of equal ones counts. A field of another type than it should have is none.
+type object map[string]json.RawMessage
+
+func (o object) text(key string) (s string) {
+	if json.Unmarshal(o[key], &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func (o object) truth(key string) (b bool) {
+	return json.Unmarshal(o[key], &b) == nil && b
+}
