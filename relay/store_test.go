@@ -14,8 +14,8 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/simchild"
-	"teambridge/teams"
 	"teambridge/relay/pipe"
+	"teambridge/teams"
 )
 
 // faultyStore is a ledger whose calls fail when a test says so.

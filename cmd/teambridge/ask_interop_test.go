@@ -129,7 +129,7 @@ func TestAskRealAgentThatIsFast(t *testing.T) {
 func TestAskRealAgentThatIsSilent(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, claudetest.Oldest(t, teams.IdleResult))
-	ctx := deadline(t, time.Minute)
+	ctx := deadline(t, 3*time.Minute)
 	ask := func(text string) {
 		t.Helper()
 		status, out, errs := u.run("ask", "worker", text, "--timeout", "40s")
