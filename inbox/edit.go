@@ -208,7 +208,10 @@ func (d *Draft) content() ([]byte, error) {
 	if d.changed == nil && d.added == nil {
 		return nil, nil
 	}
-	data, spans := slices.Clip(d.data), d.spans // appending must not write into what was read
+	data, spans := d.data, d.spans
+	if n := len(spans); n > 0 && len(data)-spans[n-1].End > lockedfile.Spare {
+		data = slices.Clip(data) // appending must not write so far into what was read
+	}
 	if d.changed != nil {
 		data, spans = d.rewritten()
 	}

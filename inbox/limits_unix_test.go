@@ -294,7 +294,11 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
+// copyFile copies a program. Nothing is started meanwhile: a process has a copy of what
+// is open until it becomes another program, and what is open for writing does not run.
 func copyFile(to, from string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(from)
 	if err != nil {
 		return err

@@ -79,7 +79,13 @@ func TestSeenFromOutside(t *testing.T) {
 	if o, _ := s.outside(); o.State != Working || o.Queue != 2 {
 		t.Errorf("working: %+v", o)
 	}
-	s.killAgent()
+	agent, err := os.FindProcess(o.PID) // it may not have logged anything yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	s.let()
 	s.settled(2)
 	if err := stop(); err != nil {

@@ -130,7 +130,7 @@ func TestAskRealAgentThatIsSilent(t *testing.T) {
 	t.Parallel()
 	v := claudetest.Oldest(t, teams.IdleResult)
 	u := newUser(t, v)
-	ctx := deadline(t, time.Minute)
+	ctx := deadline(t, 3*time.Minute)
 	ask := func(text string) {
 		t.Helper()
 		status, out, errs := u.run("ask", "worker", text, "--timeout", "40s")

@@ -92,7 +92,7 @@ func (u *user) lives(ctx context.Context, word string) *command {
 	}
 	u.must("send", "worker", "about the "+word, "--team", u.team.Name, "--wait", "consumed")
 	watching.line(ctx, func(line string) bool { return strings.Contains(line, "about the "+word) })
-	// An agent of the second generation that is at work when its lead exits can
+	// A newer agent that is at work when its lead exits can
 	// write into the directory while that is removed: it stays, then.
 	u.must("wait", "--for", "idle", "--member", "worker", "--team", u.team.Name, "--timeout", "30s")
 	return watching

@@ -40,12 +40,23 @@ func kept(text string) string {
 // those that come while it is busy in one turn. What a person types reaches it as
 // it is.
 func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
-		h := newHeadless(t, v, nil)
-		ctx := deadline(t, 2*time.Minute)
+		t.Parallel()
+		held := make(chan struct{}) // the turns that say so last until something is sent
+		h := newHeadless(t, v, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+			if len(r.Texts) > 0 && strings.Contains(r.Texts[len(r.Texts)-1], "HELD") {
+				select {
+				case <-held:
+				case <-ctx.Done():
+				}
+			}
+			return claudetest.Script(ctx, r)
+		})
+		ctx := deadline(t, 4*time.Minute)
 		h.start()
 		h.up(ctx)
-		const n = 200
+		const n = 100
 		var texts, summaries []string
 		send := func(text, summary string) {
 			text = fmt.Sprintf("<m-%d> ", len(texts)) + text
@@ -70,11 +81,16 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 		var busy []int // the first of ten
 		for range 2 {
 			// Ten in the middle of a long turn.
-			send("\nSLEEP:1.5", "")
+			send("HELD", "")
 			given(len(texts) - 1)
 			busy = append(busy, len(texts))
 			for range 10 {
 				send("while it is busy", "")
+			}
+			select {
+			case held <- struct{}{}:
+			case <-ctx.Done():
+				t.Fatalf("no turn is held\n%s", h)
 			}
 			given(len(texts) - 1)
 		}
@@ -144,8 +160,9 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 // A turn that prints nothing for long is waited for: nothing is said again. It
 // takes 10 s, or what $TEAMBRIDGE_SILENT_TURN says (a duration, such as 60s).
 func TestRealSilentTurnIsWaitedFor(t *testing.T) {
-	t.Parallel() // it waits nearly all of the time
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		lasts := 10 * time.Second
 		if text := os.Getenv("TEAMBRIDGE_SILENT_TURN"); text != "" {
 			var err error
@@ -154,7 +171,7 @@ func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 			}
 		}
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, lasts+time.Minute)
+		ctx := deadline(t, lasts+3*time.Minute)
 		h.start()
 		h.up(ctx)
 		l := h.ledger()
@@ -186,9 +203,11 @@ func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 // An interrupt in the middle of a turn cancels its message, and the next go on;
 // so does one in a later turn.
 func TestRealTurnIsInterrupted(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		h := newHeadless(t, v, endless)
-		ctx := deadline(t, time.Minute)
+		ctx := deadline(t, 3*time.Minute)
 		h.start()
 		h.up(ctx)
 		l := h.ledger()

@@ -73,7 +73,9 @@ func (m *thinker) quiet(api *claudetest.API, f func()) {
 // worked on twice, and each turn that was cut is noticed, and the agent told once.
 // 3 rounds of 4 messages, or as many rounds as $TEAMBRIDGE_KILL_ROUNDS says.
 func TestRealKilledAtRandomInstants(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		n := rounds(t, "TEAMBRIDGE_KILL_ROUNDS", 3)
 		seed := uint64(time.Now().UnixNano())
 		rnd := rand.New(rand.NewPCG(seed, uint64(v.Patch)))
@@ -207,9 +209,12 @@ func works(t *testing.T, h *headless) map[int]int {
 // middle of it. The agent that was left behind is waited for, so there is never a
 // second one on its session; its turn is neither run again nor taken for cut.
 func TestRealBridgeKilledAlone(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"before the echo", "after the echo"} {
 		t.Run(when, func(t *testing.T) {
+			t.Parallel()
 			claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+				t.Parallel()
 				after := when == "after the echo"
 				release := make(chan struct{})
 				held := func(r claudetest.Request) bool {
@@ -224,7 +229,7 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 					}
 					return claudetest.Script(ctx, r)
 				})
-				ctx := deadline(t, time.Minute)
+				ctx := deadline(t, 3*time.Minute)
 				h.start()
 				h.up(ctx)
 				l := h.ledger()
@@ -284,7 +289,9 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 // nothing of it yet. A newer agent would run that again if it were said again, and
 // then has it twice in its conversation; so it is told to go on instead.
 func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		release := make(chan struct{})
 		h := newHeadless(t, v, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
 			select {
@@ -293,7 +300,7 @@ func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
 			}
 			return claudetest.Script(ctx, r)
 		})
-		ctx := deadline(t, time.Minute)
+		ctx := deadline(t, 3*time.Minute)
 		h.start()
 		h.up(ctx)
 		l := h.ledger()

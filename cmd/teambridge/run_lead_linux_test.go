@@ -28,7 +28,7 @@ import (
 // before, and what "run" starts is a script that hands on its lines.
 func TestRealLeadThatPollsItself(t *testing.T) {
 	h := newHeadless(t, claudetest.Oldest(t, teams.HeadlessDeaf), nil)
-	ctx := deadline(t, time.Minute)
+	ctx := deadline(t, 3*time.Minute)
 	h.team = "myteam"
 	fifo := func(name string) (string, *os.File) {
 		path := filepath.Join(h.home.Dir, name)

@@ -18,9 +18,11 @@ import (
 // plan mode, tools and system prompt by another one on the same session. Order
 // is kept, and each message reaches an agent that works as it says.
 func TestRealModeByMessage(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, time.Minute)
+		ctx := deadline(t, 3*time.Minute)
 		h.start()
 		h.up(ctx)
 		l := h.ledger()
@@ -84,9 +86,11 @@ func TestRealModeByMessage(t *testing.T) {
 // that it was sent in, as the agent itself says at the beginning of each turn; null
 // is the mode of the command.
 func TestRealModeOverAKill(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		h := newHeadless(t, v, (&thinker{}).respond)
-		ctx := deadline(t, 2*time.Minute)
+		ctx := deadline(t, 4*time.Minute)
 		h.start("--output", "raw")
 		l := h.ledger()
 		const other = "opus" // than that of the command
@@ -196,9 +200,11 @@ func permissionMode(t *testing.T, h *headless, frame string) string {
 // if one makes a new session, which is gone on with after a kill of both, and if
 // an agent does not know one.
 func TestRealCommandsOfAPerson(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, time.Minute)
+		ctx := deadline(t, 3*time.Minute)
 		h.start()
 		first := h.up(ctx).Session
 		l := h.ledger()

@@ -18,9 +18,11 @@ import (
 // one, and its agent with it: the next takes the team back, goes on with the session,
 // and says what waits, once. Who has joined is still in it; in the end it is removed.
 func TestRealTeamOfAKilledRunIsTakenBack(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, time.Minute)
+		ctx := deadline(t, 3*time.Minute)
 		h.start()
 		h.up(ctx)
 		l := h.ledger()

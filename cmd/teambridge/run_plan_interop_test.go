@@ -64,14 +64,16 @@ func (p *planner) respond(ctx context.Context, r claudetest.Request) claudetest.
 // after a message that comes through the inbox, and after a kill of bridge and
 // agent. When a person says so, it may do everything again.
 func TestRealPlanMode(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		p := &planner{}
 		h := newHeadless(t, v, p.respond)
 		p.dir = h.home.Work
 		// Else newer versions have a model decide on shell commands in plan mode, and
 		// 2.1.200 lets this one pass without asking any.
 		h.command = append(h.command, "--settings", `{"useAutoModeDuringPlan": false}`)
-		ctx := deadline(t, 2*time.Minute)
+		ctx := deadline(t, 4*time.Minute)
 		flags := []string{"--output", "raw", "--permissions", "allow=*"}
 		h.start(flags...)
 		l := h.ledger()

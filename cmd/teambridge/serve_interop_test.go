@@ -147,9 +147,11 @@ func (s *served) ask(ctx context.Context, method, path, body, key string, status
 // in its wrapper. A service that was killed goes on with the session, and nothing
 // is said twice.
 func TestRealLeadOfAService(t *testing.T) {
+	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
 		h := newHeadless(t, v, nil)
-		ctx := deadline(t, time.Minute)
+		ctx := deadline(t, 3*time.Minute)
 		h.leaderless()
 		h.must(append([]string{"relay", "add", "lead@mine", "--"}, h.command...)...)
 		s := h.serve()

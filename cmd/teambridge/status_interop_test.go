@@ -110,7 +110,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 		claudetest.Require(t, v)
 		home := claudetest.NewHome(t, claudetest.StartAPI(t, obliging))
 		u := &user{t: t, team: claudetest.StartTeam(t, v, home), home: t.TempDir()}
-		ctx := deadline(t, time.Minute)
+		ctx := deadline(t, 3*time.Minute)
 		is := func(state status.State) func(string) bool {
 			return func(line string) bool {
 				var i api.Status
@@ -165,7 +165,7 @@ func TestWaitForARealAgentToBeIdle(t *testing.T) {
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		u := newUser(t, v)
-		ctx := deadline(t, time.Minute)
+		ctx := deadline(t, 3*time.Minute)
 		u.busy(ctx, "the first [t-1]")
 		u.must("send", "worker", "SLEEP:3\nthe second [t-2]")
 		u.must("wait", "--for", "idle", "--member", "worker", "--timeout", "40s")

@@ -1,23 +1,20 @@
-// Package chronicle copies what a ledger says of relays into a journal, each
-// event once.
+// Package chronicle copies the events of a ledger into a journal, each event once.
 //
-// The ledger has each event by the commit of what it tells of, so it is the
-// truth. The journal keeps up to where it was copied in the commit of the copy.
-// So nothing is missing and nothing there twice, whoever copies, how many do so
-// at once, and at whatever instant one of them is killed: the next one goes on.
+// The ledger records an event in the commit that causes it, so the ledger is the
+// truth. The journal records how far it has copied in the commit that copies. So
+// no event is missed or copied twice, no matter who copies, how many processes copy
+// at once, or when one of them is killed.
 //
-// It also goes on after a power cut that took back the end of the ledger and not
-// that of the journal, and after an older copy of the ledger was put in its place.
-// The journal then keeps what it has of the lost events, and gets all that happens
-// from there on ([ledger.Epoch]).
+// This holds even after a power cut that took back the ledger's last commits but not
+// the journal's, and after an older copy of the ledger was restored. The journal then
+// keeps the lost events and gets all events that follow ([ledger.Epoch]).
 //
-// What a person said to an agent stands in no inbox file, so nothing that watches
-// files would see it. It is copied as a message to the agent's inbox, with its
-// receipt, by the same commit as the event that it was claimed: so one feed has all
-// that was said, in one order.
+// User prompts are in no inbox file, so watching files does not find them. A prompt
+// is copied as a message to the agent's inbox, with its receipt, in the same commit
+// as its "claimed" event. So the journal has all messages in one order.
 //
-// A journal that cannot be written holds up nothing. What is missing in it is
-// copied when it can be again, as long as the ledger has it ([ledger.Ledger.Prune]).
+// A journal that cannot be written delays nothing. What it lacks is copied later, as
+// long as the ledger has it ([ledger.Ledger.Prune]).
 package chronicle
 
 import (
@@ -34,11 +31,11 @@ import (
 	"teambridge/teams"
 )
 
-// page is how many events are copied by one commit at most.
+// page is how many events one commit copies at most.
 const page = 200
 
-// Copy copies what the journal does not have yet, and returns how many events
-// that were. The errors are those of the ledger and of the journal.
+// Copy copies the events that the journal does not have yet and returns their
+// number. The errors are those of the ledger and of the journal.
 func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int, err error) {
 	after, err := position(ctx, l, j)
 	if err != nil {
@@ -59,12 +56,13 @@ func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int
 	}
 }
 
-// position returns the number of the last event that the journal has of this
-// history of the ledger. Copying goes in order, so if it has one of an epoch, it
-// has all of the epochs before it.
+// position returns the number of the last event in the ledger that the journal has.
+// Events are copied in order: a journal that has an event of one epoch has all of
+// the epochs before it.
 //
-// A number that was given again is in an epoch that the journal does not have:
-// then the position is before it, although the journal has that number already.
+// An event whose number was used before the ledger went back is in an epoch that the
+// journal does not know. The position is then before that event, even if the journal
+// has a higher number.
 func position(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (int64, error) {
 	epochs, err := l.Epochs(ctx)
 	if err != nil {
@@ -79,14 +77,14 @@ func position(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (int64,
 			continue
 		}
 		if i+1 < len(epochs) {
-			n = min(n, epochs[i+1].First-1) // the rest of its numbers was taken back
+			n = min(n, epochs[i+1].First-1) // the ledger went back and lost the rest
 		}
 		return n, nil
 	}
 	return 0, nil
 }
 
-// epochs yields the parts of a list of events that are of one epoch each.
+// epochs splits a list of events by epoch.
 func epochs(events []ledger.Event) iter.Seq2[string, []ledger.Event] {
 	return func(yield func(string, []ledger.Event) bool) {
 		for len(events) > 0 {

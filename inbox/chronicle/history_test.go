@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -204,8 +205,14 @@ func aHistory(t *testing.T, random *rand.Rand) {
 			}
 		case n < 13:
 			process()
-		case n < 16:
+		case n < 15:
 			withJournal(copyAll)
+		case n < 16:
+			// What is pruned before it is copied is not copied, even if a backup from
+			// before brings it back.
+			_, err := open[0].Prune(t.Context(), time.Now().Add(time.Hour))
+			must(t, err)
+			backups = nil
 		case n < 18:
 			backup := t.TempDir()
 			for _, name := range []string{"ledger.db", "journal.db"} {

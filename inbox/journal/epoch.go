@@ -8,30 +8,31 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Position is how far somebody has read the changes of a journal.
+// A Position says how far a reader has come in the changes of a journal.
 //
-// A number alone does not say that: another journal has the same numbers, and so
-// has this one after a power cut that took back its last commits, or after an older
-// copy was put in its place. So numbers are given in epochs: each opened [Journal]
-// begins one with the first number that it gives. The numbers of what was lost are
-// given again by somebody who has opened the journal since, in another epoch.
+// The sequence number alone does not say that. Another journal has the same numbers,
+// and this one uses numbers again after a power cut that took back its last commits
+// or after an older copy was restored. So each opened [Journal] begins an epoch with
+// the first number that it assigns. Whoever uses a lost number again has opened the
+// journal since, so that number is in a new epoch.
 type Position struct {
-	Epoch string // the random name of the epoch that Seq was given in
+	Epoch string // random name of the epoch of Seq
 	Seq   int64
 }
 
-// String is the form that [ParsePosition] reads. It has no white space and nothing
-// that a URL or a header would have to escape.
+// String returns the form that [ParsePosition] reads. No part of it has to be escaped
+// in a URL or a header.
 func (p Position) String() string { return p.Epoch + "-" + strconv.FormatInt(p.Seq, 10) }
 
-// ParsePosition reads a position. ok is false for anything else, a bare number too.
+// ParsePosition parses a position. ok is false for everything else, including a
+// number without an epoch.
 func ParsePosition(s string) (p Position, ok bool) {
 	epoch, seq, ok := strings.Cut(s, "-")
 	n, err := strconv.ParseUint(seq, 10, 63)
 	return Position{epoch, int64(n)}, ok && err == nil && epoch != "" && len(epoch) <= maxName
 }
 
-// PositionAt returns the position of a number that was given.
+// PositionAt returns the position of a number that was assigned.
 func (j *Journal) PositionAt(ctx context.Context, seq int64) (p Position, err error) {
 	err = j.db.Do(ctx, "position", func(c *sqlite.Conn) (err error) {
 		p, err = positionAt(c, seq)
@@ -40,8 +41,8 @@ func (j *Journal) PositionAt(ctx context.Context, seq int64) (p Position, err er
 	return p, err
 }
 
-// Knows reports whether p is a position in the history that this journal has: what
-// follows it are the changes after p.Seq.
+// Knows reports whether p is a position in the history of this journal, so that a
+// reader that stopped there goes on with the changes after p.Seq.
 func (j *Journal) Knows(ctx context.Context, p Position) (known bool, err error) {
 	err = j.db.Do(ctx, "position", func(c *sqlite.Conn) error {
 		return c.Transaction("DEFERRED", func() error {
@@ -67,10 +68,10 @@ func positionAt(c *sqlite.Conn, seq int64) (Position, error) {
 	return p, err
 }
 
-// numbers gives the numbers of one transaction.
+// numbers assigns the numbers of one transaction.
 type numbers struct {
 	conn        *sqlite.Conn
-	first, last int64 // given before, and now
+	first, last int64 // assigned before the transaction, and so far
 }
 
 func (n *numbers) next() int64 {
@@ -78,7 +79,7 @@ func (n *numbers) next() int64 {
 	return n.last
 }
 
-// number runs f as a transaction that gives numbers. It is used within db.Do.
+// number runs f as a transaction that assigns numbers. It must be called within db.Do.
 func (j *Journal) number(c *sqlite.Conn, f func(*numbers) error) error {
 	begins := false
 	err := c.Transaction("IMMEDIATE", func() error {

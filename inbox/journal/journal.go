@@ -40,10 +40,10 @@
 //
 // # Sequence
 //
-// Each record has a number from one counter, in the order of their commits: who has
-// seen all up to a number N finds the rest with [Journal.Changes] after N. A number
-// is used again only if what had it is lost, by a power cut or because an older
-// copy was restored; who remembers a [Position] finds that out.
+// Each record has a number from one counter, in the order of their commits: a reader
+// that has seen all up to a number N finds the rest with [Journal.Changes] after N. A
+// number is used again only if its record is lost, by a power cut or because an older
+// copy was restored. A reader that remembers a [Position] notices that.
 //
 // # Relays
 //
@@ -92,7 +92,7 @@ type Journal struct {
 	// Used in db.Do alone, which lets one in at a time.
 	views   map[place]*view
 	held    int  // rows in views
-	inEpoch bool // it has given numbers, so it has an epoch
+	inEpoch bool // it has assigned numbers, so it has begun an epoch
 }
 
 // Open opens the journal at path, and makes it if there is none: its directory

@@ -59,7 +59,7 @@ const (
 // A Change is one thing that happened, with a number of its own.
 type Change struct {
 	Seq     int64
-	Epoch   string // that Seq was given in, see [Position]; only from [Journal.Changes]
+	Epoch   string // of Seq, see [Position]; only from [Journal.Changes]
 	Kind    Kind
 	Message Message // as it is known now; zero with Receipted and Relaying
 	Receipt Receipt // with Receipted, else zero

@@ -119,8 +119,7 @@ func schema() []string {
 		// blanks.
 		`ALTER TABLE receipts ADD COLUMN ahead TEXT;`,
 
-		// Which numbers belong to one history: see Position. The first epoch has all
-		// numbers that earlier versions gave.
+		// See Position. The first epoch has all numbers of earlier versions.
 		`CREATE TABLE epochs (
 			first      INTEGER PRIMARY KEY,
 			id         TEXT    NOT NULL

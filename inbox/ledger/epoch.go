@@ -6,21 +6,21 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// An Epoch is a run of event numbers that all come from the same history of the
-// ledger. It begins with the first event that an opened [Ledger] commits.
+// An Epoch is a range of event numbers. Each opened [Ledger] begins one with the
+// first event that it commits.
 //
-// A number alone does not say which event it is. A power cut can take back
+// An event number alone does not identify an event. A power cut can take back
 // commits that did not wait for the disk, and an older copy of the file can be
-// put in its place; the numbers of the lost events are then given to others.
-// Whoever gives them has opened the ledger since, so they are in a new epoch.
-// An epoch and a number together name one event.
+// restored. The numbers of the lost events are then used again. Whoever uses them
+// again has opened the ledger since, so they are in a new epoch: the epoch and the
+// number together identify an event.
 type Epoch struct {
-	ID    string // random; never used again, also not by another ledger
-	First int64  // the number of its first event; the epoch reaches to the next one
+	ID    string // random, and so unique among all ledgers
+	First int64  // its first event; it ends before the first event of the next epoch
 }
 
-// Epochs lists the epochs of the events that the ledger has, oldest first. The
-// last one may have no event left ([Ledger.Prune]).
+// Epochs returns the epochs of the events in the ledger, oldest first. The events of
+// the last one may have been pruned.
 func (l *Ledger) Epochs(ctx context.Context) (list []Epoch, err error) {
 	err = l.db.Do(ctx, "epochs", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy

@@ -10,7 +10,7 @@ import (
 // An Event is one thing that happened to a delivery or to a relay. It is in the
 // ledger by the same commit as what it tells of.
 type Event struct {
-	N     int64  // its number: growing, used once in its epoch
+	N     int64  // increasing; used once within its epoch
 	Epoch string // [Epoch.ID]
 	Post
 	At time.Time // when; kept to the microsecond, given in UTC

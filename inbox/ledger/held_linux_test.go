@@ -50,7 +50,7 @@ func TestLockHeld(t *testing.T) {
 		flush  time.Duration
 	}{
 		{name: "sends", sends: sends},
-		{name: "ledger locked", sends: min(sends, 2000), beside: func(t *testing.T, w *heldWorld, stop <-chan struct{}) {
+		{name: "ledger locked", sends: min(sends, 500), beside: func(t *testing.T, w *heldWorld, stop <-chan struct{}) {
 			other := w.open(t)
 			err := other.write(context.Background(), "hold", quick, func(*sqlite.Conn) error {
 				select {
@@ -63,7 +63,7 @@ func TestLockHeld(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		{name: "gc", sends: min(sends, 2000), beside: func(t *testing.T, w *heldWorld, stop <-chan struct{}) {
+		{name: "gc", sends: min(sends, 150), beside: func(t *testing.T, w *heldWorld, stop <-chan struct{}) {
 			other := w.open(t)
 			for n := 0; ; n++ {
 				select {

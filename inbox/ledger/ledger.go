@@ -39,8 +39,8 @@
 //  5. Of what failed a person decides: [Ledger.Retry] or [Ledger.Drop].
 //
 // Other processes see how a relay stands with [Ledger.Standing]. What happened,
-// each step once and in order, is in [Ledger.Events]; who remembers how far it
-// read them has to remember the [Epoch] too.
+// each step once and in order, is in [Ledger.Events]. A reader that remembers how far
+// it has read must remember the [Epoch] too.
 //
 // Frames and deliveries share their states, in the order of [DeliveryState]:
 //

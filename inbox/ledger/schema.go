@@ -192,9 +192,8 @@ func schema() []string {
 		) STRICT, WITHOUT ROWID;
 		ALTER TABLE relays ADD COLUMN own_team INTEGER NOT NULL DEFAULT 0;`,
 
-		// Event numbers that a power cut or a restored copy took back are told from
-		// those that are given again: see Epoch. What was copied from an earlier
-		// version under its identity stays copied.
+		// See Epoch. The identity of an earlier version becomes its first epoch, so
+		// that events that were copied under it are not copied again.
 		`CREATE TABLE epochs (
 			first      INTEGER PRIMARY KEY, -- number of an event
 			id         TEXT    NOT NULL

@@ -59,8 +59,13 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 			fate = inbox.Consumed
 		}
 	}
-	if err != nil {
-		return inbox.Unconsumed, err
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return inbox.Unconsumed, context.Cause(ctx)
+	case errors.Is(err, journal.ErrBusy):
+		return inbox.Unconsumed, nil
+	case err != nil:
+		fate = inbox.Unknown // a journal that cannot be read tells nothing
 	}
 	return fate, s.explain(ctx, d, fate)
 }

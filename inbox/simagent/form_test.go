@@ -51,11 +51,11 @@ func TestConfigIsByteEqual(t *testing.T) {
 		opts            simagent.TeamOptions
 	}{
 		{
-			version: simagent.Oldest, fixture: "g1/config.json", created: 1795196874576, joined: 1795196879050,
+			version: simagent.Oldest, fixture: "2.1.80/config.json", created: 1795196874576, joined: 1795196879050,
 			opts: simagent.TeamOptions{Name: "myteam", SessionID: "4aeedb0f-bc61-4a48-8e87-5f88953c6bc8", Description: "d"},
 		},
 		{
-			version: simagent.Newest, fixture: "g2/config.json", created: 1795196213317, joined: 1795196285852,
+			version: simagent.Newest, fixture: "2.1.329/config.json", created: 1795196213317, joined: 1795196285852,
 			opts: simagent.TeamOptions{
 				SessionID: "2de3961d-6921-4e4d-8adb-18a75361dbe0",
 				Process:   simagent.Process{PID: 7189, Space: "vm#pid:[4026531836]", Claimed: time.UnixMilli(1795196213316), Start: "46498"},
@@ -83,12 +83,12 @@ func TestConfigIsByteEqual(t *testing.T) {
 	}
 }
 
-// G1 marks what it took: the captured inbox, unread, becomes the captured inbox.
-func TestG1MarksByteEqual(t *testing.T) {
+// The oldest marks what it took: the captured inbox, unread, becomes the captured inbox.
+func TestMarksByteEqual(t *testing.T) {
 	t.Parallel()
 	dir := emptyTeam(t)
 	synctest.Test(t, func(t *testing.T) {
-		want := fixture(t, "g1/inboxes/worker.json")
+		want := fixture(t, "2.1.80/inboxes/worker.json")
 		agent := newAgent(t, simagent.Options{Dir: dir, Name: simagent.Lead, Version: simagent.Oldest})
 		writeFile(t, agent.Inbox(), strings.ReplaceAll(want, `"read": true`, `"read": false`))
 		start(t, agent.Run)
@@ -124,29 +124,29 @@ func TestRowsAreByteEqual(t *testing.T) {
 		{
 			name: "message and idle with result", version: simagent.Newest, inbox: simagent.Lead,
 			worker: simagent.Member{Handle: says(simagent.Lead, "hello lead", "to lead", "done after tool")},
-			script: ask, want: "g2/snapshots/team-lead.message-then-idle.json",
+			script: ask, want: "2.1.329/snapshots/team-lead.message-then-idle.json",
 		},
 		{
 			name: "idle with summary and result", version: simagent.Newest, inbox: simagent.Lead, joined: "user",
 			worker: simagent.Member{Handle: says("user", "hello user reply", "reply to user", "done after tool")},
-			script: ask, want: "g2/snapshots/team-lead.idle-with-summary-and-result.json",
+			script: ask, want: "2.1.329/snapshots/team-lead.idle-with-summary-and-result.json",
 		},
 		{
 			name: "shutdown request", version: simagent.Newest, inbox: "worker",
 			worker: simagent.Member{Absent: true},
-			script: dismiss, want: "g2/snapshots/worker.shutdown-request.json",
+			script: dismiss, want: "2.1.329/snapshots/worker.shutdown-request.json",
 		},
 		{
 			name: "shutdown approved", version: simagent.Newest, inbox: simagent.Lead,
-			script: dismiss, want: "g2/snapshots/team-lead.shutdown-approved.json",
+			script: dismiss, want: "2.1.329/snapshots/team-lead.shutdown-approved.json",
 		},
 		{
 			name: "reply to the user", version: simagent.Oldest, inbox: "user",
 			worker: simagent.Member{Handle: says("user", "hello user reply", "reply to user", "not shown")},
-			script: ask, want: "g1/inboxes/user.json",
+			script: ask, want: "2.1.80/inboxes/user.json",
 		},
 		{
-			name: "the lead's inbox of G1", version: simagent.Oldest, inbox: simagent.Lead,
+			name: "the lead's inbox of the oldest", version: simagent.Oldest, inbox: simagent.Lead,
 			worker: simagent.Member{Prompt: "You are worker. Say hi", Handle: says("user", "hello user reply", "reply to user", "not shown")},
 			script: func(t *testing.T, lead *simagent.Agent) {
 				// The captured team got a row from outside between the two turns.
@@ -165,7 +165,7 @@ func TestRowsAreByteEqual(t *testing.T) {
 				time.Sleep(time.Second)
 				dismiss(t, lead)
 			},
-			want: "g1/inboxes/team-lead.json",
+			want: "2.1.80/inboxes/team-lead.json",
 		},
 	}
 	for _, test := range tests {

@@ -283,7 +283,7 @@ func TestUnlockRemovesOnlyTheLock(t *testing.T) {
 	}
 }
 
-// G2 changes config.json under its lock, G1 without.
+// The newest change config.json under its lock, the oldest without.
 func TestConfigLock(t *testing.T) {
 	t.Parallel()
 	for _, version := range ends {
@@ -299,11 +299,11 @@ func TestConfigLock(t *testing.T) {
 				}
 				waited := time.Since(began)
 				if version == simagent.Oldest && waited != 0 {
-					t.Errorf("G1 waited %v for the lock of config.json", waited)
+					t.Errorf("waited %v for the lock of config.json", waited)
 				}
 				if version == simagent.Newest {
 					if waited < simagent.StaleAfter {
-						t.Errorf("G2 waited %v, want at least %v", waited, simagent.StaleAfter)
+						t.Errorf("waited %v, want at least %v", waited, simagent.StaleAfter)
 					}
 					gone(t, lock)
 				}

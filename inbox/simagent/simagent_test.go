@@ -120,72 +120,72 @@ const plain = `{"from":"user","text":"do it","timestamp":"2026-11-20T17:38:59.10
 func TestTakes(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name   string
-		before string
-		taken  []string
-		g1, g2 string // the file afterwards
+		name           string
+		before         string
+		taken          []string
+		marks, removes string // the file afterwards
 	}{
 		{
-			name:   "a plain row",
-			before: `[` + plain + `]`,
-			taken:  []string{"do it"},
-			g1:     "[\n  {\n    \"from\": \"user\",\n    \"text\": \"do it\",\n    \"timestamp\": \"2026-11-20T17:38:59.100Z\",\n    \"read\": true\n  }\n]",
-			g2:     `[]`,
+			name:    "a plain row",
+			before:  `[` + plain + `]`,
+			taken:   []string{"do it"},
+			marks:   "[\n  {\n    \"from\": \"user\",\n    \"text\": \"do it\",\n    \"timestamp\": \"2026-11-20T17:38:59.100Z\",\n    \"read\": true\n  }\n]",
+			removes: `[]`,
 		},
 		{
-			name:   "read may be missing, and G1 adds it at the end",
-			before: `[{"from":"a","text":"x","timestamp":"yesterday"}]`,
-			taken:  []string{"x"},
-			g1:     "[\n  {\n    \"from\": \"a\",\n    \"text\": \"x\",\n    \"timestamp\": \"yesterday\",\n    \"read\": true\n  }\n]",
-			g2:     `[]`,
+			name:    "read may be missing, and who marks adds it at the end",
+			before:  `[{"from":"a","text":"x","timestamp":"yesterday"}]`,
+			taken:   []string{"x"},
+			marks:   "[\n  {\n    \"from\": \"a\",\n    \"text\": \"x\",\n    \"timestamp\": \"yesterday\",\n    \"read\": true\n  }\n]",
+			removes: `[]`,
 		},
 		{
-			name:   "rows that were read are not delivered, and G2 removes them with the others",
-			before: `[{"from":"a","text":"old","timestamp":"t","read":true},{"from":"a","text":"new","timestamp":"t","read":false}]`,
-			taken:  []string{"new"},
-			g1:     "[\n  {\n    \"from\": \"a\",\n    \"text\": \"old\",\n    \"timestamp\": \"t\",\n    \"read\": true\n  },\n  {\n    \"from\": \"a\",\n    \"text\": \"new\",\n    \"timestamp\": \"t\",\n    \"read\": true\n  }\n]",
-			g2:     `[]`,
+			name:    "rows that were read are not delivered, and who removes removes them too",
+			before:  `[{"from":"a","text":"old","timestamp":"t","read":true},{"from":"a","text":"new","timestamp":"t","read":false}]`,
+			taken:   []string{"new"},
+			marks:   "[\n  {\n    \"from\": \"a\",\n    \"text\": \"old\",\n    \"timestamp\": \"t\",\n    \"read\": true\n  },\n  {\n    \"from\": \"a\",\n    \"text\": \"new\",\n    \"timestamp\": \"t\",\n    \"read\": true\n  }\n]",
+			removes: `[]`,
 		},
 		{
-			name:   "only read rows",
-			before: `[{"from":"a","text":"old","timestamp":"t","read":true}]`,
-			g1:     `[{"from":"a","text":"old","timestamp":"t","read":true}]`,
-			g2:     `[]`,
+			name:    "only read rows",
+			before:  `[{"from":"a","text":"old","timestamp":"t","read":true}]`,
+			marks:   `[{"from":"a","text":"old","timestamp":"t","read":true}]`,
+			removes: `[]`,
 		},
 		{
-			name:   "malformed rows",
-			before: `[{"text":"x","timestamp":"t"},{"from":"a","timestamp":"t"},{"from":"a","text":7,"timestamp":"t"},{"from":"a","text":"x"},{"from":"a","text":"x","timestamp":1},{"from":null,"text":"x","timestamp":"t"},null,"s",1,[]]`,
-			g1:     `[{"text":"x","timestamp":"t"},{"from":"a","timestamp":"t"},{"from":"a","text":7,"timestamp":"t"},{"from":"a","text":"x"},{"from":"a","text":"x","timestamp":1},{"from":null,"text":"x","timestamp":"t"},null,"s",1,[]]`,
-			g2:     `[]`,
+			name:    "malformed rows",
+			before:  `[{"text":"x","timestamp":"t"},{"from":"a","timestamp":"t"},{"from":"a","text":7,"timestamp":"t"},{"from":"a","text":"x"},{"from":"a","text":"x","timestamp":1},{"from":null,"text":"x","timestamp":"t"},null,"s",1,[]]`,
+			marks:   `[{"text":"x","timestamp":"t"},{"from":"a","timestamp":"t"},{"from":"a","text":7,"timestamp":"t"},{"from":"a","text":"x"},{"from":"a","text":"x","timestamp":1},{"from":null,"text":"x","timestamp":"t"},null,"s",1,[]]`,
+			removes: `[]`,
 		},
 		{
-			name:   "keys differ by case",
-			before: `[{"From":"a","text":"x","timestamp":"t"}]`,
-			g1:     `[{"From":"a","text":"x","timestamp":"t"}]`,
-			g2:     `[]`,
+			name:    "keys differ by case",
+			before:  `[{"From":"a","text":"x","timestamp":"t"}]`,
+			marks:   `[{"From":"a","text":"x","timestamp":"t"}]`,
+			removes: `[]`,
 		},
 		{
-			name:   "unknown keys, numbers and escapes stay with G1",
-			before: `[{"z":1.50,"from":"a","big":12345678901234567890,"text":"\u00e9<&>","read":false,"timestamp":"t","o":{"k":[],"e":{}}}]`,
-			taken:  []string{"é<&>"},
-			g1:     "[\n  {\n    \"z\": 1.50,\n    \"from\": \"a\",\n    \"big\": 12345678901234567890,\n    \"text\": \"\\u00e9<&>\",\n    \"read\": true,\n    \"timestamp\": \"t\",\n    \"o\": {\n      \"k\": [],\n      \"e\": {}\n    }\n  }\n]",
-			g2:     `[]`,
+			name:    "unknown keys, numbers and escapes stay where rows are marked",
+			before:  `[{"z":1.50,"from":"a","big":12345678901234567890,"text":"\u00e9<&>","read":false,"timestamp":"t","o":{"k":[],"e":{}}}]`,
+			taken:   []string{"é<&>"},
+			marks:   "[\n  {\n    \"z\": 1.50,\n    \"from\": \"a\",\n    \"big\": 12345678901234567890,\n    \"text\": \"\\u00e9<&>\",\n    \"read\": true,\n    \"timestamp\": \"t\",\n    \"o\": {\n      \"k\": [],\n      \"e\": {}\n    }\n  }\n]",
+			removes: `[]`,
 		},
 		{
-			name:   "one id twice is delivered twice",
-			before: `[{"from":"a","text":"1","timestamp":"t","msg_id":"m"},{"from":"a","text":"2","timestamp":"t","msg_id":"m"}]`,
-			taken:  []string{"1", "2"},
-			g1:     "[\n  {\n    \"from\": \"a\",\n    \"text\": \"1\",\n    \"timestamp\": \"t\",\n    \"msg_id\": \"m\",\n    \"read\": true\n  },\n  {\n    \"from\": \"a\",\n    \"text\": \"2\",\n    \"timestamp\": \"t\",\n    \"msg_id\": \"m\",\n    \"read\": true\n  }\n]",
-			g2:     `[]`,
+			name:    "one id twice is delivered twice",
+			before:  `[{"from":"a","text":"1","timestamp":"t","msg_id":"m"},{"from":"a","text":"2","timestamp":"t","msg_id":"m"}]`,
+			taken:   []string{"1", "2"},
+			marks:   "[\n  {\n    \"from\": \"a\",\n    \"text\": \"1\",\n    \"timestamp\": \"t\",\n    \"msg_id\": \"m\",\n    \"read\": true\n  },\n  {\n    \"from\": \"a\",\n    \"text\": \"2\",\n    \"timestamp\": \"t\",\n    \"msg_id\": \"m\",\n    \"read\": true\n  }\n]",
+			removes: `[]`,
 		},
-		{name: "empty file", before: ``, g1: ``, g2: ``},
-		{name: "empty array", before: `[]`, g1: `[]`, g2: `[]`},
-		{name: "object", before: `{}`, g1: `{}`, g2: `{}`},
-		{name: "null", before: `null`, g1: `null`, g2: `null`},
-		{name: "cut off", before: `[` + plain + `,{"from`, g1: `[` + plain + `,{"from`, g2: `[` + plain + `,{"from`},
-		{name: "garbage", before: `what?`, g1: `what?`, g2: `what?`},
-		{name: "something behind the array", before: `[` + plain + `]x`, g1: `[` + plain + `]x`, g2: `[` + plain + `]x`},
-		{name: "byte order mark", before: "\ufeff[" + plain + `]`, g1: "\ufeff[" + plain + `]`, g2: "\ufeff[" + plain + `]`},
+		{name: "empty file", before: ``, marks: ``, removes: ``},
+		{name: "empty array", before: `[]`, marks: `[]`, removes: `[]`},
+		{name: "object", before: `{}`, marks: `{}`, removes: `{}`},
+		{name: "null", before: `null`, marks: `null`, removes: `null`},
+		{name: "cut off", before: `[` + plain + `,{"from`, marks: `[` + plain + `,{"from`, removes: `[` + plain + `,{"from`},
+		{name: "garbage", before: `what?`, marks: `what?`, removes: `what?`},
+		{name: "something behind the array", before: `[` + plain + `]x`, marks: `[` + plain + `]x`, removes: `[` + plain + `]x`},
+		{name: "byte order mark", before: "\ufeff[" + plain + `]`, marks: "\ufeff[" + plain + `]`, removes: "\ufeff[" + plain + `]`},
 	}
 	for _, test := range tests {
 		for _, version := range ends {
@@ -201,9 +201,9 @@ func TestTakes(t *testing.T) {
 					if got := texts(agent.Log()); !slices.Equal(got, test.taken) {
 						t.Errorf("taken: got %q, want %q", got, test.taken)
 					}
-					want := test.g1
+					want := test.marks
 					if version == simagent.Newest {
-						want = test.g2
+						want = test.removes
 					}
 					equal(t, "file", readFile(t, agent.Inbox()), want)
 					if names, _ := filepath.Glob(filepath.Join(dir, "inboxes", "*")); len(names) != 1 {

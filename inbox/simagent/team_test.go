@@ -84,8 +84,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// G1 runs a turn for each row, G2 one for what waits; neither takes in mid-turn.
-// Only a G2 agent says whether it goes on.
+// The oldest run a turn for each row, the newest one for what waits; neither takes in
+// mid-turn. Only the newest say whether they go on.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	tests := map[teams.Version]struct {

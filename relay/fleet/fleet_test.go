@@ -556,7 +556,7 @@ func TestDeskCloses(t *testing.T) {
 	if got := <-answer; got.Allow || got.Reason != "gone" {
 		t.Errorf("what was open: %+v", got)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // only a failure waits so long
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // only a failure waits so long
 	defer cancel()
 	if got := d.ask(ctx, claude.Use{Tool: "Bash"}); got.Allow || got.Reason != "gone" {
 		t.Errorf("what was asked later: %+v", got)

@@ -22,17 +22,16 @@ import (
 // Now, as where a stream begins, stands for what comes from now on.
 const Now = ""
 
-// After is where a stream begins that goes on after a number of the journal, such as
-// the Seq of an [api.Page]. The ID of an event says more: a number that is of another
-// journal, because that of the service was lost or an older copy of it restored, goes
-// unnoticed.
+// After returns where a stream begins that goes on after a number of the journal, such
+// as the Seq of an [api.Page]. Prefer the ID of an event: the service cannot tell that
+// a number is from a journal that was lost or restored.
 func After(seq int64) string { return strconv.FormatInt(seq, 10) }
 
 // Event is one event of a stream. Of the pointers one is set, or none for a kind
 // of event that this package does not know.
 type Event struct {
 	Name string // api.EventSnapshot and its like
-	ID   string // up to here everything was told: where the next stream begins
+	ID   string // the next stream goes on after it
 	Seq  int64  // the number in ID
 
 	Snapshot *api.Snapshot
@@ -51,8 +50,8 @@ type Event struct {
 //
 // When the connection breaks, or the service is restarted, it connects again and
 // goes on after the last event that was yielded, without a gap and without a
-// repeat. Where that cannot be, because events were forgotten or the service has
-// another journal, there is an api.EventReset: the caller reads again what it shows.
+// repeat. If that is impossible, because events were pruned or the service has
+// another journal, it yields an api.EventReset: the caller reads everything again.
 // Events waits from 0.1 s to 5 s between two tries.
 //
 // It ends with an error when asking again is of no use: a *[api.Problem],
@@ -230,8 +229,7 @@ func (r *reader) line() ([]byte, error) {
 	}
 }
 
-// seqOf returns the number in an id: what follows the name of the run of numbers
-// that it belongs to.
+// seqOf returns the number at the end of an id.
 func seqOf(id string) (int64, bool) {
 	n, err := strconv.ParseUint(id[strings.LastIndexByte(id, '-')+1:], 10, 63)
 	return int64(n), err == nil

@@ -66,11 +66,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	return nil // what was begun cannot be answered otherwise
 }
 
-// now, as the number of a position without an epoch, is where the journal stands.
+// now, as the number of a position without an epoch, is the end of the journal.
 const now = -1
 
-// parsePosition reads where a stream begins: the id of an event, a number of the
-// journal, or nothing, for what comes from now on.
+// parsePosition parses where a stream begins: after the id of an event, after a number
+// of the journal or, if s is empty, now.
 func parsePosition(s string) (at journal.Position, ok bool) {
 	if s == "" {
 		return journal.Position{Seq: now}, true
@@ -82,10 +82,11 @@ func parsePosition(s string) (at journal.Position, ok bool) {
 	return journal.Position{Seq: int64(n)}, err == nil
 }
 
-// locate finds a position in the journal. It is not known where the journal has
-// another history than the one it is of, so that the same number would stand for
-// something else. A bare number is believed, but not as an id: those have an epoch.
-func (s *Server) locate(ctx context.Context, at journal.Position, id bool) (journal.Position, bool, error) {
+// locate finds a position in the journal. known is false if the journal does not have
+// the history that the position is from, so that its number stands for something
+// else. A number without an epoch is accepted, but not as the id of an event: it is
+// from an earlier version.
+func (s *Server) locate(ctx context.Context, at journal.Position, id bool) (found journal.Position, known bool, err error) {
 	last, err := s.reads.Last(ctx)
 	switch {
 	case err != nil:
@@ -222,8 +223,8 @@ func (t *telling) snapshot(ctx context.Context) error {
 	return t.out.flush()
 }
 
-// reset tells the client that what it knows has gaps, or is of another history, and
-// goes on from the end of the journal.
+// reset tells the client to read everything again, because it has missed events or has
+// seen another journal, and goes on from the end of the journal.
 func (t *telling) reset(ctx context.Context) error {
 	at, _, err := t.server.locate(ctx, journal.Position{Seq: now}, false)
 	if err != nil {

@@ -87,6 +87,7 @@ const (
 	MaxHold     = 400 * time.Millisecond // longest time between taking the lock and the rename
 	DefaultWait = 15 * time.Second       // deadline for taking all three locks
 	MaxSize     = 32 << 20               // bytes; a larger file is refused unread
+	Spare       = 4 << 10                // bytes at the end of the old content that change may overwrite, and room after it
 	attempts    = 3                      // replacements before a file counts as contested
 )
 
@@ -285,7 +286,9 @@ const lockSuffix = ".lock"
 //
 // change gets the present content (nil where the file does not exist, which is
 // not the same as empty) and returns the new one; nil leaves the file as it is,
-// as does content equal to the old. It must not modify the old content, and must
+// as does content equal to the old. The new content may use the memory of the old one,
+// which has room for [Spare] bytes more, but overwrite nothing before its last [Spare]
+// bytes: appending to a large file would copy it. change must
 // have no effect but its result: it is called before the lock is taken and, if the
 // file is another by then, again while the lock is held, so it has to be quick. It is
 // called up to three times more when the file does not read back as written: where it
@@ -357,7 +360,8 @@ type transform struct {
 
 // draft is what is to become of a file.
 type draft struct {
-	old          []byte      // what stood in it
+	old          []byte      // what stood in it; change may have overwritten its end
+	tail         []byte      // that end
 	info         fs.FileInfo // nil where it did not exist
 	began, ended time.Time   // of the reading
 	content      []byte      // nil: the file stays as it is
@@ -392,6 +396,7 @@ func (t *transform) draft() (*draft, error) {
 		return nil, err
 	}
 	d.ended = time.Now()
+	d.tail = bytes.Clone(d.old[max(0, len(d.old)-Spare):])
 	if d.content, err = t.change(d.old); err != nil {
 		return d, err
 	}
@@ -509,7 +514,7 @@ func (d *draft) current(f File) (bool, error) {
 	if d.info == nil {
 		return true, nil
 	}
-	return holds(f, d.old)
+	return holds(f, d.old[:len(d.old)-len(d.tail)], d.tail)
 }
 
 // replace replaces the file by d, if the lock is still ours and the file what d was made
@@ -651,7 +656,7 @@ func readFile(f File) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer r.Close()
-	content := make([]byte, 0, info.Size()+1) // one more shows the end of the file without growing
+	content := make([]byte, 0, info.Size()+Spare) // that also shows the end of the file without growing
 	for {
 		n, err := r.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]
@@ -671,26 +676,30 @@ func readFile(f File) ([]byte, fs.FileInfo, error) {
 
 // holds reports whether f has exactly this content. It reads in pieces: a
 // second copy of a large file costs more than the reading.
-func holds(f File, content []byte) (bool, error) {
+func holds(f File, content ...[]byte) (bool, error) {
 	r, _, err := open(f)
 	if r == nil {
 		return false, err
 	}
 	defer r.Close()
-	buf := make([]byte, min(64<<10, len(content)+1))
-	for {
-		n, err := r.Read(buf)
-		if !bytes.HasPrefix(content, buf[:n]) {
-			return false, nil
-		}
-		content = content[n:]
-		if err == io.EOF {
-			return len(content) == 0, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("read %s: %w", f.Path(), err)
+	buf := make([]byte, 64<<10)
+	for _, part := range content {
+		for len(part) > 0 {
+			n, err := io.ReadFull(r, buf[:min(len(buf), len(part))])
+			if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+				return false, fmt.Errorf("read %s: %w", f.Path(), err)
+			}
+			if err != nil || !bytes.Equal(part[:n], buf[:n]) {
+				return false, nil
+			}
+			part = part[n:]
 		}
 	}
+	n, err := r.Read(buf[:1])
+	if err != nil && err != io.EOF {
+		return false, fmt.Errorf("read %s: %w", f.Path(), err)
+	}
+	return n == 0, nil
 }
 
 // open opens f for reading, and says what the directory says of it; nil, nil,

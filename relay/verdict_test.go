@@ -1,0 +1,65 @@
+package relay
+
+import (
+	"fmt"
+	"testing"
+
+	"teambridge/inbox"
+	"teambridge/inbox/mail"
+	"teambridge/relay/claude/simchild"
+)
+
+// A message that the relay has brought to its agent and then removed from the inbox
+// was consumed, even if its sender looks only after that. It is not said again.
+func TestRemovedByTheRelayIsConsumed(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	sender, err := mail.New(t.Context(), mail.Options{Team: s.team, Locker: s.locker, Ledger: s.ledger, From: "worker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := sender.Put(t.Context(), "team-lead", mail.Message{Text: "[m-first]"}, inbox.AppendOptions{Track: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func() (inbox.Fate, bool) {
+		t.Helper()
+		seen, err := sender.See(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fate, err := sender.Look(t.Context(), d, seen)
+		if err != nil {
+			t.Error(err)
+		}
+		return fate, d.Tracked.In(seen)
+	}
+	if fate, _ := look(); fate != inbox.Unconsumed {
+		t.Errorf("before the relay runs it is %s", fate)
+	}
+	_, stop := s.relay(s.options())
+	s.settled(1)
+	n := 1
+	for there := true; there; {
+		if n > 4*KeptRows {
+			t.Fatalf("after %d messages the relay has removed none", n)
+		}
+		var texts []string
+		for i := range KeptRows / 2 {
+			texts = append(texts, fmt.Sprintf("[f-%d-%d]", n, i))
+		}
+		s.send(texts...)
+		n += len(texts)
+		s.settled(n)
+		var fate inbox.Fate
+		if fate, there = look(); fate != inbox.Consumed {
+			t.Fatalf("after %d messages it is %s, in the inbox: %v", n, fate, there)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if w := s.works("[m-first]")["[m-first]"]; w != 1 {
+		t.Errorf("the agent worked %d times on it", w)
+	}
+}
