@@ -38,8 +38,8 @@ messages between two turns, so what was said before belongs to another task. A
 result of which it cannot be told whether it was reported before or after that
 counts if nothing follows it for 10 s; "certain" is false then.
 
-To be answered by an agent that can only write to members (2.1.182 and later, and
-perhaps one of an unknown version), you join the team first, as "operator", unless you have joined it already.
+Unless you have joined the team already, you join it first, as "operator": some
+agents can write to nobody but members. "teambridge leave" undoes it.
 
 Exit status: 0 an answer; 3 no such team or member, or the team ended; 4 no answer
 within --timeout; 8 the agent took the message, and its turn ended without an
@@ -109,7 +109,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody would answer", member))
 	}
 	if o.from == "" {
-		if o.from, err = a.askingAs(ctx, t, c, member); err != nil {
+		if o.from, err = a.askingAs(ctx, t, c); err != nil {
 			return err
 		}
 	}
@@ -164,23 +164,17 @@ func silent(c *teams.Config, member string, known teams.Facts) string {
 	return ""
 }
 
-// askingAs returns the name to ask under: one that the member can write to.
-func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config, member string) (string, error) {
-	reaches := t.Agent(c, member).ReachesUser()
+// askingAs returns the name to ask under. It is that of a member, since every agent
+// of every version can write to those: somebody who has not joined joins.
+func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config) (string, error) {
 	l, err := a.ledger(ctx)
-	switch {
-	case err != nil && reaches == teams.Yes:
-		return mail.User, nil // who sends says what is wrong with the ledger
-	case err != nil:
+	if err != nil {
 		return "", err
 	}
 	defer l.Close()
 	guest, err := mail.Guest(ctx, l, t, c)
-	switch {
-	case err != nil || guest != "":
+	if err != nil || guest != "" {
 		return guest, err
-	case reaches == teams.Yes:
-		return mail.User, nil
 	}
 	if err := a.joinAs(ctx, t, c, l, defaultGuest); err != nil {
 		return "", err

@@ -41,14 +41,6 @@ func replyCall(to, text string) string {
 	return claudetest.CallLine("SendMessage", map[string]string{"to": to, "message": text, "summary": "an answer"})
 }
 
-// askedAs is the name that ask is answered to.
-func (u *user) askedAs() string {
-	if u.member.Has(teams.RefusesUser) == teams.No {
-		return "user"
-	}
-	return defaultGuest
-}
-
 // What a real agent answers is what ask prints, by whichever way it comes. Its
 // model takes the second that one takes.
 func TestAskRealAgent(t *testing.T) {
@@ -57,7 +49,7 @@ func TestAskRealAgent(t *testing.T) {
 		t.Parallel()
 		u := newUser(t, v)
 		ctx := deadline(t, 2*time.Minute)
-		us := u.askedAs()
+		const us = defaultGuest
 
 		a := u.asks("worker", "SLEEP:1\nwhat is it [q-1]\n"+replyCall(us, "it is this [a-1]"))
 		if a.Text != "it is this [a-1]" || a.Via != viaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
@@ -145,7 +137,7 @@ func TestAskRealAgentThatIsSilent(t *testing.T) {
 		t.Error("told of before the turn with the message has ended")
 	}
 	u.busy(ctx, "a last one [t-3]")
-	if a := u.asks("worker", "[q-3]\n"+replyCall(u.askedAs(), "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
+	if a := u.asks("worker", "[q-3]\n"+replyCall(defaultGuest, "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
 		t.Errorf("%+v", a)
 	}
 	for _, m := range []string{"[q-1]", "[t-1]", "[t-2]", "[q-2]", "[t-3]", "[q-3]"} {
