@@ -117,7 +117,7 @@ func (l *loop) next(look <-chan time.Time) error {
 				continue
 			}
 			open, err := l.ledger.OpenCount(l.ctx, l.post)
-			if passing(err) {
+			if passing(err) && l.ctx.Err() == nil {
 				l.ledgerFails(err)
 				l.later()
 				return nil

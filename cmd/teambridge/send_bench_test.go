@@ -54,8 +54,6 @@ func BenchmarkSendProcess(b *testing.B) {
 	})
 	b.Run("through-a-service", func(b *testing.B) {
 		state := short(b)
-		// Of the second generation: in the first the service would put back what this
-		// benchmark overwrites.
 		root := filepath.Join(b.TempDir(), "claude")
 		if err := os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.329", "teams"))); err != nil {
 			b.Fatal(err)

@@ -16,7 +16,7 @@
 // msg_id and messageId. What becomes of a row in the file, read or claimed by a
 // relay, does not make it another. Rows that are equal in all this are counted:
 // the first is occurrence 1, and those that have left the file count, so a
-// row that is put back is a new occurrence and a new [Message]. When the file
+// row that was gone and comes again is a new occurrence and a new [Message]. When the file
 // has fewer of them than before, the oldest are gone.
 //
 // # Order
