@@ -81,7 +81,9 @@ func run(script Script, args []string) (code int) {
 		case "--resume", "-r":
 			session, resume = value, true
 		case "--model":
-			c.model = value
+			if value != "default" {
+				c.model = value
+			}
 		case "--permission-mode":
 			c.mode = value
 		case "--agent-id":
