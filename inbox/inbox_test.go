@@ -315,7 +315,7 @@ func TestAppendAfterAnIntentWithoutAWrite(t *testing.T) {
 	b := tt.inbox("alice")
 	m := Message{ID: "one", From: "user", Text: "hello"}
 	died := errors.New("died")
-	tt.locker = lockedfile.New(lockedfile.Options{Before: func(s lockedfile.Step) {
+	tt.locker = lockedfile.New(lockedfile.Options{Hold: time.Minute, Before: func(s lockedfile.Step) {
 		if s == lockedfile.StepRename {
 			panic(died)
 		}

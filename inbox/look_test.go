@@ -120,7 +120,7 @@ func TestSeen(t *testing.T) {
 	tt := newTeam(t)
 	var locked, free time.Time
 	var after []byte
-	locker := lockedfile.New(lockedfile.Options{Before: func(s lockedfile.Step) {
+	locker := lockedfile.New(lockedfile.Options{Hold: time.Minute, Before: func(s lockedfile.Step) {
 		switch s {
 		case lockedfile.StepRead:
 			locked = time.Now()

@@ -210,6 +210,36 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 	})
 }
 
+// A relay that is told to end while it waits for the ledger does not warn of that.
+func TestEndsWhileTheLedgerIsLocked(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var idle atomic.Bool
+	r.ledger = faultyStore{s.ledger, func(op string) error {
+		if op == "count" && idle.Load() {
+			cancel()
+			return fmt.Errorf("%s: %w", op, ledger.ErrBusy)
+		}
+		return nil
+	}}
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	s.until("idle", func(st Status) bool { return st.State == Idle })
+	idle.Store(true) // the next look at the ledger fails
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for _, err := range s.warned {
+		t.Errorf("it warned: %v", err)
+	}
+}
+
 // lockable lets a ledger fail as long as it is locked, from a certain call on.
 type lockable struct {
 	op     string

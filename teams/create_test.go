@@ -164,7 +164,7 @@ func TestAdopt(t *testing.T) {
 	}
 	was := teamConfig(t, root)
 	recorded := 0
-	locker := lockedfile.New(lockedfile.Options{})
+	locker := lockedfile.New(lockedfile.Options{Hold: time.Minute})
 	adopted, err := root.Adopt(t.Context(), locker, f, func(next Founding) error {
 		recorded++
 		if !was.Founded(next) {
@@ -209,7 +209,7 @@ func untouched(t *testing.T, root *Root, f Founding, config string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{}), f, func(Founding) error { return nil })
+	adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{Hold: time.Minute}), f, func(Founding) error { return nil })
 	if adopted || err != nil {
 		t.Errorf("adopted %v, %v", adopted, err)
 	}
@@ -242,7 +242,7 @@ func TestOthersTeamsAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		full := errors.New("full")
-		if adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{}), f, func(Founding) error { return full }); adopted || !errors.Is(err, full) {
+		if adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{Hold: time.Minute}), f, func(Founding) error { return full }); adopted || !errors.Is(err, full) {
 			t.Errorf("adopted %v, %v", adopted, err)
 		}
 		if after, err := os.ReadFile(config); err != nil || !bytes.Equal(before, after) {

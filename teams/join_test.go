@@ -20,7 +20,7 @@ import (
 )
 
 func locker(t *testing.T) *lockedfile.Locker {
-	return lockedfile.New(lockedfile.Options{Dir: filepath.Join(t.TempDir(), "locks"), Wait: 10 * time.Second})
+	return lockedfile.New(lockedfile.Options{Dir: filepath.Join(t.TempDir(), "locks"), Wait: time.Minute, Hold: time.Minute})
 }
 
 const g2Config = "teams/" + g2Team + "/config.json"
@@ -243,7 +243,7 @@ func TestJoinRacesWithDeletion(t *testing.T) {
 		for _, at := range []lockedfile.Step{lockedfile.StepLock, lockedfile.StepRead, lockedfile.StepWrite, lockedfile.StepFence} {
 			p, team := fixture(t, g2Team)
 			changed := false
-			l := lockedfile.New(lockedfile.Options{Before: func(s lockedfile.Step) {
+			l := lockedfile.New(lockedfile.Options{Hold: time.Minute, Before: func(s lockedfile.Step) {
 				if s == at && !changed {
 					changed = true
 					change(p)

@@ -90,6 +90,9 @@ func TestLockHeld(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if !long { // then the time that the others take does not matter
+				t.Parallel()
+			}
 			w := newHeldWorld(t, 1000)
 			l := w.open(t)
 			var locked atomic.Int64 // flushes under the lock

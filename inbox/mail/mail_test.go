@@ -38,7 +38,7 @@ func open(t *testing.T, captured, name string) mail.Options {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	return mail.Options{Team: team, Locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(dir, "state", "locks")}), Ledger: l}
+	return mail.Options{Team: team, Locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(dir, "state", "locks"), Wait: time.Minute, Hold: time.Minute}), Ledger: l}
 }
 
 func sender(t *testing.T, opts mail.Options) *mail.Sender {

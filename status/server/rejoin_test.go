@@ -24,7 +24,7 @@ func (w *world) joinedTeam(t *testing.T, l *ledger.Ledger) (*teams.Team, teams.M
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = team.Close() })
-	m, err := team.Join(t.Context(), lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks")}), "operator", "/")
+	m, err := team.Join(t.Context(), lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks"), Wait: patient.Wait, Hold: patient.Hold}), "operator", "/")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func newWorld(t *testing.T, claude string, change ...func(*server.Options)) *wor
 	t.Cleanup(func() { _ = root.Close() })
 	w := &world{
 		t: t, root: root, state: state, addr: "127.0.0.1:0", logs: &bytes.Buffer{}, changed: change,
-		locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(state, "locks")}),
+		locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(state, "locks"), Wait: time.Minute, Hold: time.Minute}),
 	}
 	w.start()
 	t.Cleanup(func() {
