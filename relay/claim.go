@@ -452,16 +452,8 @@ func (c *claimer) noise(row *inbox.Row) bool {
 	return row.Noise() || row.Kind() == "shutdown_request" && c.opts.Member == lead.Name
 }
 
-// keeps reports whether a row stays for the agent itself: a lead of the first
-// generation polls its inbox, and acts on these as no text can make it.
-func (c *claimer) keeps(row *inbox.Row) bool {
-	if !c.self {
-		return false
-	}
-	kind := row.Kind()
-	return slices.ContainsFunc([]string{"shutdown_", "permission_", "plan_", "sandbox_", "mode_set_", "team_permission_"},
-		func(prefix string) bool { return strings.HasPrefix(kind, prefix) })
-}
+// keeps reports whether a row stays for the agent itself, which reads its inbox.
+func (c *claimer) keeps(*inbox.Row) bool { return c.self }
 
 // deliveryOf returns the delivery that a row says it was taken by.
 func deliveryOf(row *inbox.Row) string {

@@ -36,7 +36,9 @@ type loop struct {
 	events  chan claude.Event
 	reading sync.WaitGroup
 	started time.Time
-	spoke   bool // it has printed something of a turn
+	spoke   bool          // it has printed something of a turn
+	version teams.Version // of Claude Code, once it has said so
+	reads   bool          // it reads its inbox itself
 
 	frame   *ledger.Frame // in flight; nil if none is
 	sent    bool          // it was written to this agent
@@ -385,11 +387,23 @@ func (l *loop) proceed() error {
 	return l.write()
 }
 
-// self reports whether the agent polls its inbox itself: a lead of the first
-// generation, in the team that its own session made.
+// self reports whether the agent may read its inbox by itself. A headless lead up to
+// 2.1.177 does so in the team that its own process made. It delivers a row before it
+// marks it, so that no claim can be sure of coming first: its inbox is left to it.
+//
+// One that was started with the flags of a member never does, on any version from
+// 2.1.62 on that was measured, nor does one that resumes the session that made the
+// team. So only a program that gets no flags, such as one that hands its lines on to
+// a lead that runs already, can have such an inbox.
 func (l *loop) self(c *teams.Config) bool {
 	lead, _ := c.Lead()
-	return c.LeadProcess == nil && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID
+	self := l.opts.Child.Plain && c.LeadProcess == nil && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID &&
+		l.version.Has(teams.HeadlessDeaf) != teams.Yes
+	if self && !l.reads {
+		l.opts.Warn(fmt.Errorf("relay: %s leads a team that its own session made, and reads its inbox itself: no message of the inbox is relayed to it", l.opts.Member))
+	}
+	l.reads = self
+	return self
 }
 
 // make makes a frame of what waits. It returns false if nothing does.
@@ -639,6 +653,9 @@ func (l *loop) event(e claude.Event) error {
 			l.doubt.other = true
 		}
 		l.begun(l.frame != nil && l.sent)
+		if v, err := teams.ParseVersion(i.Version); err == nil && v != l.version {
+			l.version, l.dirty = v, true
+		}
 		if i.Session != "" && i.Session != l.session.ID {
 			l.session.ID = i.Session
 			if err := l.keep(ledger.RelayRunning, ""); err != nil {

@@ -510,6 +510,72 @@ func TestWaitsForTheLock(t *testing.T) {
 	}
 }
 
+// A program that hands its lines on to a lead which runs already, and made the team
+// itself, may read the inbox by itself: it is left to it until it is seen to be of a
+// version that does not. What a person says goes to it all the same.
+func TestLeadThatReadsItsInbox(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
+		deaf := v.Has(teams.HeadlessDeaf) == teams.Yes
+		const session = "aaaaaaaa-0000-4000-8000-000000000000"
+		config := filepath.Join(s.dir, "root/teams/demo/config.json")
+		data, err := os.ReadFile(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(data), `"leadSessionId": ""`, `"leadSessionId": "`+session+`"`, 1)
+		text = strings.Replace(text, `"leadProcess": {"pid": 0, "pidSpace": "", "claimedAt": 0, "procStart": ""},`, "", 1)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.send("[row]")
+		before, err := os.ReadFile(s.agent().path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := s.options()
+		opts.Child.Plain, opts.Child.Session = true, session
+		opts.Child.Command = append(opts.Child.Command, "--session-id", session)
+		r, stop := s.relay(opts)
+		if _, err := r.Say(t.Context(), Input{Text: "[said]"}); err != nil {
+			t.Fatal(err)
+		}
+		n := 1
+		if deaf {
+			n = 2
+		}
+		s.settled(n)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		after, err := os.ReadFile(s.agent().path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := string(after) == string(before); left == deaf {
+			t.Errorf("the inbox was left as it was: %t\n%s\n%s", left, before, after)
+		}
+		if w := s.works("[said]", "[row]"); w["[said]"] != 1 || w["[row]"] != n-1 {
+			t.Errorf("worked on %v", w)
+		}
+		told := s.warnings(func(err error) bool { return strings.Contains(err.Error(), "reads its inbox itself") })
+		if len(told) != 1 {
+			t.Errorf("told %d times that the inbox is left to the lead, want once", len(told))
+		}
+
+		// One that gets the flags of a member never reads it.
+		opts.Child.Plain = false
+		_, stop = s.relay(opts)
+		s.settled(2)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if w := s.works("[row]"); w["[row]"] != 1 {
+			t.Errorf("with flags: worked on %v", w)
+		}
+	})
+}
+
 // What nobody needs to be told is taken and not said; what the member itself
 // wrote is no message to it; what is read is left alone.
 func TestWhatIsNotSaid(t *testing.T) {

@@ -19,12 +19,17 @@ var attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`,
 //	TEXT
 //	</teammate-message>
 //
-// verified="false" stands there unless the sender is a member of the team. No
+// verified="false" stands there unless the sender is a member of the team. A row
+// without a sender is from "(unknown)". No
 // row can leave its wrapper: a tag of that name in its text has its "<" escaped,
 // and so have quotes and angle brackets in the attributes.
 func Wrap(row *inbox.Row, verified bool) string {
+	from := row.From
+	if strings.TrimSpace(from) == "" {
+		from, verified = "(unknown)", false
+	}
 	var b strings.Builder
-	b.WriteString(`<teammate-message teammate_id="` + attribute.Replace(row.From) + `"`)
+	b.WriteString(`<teammate-message teammate_id="` + attribute.Replace(from) + `"`)
 	if row.Color != "" {
 		b.WriteString(` color="` + attribute.Replace(row.Color) + `"`)
 	}

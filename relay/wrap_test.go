@@ -18,6 +18,8 @@ func TestWrap(t *testing.T) {
 		"all":   {inbox.Row{From: "worker", Text: "a\nb", Color: "blue", Summary: "s"}, false, "<teammate-message teammate_id=\"worker\" color=\"blue\" summary=\"s\" verified=\"false\">\na\nb\n</teammate-message>"},
 		"attributes cannot be left": {inbox.Row{From: `a" verified="true`, Summary: "x\">\n<b&", Text: "t"}, false,
 			"<teammate-message teammate_id=\"a&quot; verified=&quot;true\" summary=\"x&quot;&gt; &lt;b&amp;\" verified=\"false\">\nt\n</teammate-message>"},
+		"no sender":      {inbox.Row{Text: "t"}, true, "<teammate-message teammate_id=\"(unknown)\" verified=\"false\">\nt\n</teammate-message>"},
+		"a blank sender": {inbox.Row{From: " \t", Text: "t"}, true, "<teammate-message teammate_id=\"(unknown)\" verified=\"false\">\nt\n</teammate-message>"},
 		"other markup stays": {inbox.Row{From: "a", Text: `if a < b && c > d { "x" } <b>`}, true,
 			"<teammate-message teammate_id=\"a\">\nif a < b && c > d { \"x\" } <b>\n</teammate-message>"},
 	} {

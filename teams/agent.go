@@ -70,21 +70,23 @@ func (t *Team) conversation(c *Config, name string, own bool) (path string, ok b
 	return transcript.Session(t.root.Path(), lead.Cwd, c.LeadSessionID)
 }
 
-// Given counts how often, since a time, the model of an agent was given a text from a
-// sender, as far as its conversation shows: see [transcript.Given].
-func (t *Team) Given(c *Config, name, from, text string, since time.Time) int {
-	own, ok := c.ownProcess(name)
+// Given says when, since a time, the model of the agent was first given a text from a
+// sender, and how often, as far as its transcript shows: see [transcript.Given]. It is
+// not known if there is no transcript.
+func (a Agent) Given(from, text string, since time.Time) (first time.Time, times int, known bool) {
+	own, ok := a.config.ownProcess(a.Name)
 	if !ok {
-		return 0
+		return time.Time{}, 0, false
 	}
-	path, ok := t.conversation(c, name, own)
-	if lead, _ := c.Lead(); !own && name != lead.Name {
-		path, ok = transcript.Teammate(t.root.Path(), lead.Cwd, c.LeadSessionID, name)
+	path, ok := a.team.conversation(a.config, a.Name, own)
+	if lead, _ := a.config.Lead(); !own && a.Name != lead.Name {
+		path, ok = transcript.Teammate(a.team.root.Path(), lead.Cwd, a.config.LeadSessionID, a.Name)
 	}
 	if !ok {
-		return 0
+		return time.Time{}, 0, false
 	}
-	return transcript.Given(path, from, text, since)
+	first, times = transcript.Given(path, from, text, since)
+	return first, times, true
 }
 
 // KeepsRows says whether the agent leaves the rows it took in its inbox, marked as

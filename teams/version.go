@@ -79,6 +79,8 @@ const (
 	// MarksFirst: an agent takes rows under the lock before they are delivered.
 	// Without it, rows are delivered again at every poll while the lock is held.
 	MarksFirst Trait = "marks rows before it delivers them"
+	// SnapshotFlag: there is a flag --system-prompt-snapshot.
+	SnapshotFlag Trait = "knows --system-prompt-snapshot"
 	// KeepsSystemPrompt: a resumed session keeps its first system prompt unless
 	// --system-prompt-snapshot off is given.
 	KeepsSystemPrompt Trait = "keeps its first system prompt"
@@ -131,10 +133,11 @@ var changes = map[Trait]struct{ without, with Version }{
 	RemovesTaken:       {Version{2, 1, 159}, Version{2, 1, 160}},
 	TeamAtStart:        {Version{2, 1, 177}, Version{2, 1, 178}},
 	RefusesUser:        {Version{2, 1, 181}, Version{2, 1, 182}},
-	HeadlessDeaf:       {Version{2, 1, 160}, Version{2, 1, 200}},
+	HeadlessDeaf:       {Version{2, 1, 177}, Version{2, 1, 178}},
 	Lifecycle:          {Version{2, 1, 205}, Version{2, 1, 206}},
 	MarksFirst:         {Version{2, 1, 252}, Version{2, 1, 257}},
-	KeepsSystemPrompt:  {Version{2, 1, 240}, Version{2, 1, 280}},
+	SnapshotFlag:       {Version{2, 1, 252}, Version{2, 1, 257}},
+	KeepsSystemPrompt:  {Version{2, 1, 265}, Version{2, 1, 270}},
 	LeadProcessWritten: {Version{2, 1, 310}, Version{2, 1, 311}},
 
 	EchoesTime:      {Version{2, 1, 76}, Version{2, 1, 78}},

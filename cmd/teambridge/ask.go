@@ -125,7 +125,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if !a.json && w.Reach == teams.NoTeammate {
 		a.reachNote(w)
 	}
-	q := &question{Delivered: w, sender: s, from: s.From(), tap: tap, since: w.Start}
+	q := &question{Delivered: w, sender: s, from: s.From(), text: body, tap: tap, since: w.Start}
 	q.clock = clocked(w.Inbox.Path(), w.Start, time.Now())
 	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("the message %s was sent, and %s did not answer", w.ID, member))
 	defer cancel()
@@ -208,6 +208,7 @@ type question struct {
 	mail.Delivered
 	sender *sender
 	from   string // that the answer is to
+	text   string
 	tap    *tapped
 	clock  bool // files there are dated by our clock
 
@@ -216,6 +217,7 @@ type question struct {
 	since, taken time.Time // taken is zero: not yet
 	said         []journal.Message
 
+	begun  time.Time // when its model was given the message; zero: not known
 	before time.Time // when the turn before was reported: what is said next is of ours
 	held   *reply    // may be of the turn before
 	heldAt time.Time
@@ -228,7 +230,11 @@ func (q *question) await(ctx context.Context) (reply, error) {
 	seen := time.Now() // that somebody is there
 	for {
 		wait := lookStep
-		if !q.taken.IsZero() {
+		switch {
+		case q.taken.IsZero():
+		case len(q.said) > 0:
+			wait = lookAgain
+		default:
 			wait = recheck
 		}
 		list, err := q.tap.changes(ctx, wait)
@@ -251,7 +257,12 @@ func (q *question) await(ctx context.Context) (reply, error) {
 			}
 		}
 		if !q.taken.IsZero() {
+			var later []journal.Message
 			for _, m := range q.said {
+				if m.Kind() == "idle_notification" && (len(later) > 0 || q.early(m)) {
+					later = append(later, m)
+					continue
+				}
 				r, ok, err := q.weigh(m)
 				if errors.Is(err, errNoWord) {
 					return q.unseen(ctx)
@@ -260,7 +271,7 @@ func (q *question) await(ctx context.Context) (reply, error) {
 					return r, err
 				}
 			}
-			q.said = nil
+			q.said = later
 		}
 		for _, c := range list {
 			if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == q.Team && q.saysThatItEnded(m) {
@@ -322,6 +333,28 @@ func (q *question) alive(ctx context.Context) error {
 	return nil
 }
 
+// The records of a conversation are written up to some tenths of a second late. So
+// long a report waits for the one that says when the turn with the message began,
+// which is looked for that often.
+const (
+	recordLag = 2 * time.Second
+	lookAgain = 100 * time.Millisecond
+)
+
+// early reports whether a report comes too soon: the agent writes down its conversation,
+// and it is not there yet when the turn with the message began.
+func (q *question) early(m journal.Message) bool {
+	if !q.begun.IsZero() {
+		return false
+	}
+	first, times, known := q.sender.Team().Agent(q.sender.Config(), q.Member).Given(q.from, q.text, q.Start.Truncate(time.Millisecond))
+	if times == 1 {
+		q.begun = first
+		return false
+	}
+	return known && times == 0 && time.Since(m.FirstSeen) < recordLag
+}
+
 // tick is how far behind the clock the time of a file can be: the kernel dates
 // files by its last tick, of which there are 100 a second at least.
 const tick = 10 * time.Millisecond
@@ -374,8 +407,13 @@ const quiet = 10 * time.Second
 //     before the message was taken (2 ms at least), and one that is dated after it
 //     is of a turn with the message (12 ms at least).
 //   - A newer agent that finds a message takes it and reports then, up to 60 ms
-//     later (300 ms where the machine has too much to do) and without a reason,
-//     as it goes on. An older one reports first, and then looks.
+//     later (more than 500 ms on a machine that is much too busy) and without a
+//     reason, as it goes on. An older one reports first, and then looks.
+//
+// The conversation of a newer agent tells it for certain: it writes down that its model
+// is given the message after the report of the turn before (3 to 90 ms), and before that
+// of its own. The rest is for agents of which there is no transcript, and for a message
+// that was given together with others.
 func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	at, known := m.Time()
 	if !known {
@@ -400,15 +438,23 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 		return reply{}, false, nil
 	}
 	r.via, r.text = viaResult, idle.Result
-	r.certain = known && !q.doubtful()
+	told := known && !q.begun.IsZero()
+	r.certain = told || known && !q.doubtful()
 	switch {
+	case told && at.Before(q.begun):
+		return reply{}, false, nil // of the turn before
+	case told:
 	case idle.IdleReason == "" && !at.After(q.taken.Add(startup)):
 		q.before = at
+		return reply{}, false, nil
 	case idle.IdleReason != "" && !at.After(q.taken) && q.before.IsZero():
 		if held := r; held.text != "" {
 			held.certain = false
 			q.held, q.heldAt = &held, time.Now()
 		}
+		return reply{}, false, nil
+	}
+	switch {
 	case idle.IdleReason == "failed":
 		return reply{}, false, noAnswer("%s took the message, and its turn failed: %s", q.Member, dash(idle.FailureReason))
 	case idle.IdleReason == "interrupted":

@@ -41,9 +41,9 @@ func replyCall(to, text string) string {
 	return claudetest.CallLine("SendMessage", map[string]string{"to": to, "message": text, "summary": "an answer"})
 }
 
-// askedAs is the name that ask is answered to, by agents of a version.
-func askedAs(v teams.Version) string {
-	if v.Has(teams.RefusesUser) == teams.No {
+// askedAs is the name that ask is answered to.
+func (u *user) askedAs() string {
+	if u.member.Has(teams.RefusesUser) == teams.No {
 		return "user"
 	}
 	return defaultGuest
@@ -57,7 +57,7 @@ func TestAskRealAgent(t *testing.T) {
 		t.Parallel()
 		u := newUser(t, v)
 		ctx := deadline(t, 2*time.Minute)
-		us := askedAs(v)
+		us := u.askedAs()
 
 		a := u.asks("worker", "SLEEP:1\nwhat is it [q-1]\n"+replyCall(us, "it is this [a-1]"))
 		if a.Text != "it is this [a-1]" || a.Via != viaMessage || !a.Certain || a.Reply.Inbox != us || a.Sent.State != api.Consumed {
@@ -128,8 +128,7 @@ func TestAskRealAgentThatIsFast(t *testing.T) {
 // answer in it is not waited for. The end of another turn is none of this one.
 func TestAskRealAgentThatIsSilent(t *testing.T) {
 	t.Parallel()
-	v := claudetest.Oldest(t, teams.IdleResult)
-	u := newUser(t, v)
+	u := newUser(t, claudetest.Oldest(t, teams.IdleResult))
 	ctx := deadline(t, 3*time.Minute)
 	ask := func(text string) {
 		t.Helper()
@@ -146,7 +145,7 @@ func TestAskRealAgentThatIsSilent(t *testing.T) {
 		t.Error("told of before the turn with the message has ended")
 	}
 	u.busy(ctx, "a last one [t-3]")
-	if a := u.asks("worker", "[q-3]\n"+replyCall(askedAs(v), "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
+	if a := u.asks("worker", "[q-3]\n"+replyCall(u.askedAs(), "at once [a-3]")); a.Text != "at once [a-3]" || !a.Certain {
 		t.Errorf("%+v", a)
 	}
 	for _, m := range []string{"[q-1]", "[t-1]", "[t-2]", "[q-2]", "[t-3]", "[q-3]"} {

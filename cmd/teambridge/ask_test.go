@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -102,6 +103,34 @@ func takenAtZero(t *testing.T) (q *question, said func(ms int, fields string) jo
 			t.Fatal(err)
 		}
 		return journal.Message{Row: rows[0], Inbox: "team-lead"}
+	}
+}
+
+// Where the conversation says when the turn with the message began, nothing is guessed
+// from how much time has passed.
+func TestWeighByConversation(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fields  string
+		at      int // ms after the message was taken; its turn began after 900 ms
+		answer  string
+		failure error
+	}{
+		"of the turn before, very late":        {`"result":"of before"`, 800, "", nil},
+		"of the turn before, the last":         {`"idleReason":"available","result":"of before"`, 899, "", nil},
+		"the turn before failed":               {`"idleReason":"failed"`, 899, "", nil},
+		"of its turn, of a fast model":         {`"idleReason":"available","result":"ours"`, 901, "ours", nil},
+		"of its turn, and it goes on at once":  {`"result":"ours"`, 901, "ours", nil},
+		"of its turn, without a word":          {`"idleReason":"available"`, 2000, "", errNoWord},
+		"of its turn, without, and it goes on": {`"summary":"[to bob] hello"`, 901, "", errNoWord},
+	} {
+		q, said := takenAtZero(t)
+		q.begun = q.taken.Add(900 * time.Millisecond)
+		q.other = q.taken.Add(time.Millisecond) // it does not matter then
+		r, ok, err := q.weigh(said(tc.at, tc.fields))
+		if ok != (tc.answer != "") || r.text != tc.answer || !errors.Is(err, tc.failure) || ok && !r.certain || q.held != nil {
+			t.Errorf("%s: %+v, %v, %v, held %v; want %q, %v", name, r, ok, err, q.held, tc.answer, tc.failure)
+		}
 	}
 }
 

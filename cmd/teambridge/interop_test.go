@@ -27,14 +27,15 @@ import (
 
 // user is a person at a shell beside a real team.
 type user struct {
-	t    *testing.T
-	team *claudetest.Team
-	home string
+	t      *testing.T
+	team   *claudetest.Team
+	member teams.Version // of the team's member
+	home   string
 }
 
 func newUser(t *testing.T, v teams.Version) *user {
 	t.Helper()
-	return &user{t: t, team: claudetest.StartTeam(t, v, nil), home: t.TempDir()}
+	return &user{t: t, team: claudetest.StartTeam(t, v, nil), member: v, home: t.TempDir()}
 }
 
 // run runs one command line and returns its exit status and what it printed.

@@ -232,7 +232,8 @@ func (s *Sender) given(ctx context.Context, d Delivered) bool {
 			return false
 		}
 	}
-	return s.opts.Team.Given(s.config, d.Member, row.From, row.Text, at) > 0
+	_, times, _ := s.opts.Team.Agent(s.config, d.Member).Given(row.From, row.Text, at)
+	return times > 0
 }
 
 // latest is the last message with the id of key that the journal has, or the zero

@@ -32,8 +32,7 @@ type launch struct {
 //	--model, --permission-mode, --fallback-model, --system-prompt, --append-system-prompt, --allowedTools,
 //	--disallowedTools                                       with a Mode
 //	--system-prompt-snapshot off                            with a system prompt, or its default, in it, and FreshPrompt
-//	--model default, --permission-mode default              with the default of these in it, Resume and FreshPrompt
-//
+//	--model default, --permission-mode default              with the default of these in it, and Resume
 //	--disallowedTools=ExitPlanMode                          in plan mode
 //
 // --dangerously-skip-permissions would win against a permission mode. With one in the Mode it becomes
@@ -136,7 +135,7 @@ func (o Options) launch() (launch, error) {
 		}
 		l.env = append(slices.Clone(l.env), "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1")
 	}
-	if o.FreshPrompt && l.resume {
+	if l.resume {
 		args.forget(o.Mode)
 	}
 	if err := args.mode(o.Mode); err != nil {
@@ -225,9 +224,10 @@ func (f *flags) take(name string) (value string, there bool) {
 	return value, there
 }
 
-// forget makes a G2 that resumes a conversation let go of what it has from there, where the mode asks for the default
-// and the command does not say what that is: measured, it goes on with the model that was used last, and in plan mode if
-// it was in that; other permission modes it does not keep. What its settings call the default it cannot be asked for.
+// forget makes a process that resumes a conversation let go of what it has from there, where the mode asks for the
+// default and the command does not say what that is. Without these flags it begins with another model than a new
+// conversation (measured from 2.1.160 to 2.1.329), and 2.1.329 was seen to go on in plan mode. What its settings call the
+// default it cannot be asked for.
 func (f *flags) forget(m pipe.Mode) {
 	if m.Model.IsDefault() && !f.has("--model") {
 		f.add("--model", "default")

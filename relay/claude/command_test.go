@@ -162,7 +162,7 @@ func TestUnnamed(t *testing.T) {
 	}
 }
 
-// A G2 that resumes is told by flags what it would else keep of its conversation.
+// A process that resumes is told by flags what it would else keep of its conversation.
 func TestDefaultOfAResumedSession(t *testing.T) {
 	t.Parallel()
 	back := pipe.Mode{Model: pipe.Default[string](), PermissionMode: pipe.Default[string](), CustomSystemPrompt: pipe.Default[string]()}
@@ -173,7 +173,7 @@ func TestDefaultOfAResumedSession(t *testing.T) {
 	}{
 		{"", true, true, " --model default --permission-mode default --system-prompt-snapshot off"},
 		{"", false, true, " --system-prompt-snapshot off"},
-		{"", true, false, ""},
+		{"", true, false, " --model default --permission-mode default"},
 		{" --model=opus --dangerously-skip-permissions", true, true, " --system-prompt-snapshot off"},
 	} {
 		o := claude.Options{

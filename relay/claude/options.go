@@ -27,12 +27,13 @@ type Options struct {
 	// Mode is what the process starts with. What is absent gets no flag, and what is default gets one only where a
 	// conversation that is resumed would bring another value.
 	Mode pipe.Mode
-	// Member makes the process a member of a team (G2 only: a G1 has no such flags for a headless process).
+	// Member makes the process a member of a team: it can write to the others, and cannot spawn any. Measured on versions
+	// from 2.1.62 to 2.1.330.
 	Member Member
 
-	// FreshPrompt says that the version knows --system-prompt-snapshot (G2; a G1 does not start with it). Without it a
-	// G2 that resumes a conversation keeps the system prompt of its first process, whatever Mode says, and its model and
-	// plan mode where Mode says default.
+	// FreshPrompt says that the version knows --system-prompt-snapshot; one that does not know it does not start with it.
+	// Without it newer versions that resume a conversation keep the system prompt of its first process, whatever Mode
+	// says.
 	FreshPrompt bool
 
 	// Permission answers the process when it asks whether a tool may be used. Nil: it is not told that there is

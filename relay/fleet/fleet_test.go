@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 		fmt.Println("2.1.329 (simulated)")
 		return
 	}
+	if version := os.Getenv(versionVariable); version != "" {
+		fmt.Println(version)
+		return
+	}
 	simchild.Main()
 	os.Exit(m.Run())
 }

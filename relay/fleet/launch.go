@@ -29,11 +29,6 @@ type Launch struct {
 	Stderr     io.Writer
 }
 
-// memberFlags is the version of Claude Code from which on a headless process can
-// be told which member it is, and to take another system prompt when it resumes.
-// It was measured to be able to; 2.1.80 was not.
-const memberFlags = "2.1.329"
-
 // Options asks the program for its version, unless it is Plain, and returns how
 // it is started. *[VersionError] if it does not tell.
 func (l Launch) Options(ctx context.Context) (claude.Options, error) {
@@ -64,9 +59,10 @@ func (l Launch) Options(ctx context.Context) (claude.Options, error) {
 	if err != nil {
 		return claude.Options{}, err
 	}
-	if !older(version, memberFlags) {
-		child.Member, child.FreshPrompt = claude.Member{Name: l.Member, Team: l.Team.Name()}, true
-	}
+	// Every version knows these flags. Without them its SendMessage reaches nobody.
+	child.Member = claude.Member{Name: l.Member, Team: l.Team.Name()}
+	// A version that does not know this one does not start with it.
+	child.FreshPrompt = version.Has(teams.SnapshotFlag) == teams.Yes
 	return child, nil
 }
 
@@ -91,9 +87,9 @@ func (e *VersionError) Error() string {
 func (e *VersionError) Unwrap() error { return e.Err }
 
 // versionOf asks a Claude Code for its version: "2.1.80 (Claude Code)".
-func versionOf(ctx context.Context, command []string, dir string, env []string) (string, error) {
+func versionOf(ctx context.Context, command []string, dir string, env []string) (teams.Version, error) {
 	if len(command) == 0 {
-		return "", &VersionError{Err: errors.New("there is no command")}
+		return teams.Version{}, &VersionError{Err: errors.New("there is no command")}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -107,20 +103,14 @@ func versionOf(ctx context.Context, command []string, dir string, env []string) 
 	cmd.Env, cmd.Dir = env, dir
 	out, err := cmd.Output()
 	if err != nil {
-		return "", &VersionError{Program: command[0], Err: err}
+		return teams.Version{}, &VersionError{Program: command[0], Err: err}
 	}
-	version, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	// A wrapper may call its version something else: it is unknown then.
+	version, err := teams.ParseVersion(string(out))
+	if err != nil {
+		return teams.Version{}, nil
+	}
 	return version, nil
-}
-
-// older compares versions of three numbers. What is none counts as older.
-func older(version, than string) bool {
-	var a, b [3]int
-	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &a[0], &a[1], &a[2]); n != 3 {
-		return true
-	}
-	_, _ = fmt.Sscanf(than, "%d.%d.%d", &b[0], &b[1], &b[2])
-	return slices.Compare(a[:], b[:]) < 0
 }
 
 // Member returns the member of a team that an agent is to be, by what it is

@@ -234,16 +234,22 @@ func TestGiven(t *testing.T) {
 		{"ann", "hello", 0, 2}, {"ann", "hello", 1, 2}, {"ann", "hello", 2, 1}, {"ann", "hello", 4, 0},
 		{"ann", "hell", 0, 0}, {"an", "hello", 0, 0}, {"bob", "hello", 0, 0}, {"bob", "yes", 0, 0},
 	} {
-		if got := Given(path, tc.from, tc.text, at(tc.since)); got != tc.want {
-			t.Errorf("%q from %s since %d: %d times, want %d", tc.text, tc.from, tc.since, got, tc.want)
+		first, got := Given(path, tc.from, tc.text, at(tc.since))
+		if got != tc.want || got > 0 && (first.Before(at(tc.since)) || first.After(at(3))) {
+			t.Errorf("%q from %s since %d: %d times, first at %v, want %d", tc.text, tc.from, tc.since, got, first, tc.want)
 		}
+	}
+	c.write(folder+"agent-along-1.jsonl", given(1, `"<teammate-message teammate_id=\"ann\">\nhello\n</teammate-message>"`)+
+		strings.Repeat(given(2, `"`+strings.Repeat("x", 1000)+`"`), 200))
+	if first, n := Given(filepath.Join(c.root, folder, "agent-along-1.jsonl"), "ann", "hello", at(0)); n != 1 || !first.Equal(at(1)) {
+		t.Errorf("before much else: %d times, first at %v", n, first)
 	}
 	for _, name := range []string{"", "other", "nobody"} {
 		if path, ok := Teammate(c.root, c.dir, "s", name); ok {
 			t.Errorf("%q has %s", name, path)
 		}
 	}
-	if n := Given(filepath.Join(c.dir, "none.jsonl"), "ann", "hello", at(0)); n != 0 {
+	if _, n := Given(filepath.Join(c.dir, "none.jsonl"), "ann", "hello", at(0)); n != 0 {
 		t.Errorf("without a file: %d", n)
 	}
 }
