@@ -5,9 +5,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 )
@@ -53,14 +55,18 @@ func TestScripts(t *testing.T) {
 			p := newClaude(t)
 			p.mkdir("teams")
 			opts := patient(p)
-			// Enough for both events of a write in place.
 			opts.Settle = 30 * time.Millisecond
-			b := newBarrier(p, New(opts))
+			w := New(opts)
+			var g gate
+			w.open = g.open
+			b := newBarrier(p, w)
 			b.settled = true
 			var got strings.Builder
 			for line := range strings.Lines(parts["script"]) {
 				got.WriteString("> " + line)
+				g.Lock()
 				p.command(strings.Fields(line))
+				g.Unlock()
 				for _, e := range b.wait() {
 					got.WriteString(e + "\n")
 				}
@@ -70,6 +76,39 @@ func TestScripts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// gate holds events back while it is locked, so that a file that is written in place is
+// not read before all of it is there.
+type gate struct {
+	sync.Mutex
+	source
+	passed chan fsnotify.Event
+}
+
+func (g *gate) open() (s source, err error) {
+	if g.source, err = openKernel(); err != nil {
+		return nil, err
+	}
+	g.passed = make(chan fsnotify.Event)
+	go func() {
+		defer close(g.passed)
+		for e := range g.source.events() {
+			g.Lock() // only to wait
+			g.Unlock()
+			g.passed <- e
+		}
+	}()
+	return g, nil
+}
+
+func (g *gate) events() <-chan fsnotify.Event { return g.passed }
+
+func (g *gate) Close() error {
+	err := g.source.Close()
+	for range g.passed { // what nobody has read
+	}
+	return err
 }
 
 // command runs one line of a script.
