@@ -251,7 +251,9 @@ func TestRealCommandsOfAPerson(t *testing.T) {
 		if !slices.ContainsFunc(h.home.API.Log(), func(r claudetest.Request) bool { return r.Side }) {
 			t.Error("nothing was compacted")
 		}
-		unknown := slices.ContainsFunc(h.sayings(), func(s saying) bool { return strings.Contains(s.Text, "Unknown skill") || strings.Contains(s.Text, "isn't available") })
+		unknown := slices.ContainsFunc(h.sayings(), func(s saying) bool {
+			return strings.Contains(s.Text, "Unknown skill") || strings.Contains(s.Text, "isn't available")
+		})
 		if unknown != (v.Has(teams.ClearsSession) == teams.No) {
 			t.Errorf("a command that is not known: %t", unknown)
 		}
