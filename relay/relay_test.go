@@ -663,7 +663,7 @@ func TestSay(t *testing.T) {
 				order = append(order, turn)
 			}
 		}
-		order = slices.DeleteFunc(order, func(s string) bool { return s == "/compact" }) // not work of every generation
+		order = slices.DeleteFunc(order, func(s string) bool { return s == "/compact" }) // not work of every version
 		if want := []string{"[first]", "[said-1]", "[said-2]", "rows"}; !slices.Equal(order, want) {
 			t.Errorf("order %q, want %q", order, want)
 		}

@@ -18,7 +18,7 @@
 // terminated by what an earlier one did.
 //
 // Beside that it says whether a member is at work. One that waits has said that
-// it is idle, with a reason, and was given nothing since. Both generations say so
+// it is idle, with a reason, and was given nothing since. All versions say so
 // between two tasks as well: a newer agent then gives no reason, for it has taken
 // what comes next already, and an older one takes the next row milliseconds
 // later (measured). That is why it counts when rows were taken. Who watches may see

@@ -33,8 +33,8 @@ type Founding struct {
 }
 
 // Create makes a team of one member, its lead, for a headless agent that has no
-// team of its own: the directory, config.json in the form of the second
-// generation with this process as the one that leads, and inboxes. made is false
+// team of its own: the directory, config.json in the form of newer
+// versions with this process as the one that leads, and inboxes. made is false
 // where a team of that name is there already, which is left as it is. session is
 // the lead's Claude session, and may be empty where that is not known yet.
 //

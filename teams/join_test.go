@@ -387,7 +387,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// layout draws a config.json of the second generation as some program could
+// layout draws a config.json of a newer version as some program could
 // have written it: in any style, with members anywhere in it, and around and
 // in them values that re-encoding would change.
 func layout(t *rapid.T) string {

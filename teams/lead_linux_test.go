@@ -166,7 +166,7 @@ func TestChoose(t *testing.T) {
 	}{
 		"nothing there": {make: func(p *place) {}},
 		"the only one":  {make: func(p *place) { p.lead("a", Alive, "/x") }, want: "a"},
-		"the only one, G1": {
+		"the only one, without leadProcess": {
 			make: func(p *place) { p.lead("a", Unknown, "/x") }, want: "a"},
 		"the only live one": {
 			make: func(p *place) { p.lead("a", Gone, p.dir); p.lead("b", Alive, "/x"); p.mkdir("teams/orphan") }, want: "b"},

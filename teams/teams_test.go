@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The captured teams of the two generations.
+// The captured teams of two versions.
 const (
 	g1Team = "myteam"
 	g2Team = "session-2de3961d"

@@ -389,7 +389,7 @@ const quiet = 10 * time.Second
 
 // weigh decides whether something the member said is the answer.
 //
-// Agents take messages between two turns (measured on both generations, with
+// Agents take messages between two turns (measured on 2.1.80 and 2.1.329, with
 // tools running too), so what they say after it answers the message. A message
 // that an agent sends lies within its turn, with a call of its model before the
 // end. How a turn came out stands in an idle_notification, and there it is close.

@@ -12,7 +12,7 @@ import (
 )
 
 // here runs a command line in this process, on a copy of the captured team of
-// the first generation.
+// an older version.
 func here(t *testing.T, terminal bool, env map[string]string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -46,8 +46,8 @@ func (m *thinker) respond(ctx context.Context, r claudetest.Request) claudetest.
 	return a
 }
 
-// quiet runs f at an instant at which no answer has been given for 300 ms. Both
-// generations write down what they were told about 0.1 s late: killed before, they
+// quiet runs f at an instant at which no answer has been given for 300 ms. All
+// versions write down what they were told about 0.1 s late: killed before, they
 // have it no longer, ask again for the same turn, and nobody else can know.
 func (m *thinker) quiet(api *claudetest.API, f func()) {
 	m.gate.Lock()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// captured returns a Claude directory with the captured team of the first
-// generation.
+// captured returns a Claude directory with the captured team of an older
+// version.
 func captured(tb testing.TB) string {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "claude")

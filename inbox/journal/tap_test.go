@@ -263,7 +263,7 @@ func TestTapWaitsForWholeFiles(t *testing.T) {
 	}
 }
 
-// An agent of the first generation that takes rows while others send writes in
+// An older agent that takes rows while others send writes in
 // place all the time.
 func TestTapAgainstWritesInPlace(t *testing.T) {
 	t.Parallel()

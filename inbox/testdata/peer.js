@@ -1,4 +1,4 @@
-// A peer that writes to an inbox as a first generation agent does: lock with
+// A peer that writes to an inbox as an older agent does: lock with
 // proper-lockfile, read, push, JSON.stringify with two spaces, write in place,
 // unlock.
 //

@@ -24,8 +24,8 @@ func (p *Process) Interrupt(ctx context.Context, uuid string) error {
 	return err
 }
 
-// SetModel changes the model from the next turn on, and returns the name the process knows it by, which a G1 does not
-// tell. Frames that are sent meanwhile wait for the answer.
+// SetModel changes the model from the next turn on, and returns the name the process knows it by, which older versions do
+// not tell. Frames that are sent meanwhile wait for the answer.
 func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 	if model == "" {
 		return "", fmt.Errorf("claude: set model: %w: empty", ErrInvalid)
@@ -42,8 +42,8 @@ func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 }
 
 // SetPermissionMode changes the permission mode from the next turn on. Frames that are sent meanwhile wait for the
-// answer. A G2 refuses a mode it does not know, with a ControlError that lists those it does: acceptEdits, auto,
-// bypassPermissions, default, dontAsk, plan. A G1 takes any word, and what that permits nobody has measured. Plan mode
+// answer. Newer versions refuse a mode they do not know, with a ControlError that lists those they do: acceptEdits, auto,
+// bypassPermissions, default, dontAsk, plan. Older ones take any word, and what that permits nobody has measured. Plan mode
 // that is set this way may not hold, see [Options.NeedsRestart].
 func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
 	if mode == "" {

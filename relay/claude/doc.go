@@ -1,6 +1,7 @@
 // Package claude runs Claude Code, or a program that speaks the same lines, as a child process: frames in on its stdin,
 // events out of its stdout, and for every frame an answer to the one question that matters: was it taken, and did its
-// turn end? It knows two generations, G1 (measured on 2.1.80) and G2 (2.1.329), and needs not be told which it has.
+// turn end? Versions differ in what they print (see package teambridge/teams, Trait); it works with all of them without being told
+// which one it runs.
 //
 //	p, err := claude.Start(ctx, claude.Options{Command: []string{"claude"}, Dir: dir})
 //	… write p.Predecessor() and p.Session() down …
@@ -17,8 +18,8 @@
 // # Exactly once
 //
 // A frame has a uuid. Claude Code runs a uuid once: given it again, in the same process or in one that resumed the
-// session, it echoes the frame and runs nothing. Only a G2 that was killed after it stored a frame and before it echoed it
-// runs it again, and has it in the conversation twice. So a frame whose fate is not known is looked for in the transcript
+// session, it echoes the frame and runs nothing. Only a newer version that was killed after it stored a frame and before it
+// echoed it runs it again, and has it in the conversation twice. So a frame whose fate is not known is looked for in the transcript
 // first. If it is not stored, it may be sent again, with the same bytes; what comes back is its fate:
 //
 //   - Accepted, then Done, Failed or Cancelled: it runs now, and ran before not at all.
@@ -27,12 +28,12 @@
 //
 // This holds if three rules are kept:
 //
-//   - One frame at a time. Of frames that wait, a G2 makes one turn and remembers only the last of them.
+//   - One frame at a time. Of frames that wait, newer versions make one turn and remember only the last of them.
 //   - One process at a time. A process whose bridge was killed goes on; see [Predecessor] before resuming.
 //   - Resume what has a transcript, start what has none ([Transcript.Exists]). It is written about 0.1 s late: a frame that
 //     was Done and is then not stored was done all the same.
 //
-// A command (a text with "/" in front) is weaker on G1: it is not echoed and not stored, so that it ends by the result
+// A command (a text with "/" in front) is weaker on older versions: it is not echoed and not stored, so that it ends by the result
 // of the turn that follows it, and another process would run it again.
 //
 // # Stdin

@@ -42,11 +42,11 @@ type Echo struct {
 	UUID    string
 	Session string
 	// Stamped says that it has a timestamp, as the echo of a turn that runs has. One without is of a uuid that was
-	// taken before, or, on G2, of a frame that was joined with the next.
+	// taken before, or of a frame that was joined with the next.
 	Stamped bool
 }
 
-// Lifecycle is G2's word on a frame: State is queued, started, completed or cancelled. A turn that ended with an error
+// Lifecycle is what versions from 2.1.206 on say of a frame: State is queued, started, completed or cancelled. A turn that ended with an error
 // of the model API is cancelled too, see [Result].
 type Lifecycle struct {
 	UUID  string
@@ -63,11 +63,11 @@ type Assistant struct {
 // Result ends a turn.
 type Result struct {
 	Subtype string // success, error_during_execution, error_max_turns, …
-	IsError bool   // also with success: the model API failed. G1 leaves it false for an interrupt
+	IsError bool   // also with success: the model API failed. older versions leave it false for an interrupt
 	Text    string // the last the agent said
 	Session string
-	Reason  string   // why the turn ended, on G2: completed, aborted_streaming (an interrupt), api_error, …
-	UUIDs   []string // the frames of the turn, on G2
+	Reason  string   // why the turn ended, from newer versions: completed, aborted_streaming (an interrupt), api_error, …
+	UUIDs   []string // the frames of the turn, from newer versions
 	Errors  []string // what went wrong, in words
 }
 

@@ -32,7 +32,7 @@ type Frame struct {
 	uuid  string
 	line  []byte
 	slash bool
-	// A G1 does not echo it.
+	// Older versions do not echo it.
 	silent bool
 }
 
@@ -112,14 +112,14 @@ func (f Frame) UUID() string { return f.uuid }
 // Bytes is the line, without a newline. It must not be changed.
 func (f Frame) Bytes() []byte { return f.line }
 
-// IsSlash reports whether Claude Code takes the frame as a command. A G1 acknowledges a command with init and result
-// alone, and does not remember its uuid in another process.
+// IsSlash reports whether Claude Code takes the frame as a command. Older versions acknowledge a command with init
+// and result alone, and do not remember its uuid in another process.
 func (f Frame) IsSlash() bool { return f.slash }
 
-// IsSilent reports whether a G1 acknowledges the frame with init and result alone: commands, and texts that hold a
+// IsSilent reports whether older versions acknowledge the frame with init and result alone: commands, and texts that hold a
 // teammate's message anywhere (measured on 2.1.80). Given again after a resume such a frame is not echoed either. Before
-// any frame is given again the [Transcript] has to be asked whether it was taken: a G2 that was killed before the echo
-// runs it again, though it stands there already (measured on 2.1.329).
+// any frame is given again the [Transcript] has to be asked whether it was taken: a newer version that was killed before
+// the echo runs it again, though it stands there already (measured on 2.1.329).
 func (f Frame) IsSilent() bool { return f.silent }
 
 // text is the string that the JSON holds, or "".

@@ -33,7 +33,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// simulated runs a test against both simulated generations.
+// simulated runs a test against each kind of simulated agent.
 func simulated(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Parallel()
 	for _, v := range simchild.Kinds {

@@ -186,7 +186,7 @@ func (p *Process) Predecessor() Predecessor { return p.self }
 // how much was; ctx's, nothing was written. It waits for lines before it, and for answers to [Process.SetModel] and
 // [Process.SetPermissionMode].
 //
-// For exactly once, send the next frame when the last has ended: of several that wait, a G2 remembers one.
+// For exactly once, send the next frame when the last has ended: of several that wait, newer versions remember one.
 func (p *Process) Send(ctx context.Context, f Frame) error {
 	if f.uuid == "" {
 		return fmt.Errorf("claude: send: %w: the frame was not made by NewFrame", ErrInvalid)
@@ -342,7 +342,7 @@ func (p *Process) Wait(ctx context.Context) error {
 }
 
 // CloseInput closes stdin behind what waits to be written. Claude Code then finishes what it has and exits, with code 0,
-// or 1 if its last turn had an error. A G1 lead whose team has members does not exit.
+// or 1 if its last turn had an error. A 2.1.80 lead whose team has members does not exit.
 func (p *Process) CloseInput() { p.in.close() }
 
 // Grace is how long [Process.End] waits for each step to work. Zero values skip the waiting.

@@ -68,12 +68,12 @@ type Progress struct {
 // A frame is known by its uuid alone. An echo under another uuid (set_model prints one), and a result that is not the
 // one that ends its turn (a background task prints those), prove nothing. What counts:
 //
-//   - Accepted: the echo of its uuid with a timestamp, or lifecycle started (G2). G2 echoes a frame that it joins with
-//     the next without a timestamp; then lifecycle queued came before.
-//   - The end: its lifecycle completed or cancelled (G2), or the first result behind the echo (G1). G2 calls a turn
-//     cancelled that was interrupted and one that the model API failed; their results differ.
+//   - Accepted: the echo of its uuid with a timestamp, or lifecycle started. A frame that is joined with the next is
+//     echoed without a timestamp; then lifecycle queued came before.
+//   - The end: its lifecycle completed or cancelled or, of a version that prints no lifecycle, the first result after
+//     the echo. A turn that was interrupted and one that the model API failed are both cancelled; their results differ.
 //   - Known: an echo without a timestamp and with none of these before.
-//   - A command (a text with "/" in front) has no echo on G1: there the result of the turn that began after it was
+//   - A command (a text with "/" in front) has no echo from older versions: there the result of the turn that began after it was
 //     written ends it.
 //   - A program that has echoed nothing, told no version and printed a result: Unproven.
 //

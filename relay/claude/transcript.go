@@ -19,7 +19,7 @@ import (
 // Transcript is the file in which Claude Code keeps a conversation, one JSON record a line: what it remembers after a
 // resume, uuids included. It is read as it is, also while Claude Code writes it: a torn last line is not there yet.
 //
-// Both generations write a record about 0.1 s after what it tells: that the model was called with a frame, that it
+// Claude Code writes a record about 0.1 s after what it tells: that the model was called with a frame, that it
 // answered, that a tool was done. A process that ends by itself writes what is left; one that is killed in this gap does
 // not, and its successor takes that step for one that has not been taken.
 type Transcript struct {
@@ -30,7 +30,7 @@ type Transcript struct {
 
 // Turn is what a transcript tells about a frame.
 type Turn struct {
-	// Stored says that the frame stands in it: its uuid is known. Of frames that a G2 joined only the last is stored.
+	// Stored says that the frame stands in it: its uuid is known. Of frames that were joined only the last is stored.
 	Stored bool
 	// Finished says that its turn came to its end: the agent said something last, with stop_reason end_turn.
 	Finished bool

@@ -27,11 +27,11 @@ var patient = lockedfile.Options{Wait: time.Minute, Hold: time.Minute}
 
 // The teams of the fixtures.
 const (
-	older = "myteam"           // of the first generation
+	older = "myteam"           // of an older version
 	newer = "session-2de3961d" // of the second
 )
 
-// world is a Claude directory with a team of each generation, and a place for
+// world is a Claude directory with a team of an older and of a newer version, and a place for
 // teambridge's own files.
 type world struct {
 	t     testing.TB

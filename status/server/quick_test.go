@@ -155,7 +155,7 @@ func TestLostOverARestart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		alone bool // nothing stands in front of it
 		down  func(d downtime)
-		older bool // a team of the first generation
+		older bool // a team of an older version
 		then  func(d downtime)
 		state string // consumed if empty
 		taken int    // how often the agent gets it in the end

@@ -31,11 +31,11 @@ var patient = lockedfile.Options{Wait: time.Minute, Hold: time.Minute}
 
 // The teams of the fixtures.
 const (
-	older = "myteam"           // of the first generation
+	older = "myteam"           // of an older version
 	newer = "session-2de3961d" // of the second
 )
 
-// world is a Claude directory with a team of each generation.
+// world is a Claude directory with a team of an older and of a newer version.
 type world struct {
 	root  *teams.Root
 	state string // short enough for a socket

@@ -73,8 +73,8 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 }
 
 // An agent that finds its inbox locked tries again ten times, 5 ms later at
-// first and then in up to 100 ms, and gives up without a word. One of the first
-// generation then takes the row it could not mark a second time: measured with
+// first and then in up to 100 ms, and gives up without a word. One before
+// 2.1.257 then takes the row it could not mark a second time: measured with
 // 100 messages a second and the lock held for 60 % of the time, 3 of 1000 came
 // twice. So between two of our own locks of one file the lock stays free for
 // twice as long as it was held. With a third of the time at most, the eleven
