@@ -69,17 +69,24 @@ func BenchmarkSend(b *testing.B) {
 	})
 }
 
+// fillSends makes the ledger know n messages that were written, each at its number
+// in microseconds.
+func fillSends(tb testing.TB, l *Ledger, n int) {
+	tb.Helper()
+	err := run(l, fmt.Sprintf(`INSERT INTO sends SELECT '/home/ann/.claude', 'blue', 1, 'bob',
+		format('%%08x-0000-4000-8000-%%012x', value*2654435761%%4294967296, value), zeroblob(32), 'size 12', 'written', value
+		FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value+1 FROM n WHERE value<%d) SELECT value FROM n)`, n))
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // BenchmarkPrune measures forgetting 10,000 of 20,000 messages.
 func BenchmarkPrune(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		l := newLedger(b)
-		const fill = `INSERT INTO sends SELECT '/home/ann/.claude', 'blue', 1, 'bob',
-			format('%08x-0000-4000-8000-%012x', value*2654435761%4294967296, value), zeroblob(32), 'size 12', 'written', value
-			FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value+1 FROM n WHERE value<20000) SELECT value FROM n)`
-		if err := run(l, fill); err != nil {
-			b.Fatal(err)
-		}
+		fillSends(b, l, 20_000)
 		b.StartTimer()
 		if n, err := l.Prune(b.Context(), time.UnixMicro(10_001)); err != nil || n != 10_000 {
 			b.Fatalf("pruned %d, %v", n, err)

@@ -7,50 +7,94 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
+// A prune deletes pruneRows rows of a table in one transaction, some 40 ms, and then
+// leaves the ledger to others for prunePause, which is longer than a caller waits
+// between two attempts. In one transaction, 100,000 rows kept senders waiting for
+// seconds.
+const (
+	pruneRows  = 2000
+	prunePause = 30 * time.Millisecond
+)
+
 // Prune forgets what came to its end before the given time, in all teams:
 // messages that were written, deliveries and frames that ended. It tells how
-// many. Intents, what is open, and a frame as long as a delivery in it is kept,
-// stay; so do joins and sessions. Events go by their age.
+// many, even with an error: what was forgotten by then stays forgotten. Intents,
+// what is open, and a frame as long as a delivery in it is kept, stay; so do joins
+// and sessions. Events go by their age.
 //
 // A message that is forgotten and sent again under its id is a new message.
 // Of a delivery it stays known that there was one: [Ledger.Occurrences].
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
 	at := before.UnixMicro()
-	err = l.write(ctx, "prune", durable, func(c *sqlite.Conn) error {
-		n = 0 // f runs again when the file was busy
-		for _, step := range []struct {
-			counts bool
-			query  string
-			args   []sqlite.Value
-		}{
-			{true, "DELETE FROM sends WHERE state='written' AND at<?", []sqlite.Value{at}},
-			{false, `INSERT INTO pruned (post, key, occurrence)
-				SELECT post, key, max(occurrence) FROM deliveries
-				WHERE key<>'' AND at<? AND NOT ` + unended + ` GROUP BY post, key
-				ON CONFLICT DO UPDATE SET occurrence=max(occurrence, excluded.occurrence)`, []sqlite.Value{at}},
-			{false, `DELETE FROM contents WHERE seq IN (SELECT seq FROM deliveries WHERE at<? AND NOT ` + unended + `)`, []sqlite.Value{at}},
-			{true, "DELETE FROM deliveries WHERE at<? AND NOT " + unended, []sqlite.Value{at}},
-			// A nudge stays with the frame it is about.
-			{true, `DELETE FROM frames WHERE at<? AND NOT ` + unended + `
-				AND uuid NOT IN (SELECT frame FROM deliveries)
-				AND parent NOT IN (SELECT uuid FROM frames WHERE ` + unended + `)`, []sqlite.Value{at}},
-			{false, "DELETE FROM events WHERE at<?", []sqlite.Value{at}},
-			{false, `DELETE FROM epochs WHERE first < (SELECT max(first) FROM epochs WHERE first <= coalesce(
-				(SELECT min(n) FROM events), (SELECT seq+1 FROM sqlite_sequence WHERE name='events')))`, nil},
-			{false, "DELETE FROM lines WHERE uuid NOT IN (SELECT uuid FROM frames)", nil},
-		} {
-			gone, err := c.Exec(step.query, step.args...)
-			if err != nil {
+	for _, part := range []struct {
+		counts bool // events do not: they tell of what was counted
+		delete func(c *sqlite.Conn, before int64) (int64, error)
+	}{{true, pruneSends}, {true, pruneDeliveries}, {true, pruneFrames}, {false, pruneEvents}} {
+		for gone := int64(pruneRows); gone == pruneRows; {
+			err := l.write(ctx, "prune", durable, func(c *sqlite.Conn) (err error) {
+				gone, err = part.delete(c, at)
 				return err
+			})
+			if err != nil {
+				return n, err
 			}
-			if step.counts {
+			if part.counts {
 				n += gone
 			}
+			if gone == pruneRows {
+				select {
+				case <-time.After(prunePause):
+				case <-ctx.Done(): // the next write says so
+				}
+			}
 		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
 	}
 	return n, nil
+}
+
+func pruneSends(c *sqlite.Conn, at int64) (int64, error) {
+	return c.Exec(`DELETE FROM sends WHERE (root, team, created_at, inbox, id) IN
+		(SELECT root, team, created_at, inbox, id FROM sends WHERE state='written' AND at<? LIMIT ?)`, at, int64(pruneRows))
+}
+
+func pruneDeliveries(c *sqlite.Conn, at int64) (int64, error) {
+	const ended = "SELECT seq FROM deliveries WHERE at<?1 AND NOT " + unended + " ORDER BY seq LIMIT ?2"
+	for _, query := range []string{
+		`INSERT INTO pruned (post, key, occurrence)
+			SELECT post, key, max(occurrence) FROM deliveries WHERE key<>'' AND seq IN (` + ended + `) GROUP BY post, key
+			ON CONFLICT DO UPDATE SET occurrence=max(occurrence, excluded.occurrence)`,
+		`DELETE FROM contents WHERE seq IN (` + ended + `)`,
+	} {
+		if _, err := c.Exec(query, at, int64(pruneRows)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Exec("DELETE FROM deliveries WHERE seq IN ("+ended+")", at, int64(pruneRows))
+}
+
+// pruneFrames comes after the deliveries. A nudge stays with the frame it is about.
+func pruneFrames(c *sqlite.Conn, at int64) (int64, error) {
+	const ended = `SELECT uuid FROM frames WHERE at<?1 AND NOT ` + unended + `
+		AND uuid NOT IN (SELECT frame FROM deliveries)
+		AND parent NOT IN (SELECT uuid FROM frames WHERE ` + unended + `) LIMIT ?2`
+	return c.Exec("DELETE FROM frames WHERE uuid IN ("+ended+")", at, int64(pruneRows))
+}
+
+// pruneEvents comes last, and also forgets the epochs that have no event left and
+// the lines that have no frame left.
+func pruneEvents(c *sqlite.Conn, at int64) (int64, error) {
+	gone, err := c.Exec("DELETE FROM events WHERE n IN (SELECT n FROM events WHERE at<? ORDER BY at LIMIT ?)", at, int64(pruneRows))
+	if err != nil || gone == pruneRows {
+		return gone, err
+	}
+	for _, query := range []string{
+		`DELETE FROM epochs WHERE first < (SELECT max(first) FROM epochs WHERE first <= coalesce(
+			(SELECT min(n) FROM events), (SELECT seq+1 FROM sqlite_sequence WHERE name='events')))`,
+		"DELETE FROM lines WHERE uuid NOT IN (SELECT uuid FROM frames)",
+	} {
+		if _, err := c.Exec(query); err != nil {
+			return 0, err
+		}
+	}
+	return gone, nil
 }
