@@ -404,10 +404,11 @@ const quiet = 10 * time.Second
 //     later (more than 500 ms on a machine that is much too busy) and without a
 //     reason, as it goes on. An older one reports first, and then looks.
 //
-// The conversation of a newer agent tells it for certain: it writes down that its model
-// is given the message after the report of the turn before (3 to 90 ms), and before that
-// of its own. The rest is for agents of which there is no transcript, and for a message
-// that was given together with others.
+// The conversation of a newer agent tells more: it writes down that its model is given
+// the message after the report of the turn before (3 to 90 ms), and before that of its
+// own, unless its model answers within these 90 ms: then that report is known by its
+// reason. The rest is for agents of which there is no transcript, and for a message that
+// was given together with others.
 func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	at, known := m.Time()
 	if !known {
@@ -435,7 +436,7 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	told := known && !q.begun.IsZero()
 	r.certain = told || known && !q.doubtful()
 	switch {
-	case told && at.Before(q.begun):
+	case told && at.Before(q.begun) && (idle.IdleReason == "" || !at.After(q.taken)):
 		return reply{}, false, nil // of the turn before
 	case told:
 	case idle.IdleReason == "" && !at.After(q.taken.Add(startup)):

@@ -117,8 +117,9 @@ func TestWeighByConversation(t *testing.T) {
 		failure error
 	}{
 		"of the turn before, very late":        {`"result":"of before"`, 800, "", nil},
-		"of the turn before, the last":         {`"idleReason":"available","result":"of before"`, 899, "", nil},
-		"the turn before failed":               {`"idleReason":"failed"`, 899, "", nil},
+		"of the turn before, the last":         {`"idleReason":"available","result":"of before"`, -5, "", nil},
+		"the turn before failed":               {`"idleReason":"failed"`, -5, "", nil},
+		"of its turn, written down after it":   {`"idleReason":"available","result":"ours"`, 400, "ours", nil},
 		"of its turn, of a fast model":         {`"idleReason":"available","result":"ours"`, 901, "ours", nil},
 		"of its turn, and it goes on at once":  {`"result":"ours"`, 901, "ours", nil},
 		"of its turn, without a word":          {`"idleReason":"available"`, 2000, "", errNoWord},
