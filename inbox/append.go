@@ -39,7 +39,7 @@ type Receipt struct {
 	// inbox all the same.
 	Unrecorded error
 
-	// Tracked is the message as it stands in the file, for [Inbox.Look]; nil
+	// Tracked is the message as it is in the file, for [Inbox.Look]; nil
 	// unless asked for, and where it is not there: an agent has taken one that
 	// was sent before.
 	Tracked *Tracked
@@ -129,7 +129,7 @@ type appending struct {
 	opts     AppendOptions
 	explicit bool
 
-	found    bool  // the message stands in the file
+	found    bool  // the message is in the file
 	wrote    bool  // the row was put into a draft of the file
 	sent     bool  // the memory knows that the message was written
 	intended bool  // the memory was told about the intent
@@ -162,7 +162,7 @@ func (a *appending) run() error {
 	return nil
 }
 
-// edit adds the row to the inbox, unless it stands there. It may run several times.
+// edit adds the row to the inbox, unless it is there. It may run several times.
 func (a *appending) edit(d *Draft) error {
 	var row Row
 	a.found = false

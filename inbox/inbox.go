@@ -75,7 +75,7 @@ var (
 type CorruptError struct {
 	Path   string
 	Offset int64  // bytes from the start of the file
-	Reason string // what stands there
+	Reason string // what is there
 }
 
 func (e *CorruptError) Error() string {

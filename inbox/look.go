@@ -31,7 +31,7 @@ var ErrUnclear = errors.New("it is gone from the inbox, and nothing tells whethe
 // became of it.
 type Tracked struct {
 	ID    string          // [Row.ID]
-	Row   json.RawMessage // as it stands in the file
+	Row   json.RawMessage // as it is in the file
 	Ahead []string        // keys of unread rows in front of it: see [Ahead]
 	Kept  bool            // rows that the agent took were kept in the file: see [Kept]
 }
@@ -61,7 +61,7 @@ func Ahead(rows []Row) []string {
 	return keys
 }
 
-// Track returns the message with that id as it stands in rows, the whole of an
+// Track returns the message with that id as it is in rows, the whole of an
 // inbox; nil where it does not. Of several it is the last.
 func Track(rows []Row, id string) *Tracked {
 	for i := range slices.Backward(rows) {
@@ -108,7 +108,7 @@ func Kept(rows []Row) bool {
 	})
 }
 
-// In reports whether the message stands in an inbox that was seen.
+// In reports whether the message is in an inbox that was seen.
 func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 
 // Look says what became of a message, by what was seen of its inbox after it was

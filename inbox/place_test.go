@@ -166,7 +166,7 @@ func (p *place) rows() []inbox.Row {
 	return rows
 }
 
-// count returns how often a message with this id stands in the inbox.
+// count returns how often a message with this id is in the inbox.
 func (p *place) count(id string) (n int) {
 	p.t.Helper()
 	for _, r := range p.rows() {

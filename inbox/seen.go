@@ -29,7 +29,7 @@ func (s *Seen) row(id string) *Row {
 	return nil
 }
 
-// Unread reports whether an unread row with that key stands there.
+// Unread reports whether an unread row with that key is there.
 func (s *Seen) Unread(key string) bool { return s.unread()[key] }
 
 // unread returns the keys of the unread rows.

@@ -36,7 +36,7 @@ func (s *station) warnings(matches func(error) bool) []error {
 }
 
 // What stands where the inbox should be is no inbox. It is left alone, said once,
-// and stands in the status; when there is an inbox again its rows are delivered.
+// and is in the status; when there is an inbox again its rows are delivered.
 func TestNoInbox(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -603,7 +603,7 @@ func (l *loop) write() error {
 	}
 	if l.frame.Tries > 0 && !frame.IsSlash() {
 		// An older agent would not say that it knows a teammate's message. A newer
-		// one, killed before it echoed a frame, runs it again although it stands in
+		// one, killed before it echoed a frame, runs it again although it is in
 		// the conversation: there twice then, and what its turn had done is done again.
 		turn, err := l.transcript().Turn(l.ctx, l.frame.UUID)
 		if err != nil {
@@ -934,7 +934,7 @@ func (l *loop) gone() error {
 
 // split takes back a frame of several messages with which the agent has died
 // again, if it never took it: one of them kills it, and the others need not fail
-// with that. What stands in the conversation is not said again, nor what the agent
+// with that. What is in the conversation is not said again, nor what the agent
 // acknowledged and had not written down; both go on as one frame.
 func (l *loop) split(f ledger.Frame) (bool, error) {
 	if f.Deaths < MaxDeaths-1 || f.State != ledger.FrameWritten || f.Kind != ledger.FrameMessage {
@@ -998,7 +998,7 @@ func (l *loop) stop() error {
 // end lets the agent finish its turn, records that, and ends it. why is the error
 // that ended the relay, nil if it was told to.
 func (l *loop) end(why error) error {
-	// Our context has ended; what the agent still says is recorded all the same.
+	// Our context has ended; what the agent still says is recorded anyway.
 	ctx := context.WithoutCancel(l.ctx)
 	l.ctx = ctx
 	ended := make(chan struct{})

@@ -512,7 +512,7 @@ func TestWaitsForTheLock(t *testing.T) {
 
 // A program that hands its lines on to a lead which runs already, and made the team
 // itself, may read the inbox by itself: it is left to it until it is seen to be of a
-// version that does not. What a person says goes to it all the same.
+// version that does not. What a person says goes to it anyway.
 func TestLeadThatReadsItsInbox(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
 		s := newStation(t, simchild.Script{Version: v})

@@ -19,7 +19,7 @@ var attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`,
 //	TEXT
 //	</teammate-message>
 //
-// verified="false" stands there unless the sender is a member of the team. A row
+// verified="false" is there unless the sender is a member of the team. A row
 // without a sender is from "(unknown)". No
 // row can leave its wrapper: a tag of that name in its text has its "<" escaped,
 // and so have quotes and angle brackets in the attributes.

@@ -86,7 +86,7 @@ type Status struct {
 	Since    time.Time // of the state: when the evidence happened, or when it became idle
 	Last     time.Time // when the evidence happened
 	Detail   Detail
-	Present  bool // it stands in config.json
+	Present  bool // it is in config.json
 	Evidence Evidence
 }
 

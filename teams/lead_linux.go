@@ -54,7 +54,7 @@ func stat(pid int) (state, start string, err error) {
 	return string(fields[0]), string(fields[22-3]), nil
 }
 
-// thisProcess says of this process what stands in leadProcess. What cannot be
+// thisProcess says of this process what is in leadProcess. What cannot be
 // told is empty: whether it is alive is unknown then.
 func thisProcess() (space, start string) {
 	space, err := pidSpace()

@@ -25,6 +25,6 @@ func (p *LeadProcess) probe() Liveness {
 	return Unknown
 }
 
-// thisProcess says of this process what stands in leadProcess: nothing that
+// thisProcess says of this process what is in leadProcess: nothing that
 // would be known to be so here.
 func thisProcess() (space, start string) { return "", "" }

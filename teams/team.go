@@ -56,7 +56,7 @@ func (t *Team) Close() error { return t.dir.Close() }
 // that the team's name leads to now.
 func (t *Team) Stat() (fs.FileInfo, error) { return t.dir.Stat(".") }
 
-// Exists returns nil while the team is there: its config.json stands in the
+// Exists returns nil while the team is there: its config.json is in the
 // directory that t was opened on, and that directory still is the one that the
 // team's name leads to. Otherwise the error is [ErrTeamGone]. It is meant to be
 // asked under the lock of a file, right before the file is replaced: it costs
@@ -132,7 +132,7 @@ func (t *Team) busy() bool {
 	return err == nil && fi.IsDir() && time.Since(fi.ModTime()) < lockedfile.StaleAfter
 }
 
-// read returns what stands in config.json right now.
+// read returns what is in config.json right now.
 func (t *Team) read() ([]byte, error) {
 	// Asked before opening, which would wait for ever on a named pipe.
 	fi, err := t.dir.Lstat(configFile)

@@ -392,7 +392,7 @@ const quiet = 10 * time.Second
 // Agents take messages between two turns (measured on 2.1.80 and 2.1.329, with
 // tools running too), so what they say after it answers the message. A message
 // that an agent sends lies within its turn, with a call of its model before the
-// end. How a turn came out stands in an idle_notification, and there it is close.
+// end. How a turn came out is in an idle_notification, and there it is close.
 // Measured on both, around the ends of turns of a model that answers at once:
 //
 //   - An agent that finds nothing to go on with reports that, with a reason for

@@ -180,7 +180,7 @@ func TestWeighAfterDoubt(t *testing.T) {
 	}
 }
 
-// A turn ends, and what its agent wrote to us in it stands in another file, which
+// A turn ends, and what its agent wrote to us in it is in another file, which
 // may not have been seen yet.
 func TestEndOfATurnBehindAMessage(t *testing.T) {
 	t.Parallel()

@@ -298,7 +298,7 @@ func (x *examination) objects(team, dir, only string) {
 	}
 }
 
-// lock examines what stands in a lock's place.
+// lock examines what is in a lock's place.
 func (x *examination) lock(team, path string, e fs.DirEntry) {
 	info, err := e.Info()
 	if err != nil {

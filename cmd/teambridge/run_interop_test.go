@@ -30,7 +30,7 @@ var contents = []struct{ text, summary string }{
 }
 
 // kept is what is left of a text in its wrapper: all of it, but that no tag of
-// that name stands in it.
+// that name is in it.
 func kept(text string) string {
 	return regexp.MustCompile(`(?i)<(\s*/?\s*teammate-message)`).ReplaceAllString(text, "&lt;$1")
 }

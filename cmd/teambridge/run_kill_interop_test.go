@@ -149,7 +149,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 				t.Fatalf("frame of %s: %v", m, err)
 			}
 			count, turns := h.home.API.Count(claudetest.Any, m), h.home.API.Turns(claudetest.Any, m)
-			// A turn that was cut before the model answered stands in the conversation;
+			// A turn that was cut before the model answered is in the conversation;
 			// what the model then answers is that it is to go on.
 			if d.State != ledger.Done || count != 1 || turns > 1 || turns < 1 && f.Nudges == 0 {
 				t.Errorf("%s: %s (%s), given %d times, answered %d times, nudged %d times; want done, once, once", m, d.State, d.Reason, count, turns, f.Nudges)

@@ -66,7 +66,7 @@ func copyAgain(t *testing.T, l *ledger.Ledger, j *journal.Journal) {
 
 // A power cut takes back the commits of the ledger that did not wait for the
 // disk, while the journal, another file, has their events. The numbers are given
-// to other events, which must be copied all the same.
+// to other events, which must be copied anyway.
 func TestLedgerLostItsEnd(t *testing.T) {
 	t.Parallel()
 	before, after := t.TempDir(), t.TempDir()

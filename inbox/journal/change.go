@@ -17,7 +17,7 @@ func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 }
 
 // Changes returns what changed after the number after, at most limit of it, in
-// the order of the numbers, with the epoch of each. A receipt stands there once, with its last number.
+// the order of the numbers, with the epoch of each. A receipt is there once, with its last number.
 // It fails with [ErrPruned] if some of it was pruned.
 func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []Change, err error) {
 	if limit <= 0 {

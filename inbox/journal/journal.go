@@ -49,7 +49,7 @@
 //
 // What happens to relays and to what they bring to their agents is kept in
 // ledgers, which are the truth of it; [Journal.Relayed] copies it here, so that it
-// stands in one order with all else and stays when a ledger has forgotten it.
+// is in one order with all else and stays when a ledger has forgotten it.
 //
 // # What is promised
 //

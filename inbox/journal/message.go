@@ -79,7 +79,7 @@ type Query struct {
 	Team      string // name; without CreatedAt of all its instances
 	CreatedAt int64  // of the team, in milliseconds; 0 for any
 	Inbox     string // name
-	From      string // as it stands in the row
+	From      string // as it is in the row
 	ID        string // [inbox.Row.ID]
 
 	After, Before int64     // numbers, both not included; 0 for none

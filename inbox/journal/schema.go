@@ -128,7 +128,7 @@ func schema() []string {
 	}
 }
 
-// micros is a time as it stands in the database; NULL for none.
+// micros is a time as it is in the database; NULL for none.
 func micros(t time.Time) sqlite.Value {
 	if t.IsZero() {
 		return nil

@@ -23,7 +23,7 @@ func nextSchema() []string {
 	return append(schema(), "ALTER TABLE messages ADD COLUMN next TEXT; UPDATE messages SET next='x';")
 }
 
-// fixtureWants is what stands in the fixture of every version.
+// fixtureWants is what is in the fixture of every version.
 func fixtureWants(t *testing.T, j *Journal, version int) {
 	t.Helper()
 	list, err := j.Changes(t.Context(), 0, 100)

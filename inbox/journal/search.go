@@ -119,7 +119,7 @@ func unmark(s string) (string, [][2]int) {
 			}
 			s = s[len(markOpen):]
 		case strings.HasPrefix(s, markClose):
-			// One that stands in the text itself has none before it, or shortens
+			// One that is in the text itself has none before it, or shortens
 			// a match.
 			if open >= 0 && b.Len() > open {
 				matches = append(matches, [2]int{open, b.Len()})

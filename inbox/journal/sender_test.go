@@ -185,7 +185,7 @@ func TestSenderBesideATap(t *testing.T) {
 	})
 }
 
-// What stood in front of a message is told as long as it stands there, and nobody
+// What stood in front of a message is told as long as it is there, and nobody
 // has seen it gone meanwhile.
 func TestAhead(t *testing.T) {
 	t.Parallel()

@@ -123,7 +123,7 @@ func (t *Tap) Run(ctx context.Context) error {
 	werr := <-watching
 	t.readers.Wait()
 	// Whoever stops because a team ended is faster than the event of that; what
-	// stands in the journal as there would stay so until somebody taps again.
+	// is in the journal as there would stay so until somebody taps again.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	for name, l := range t.lives {
@@ -312,7 +312,7 @@ func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 	} else if !ended {
 		instance, ended = teams.Instance{Team: e.Team}, true // it came and went before it was seen
 	}
-	look := false // at what stands there now
+	look := false // at what is there now
 	for _, v := range e.Versions {
 		s, stands, ok, err := t.version(e.Path, v.File)
 		if stands && gone {
@@ -336,7 +336,7 @@ func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 	}
 }
 
-// version reads a file that stood at path. What still stands there when it was
+// version reads a file that stood at path. What still is there when it was
 // read was so at that time. What does not was so at some time since it was
 // written; file systems tell that in ticks of some ms, and never too late.
 func (t *Tap) version(path string, f *os.File) (s Snapshot, stands, ok bool, err error) {
@@ -372,7 +372,7 @@ func (t *Tap) version(path string, f *os.File) (s Snapshot, stands, ok bool, err
 	return s, stands, true, nil
 }
 
-// look records what stands in an inbox file now. One that is being written is
+// look records what is in an inbox file now. One that is being written is
 // waited for, while others go on.
 func (t *Tap) look(ctx context.Context, name, inboxName string) {
 	l := t.life(ctx, name)

@@ -34,7 +34,7 @@ type Delivery struct {
 	At         time.Time // when it came to that state; kept to the microsecond, given in UTC
 }
 
-// maxContent is the largest inbox that is read: what stands in one must have
+// maxContent is the largest inbox that is read: what is in one must have
 // room, also if it is only kept to say that it is too large for a frame.
 const maxContent = 32 << 20
 

@@ -17,7 +17,7 @@ type Founding struct {
 	Team      string
 	CreatedAt int64  // of the team, in milliseconds
 	Lead      string // the name of its lead
-	Session   string // the lead's, as it stands in the team
+	Session   string // the lead's, as it is in the team
 	Leaders   []string
 	// Doomed says that it is to be removed as soon as no agent works in it, see
 	// [Ledger.RemoveRelay].

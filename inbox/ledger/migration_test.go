@@ -58,7 +58,7 @@ func fixtureSends() (intent, written Send) {
 	return intent, written
 }
 
-// fillRelay records what stands in the fixtures from version 2 on: a nudge in
+// fillRelay records what is in the fixtures from version 2 on: a nudge in
 // flight with the frame it is about, and a delivery of each other kind.
 func fillRelay(t *testing.T, l *Ledger) {
 	t.Helper()
@@ -74,7 +74,7 @@ func fillRelay(t *testing.T, l *Ledger) {
 	must(t, l.SetSession(t.Context(), aSession()))
 }
 
-// aRelay stands in the fixtures from version 4 on.
+// aRelay is in the fixtures from version 4 on.
 func aRelay() Relay {
 	return Relay{
 		ID: "5f3c6f5e-1111-4222-8333-123456789abc", Root: "/r", Team: "blue", Member: "bob", Command: []string{"claude", "--model", "a b"},
@@ -82,7 +82,7 @@ func aRelay() Relay {
 	}
 }
 
-// modal stands in the fixtures from version 5 on.
+// modal is in the fixtures from version 5 on.
 func modal() Session {
 	s := aSession()
 	s.Inbox, s.Mode = "modal", []byte(`{"permissionMode":"plan"}`)

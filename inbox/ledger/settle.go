@@ -40,7 +40,7 @@ func (l *Ledger) Settle(ctx context.Context, state DeliveryState, reason string,
 // Retry makes a failed delivery [Claimed] again, in no frame, durably. It keeps
 // its Seq, so it goes before younger ones. The frame it will go into must have
 // a uuid of its own: that of the old one is taken, by the ledger and by the
-// agent. One whose row was never seen to be marked is delivered all the same: whoever
+// agent. One whose row was never seen to be marked is delivered anyway: whoever
 // retries it takes it on himself that nobody else has read it.
 //
 // It fails with *[StateError] for a delivery in any other state, and with

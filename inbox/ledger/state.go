@@ -36,7 +36,7 @@ const unended = "state IN ('claimed', 'written', 'accepted', 'cut')"
 // stands. Nothing was changed.
 type StateError struct {
 	Op    string // commit, advance, settle, retry, drop …
-	UUID  string // of the delivery or the frame that stands in the way
+	UUID  string // of the delivery or the frame that is in the way
 	State DeliveryState
 	Frame string // that the delivery is in, "" for none
 	Want  string // what would be needed, or is to be done

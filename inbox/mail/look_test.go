@@ -135,7 +135,7 @@ func (l *looking) claim(marked bool, then func(uuid string)) {
 	}
 }
 
-// observe records what stands in the inbox now, as whoever watches does.
+// observe records what is in the inbox now, as whoever watches does.
 func (l *looking) observe() {
 	l.Helper()
 	seen, err := l.sender.See(l.Context(), l.d)

@@ -16,7 +16,7 @@ type Options struct {
 	Dir     string        // the team's directory, which holds config.json and inboxes
 	Name    string        // [Lead] makes it the lead
 	Version teams.Version // of Claude Code; one of [Kinds], for example
-	Color   string        // stands in the rows it sends; "" for none, as the lead's
+	Color   string        // is in the rows it sends; "" for none, as the lead's
 
 	Handle Handler // what it answers; nil: it takes rows and is silent
 	Prompt string  // handled as the first turn if there is a Handle

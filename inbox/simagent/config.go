@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// ErrMember says that a name stands in config.json already, or does not.
+// ErrMember says that a name is in config.json already, or is not in it.
 var ErrMember = errors.New("no such member, or there is one already")
 
 const inProcess = "in-process"
 
 // The forms of config.json, each in its version's key order. Only new entries
-// are made from them; what stands in the file is kept as it is.
+// are made from them; what is in the file is kept as it is.
 type (
 	configFile struct {
 		Name          string            `json:"name"`
@@ -114,7 +114,7 @@ func (c *config) leave() { <-c.one }
 
 func (c *config) path() string { return filepath.Join(c.dir, "config.json") }
 
-// has reports whether a member of that name stands in the file.
+// has reports whether a member of that name is in the file.
 func (c *config) has(ctx context.Context, name string) (bool, error) {
 	if err := c.enter(ctx); err != nil {
 		return false, err

@@ -15,7 +15,7 @@ import (
 // which the next writer takes it over.
 const StaleAfter = 10 * time.Second
 
-// ErrBlocked says that something stands in a lock's place that is not a lock:
+// ErrBlocked says that something is in a lock's place that is not a lock:
 // a regular file, or a directory with content. Claude Code's writers fail on it
 // until somebody removes it.
 var ErrBlocked = errors.New("what stands in the lock's place is not a lock")

@@ -204,7 +204,7 @@ func (t *Team) writeConfig() error {
 }
 
 // Spawn adds a member to config.json, makes its inbox and, if the team runs,
-// starts its agent. A name that stands in config.json is refused with
+// starts its agent. A name that is in config.json is refused with
 // [ErrMember]; that of a member who left may be used again.
 func (t *Team) Spawn(ctx context.Context, m Member) (*Agent, error) {
 	if err := checkName(m.Name); err != nil {
@@ -265,7 +265,7 @@ func (t *Team) nextColor() string {
 	return colors[(t.colors-1)%len(colors)]
 }
 
-// play makes the agent of a member that stands in config.json.
+// play makes the agent of a member that is in config.json.
 func (t *Team) play(m Member) (*Agent, error) {
 	version := cmp.Or(m.Version, t.opts.Version)
 	kind, err := kindOf(version)

@@ -119,7 +119,7 @@ func (f Frame) IsSlash() bool { return f.slash }
 // IsSilent reports whether older versions acknowledge the frame with init and result alone: commands, and texts that hold a
 // teammate's message anywhere (measured on 2.1.80). Given again after a resume such a frame is not echoed either. Before
 // any frame is given again the [Transcript] has to be asked whether it was taken: a newer version that was killed before
-// the echo runs it again, though it stands there already (measured on 2.1.329).
+// the echo runs it again, though it is there already (measured on 2.1.329).
 func (f Frame) IsSilent() bool { return f.silent }
 
 // text is the string that the JSON holds, or "".

@@ -109,7 +109,7 @@ type why struct {
 	Interactive bool   `json:"requires_user_interaction"`
 }
 
-// forPerson reports whether only a person can decide on a use of a tool, whatever list it stands in: everything that
+// forPerson reports whether only a person can decide on a use of a tool, whatever list it is in: everything that
 // plan mode keeps from being done, leaving plan mode, and what is a question to a person in itself. A 2.1.80 says
 // nothing of the reason, so that the mode in force and the name of the tool count.
 func (u Use) forPerson() bool {

@@ -120,7 +120,7 @@ func (p *Process) run(ctx context.Context, stdout, stderr *os.File) {
 	stop()
 	p.over()
 	p.in.abandon()
-	// Others may hold the pipes open; what stands in them is read before.
+	// Others may hold the pipes open; what is in them is read before.
 	late := time.Now().Add(drain)
 	cut := time.AfterFunc(drain, func() { closeAll([]*os.File{stdout, stderr}) })
 	_, _ = stdout.SetReadDeadline(late), stderr.SetReadDeadline(late)

@@ -12,11 +12,11 @@ type State int
 const (
 	// Written: it was written; whether it was taken is not known.
 	Written State = iota + 1
-	// Accepted: it stands in the conversation, or will before anything else is run; its turn runs or is about to.
+	// Accepted: it is in the conversation, or will before anything else is run; its turn runs or is about to.
 	Accepted
 	// Done: its turn has ended.
 	Done
-	// Failed: its turn has ended with an error, of the model API or by a limit. It stands in the conversation and is
+	// Failed: its turn has ended with an error, of the model API or by a limit. It is in the conversation and is
 	// not run again.
 	Failed
 	// Cancelled: its turn was interrupted, or it was taken out of the queue. It is not run again by itself.

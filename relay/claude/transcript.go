@@ -30,7 +30,7 @@ type Transcript struct {
 
 // Turn is what a transcript tells about a frame.
 type Turn struct {
-	// Stored says that the frame stands in it: its uuid is known. Of frames that were joined only the last is stored.
+	// Stored says that the frame is in it: its uuid is known. Of frames that were joined only the last is stored.
 	Stored bool
 	// Finished says that its turn came to its end: the agent said something last, with stop_reason end_turn.
 	Finished bool

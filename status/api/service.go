@@ -137,7 +137,7 @@ type NewMessage struct {
 	From    string `json:"from,omitempty"` // default: [TeamDetail.From]
 
 	// Protocol says that Text may be an object of Claude Code's own protocol, which
-	// agents obey. In the name of an agent it is refused all the same.
+	// agents obey. In the name of an agent it is refused anyway.
 	Protocol bool `json:"protocol,omitempty"`
 
 	// Only for members that the service relays to, and in the person's name. Mode
@@ -191,7 +191,7 @@ type Health struct {
 	Status string `json:"status"` // ok
 }
 
-// The events of the stream, by the name that stands in their "event:" line.
+// The events of the stream, by the name that is in their "event:" line.
 const (
 	EventSnapshot = "snapshot" // Snapshot
 	EventMessage  = "message"  // MessageEvent

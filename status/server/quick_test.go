@@ -136,7 +136,7 @@ func TestLostOverARestart(t *testing.T) {
 		box    *inbox.Inbox
 		team   *simagent.Team
 		ours   string
-		theirs string // stands in front of it
+		theirs string // is in front of it
 	}
 	takes := func(n int) func(d downtime) {
 		return func(d downtime) {
@@ -153,7 +153,7 @@ func TestLostOverARestart(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		alone bool // nothing stands in front of it
+		alone bool // nothing is in front of it
 		down  func(d downtime)
 		older bool // a team of an older version
 		then  func(d downtime)

@@ -607,7 +607,7 @@ func session(t *testing.T, r *running, member, state string) ledger.Session {
 }
 
 // What was said to an agent and waits is not taken for a row that its agent took,
-// by the next service, only because it stands in no inbox.
+// by the next service, only because it is in no inbox.
 func TestWordsThatWaitAreNotConsumed(t *testing.T) {
 	t.Parallel()
 	h := newHeadless(t, simchild.Script{})

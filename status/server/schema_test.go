@@ -247,7 +247,7 @@ func fields(typ reflect.Type) (all, required []string) {
 	return all, required
 }
 
-// Every code has a status, and stands in the document.
+// Every code has a status, and is in the document.
 func TestDocumentHasTheCodes(t *testing.T) {
 	t.Parallel()
 	doc := read(t)

@@ -265,7 +265,7 @@ type File struct {
 	// of change left the file as it is, it is for the caller to take it back.
 	Commit func() error
 
-	// Seen, if not nil, is told what stands in the file at the end of a Transform
+	// Seen, if not nil, is told what is in the file at the end of a Transform
 	// that did not fail, once: what was read back or, where nothing was changed,
 	// what change was given; nil where there is no file. The reading was between
 	// began and ended: of what was changed, while the lock was held. It must be
@@ -548,7 +548,7 @@ func (t *transform) replace(lock *dirLock, d *draft) (err error) {
 	return nil
 }
 
-// readBack reports whether d stands in the file that it has replaced. If not, another
+// readBack reports whether d is in the file that it has replaced. If not, another
 // program has overwritten it.
 func (t *transform) readBack(d *draft) (done bool, err error) {
 	f := t.file

@@ -173,7 +173,7 @@ func TestTransformLeavesTheFileAlone(t *testing.T) {
 	p.want("")
 }
 
-// What stands in the file in the end is told, with when that was read; of a change,
+// What is in the file in the end is told, with when that was read; of a change,
 // under the lock.
 func TestSeen(t *testing.T) {
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestSeen(t *testing.T) {
 			t.Errorf("%s: seen %q, want %q", test.name, got, test.want)
 		}
 	}
-	// After another program has overwritten it, it is what stands there at last.
+	// After another program has overwritten it, it is what is there at last.
 	n := 0
 	l = locker(Options{Dir: p.state, Before: func(s Step) {
 		if s == StepReadBack && n == 0 {

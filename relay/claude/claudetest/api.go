@@ -31,7 +31,7 @@ type API struct {
 	mu            sync.Mutex
 	log           []*Request
 	changed       chan struct{}                // closed and replaced when the log changes
-	conversations map[string]map[string]int    // texts of the last call's history, with how often each stands there
+	conversations map[string]map[string]int    // texts of the last call's history, with how often each is there
 	systems       map[string]string            // one copy of every system text: they are long and always the same
 	names         map[string]map[string]string // session -> a teammate's first prompt -> its name
 	sessions      map[string]string            // session of a teammate that is a process of its own -> its name
@@ -268,7 +268,7 @@ func (a *API) Count(agent, marker string) int {
 }
 
 // Turns is how often the agent's model answered, whole, a call whose newest texts hold the marker. Where Count tells
-// whether a message stands in the conversation once, this tells whether the work it asks for was begun twice, as when a
+// whether a message is in the conversation once, this tells whether the work it asks for was begun twice, as when a
 // process is killed in mid-turn and given its message again: Count stays 1, Turns becomes 2 if the first answer had
 // been written. A call that was repeated after its answer got lost on the way counts twice, too.
 func (a *API) Turns(agent, marker string) int {

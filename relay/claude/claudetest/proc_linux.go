@@ -35,7 +35,7 @@ func zombie(pid int) bool {
 	if err != nil {
 		return false
 	}
-	// The name before the state stands in parentheses and may hold some itself.
+	// The name before the state is in parentheses and may hold some itself.
 	after := stat[bytes.LastIndexByte(stat, ')')+1:]
 	return bytes.HasPrefix(after, []byte(" Z"))
 }

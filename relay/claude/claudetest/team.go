@@ -65,7 +65,7 @@ type Config struct {
 	} `json:"members"`
 }
 
-// Has reports whether a member of that name stands in it.
+// Has reports whether a member of that name is in it.
 func (c Config) Has(member string) bool {
 	for _, m := range c.Members {
 		if m.Name == member {
@@ -204,7 +204,7 @@ func (t *Team) Config() (Config, error) {
 	return c, err
 }
 
-// WaitMember waits until the name stands in config.json.
+// WaitMember waits until the name is in config.json.
 func (t *Team) WaitMember(ctx context.Context, name string) error {
 	_, err := WaitFile(ctx, filepath.Join(t.Dir(), "config.json"), func(data []byte) bool {
 		var c Config

@@ -127,7 +127,7 @@ func (p *Terminal) ready(ctx context.Context) error {
 	return nil
 }
 
-// composer is what stands in the box where a prompt is typed: between two rules, behind ❯.
+// composer is what is in the box where a prompt is typed: between two rules, behind ❯.
 func composer(screen string) (string, bool) {
 	lines := strings.Split(strings.TrimRight(screen, "\n"), "\n")
 	for end := len(lines) - 1; end > 0; end-- {
@@ -155,7 +155,7 @@ func (p *Terminal) Prompt(ctx context.Context, text string) error {
 	if _, err := p.run(ctx, strings.NewReader(text), "load-buffer", "-b", "prompt", "-", ";", "paste-buffer", "-b", "prompt", "-d", "-p", "-r"); err != nil {
 		return err
 	}
-	// Enter only when the text stands there: one that is read together with a paste is taken as part of it.
+	// Enter only when the text is there: one that is read together with a paste is taken as part of it.
 	if err := p.composed(ctx, text, true); err != nil {
 		return err
 	}

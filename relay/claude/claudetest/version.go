@@ -13,7 +13,7 @@ import (
 	"teambridge/teams"
 )
 
-// latest stands in .ci/versions for the newest version of the registry.
+// latest is the name in .ci/versions for the newest version of the registry.
 // .ci/install-claude links it to the version that it found.
 const latest = "latest"
 

@@ -34,7 +34,7 @@
 // Below Script.State: the transcripts, in the folder and form of Claude Code, which are also its memory after --resume;
 // and a log of what processes did, for counting, see [Log]. A frame is stored at the start of its turn; of frames that
 // waited together only the last is stored and remembered. What older versions have stored they do not run again. Newer
-// ones do, when they were killed before they echoed the frame: that stands in the conversation twice then. A text that
+// ones do, when they were killed before they echoed the frame: that is in the conversation twice then. A text that
 // begins with a teammate's message is not echoed when its turn begins. The oldest never echo a text that holds one, not
 // even one that they know.
 //

@@ -42,7 +42,7 @@ func (m *memory) echoedPath() string { return strings.TrimSuffix(m.path, ".jsonl
 func (m *memory) echoed(uuid string) error { return appendLine(m.echoedPath(), uuid) }
 
 // remember opens the memory of a session. found is false if there is none. Older
-// versions know every frame that stands in the conversation.
+// versions know every frame that is in the conversation.
 func remember(state, session string, kind kind) (m *memory, found bool, err error) {
 	m = &memory{path: transcriptPath(state, session), session: session, known: map[string]bool{}}
 	data, err := os.ReadFile(m.path)

@@ -544,7 +544,7 @@ func testDrafts(t *testing.T, browser context.Context) {
 }
 
 // Everything that can be used has a name, can be reached from the keyboard, and
-// stands in a landmark.
+// is in a landmark.
 func testAccessible(t *testing.T, browser context.Context) {
 	claude, sim := simulateAt(t, func() time.Time { return time.Now().Add(-10 * time.Minute) }, time.Second, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
