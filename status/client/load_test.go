@@ -60,7 +60,28 @@ func TestLoad(t *testing.T) {
 	defer agents.Wait()
 	defer cancel()
 	addrs, _ := w.serve()
-	// What is there when nothing is asked.
+	// What is there when nothing is asked: after everything was once, for some files are
+	// opened when they are first needed.
+	c := w.client(addrs[0])
+	if _, err := c.Send(ctx, "busy", "worker", "", api.NewMessage{Text: "the first message"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Messages(ctx, "busy", client.MessageQuery{With: "worker"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Search(ctx, client.SearchQuery{Words: "message"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Status(ctx, "busy"); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range c.Events(ctx, "busy", client.After(0)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	c.Close()
 	begin := settle(t, usage{goroutines: 1 << 20, files: 1 << 20})
 
 	end := time.Now().Add(load)
