@@ -317,6 +317,10 @@ func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
 			stored = turn.Stored
 			<-tick.C
 		}
+		// Some versions write it down before they ask their model.
+		if _, err := h.home.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("<m-1>") }); err != nil {
+			t.Fatalf("%v\n%s", err, h)
+		}
 		h.killAgent(ctx, l)
 		close(release)
 		d := h.settled(ctx, l, 1)[0]
