@@ -184,7 +184,7 @@ func TestTakes(t *testing.T) {
 		{name: "null", before: `null`, marks: `null`, removes: `null`},
 		{name: "cut off", before: `[` + plain + `,{"from`, marks: `[` + plain + `,{"from`, removes: `[` + plain + `,{"from`},
 		{name: "garbage", before: `what?`, marks: `what?`, removes: `what?`},
-		{name: "something behind the array", before: `[` + plain + `]x`, marks: `[` + plain + `]x`, removes: `[` + plain + `]x`},
+		{name: "something after the array", before: `[` + plain + `]x`, marks: `[` + plain + `]x`, removes: `[` + plain + `]x`},
 		{name: "byte order mark", before: "\ufeff[" + plain + `]`, marks: "\ufeff[" + plain + `]`, removes: "\ufeff[" + plain + `]`},
 	}
 	for _, test := range tests {
