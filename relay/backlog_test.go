@@ -133,7 +133,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 		t.Error("the agent read something")
 	}
 
-	s.let()
+	s.let("go")
 	s.drained()
 	if err := stop(); err != nil {
 		t.Error(err)

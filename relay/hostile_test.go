@@ -292,7 +292,7 @@ func TestLedgerThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send("[m-2]")
-	s.let()
+	s.let("go")
 	select {
 	case err := <-done:
 		if !errors.Is(err, ledger.ErrClosed) || strings.Count(err.Error(), ledger.ErrClosed.Error()) > 3 {

@@ -86,7 +86,7 @@ func TestSeenFromOutside(t *testing.T) {
 	if err := agent.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	s.let()
+	s.let("go")
 	s.settled(2)
 	if err := stop(); err != nil {
 		t.Error(err)

@@ -119,7 +119,7 @@ func TestSilence(t *testing.T) {
 		if n := s.logged("read"); n != 1 {
 			t.Errorf("%d frames were written during the tool call, want 1", n)
 		}
-		s.let()
+		s.let("go")
 		s.drained()
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -194,7 +194,7 @@ func TestAnotherTurnComesFirst(t *testing.T) {
 		if n := s.logged("read"); n != 1 {
 			t.Errorf("%d frames were written, want 1", n)
 		}
-		s.let()
+		s.let("go")
 		for _, d := range s.settled(41) {
 			if d.State != ledger.Done {
 				t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)

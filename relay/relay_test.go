@@ -262,10 +262,10 @@ func (s *station) works(markers ...string) map[string]int {
 	return counts
 }
 
-// let lets the agent go on that waits for the file "go".
-func (s *station) let() {
+// let lets the agent go on that waits for the file of that name.
+func (s *station) let(name string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.script.State, "go"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.script.State, name), nil, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -649,7 +649,7 @@ func TestSay(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.let()
+		s.let("go")
 		s.settled(6)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -729,7 +729,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 			held(t, s)
 			done := make(chan error, 1)
 			go func() { done <- r.Interrupt(t.Context()) }()
-			s.let()
+			s.let("go")
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
@@ -744,7 +744,9 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 		})
 		t.Run("bounded", func(t *testing.T) {
 			t.Parallel()
-			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold}})
+			again := hold
+			again.Name = "again"
+			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{hold, again}})
 			opts := s.options()
 			r, err := New(t.Context(), opts)
 			if err != nil {
@@ -759,10 +761,11 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 				t.Errorf("got %v, want ErrNotBegun", err)
 			}
 			s.killAgent() // it holds still, for ever
-			s.let()
+			s.let("go")
 			if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) {
-				t.Errorf("while no agent runs: %v, want ErrNotBegun", err)
+				t.Errorf("before the agent that was started again comes to it: %v, want ErrNotBegun", err)
 			}
+			s.let("again")
 			r.patience = time.Minute
 			if err := r.Interrupt(t.Context()); err != nil {
 				t.Errorf("of the agent that was started again: %v", err)
@@ -783,7 +786,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- r.Interrupt(t.Context()) }()
 			s.send("[m-2]")
-			s.let()
+			s.let("go")
 			if err := <-done; !errors.Is(err, claude.ErrNotInFlight) {
 				t.Errorf("got %v, want ErrNotInFlight", err)
 			}
