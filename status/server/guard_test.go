@@ -211,6 +211,28 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// Services that start at once have one token.
+func TestTokenIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "state")
+	tokens := make(chan string)
+	for range 16 {
+		go func() {
+			got, err := token(state)
+			if err != nil {
+				t.Error(err)
+			}
+			tokens <- got
+		}()
+	}
+	first := <-tokens
+	for range 15 {
+		if got := <-tokens; got != first {
+			t.Errorf("tokens %q and %q", first, got)
+		}
+	}
+}
+
 // One Claude directory has one service, and the second is told of the first.
 func TestSecondService(t *testing.T) {
 	t.Parallel()
