@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"context"
 	"slices"
 	"strings"
 )
@@ -38,6 +39,36 @@ func (c *Config) Resolve(query string, inboxes []string) (string, error) {
 		}
 	}
 	return "", &NotFoundError{Kind: "member", Query: query, Team: c.Team, Nearest: nearest(name, known)}
+}
+
+// LeadName is the name that Claude Code gives to leads, for "lead", and otherwise the
+// name itself. It is for teams that are not there yet: those that are say how their
+// lead is called ([Config.Resolve]).
+func LeadName(name string) string {
+	if name == "lead" {
+		return "team-lead"
+	}
+	return name
+}
+
+// MemberName returns the one name of the member that is called name in the team now.
+// Where there is no team, it cannot be read, or nobody in it is called so, it is
+// [LeadName].
+func (r *Root) MemberName(ctx context.Context, team, name string) string {
+	t, err := r.Team(team)
+	if err != nil {
+		return LeadName(name)
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return LeadName(name)
+	}
+	found, err := c.Resolve(name, nil)
+	if err != nil {
+		return LeadName(name)
+	}
+	return found
 }
 
 // known lists all names there are, each once.
