@@ -170,8 +170,12 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 		return err
 	}
 	left := []place{}
+	name := as // also in another case
+	if as != "" {
+		name = t.Root().MemberName(ctx, t.Name(), as)
+	}
 	for _, m := range ours {
-		if as != "" && m.Name != as {
+		if as != "" && m.Name != as && m.Name != name {
 			continue
 		}
 		if _, err := t.Leave(ctx, locker, m); err != nil {
