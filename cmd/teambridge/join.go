@@ -75,7 +75,7 @@ func (a *app) join(ctx context.Context, as string, chosen bool) error {
 	if err := a.printf("joined %s as %s\n", t.Name(), as); err != nil {
 		return err
 	}
-	a.note("agents can now write to %q; read it with: teambridge read %s", as, as)
+	a.note("agents can now write to %q; read it with: teambridge read %s", as, shellQuote(as))
 	return nil
 }
 

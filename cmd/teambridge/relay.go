@@ -252,7 +252,7 @@ func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger,
 	}
 	x.add(finding{Level: problem, Code: "no_relay", Team: s.Team, Path: s.Command,
 		Message: fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits(waiting)),
-		Advice:  fmt.Sprintf("teambridge run --team %s --as %s -- %s", s.Team, s.Inbox, s.Command)})
+		Advice:  fmt.Sprintf("teambridge run --team %s --as %s -- %s", shellQuote(s.Team), shellQuote(s.Inbox), s.Command)})
 	return nil
 }
 
