@@ -63,6 +63,11 @@ func (o *historyOptions) query(ctx context.Context, a *app, j *journal.Journal) 
 		root, err := teams.Open(dir)
 		if err == nil {
 			q.Root = root.Path()
+			for _, name := range []*string{&q.Inbox, &q.From} {
+				if *name != "" {
+					*name = root.MemberName(ctx, q.Team, *name)
+				}
+			}
 			if err := root.Close(); err != nil {
 				return q, err
 			}
