@@ -30,6 +30,7 @@ require (
 )
 
 require (
+	github.com/google/renameio/v2 v2.0.2
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/sys v0.48.0
 )

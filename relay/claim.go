@@ -311,7 +311,7 @@ func (c *claimer) again(row *inbox.Row) (uuid string, err error) {
 	return "", nil
 }
 
-// tell tells of rows that name deliveries which are not in the ledger.
+// tell warns of rows that name deliveries which were never in the ledger, each once.
 func (c *claimer) tell(rows []inbox.Row) error {
 	known := make(map[string]bool, len(c.named))
 	var asked []string
@@ -328,14 +328,49 @@ func (c *claimer) tell(rows []inbox.Row) error {
 	if err != nil {
 		return err
 	}
+	if unknown, err = c.notPruned(rows, unknown); err != nil {
+		return err
+	}
 	for _, by := range asked {
-		known[by] = true // or told of
+		known[by] = true // or warned of
 	}
 	c.named = known
 	if len(unknown) > 0 {
 		c.opts.Warn(&UnknownDeliveryError{Inbox: c.box.Path(), Deliveries: unknown})
 	}
 	return nil
+}
+
+// notPruned returns those of the missing deliveries that were never in the ledger. Of a
+// delivery that was pruned the ledger keeps the key of its row and its occurrence. Its
+// UUID is derived from both, so it can be computed again from the row that names it.
+func (c *claimer) notPruned(rows []inbox.Row, missing []string) ([]string, error) {
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	unknown := make(map[string]bool, len(missing))
+	for _, id := range missing {
+		unknown[id] = true
+	}
+	asked := map[string]bool{}
+	for i := range rows {
+		if !unknown[deliveryOf(&rows[i])] {
+			continue
+		}
+		key := rows[i].Key()
+		if asked[key] {
+			continue
+		}
+		asked[key] = true
+		n, err := c.ledger.Occurrences(c.ctx, c.post, key)
+		if err != nil {
+			return nil, err
+		}
+		for k := range n {
+			delete(unknown, deliveryUUID(c.post, key, k+1))
+		}
+	}
+	return slices.DeleteFunc(missing, func(id string) bool { return !unknown[id] }), nil
 }
 
 // UnknownDeliveryError says that rows were taken by a relay whose ledger is not
@@ -437,12 +472,16 @@ func (c *claimer) remove(d *inbox.Draft, relayed []taken) {
 
 // delivery is the claim of a row that was not claimed before.
 func (c *claimer) delivery(row *inbox.Row, key string, occurrence int) ledger.Delivery {
-	p := c.post
-	name := strings.Join([]string{p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, key, strconv.Itoa(occurrence)}, "\n")
 	return ledger.Delivery{
-		UUID: uuid.NewSHA1(namespace, []byte(name)).String(), Post: p, Key: key, Occurrence: occurrence,
+		UUID: deliveryUUID(c.post, key, occurrence), Post: c.post, Key: key, Occurrence: occurrence,
 		ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: slices.Clone(row.Raw), State: ledger.Claimed, At: time.Now(),
 	}
+}
+
+// deliveryUUID derives the UUID of a delivery from the row that it is of.
+func deliveryUUID(p ledger.Post, key string, occurrence int) string {
+	name := strings.Join([]string{p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, key, strconv.Itoa(occurrence)}, "\n")
+	return uuid.NewSHA1(namespace, []byte(name)).String()
 }
 
 // noise reports whether a row is taken and not said: an agent gains nothing by

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -377,6 +378,62 @@ func TestRowsOfAnotherLedger(t *testing.T) {
 	var unknown *UnknownDeliveryError
 	if len(s.warned) != 1 || !errors.As(s.warned[0], &unknown) || len(unknown.Deliveries) != 2 {
 		t.Errorf("warned %v, want one of two rows", s.warned)
+	}
+}
+
+// A relay does not warn of rows that it delivered itself, after the ledger has pruned
+// their deliveries: also not of the second of two equal rows. It still warns of others.
+func TestRowsOfPrunedDeliveries(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	const equal = `{"from":"worker","text":"[m-1]","timestamp":"2026-11-20T12:00:00.000Z","read":false}`
+	if err := os.WriteFile(s.agent().path, []byte("["+equal+","+equal+"]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stop := s.relay(s.options())
+	s.send("[m-2]")
+	s.settled(3)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n, err := s.ledger.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil || n < 3 {
+		t.Fatalf("pruned %d, %v", n, err)
+	}
+	_, stop = s.relay(s.options())
+	s.send("[m-3]") // it has read the others when it has delivered this
+	s.settled(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.mu.Lock()
+	warned := slices.Clone(s.warned)
+	s.mu.Unlock()
+	if len(warned) > 0 {
+		t.Errorf("warned of rows that it delivered: %v", warned)
+	}
+	data, err := os.ReadFile(s.agent().path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The same row, by a delivery that never was.
+	forged := bytes.Replace(data, []byte(`"relayedBy":"`), []byte(`"relayedBy":"0000`), 1)
+	if bytes.Equal(forged, data) {
+		t.Fatalf("no row was relayed: %s", data)
+	}
+	if err := os.WriteFile(s.agent().path, forged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stop = s.relay(s.options())
+	s.send("[m-4]")
+	s.settled(2)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var unknown *UnknownDeliveryError
+	if len(s.warned) != 1 || !errors.As(s.warned[0], &unknown) || len(unknown.Deliveries) != 1 {
+		t.Errorf("warned %v, want one of one row", s.warned)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -49,16 +50,84 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	stdout, stderr := open(".out"), open(".err")
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	ts.Check(cmd.Start())
+	background(ts, args[0], cmd)
 	ts.Check(errors.Join(stdout.Close(), stderr.Close())) // the process has its own
-	ts.Value(started{}).(map[string]*exec.Cmd)[args[0]] = cmd
+	seen(ts, args[1], args[0]+".out", args[0]+".err")
+}
+
+// unread runs teambridge beside the script, with a standard output that nobody reads,
+// and with -errors a standard error too; else that goes to NAME.err. What was set with
+// stdin does not reach it; a FILE does:
+//
+//	unread [-errors] [-in FILE] NAME ARGUMENT...
+func unread(ts *testscript.TestScript, neg bool, args []string) {
+	errs, in := false, ""
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		switch {
+		case args[0] == "-errors":
+			errs = true
+		case args[0] == "-in" && len(args) > 1:
+			in, args = ts.MkAbs(args[1]), args[1:]
+		default:
+			ts.Fatalf("unread: bad flag %s", args[0])
+		}
+		args = args[1:]
+	}
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: unread [-errors] [-in FILE] NAME ARGUMENT...")
+	}
+	cmd := bridge(ts, context.Background(), args[1:])
+	if in != "" {
+		f, err := os.Open(in)
+		ts.Check(err)
+		defer f.Close()
+		cmd.Stdin = f
+	}
+	r, w, err := os.Pipe()
+	ts.Check(err)
+	defer w.Close() // the process has its own
+	ts.Defer(func() { r.Close() })
+	cmd.Stdout, cmd.Stderr = w, w
+	if !errs {
+		f, err := os.Create(ts.MkAbs(args[0] + ".err"))
+		ts.Check(err)
+		defer f.Close()
+		cmd.Stderr = f
+	}
+	background(ts, args[0], cmd)
+	ts.Value(outputs{}).(map[string]*os.File)[args[0]] = r
+}
+
+// outputs is the key of the outputs that nobody reads, by name.
+type outputs struct{}
+
+// collect reads the output of such a process to its end, into NAME.out:
+//
+//	collect NAME
+func collect(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: collect NAME")
+	}
+	r := ts.Value(outputs{}).(map[string]*os.File)[args[0]]
+	if r == nil {
+		ts.Fatalf("nobody leaves the output of %s unread", args[0])
+	}
+	ts.Check(r.SetReadDeadline(time.Now().Add(patience)))
+	data, err := io.ReadAll(r)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".out"), data, 0o600))
+}
+
+// background starts a process that is killed if it outlives the script.
+func background(ts *testscript.TestScript, name string, cmd *exec.Cmd) {
+	ts.Check(cmd.Start())
+	ts.Value(started{}).(map[string]*exec.Cmd)[name] = cmd
 	ts.Defer(func() {
 		if cmd.ProcessState == nil {
 			_ = cmd.Process.Kill() // of a script that failed
 			_ = cmd.Wait()
 		}
 	})
-	seen(ts, args[1], args[0]+".out", args[0]+".err")
 }
 
 // until waits until a file matches PATTERN:

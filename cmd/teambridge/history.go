@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +18,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/roster"
 	"teambridge/teams"
+	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
 )
 
@@ -253,22 +258,28 @@ func (a *app) search(ctx context.Context, words []string, o historyOptions) erro
 
 func newExport(a *app) *cobra.Command {
 	var o historyOptions
+	var output string
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print the journal as NDJSON",
 		Long: `Print every message that the journal has, oldest first, one JSON object a line,
 with the row as it stood in the inbox: of the team named with --team, else of all.
 
-Exit status: 0; 1 it could not be read or written whole.`,
+With --output the file is replaced when all of it is written and on the disk. If the
+disk is full, or the command is interrupted, the old file stays. The file keeps its
+permissions; a new one can be read by you alone.
+
+Exit status: 0; 1 it could not be read or written whole; 5 --output is no regular file.`,
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), o) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), o, output) },
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file instead of stdout")
 	o.which(a, cmd)
 	return cmd
 }
 
-func (a *app) export(ctx context.Context, o historyOptions) error {
+func (a *app) export(ctx context.Context, o historyOptions, output string) error {
 	j, err := a.journal(ctx)
 	if err != nil {
 		return err
@@ -279,7 +290,31 @@ func (a *app) export(ctx context.Context, o historyOptions) error {
 		return err
 	}
 	q.Newest = false
-	return j.Export(ctx, a.stdout, q)
+	if output == "" {
+		return j.Export(ctx, a.stdout, q)
+	}
+	return exportTo(output, func(w io.Writer) error { return j.Export(ctx, w, q) })
+}
+
+// exportTo replaces the file at path, or the one that a symbolic link there names.
+func exportTo(path string, write func(io.Writer) error) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return refuse("leave --output out, and redirect stdout", "%s is no regular file", path)
+	}
+	err := atomicfile.Replace(path, func(w io.Writer) error {
+		buffered := bufio.NewWriter(w)
+		if err := write(buffered); err != nil {
+			return err
+		}
+		return buffered.Flush()
+	})
+	if err != nil {
+		return fmt.Errorf("export to %s: %w", path, err)
+	}
+	return nil
 }
 
 // gcOptions are the flags of gc.

@@ -13,6 +13,7 @@ import (
 // The direction of imports, from the inside out: what a package may import of
 // ours. One that is not listed may import nothing of ours.
 var mayImport = map[string][]string{
+	"teams/atomicfile":        {},
 	"teams/lockedfile":        {},
 	"teams/rawjson":           {},
 	"teams/transcript":        {},
@@ -32,11 +33,11 @@ var mayImport = map[string][]string{
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/ledger", "relay", "relay/claude", "relay/pipe", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},
-	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/lockedfile"},
+	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/atomicfile", "teams/lockedfile"},
 	"status/roster":           {"inbox", "inbox/journal", "inbox/ledger", "relay", "relay/pipe", "status", "status/api", "teams"},
 	"status/server": {
 		"inbox", "inbox/chronicle", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude", "relay/fleet", "relay/pipe",
-		"status", "status/api", "status/roster", "teams", "teams/lockedfile",
+		"status", "status/api", "status/roster", "teams", "teams/atomicfile", "teams/lockedfile",
 	},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/lockedfile"},
@@ -50,6 +51,7 @@ var onlyUser = map[string][]string{
 	"github.com/gofrs/flock":                      {"teams/lockedfile"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},
 	"github.com/fsnotify/fsnotify":                {"teams/watch"},
+	"github.com/google/renameio":                  {"teams/atomicfile"},
 	"modernc.org/sqlite":                          {"inbox/sqlite"},
 	"github.com/spf13/cobra":                      {"cmd/teambridge"},
 }

@@ -27,6 +27,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 	"unicode"
@@ -83,16 +84,29 @@ func (a *app) print(b []byte) error {
 
 // outlet is stdout, with the first error that writing to it gave.
 type outlet struct {
-	w   io.Writer
+	w io.Writer
+
+	mu  sync.Mutex
 	err error
 }
 
 func (o *outlet) Write(b []byte) (int, error) {
 	n, err := o.w.Write(b)
-	if o.err == nil {
-		o.err = err
+	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.err == nil {
+			o.err = err
+		}
 	}
 	return n, err
+}
+
+// failed returns that error. It may be called while a Write is stuck.
+func (o *outlet) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
 }
 
 func (a *app) printf(format string, args ...any) error {
@@ -133,14 +147,17 @@ func (a *app) note(format string, args ...any) {
 }
 
 func (a *app) warn(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	a.stderr.Write(a.warning(fmt.Sprintf(format, args...)))
+}
+
+// warning is the line that warns of text.
+func (a *app) warning(text string) []byte {
 	if a.json {
 		if line, err := jsonLine(map[string]any{"warning": map[string]string{"message": text}}); err == nil {
-			a.stderr.Write(line)
-			return
+			return line
 		}
 	}
-	a.say("warning", text)
+	return sayLine("warning", text)
 }
 
 func (a *app) debug(format string, args ...any) {
@@ -150,7 +167,12 @@ func (a *app) debug(format string, args ...any) {
 }
 
 func (a *app) say(what, text string) {
-	fmt.Fprintf(a.stderr, "%s: %s\n", what, escape(text, true))
+	a.stderr.Write(sayLine(what, text))
+}
+
+// sayLine is a line on stderr for a person.
+func sayLine(what, text string) []byte {
+	return fmt.Appendf(nil, "%s: %s\n", what, escape(text, true))
 }
 
 // fail reports err and returns the exit status for it.

@@ -52,6 +52,8 @@ type app struct {
 
 	locker    *lockedfile.Locker
 	recording *tapped // the tap that runs in this command; nil: none
+
+	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }
 
 // run executes one command line and returns the exit status.
@@ -70,8 +72,11 @@ func run(args []string, h host) int {
 	cmd := newRoot(a)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
-	if err == nil && out.err != nil {
-		err = fmt.Errorf("write the answer: %w", out.err) // of cobra's help, which does not look
+	if a.drain != nil {
+		defer a.drain(ctx)
+	}
+	if err == nil && out.failed() != nil {
+		err = fmt.Errorf("write the answer: %w", out.failed()) // of cobra's help, which does not look
 	}
 	if err == nil {
 		return exitOK

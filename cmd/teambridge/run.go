@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -61,7 +62,14 @@ The flags that stream-json needs are added to the command. Entries reach the age
 as teammates' messages. What is typed here, or piped in, is yours: plain lines, or
 JSON objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one a line;
 each is kept before the next is read, and goes ahead of entries that wait. A line
-that begins with "/" is a command of the agent.
+that begins with "/" is a command of the agent. A line that is longer than 1 MiB, or is
+neither text nor such an object, is refused with a warning, and the next one is read.
+
+Messages are relayed even if nobody reads the output, as in a pager. Of that, 32 MiB
+are kept; what comes then is left out, and a warning, or with --output events or raw
+a line {"leftOut": {"lines": …, "bytes": …}}, says how much. In the end run waits until
+its output was read; once it was told to end, for 2 s without progress, and 10 s in all.
+A question of the agent that does not fit in is answered with no.
 
 What a "mode" changes (permissionMode, model, fallbackModel, customSystemPrompt,
 appendSystemPrompt, allowedTools, disallowedTools) stays so, also for the next run,
@@ -131,10 +139,13 @@ func checkCommand(command []string, plain bool) error {
 
 // agentRun is a run at work.
 type agentRun struct {
-	app   *app
-	opts  runOptions
-	relay *relay.Relay
-	desk  *fleet.Desk
+	app    *app
+	opts   runOptions
+	relay  *relay.Relay
+	ledger *ledger.Ledger
+	desk   *fleet.Desk
+	output *writeQueue // stdout
+	errors *writeQueue // stderr
 
 	mu     sync.Mutex
 	failed error // of the output
@@ -164,6 +175,9 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 			return usage("", "--session %q: not a UUID", o.session)
 		}
 	}
+	run := &agentRun{app: a, opts: o}
+	run.queueOutput()
+	defer func() { err = errors.Join(err, run.drainOutput(ctx)) }()
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing is relayed without the ledger: %w", err)
@@ -190,7 +204,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	if err != nil {
 		return err
 	}
-	run := &agentRun{app: a, opts: o}
+	run.ledger = l
 	run.desk = fleet.NewDesk(run.asked)
 	child, err := a.childOptions(ctx, t, member, command, o, permissions.Permission(run.desk))
 	if err != nil {
@@ -204,8 +218,6 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	if err != nil {
 		return err
 	}
-	// The relay, the agent's stderr and what is typed are told of at once.
-	a.stdout, a.stderr = &shared{w: a.stdout}, &shared{w: a.stderr}
 	child.Stderr = a.stderr
 	recorded, stopRecording := a.recordRelays(ctx, l)
 	defer func() { err = errors.Join(err, stopRecording()) }()
@@ -279,22 +291,45 @@ func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, co
 	return child, err
 }
 
+// queueOutput puts queues in front of stdout and stderr. The relay, the agent and what is
+// typed never wait for those who read them; the command does, when all else is done.
+func (r *agentRun) queueOutput() {
+	a := r.app
+	r.errors = newWriteQueue(a.stderr, r.missingErrors, func(error) {}) // there is nowhere to tell it
+	r.output = newWriteQueue(a.stdout, r.missingOutput, func(err error) { r.fail(fmt.Errorf("write the answer: %w", err)) })
+	a.stdout, a.stderr = r.output, r.errors
+	a.drain = func(ctx context.Context) { r.errors.drain(ctx) }
+}
+
+// drainOutput waits until what was printed on stdout is read. It returns the error that
+// writing there gave, at any time.
+func (r *agentRun) drainOutput(ctx context.Context) error {
+	if lost := r.output.drain(ctx); lost != (missing{}) {
+		r.app.warn("%s of output were not read, and are lost", lost)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
 // serve relays until it is told to end.
 func (r *agentRun) serve(ctx context.Context) error {
 	// An interrupt is for the agent's turn, so the context that it ends is not
 	// the one to run under.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	r.mu.Lock()
 	r.stop = stop
+	if r.failed != nil {
+		stop() // the output has failed before this
+	}
+	r.mu.Unlock()
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	go r.signals(running, signals)
 	go r.input(running)
-	err := r.relay.Run(running)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return errors.Join(err, r.failed)
+	return r.relay.Run(running)
 }
 
 // signals waits for the user's or the system's wish to end.
@@ -356,40 +391,27 @@ type line struct {
 	Reason string `json:"reason"`
 }
 
-// input says the lines of standard input to the agent.
+// input says the lines of standard input to the agent. One that cannot be said is
+// refused with a warning, and the next is read.
 func (r *agentRun) input(ctx context.Context) {
-	lines := bufio.NewScanner(r.app.stdin)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		text := lines.Text()
-		if strings.TrimSpace(text) == "" {
-			continue
+	lines := newLineReader(r.app.stdin, maxLine)
+	for {
+		text, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			break
 		}
-		in := relay.Input{Text: text}
-		if strings.HasPrefix(strings.TrimSpace(text), "{") {
-			var l line
-			dec := json.NewDecoder(strings.NewReader(text))
-			dec.DisallowUnknownFields()
-			if err := dec.Decode(&l); err != nil {
-				r.app.warn("a line of standard input is passed over: %v", err)
-				continue
-			}
-			if l.Permit != "" {
-				if err := r.desk.Answer(l.Permit, l.Allow, l.Reason); err != nil {
-					r.app.warn("%s", api.Describe(err))
-				}
-				continue
-			}
-			in = relay.Input{Text: l.Text, Mode: l.Mode, Isolated: l.Isolated}
-		}
-		if _, err := r.relay.Say(ctx, in); err != nil {
+		if err != nil && !errors.Is(err, errLongLine) {
 			if ctx.Err() == nil {
-				r.app.warn("a line of standard input is passed over: %s", api.Describe(err))
+				r.app.warn("standard input: %v", err)
 			}
+			break
 		}
-	}
-	if err := lines.Err(); err != nil && ctx.Err() == nil {
-		r.app.warn("standard input: %v", err)
+		if err == nil {
+			err = r.line(ctx, text)
+		}
+		if err != nil && ctx.Err() == nil {
+			r.app.warn("line %d of standard input is refused: %s", lines.number, api.Describe(err))
+		}
 	}
 	r.desk.Close("Nobody is there any more who could allow this.")
 	r.mu.Lock()
@@ -398,37 +420,102 @@ func (r *agentRun) input(ctx context.Context) {
 	r.over()
 }
 
+// line says one line of standard input to the agent, or answers its question.
+func (r *agentRun) line(ctx context.Context, text []byte) error {
+	l, err := parseLine(text)
+	switch {
+	case err != nil:
+		return err
+	case l.Permit != "":
+		return r.desk.Answer(l.Permit, l.Allow, l.Reason)
+	case l.Text == "" && len(bytes.TrimSpace(text)) == 0:
+		return nil // an empty line
+	}
+	_, err = r.relay.Say(ctx, relay.Input{Text: l.Text, Mode: l.Mode, Isolated: l.Isolated})
+	return err
+}
+
+// parseLine understands a line of standard input: plain text, or a JSON object.
+func parseLine(text []byte) (line, error) {
+	l := line{Text: string(text)}
+	switch {
+	case !utf8.Valid(text):
+		return line{}, errors.New("it is not valid UTF-8")
+	case bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
+		l = line{}
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&l); errors.Is(err, io.ErrUnexpectedEOF) {
+			return line{}, errors.New("its JSON object is cut off")
+		} else if err != nil {
+			return line{}, fmt.Errorf("it is not the JSON object that is expected: %w", err)
+		}
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			return line{}, errors.New("there is more than one JSON object in it")
+		}
+	}
+	if strings.ContainsRune(l.Text, 0) {
+		return line{}, errors.New("it has a NUL character")
+	}
+	return l, nil
+}
+
 // over ends the run if all is done that it was for.
 func (r *agentRun) over() {
 	r.mu.Lock()
 	s, eof := r.status, r.eof
 	r.mu.Unlock()
-	if s.State == relay.Idle && s.Queue == 0 && r.opts.exitOnEOF && eof {
+	if s.State != relay.Idle || s.Queue != 0 || !r.opts.exitOnEOF || !eof {
+		return
+	}
+	// The status may be older than the last line of standard input, which is in the ledger.
+	if open, err := r.ledger.OpenCount(context.Background(), r.relay.Post()); err != nil || open == 0 {
 		r.stop()
 	}
 }
 
-// asked tells a person what the agent wants to use, or that it is settled.
+// asked tells a person what the agent wants to use, or that it is settled. A question
+// that nobody can see is answered with no: the agent would wait for ever.
 func (r *agentRun) asked(q fleet.Question, open bool) {
+	var line []byte
+	to := r.output
 	switch {
 	case r.opts.output == outEvents:
-		r.printJSON(map[string]any{"permission": q, "open": open})
+		var err error
+		if line, err = jsonLine(map[string]any{"permission": q, "open": open}); err != nil {
+			r.fail(err)
+			return
+		}
 	case open:
 		// Also with --json: somebody has to answer.
-		r.app.say("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID))
+		to = r.errors
+		line = sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID))
+	default:
+		return
+	}
+	if !to.offer(line, true) && open {
+		if err := r.desk.Answer(q.ID, false, "The person who could allow this does not read what is asked."); err == nil {
+			r.app.warn("a question of the agent was answered with no, since nobody reads the output: %s", q.Tool)
+		}
 	}
 }
 
-// shared is a writer for several goroutines.
-type shared struct {
-	mu sync.Mutex
-	w  io.Writer
+// missingOutput says how much output was left out because nobody read it.
+func (r *agentRun) missingOutput(m missing) []byte {
+	if r.opts.output == outText {
+		r.app.warn("%s of output were left out, since nobody read it", m)
+		return nil
+	}
+	line, err := jsonLine(map[string]missing{"leftOut": m})
+	if err != nil {
+		r.fail(err)
+	}
+	return line
 }
 
-func (s *shared) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(b)
+// missingErrors does the same for standard error.
+func (r *agentRun) missingErrors(m missing) []byte {
+	return r.app.warning(fmt.Sprintf("%s were left out here, since nobody read them", m))
 }
 
 // event is something that the agent printed.
@@ -470,8 +557,11 @@ func (r *agentRun) fail(err error) {
 	if r.failed == nil {
 		r.failed = err
 	}
+	stop := r.stop
 	r.mu.Unlock()
-	r.stop()
+	if stop != nil {
+		stop()
+	}
 }
 
 // report tells what the relay is doing, and looks whether the run is over.

@@ -13,9 +13,26 @@ import (
 	"teambridge/relay/claude/simchild"
 )
 
-// A person is asked what the agent may use, answers by a line, and is not asked
-// any more once there is nobody to answer.
-func TestRunAsksForPermission(t *testing.T) {
+// running is a run with a simulated agent, whose input and output are pipes.
+type running struct {
+	t     *testing.T
+	typed *io.PipeWriter
+	lines *bufio.Scanner
+	errs  strings.Builder
+	ended chan int
+}
+
+// printed is a line of run with --output events.
+type printed struct {
+	Permission *struct{ ID, Tool string } `json:"permission"`
+	Open       bool                       `json:"open"`
+	Text       string                     `json:"text"`
+	Result     string                     `json:"result"`
+}
+
+// startRun starts one, with --exit-on-eof and further flags.
+func startRun(t *testing.T, flags ...string) *running {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -27,79 +44,113 @@ func TestRunAsksForPermission(t *testing.T) {
 	t.Setenv(simchild.Variable, "{}") // the agent has it of us
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	env := map[string]string{"HOME": dir, "CLAUDE_CONFIG_DIR": claudeDir, "TEAMBRIDGE_STATE": filepath.Join(dir, "state")}
+	r := &running{t: t, ended: make(chan int, 1)}
 	stdin, typed := io.Pipe()
-	out, printed := io.Pipe()
-	var errs strings.Builder
+	out, stdout := io.Pipe()
+	r.typed, r.lines = typed, bufio.NewScanner(out)
 	h := host{
-		stdin: stdin, stdout: printed, stderr: &errs,
+		stdin: stdin, stdout: stdout, stderr: &r.errs,
 		lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 		cwd:    func() (string, error) { return dir, nil },
 	}
-	ended := make(chan int, 1)
+	args := append([]string{"run", "--create-team", "--team", "t", "--output", "events", "--exit-on-eof"}, flags...)
 	go func() {
-		ended <- run([]string{"run", "--create-team", "--team", "t", "--permissions", "ask", "--output", "events", "--exit-on-eof", "--", os.Args[0]}, h)
-		printed.Close()
+		r.ended <- run(append(args, "--", os.Args[0]), h)
+		stdout.Close()
 	}()
-	lines := bufio.NewScanner(out)
-	type line struct {
-		Permission *struct{ ID, Tool string } `json:"permission"`
-		Open       bool                       `json:"open"`
-		Text       string                     `json:"text"`
-		Result     string                     `json:"result"`
+	return r
+}
+
+// say types a line.
+func (r *running) say(text string) {
+	r.t.Helper()
+	if _, err := fmt.Fprintln(r.typed, text); err != nil {
+		r.t.Fatal(err)
 	}
-	next := func(wanted func(line) bool) line {
-		t.Helper()
-		for lines.Scan() {
-			var l line
-			if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-				t.Fatalf("%s: %v", lines.Text(), err)
-			}
-			if wanted(l) {
-				return l
-			}
+}
+
+// next reads up to the next line that is wanted.
+func (r *running) next(wanted func(printed) bool) printed {
+	r.t.Helper()
+	for r.lines.Scan() {
+		var l printed
+		if err := json.Unmarshal(r.lines.Bytes(), &l); err != nil {
+			r.t.Fatalf("%s: %v", r.lines.Text(), err)
 		}
-		t.Fatalf("it ended with %v\n%s", lines.Err(), &errs)
-		return line{}
-	}
-	say := func(text string) {
-		t.Helper()
-		if _, err := fmt.Fprintln(typed, text); err != nil {
-			t.Fatal(err)
+		if wanted(l) {
+			return l
 		}
 	}
-	asked := func(l line) bool { return l.Permission != nil && l.Open }
-	result := func(l line) bool { return l.Result != "" }
+	r.t.Fatalf("it ended with %v\n%s", r.lines.Err(), &r.errs)
+	return printed{}
+}
+
+// result reads up to the end of the next turn.
+func (r *running) result() printed {
+	r.t.Helper()
+	return r.next(func(l printed) bool { return l.Result != "" })
+}
+
+// end reads the rest, and waits for the end.
+func (r *running) end() {
+	r.t.Helper()
+	for r.lines.Scan() {
+	}
+	if status := <-r.ended; status != 0 {
+		r.t.Errorf("exit status %d\n%s", status, &r.errs)
+	}
+}
+
+// With --exit-on-eof it ends when the last line of standard input is answered, not with
+// the answer to the line before it.
+func TestRunAnswersTheLastLine(t *testing.T) {
+	r := startRun(t)
+	for i := range 5 {
+		r.say(fmt.Sprint("line ", i))
+		r.result()
+	}
+	r.say("the last")
+	if err := r.typed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.result(); got.Text != "ACK: the last" {
+		t.Errorf("the agent says %q", got.Text)
+	}
+	r.end()
+}
+
+// A person is asked what the agent may use, answers by a line, and is not asked
+// any more once there is nobody to answer.
+func TestRunAsksForPermission(t *testing.T) {
+	r := startRun(t, "--permissions", "ask")
+	asked := func(l printed) bool { return l.Permission != nil && l.Open }
 
 	for _, tc := range []struct{ answer, want string }{
 		{`{"permit": %q, "allow": true}`, "allowed"},
 		{`{"permit": %q, "allow": false, "reason": "not today"}`, "denied: not today"},
 		{`{"permit": %q}`, "denied: The person who was asked did not allow it."},
 	} {
-		say("ASK:Bash")
-		q := next(asked)
+		r.say("ASK:Bash")
+		q := r.next(asked)
 		if q.Permission.Tool != "Bash" {
 			t.Errorf("asked for %q", q.Permission.Tool)
 		}
-		say(`{"permit": "another", "allow": true}`)
-		say(fmt.Sprintf(tc.answer, q.Permission.ID))
-		if got := next(result); !strings.Contains(got.Text, tc.want) {
+		r.say(`{"permit": "another", "allow": true}`)
+		r.say(fmt.Sprintf(tc.answer, q.Permission.ID))
+		if got := r.result(); !strings.Contains(got.Text, tc.want) {
 			t.Errorf("the agent says %q, want %q", got.Text, tc.want)
 		}
 	}
-	say("ASK:Bash")
-	next(asked)
-	if err := typed.Close(); err != nil {
+	r.say("ASK:Bash")
+	r.next(asked)
+	if err := r.typed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := next(result); !strings.Contains(got.Text, "denied: Nobody is there any more") {
+	if got := r.result(); !strings.Contains(got.Text, "denied: Nobody is there any more") {
 		t.Errorf("the agent says %q", got.Text)
 	}
-	for lines.Scan() { // to its end
-	}
-	if status := <-ended; status != 0 {
-		t.Errorf("exit status %d\n%s", status, &errs)
-	}
-	if n := strings.Count(errs.String(), "no such question is open"); n != 3 {
-		t.Errorf("%d warnings of answers to nothing, want 3: %s", n, &errs)
+	r.end()
+	if n := strings.Count(r.errs.String(), "no such question is open"); n != 3 {
+		t.Errorf("%d warnings of answers to nothing, want 3: %s", n, &r.errs)
 	}
 }

@@ -87,6 +87,8 @@ func TestScripts(t *testing.T) {
 			"closed":    closed,
 			"interrupt": interrupt,
 			"start":     start,
+			"unread":    unread,
+			"collect":   collect,
 			"until":     until,
 			"vanishes":  vanishes,
 			"end":       end,
@@ -121,6 +123,7 @@ func TestScripts(t *testing.T) {
 			env.Values[visited{}] = new(string)
 			env.Values[notices{}] = &[]*net.UnixConn{}
 			env.Values[started{}] = map[string]*exec.Cmd{}
+			env.Values[outputs{}] = map[string]*os.File{}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)
 		},
 	})

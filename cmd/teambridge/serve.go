@@ -57,7 +57,8 @@ Under systemd (Type=notify) it says when it is ready; "teambridge service instal
 makes the unit.
 
 Exit status: 0 it was ended; 1 it failed; 2 an address that is no good; 3 no
-Claude directory; 5 there is a service for this Claude directory already.`,
+Claude directory; 5 there is a service for this Claude directory already, be it with
+another state directory.`,
 		Example: `  teambridge serve
   teambridge serve --listen 127.0.0.1:7420 --read-only`,
 		Args:              none,
@@ -108,7 +109,11 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	stop()
 	if err := errors.Join(err, <-told); err != nil {
 		if there, ok := errors.AsType[*server.RunningError](err); ok {
-			return &api.Decided{Err: there, Code: api.CodeRefused, Hint: "ask it, or end it first"}
+			hint := "ask it, or end it first"
+			if there.OtherState {
+				hint = "end it first, or use its --state-dir"
+			}
+			return &api.Decided{Err: there, Code: api.CodeRefused, Hint: hint}
 		}
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
+	"teambridge/teams/atomicfile"
 )
 
 func newService(a *app) *cobra.Command {
@@ -232,18 +233,7 @@ func writeUnit(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+unitName+".*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.WriteString(text)
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return atomicfile.Write(path, []byte(text))
 }
 
 // startUnit lets systemd read the unit and start it, again if it was another one.

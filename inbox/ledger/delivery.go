@@ -251,7 +251,8 @@ func (l *Ledger) Modes(ctx context.Context, p Post) (modes [][]byte, err error) 
 }
 
 // Missing returns those of the uuids that are no deliveries of the inbox, in
-// their order. Deliveries that were pruned are missing too.
+// their order. Deliveries that were pruned are missing too; [Ledger.Occurrences]
+// still counts them.
 func (l *Ledger) Missing(ctx context.Context, p Post, uuids ...string) (missing []string, err error) {
 	if err := p.check(); err != nil || len(uuids) == 0 {
 		return nil, err

@@ -20,8 +20,7 @@ const StaleAfter = 10 * time.Second
 // until somebody removes it.
 var ErrBlocked = errors.New("what stands in the lock's place is not a lock")
 
-// giveUp is how long an agent that delivers before it takes waits for the lock
-// (measured on 2.1.80: 11 tries in about 0.6 s).
+// giveUp is the default of [Options.GiveUp].
 const giveUp = 600 * time.Millisecond
 
 const (

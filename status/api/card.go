@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"teambridge/teams/atomicfile"
 )
 
 // Level is the level of the API that this package speaks. It grows when a client
@@ -65,9 +67,5 @@ func (c Card) Write(state, root string) error {
 	if err != nil {
 		return err
 	}
-	path := CardPath(state, root)
-	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
+	return atomicfile.Write(CardPath(state, root), data)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -210,6 +211,28 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// Services that start at once have one token.
+func TestTokenIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "state")
+	tokens := make(chan string)
+	for range 16 {
+		go func() {
+			got, err := token(state)
+			if err != nil {
+				t.Error(err)
+			}
+			tokens <- got
+		}()
+	}
+	first := <-tokens
+	for range 15 {
+		if got := <-tokens; got != first {
+			t.Errorf("tokens %q and %q", first, got)
+		}
+	}
+}
+
 // One Claude directory has one service, and the second is told of the first.
 func TestSecondService(t *testing.T) {
 	t.Parallel()
@@ -233,6 +256,51 @@ func TestSecondService(t *testing.T) {
 		t.Errorf("the socket stays: %v", err)
 	}
 	w.start(t)
+}
+
+// A second service is refused even if its state directory is another one, and finds
+// nothing left in the Claude directory when the first has ended.
+func TestOneServiceWithTwoStateDirectories(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if release, err := lockedfile.HoldDir(t.Context(), 0, w.root.Path()); errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil || release() != nil {
+		t.Fatal(err)
+	}
+	before := entries(t, w.root.Path())
+	r := w.start(t)
+	other, err := New(Options{Root: w.root, State: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.limits.handover = time.Millisecond
+	there, ok := errors.AsType[*RunningError](other.Run(t.Context()))
+	if !ok || !there.OtherState || there.Root != w.root.Path() {
+		t.Fatalf("the second service: %+v, want a RunningError about another state directory", there)
+	}
+	if runtime.GOOS == "linux" && there.PID != os.Getpid() && there.PID != 0 { // 0: /proc/locks names another device
+		t.Errorf("told of process %d, want %d", there.PID, os.Getpid())
+	}
+	r.end(t)
+	if after := entries(t, w.root.Path()); !slices.Equal(after, before) {
+		t.Errorf("the Claude directory holds %q, and held %q", after, before)
+	}
+	w.state = t.TempDir()
+	w.start(t)
+}
+
+// entries lists the names in a directory.
+func entries(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // The lock of a service that was killed may be held for an instant longer, by an agent

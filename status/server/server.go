@@ -38,7 +38,9 @@
 //
 // # What is promised
 //
-//   - One service for each Claude directory: a second one is told who is there.
+//   - One service for each Claude directory: a second one is told who is there, even
+//     if it has another state directory, where directories can be locked (not on
+//     Windows).
 //   - What the events tell has the order and the numbers of the journal: a client
 //     that names the last number it has seen goes on behind it, without a gap and
 //     without a repeat, or is told that it has to begin anew.
@@ -172,12 +174,20 @@ func SocketPath(state, root string) string { return api.SocketPath(state, root) 
 // RunningError says that there is a service for the Claude directory already.
 type RunningError struct {
 	Root   string
-	PID    int      // 0 if it did not say
-	Listen []string // where it listens, as in [Options]
+	PID    int      // 0 if it is not known
+	Listen []string // where it listens, as in [Options]; nil if it is not known
+
+	// OtherState says that it has another state directory.
+	OtherState bool
 }
 
 func (e *RunningError) Error() string {
-	if e.PID == 0 {
+	switch {
+	case e.OtherState && e.PID == 0:
+		return fmt.Sprintf("a service with another state directory is running for %s", e.Root)
+	case e.OtherState:
+		return fmt.Sprintf("a service with another state directory is running for %s: process %d", e.Root, e.PID)
+	case e.PID == 0:
 		return fmt.Sprintf("a service for %s is running already, or starting", e.Root)
 	}
 	return fmt.Sprintf("a service for %s is running already: process %d, at %v", e.Root, e.PID, e.Listen)
@@ -213,7 +223,20 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("server: %w", err)
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	// What one that was killed has left behind speaks of nobody.
+	// Services with other state directories share only the Claude directory.
+	releaseRoot, err := lockedfile.HoldDir(ctx, s.limits.handover, root)
+	if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
+		return &RunningError{Root: root, PID: locked.PID, OtherState: true}
+	}
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		s.log.Debug("a service with another state directory would not be noticed", "err", api.Describe(err))
+	case err != nil:
+		return fmt.Errorf("server: %w", err)
+	default:
+		defer func() { err = errors.Join(err, releaseRoot()) }()
+	}
+	// The card of a service that was killed is out of date.
 	if err := os.Remove(api.CardPath(s.opts.State, root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("server: %w", err)
 	}

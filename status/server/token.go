@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -9,8 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"teambridge/status/api"
+	"teambridge/teams/atomicfile"
+	"teambridge/teams/lockedfile"
 )
 
 // TokenPath returns where the token is kept that requests over TCP need.
@@ -19,11 +23,14 @@ func TokenPath(state string) string { return api.TokenPath(state) }
 // tokenBytes is how many random bytes are in a token.
 const tokenBytes = 32
 
+// tokenWait is how long a service waits for another one that makes the token.
+const tokenWait = 10 * time.Second
+
 // token reads the token, and makes one if there is none. A file that others can
 // read, or that holds less than a token has, is refused: anybody may know it.
 func token(state string) (string, error) {
 	path := TokenPath(state)
-	if err := makeToken(path); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := makeToken(state); err != nil {
 		return "", fmt.Errorf("server: make a token: %w", err)
 	}
 	info, err := os.Lstat(path)
@@ -45,24 +52,22 @@ func token(state string) (string, error) {
 	return t, nil
 }
 
-// makeToken makes the file whole or not at all; fs.ErrExist if it is there.
-func makeToken(path string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fs.ErrExist
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+// makeToken makes the file if it is not there. Services for several Claude directories
+// share it: the lock keeps one from replacing what another has just read.
+func makeToken(state string) (err error) {
+	path := TokenPath(state)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	var secret [tokenBytes]byte
-	_, _ = rand.Read(secret[:])                                 // never fails
-	f, err := os.CreateTemp(filepath.Dir(path), ".api.token.*") // 0600
+	release, err := lockedfile.HoldWithin(context.Background(), tokenWait, filepath.Join(state, "locks"), "token")
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(base64.RawURLEncoding.EncodeToString(secret[:]) + "\n")
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Link(f.Name(), path) // fails where another was faster
+	defer func() { err = errors.Join(err, release()) }()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return errors.Join(err, os.Remove(f.Name()))
+	var secret [tokenBytes]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	return atomicfile.Write(path, []byte(base64.RawURLEncoding.EncodeToString(secret[:])+"\n"))
 }

@@ -136,9 +136,10 @@ var (
 
 // LockedError tells which lock could not be had. It is [ErrLocked].
 type LockedError struct {
-	Path   string        // the lock directory, or the flock file in the state directory
+	Path   string        // the lock directory, or what was to be locked with flock
 	Age    time.Duration // by its modification time; 0 where that means nothing
 	Ours   bool          // another process of ours holds it, not a foreign program
+	PID    int           // of that process, from [HoldDir]; 0 if it is not known
 	Waited time.Duration
 }
 

@@ -889,6 +889,37 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// The lock of a directory leaves nothing in it, and is free for the next holder.
+func TestHoldDir(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	release, err := HoldDir(t.Context(), 0, dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = HoldDir(t.Context(), 0, dir)
+	if locked, ok := errors.AsType[*LockedError](err); !ok || locked.Path != dir || locked.PID != os.Getpid() && locked.PID != 0 {
+		t.Errorf("held by us: %+v (%v)", locked, err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	if release, err = HoldDir(t.Context(), 0, dir); err != nil {
+		t.Error(err)
+	} else if err := release(); err != nil {
+		t.Error(err)
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) > 0 {
+		t.Errorf("left behind: %v, %v", all, err)
+	}
+	if _, err := HoldDir(t.Context(), time.Hour, filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+}
+
 // The next holder waits for one that lets go, and not for ever for one that does not.
 func TestHoldWithin(t *testing.T) {
 	t.Parallel()

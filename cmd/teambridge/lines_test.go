@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestLineReader(t *testing.T) {
+	t.Parallel()
+	const limit = 10_000 // more than is read at a time
+	fits, long := strings.Repeat("x", limit), strings.Repeat("x", limit+1)
+	for name, tc := range map[string]struct {
+		in   string
+		want []string // "!" for one that is too long
+	}{
+		"nothing":                    {"", nil},
+		"lines":                      {"a\nb\n", []string{"a", "b"}},
+		"the last has no line end":   {"a\nb", []string{"a", "b"}},
+		"empty lines":                {"\n\r\n\na", []string{"", "", "", "a"}},
+		"lines of Windows":           {"a\r\nb\r\n", []string{"a", "b"}},
+		"the limit":                  {fits + "\n" + fits + "\r\n" + fits, []string{fits, fits, fits}},
+		"too long":                   {"a\n" + long + "\nb\n", []string{"a", "!", "b"}},
+		"too long, of Windows":       {long + "\r\nb", []string{"!", "b"}},
+		"too long at the end":        {"a\n" + long, []string{"a", "!"}},
+		"several times too long":     {strings.Repeat(long, 50) + "\n" + long + "\nb", []string{"!", "!", "b"}},
+		"too many carriage returns":  {strings.Repeat("\r", limit+2) + "\nb", []string{"!", "b"}},
+		"as long as a buffer":        {strings.Repeat("x", 4096) + "\nb", []string{strings.Repeat("x", 4096), "b"}},
+		"one byte less than it":      {strings.Repeat("x", 4095) + "\nb", []string{strings.Repeat("x", 4095), "b"}},
+		"a carriage return in front": {"\ra\n", []string{"\ra"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lines := newLineReader(strings.NewReader(tc.in), limit)
+			var got []string
+			for {
+				line, err := lines.next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				switch {
+				case errors.Is(err, errLongLine):
+					got = append(got, "!")
+				case err != nil:
+					t.Fatal(err)
+				default:
+					got = append(got, string(line))
+				}
+				if lines.number != len(got) {
+					t.Errorf("line %d has the number %d", len(got), lines.number)
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got %.60q, want %.60q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A line that never ends is refused when it is too long, not at its end.
+func TestLineReaderRefusesAtOnce(t *testing.T) {
+	t.Parallel()
+	source := &boundless{}
+	lines := newLineReader(source, maxLine)
+	if _, err := lines.next(); !errors.Is(err, errLongLine) {
+		t.Fatalf("got %v, want errLongLine", err)
+	}
+	if source.read > maxLine+8<<10 {
+		t.Errorf("%d bytes were read to see that it is longer than %d", source.read, maxLine)
+	}
+}
+
+// boundless is a line without an end.
+type boundless struct{ read int }
+
+func (e *boundless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	e.read += len(b)
+	return len(b), nil
+}
+
+// A read that fails is not the end of a line: what came before it was not meant to be a
+// line of its own.
+func TestLineReaderFails(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	lines := newLineReader(io.MultiReader(strings.NewReader("a\nb"), failing{broken}), 100)
+	if line, err := lines.next(); string(line) != "a" || err != nil {
+		t.Errorf("got %q, %v", line, err)
+	}
+	if line, err := lines.next(); !errors.Is(err, broken) {
+		t.Errorf("got %q, %v, want %v", line, err, broken)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestParseLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`hello`:              "hello",
+		`  hello`:            "  hello",
+		``:                   "",
+		`{"text": "hello"}`:  "hello",
+		`  {"text": "x"}  `:  "x",
+		`{"text": "a\nb"}`:   "a\nb",
+		`{"text": "\ud800"}`: "\uFFFD",
+		`["no object"]`:      `["no object"]`,
+	} {
+		if l, err := parseLine([]byte(in)); err != nil || l.Text != want {
+			t.Errorf("%s: %q, %v; want %q", in, l.Text, err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"a\xffb":                      "not valid UTF-8",
+		"{\"text\": \"a\xffb\"}":      "not valid UTF-8",
+		"a\x00b":                      "NUL",
+		`{"text": "a\u0000b"}`:        "NUL",
+		`{"text": "hel`:               "cut off",
+		`{`:                           "cut off",
+		`{"text": "a"} {"text": "b"}`: "more than one",
+		`{"text": "a"}}`:              "more than one",
+		`{"text": 1}`:                 "cannot unmarshal",
+		`{"txt": "a"}`:                "unknown field",
+		`{"text": "a" "b"}`:           "invalid character",
+		"\u007b" + strings.Repeat(`"text":{`, 20_000): "JSON",
+	} {
+		if l, err := parseLine([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %+v, %v; want an error with %q", in, l, err, want)
+		}
+	}
+}

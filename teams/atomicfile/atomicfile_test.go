@@ -1,0 +1,85 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// only fails unless the file holds text, with that mode, and is alone in its directory.
+func only(t *testing.T, path, text string, mode fs.FileMode) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil || string(data) != text {
+		t.Errorf("%q, %v; want %q", data, err, text)
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode() != mode && runtime.GOOS != "windows" {
+		t.Errorf("mode %v, %v; want %v", info.Mode(), err, mode)
+	}
+	if all, err := os.ReadDir(filepath.Dir(path)); err != nil || len(all) != 1 {
+		t.Errorf("beside it: %v, %v", all, err)
+	}
+}
+
+// A new file is its owner's alone, and one that is there keeps its mode.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := Write(path, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	only(t, path, "first", 0o600)
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	// A reader keeps what it opened.
+	old, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	if runtime.GOOS == "windows" { // where an open file cannot be replaced
+		old.Close()
+	}
+	if err := Write(path, []byte("second")); err != nil {
+		t.Fatal(err)
+	}
+	only(t, path, "second", 0o640)
+	if data, err := io.ReadAll(old); runtime.GOOS != "windows" && (err != nil || string(data) != "first") {
+		t.Errorf("a reader of the old file: %q, %v", data, err)
+	}
+}
+
+// A write that fails in the middle leaves the old file, and nothing beside it.
+func TestReplaceFails(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	full := errors.New("the disk is full")
+	write := func(w io.Writer) error {
+		if _, err := io.WriteString(w, strings.Repeat("x", 1<<16)); err != nil {
+			return err
+		}
+		return full
+	}
+	if err := Replace(path, write); !errors.Is(err, full) {
+		t.Errorf("got %v, want %v", err, full)
+	}
+	if all, err := os.ReadDir(filepath.Dir(path)); err != nil || len(all) != 0 {
+		t.Errorf("left behind: %v, %v", all, err)
+	}
+	if err := Write(path, []byte("kept")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Replace(path, write); !errors.Is(err, full) {
+		t.Errorf("got %v, want %v", err, full)
+	}
+	only(t, path, "kept", 0o600)
+	if err := Write(filepath.Join(path, "missing", "file"), nil); err == nil {
+		t.Error("a file was written into a directory that is not there")
+	}
+}

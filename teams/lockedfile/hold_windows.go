@@ -1,0 +1,13 @@
+package lockedfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// HoldDir is not possible: Windows locks no directories.
+func HoldDir(_ context.Context, _ time.Duration, dir string) (release func() error, err error) {
+	return nil, fmt.Errorf("lock directory %s: %w", dir, errors.ErrUnsupported)
+}
