@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"teambridge/inbox/chronicle"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/status/api"
@@ -23,7 +24,11 @@ func relayText(i *api.Relay) string {
 	if i == nil {
 		return "-"
 	}
-	parts := []string{i.State}
+	state := i.State
+	if i.Reason != "" {
+		state += " (" + i.Reason + ")"
+	}
+	parts := []string{state}
 	if i.Queue > 0 {
 		parts = append(parts, fmt.Sprintf("%d in the queue", i.Queue))
 	}
@@ -36,13 +41,24 @@ func relayText(i *api.Relay) string {
 	return strings.Join(parts, ", ")
 }
 
-// relays tells how the relays of a team's members stand.
+// relays tells how the relays of a team's members stand. Why the service does not run
+// one is known to the service alone.
 func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[string]*api.Relay, error) {
 	state, err := a.state()
 	if err != nil {
 		return nil, err
 	}
-	return roster.Relays(ctx, l, state, t)
+	known, err := roster.Relays(ctx, l, state, t)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := a.relaysServed(ctx, t.Root())
+	for i := range list {
+		if e := &list[i]; e.Team == t.Name() && e.Created != nil && !e.Running {
+			known[e.Member] = &e.Relay
+		}
+	}
+	return known, nil
 }
 
 // ledgerIfAny opens the ledger if there is one: nil, and no error, where nothing
@@ -56,6 +72,29 @@ func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
 		return nil, nil
 	}
 	return a.ledger(ctx)
+}
+
+// replicate copies what the ledger has into the journal, of what q asks for looks which
+// messages are still in their inboxes, and goes on with a warning if it cannot. A
+// sender without a service leaves what it sent in the ledger alone.
+func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query) {
+	err := func() error {
+		l, err := a.ledgerIfAny(ctx)
+		if err != nil || l == nil {
+			return err
+		}
+		_, err = chronicle.Copy(ctx, l, j)
+		return errors.Join(err, l.Close())
+	}()
+	if err == nil {
+		var boxes []journal.Box
+		if boxes, err = j.Occupied(ctx, q); err == nil {
+			err = chronicle.Look(ctx, j, boxes...)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		a.warn("%s; the last messages may be missing", api.Describe(err))
+	}
 }
 
 // recordRelays copies what happens to relays into the journal, until stop. poke says

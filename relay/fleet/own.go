@@ -181,7 +181,7 @@ func (o Own) Doomed(ctx context.Context, r ledger.Relay) (*ledger.Founding, erro
 	switch {
 	case err != nil || c == nil:
 		return nil, err
-	case !ok || !r.OwnTeam || f.Lead != LeadName(r.Member):
+	case !ok || !r.OwnTeam || f.Lead != teams.LeadName(r.Member):
 		return nil, &NotOwnError{Team: r.Team}
 	}
 	if in := c.Occupants(); len(in) > 0 {
@@ -189,15 +189,6 @@ func (o Own) Doomed(ctx context.Context, r ledger.Relay) (*ledger.Founding, erro
 	}
 	k := o.record(f)
 	return &k, nil
-}
-
-// LeadName is the name of the lead of a team that is made for a member: "lead" is what
-// every lead can be called.
-func LeadName(member string) string {
-	if member == "lead" {
-		return "team-lead"
-	}
-	return member
 }
 
 // Bury removes the teams that are to go with a relay that was removed, as soon as
