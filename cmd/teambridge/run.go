@@ -304,10 +304,9 @@ func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, co
 // typed never wait for those who read them; the command does, when all else is done.
 func (r *agentRun) queueOutput() {
 	a := r.app
-	r.errors = newWriteQueue(a.stderr, r.missingErrors, func(error) {}) // there is nowhere to tell it
+	r.errors = a.queueErrors()
 	r.output = newWriteQueue(a.stdout, r.missingOutput, func(err error) { r.fail(fmt.Errorf("write the answer: %w", err)) })
-	a.stdout, a.stderr = r.output, r.errors
-	a.drain = func(ctx context.Context) { r.errors.drain(ctx) }
+	a.stdout = r.output
 }
 
 // drainOutput waits until what was printed on stdout is read. It returns the error that
@@ -520,11 +519,6 @@ func (r *agentRun) missingOutput(m missing) []byte {
 		r.fail(err)
 	}
 	return line
-}
-
-// missingErrors does the same for standard error.
-func (r *agentRun) missingErrors(m missing) []byte {
-	return r.app.warning(fmt.Sprintf("%s were left out here, since nobody read them", m))
 }
 
 // event is something that the agent printed.
