@@ -174,6 +174,9 @@ func (a *appending) edit(d *Draft) error {
 		d.append(a.row)
 		return nil
 	}
+	if !a.wrote {
+		a.row = slices.Clone(row.Raw) // with the time at which it was written first
+	}
 	if !a.message.isRow(&row) {
 		return fmt.Errorf("send %q to %s: %w (from %s)", a.message.ID, a.inbox.name, ErrIDTaken, row.From)
 	}
@@ -235,7 +238,7 @@ func (a *appending) record(ctx context.Context) error {
 			}
 		}
 	}
-	return a.opts.Memory.Written(ctx, a.key, a.message.Time)
+	return a.opts.Memory.Written(ctx, a.key, a.glance.done)
 }
 
 // withdraw makes the memory forget that the message was about to be written,
@@ -248,5 +251,5 @@ func (a *appending) withdraw(ctx context.Context) error {
 }
 
 func (a *appending) send(before string) Send {
-	return Send{SendKey: a.key, Digest: a.message.Digest(), Before: before, State: SendIntent, At: a.message.Time}
+	return Send{SendKey: a.key, Digest: a.message.Digest(), Before: before, State: SendIntent, At: a.message.Time, Row: a.row}
 }

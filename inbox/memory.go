@@ -39,6 +39,11 @@ type Send struct {
 	Before string   // the state of the inbox file before it was written; only ever compared
 	State  SendState
 	At     time.Time // of the last change of State
+
+	// Row is the row that is about to be written, for [Memory.Intend]: a memory that
+	// keeps it can show later what was sent. It is nil in what Recall returns, and in
+	// an intent that is restored.
+	Row []byte
 }
 
 // Memory remembers messages for longer than the inbox holds them. Without it
@@ -53,7 +58,8 @@ type Memory interface {
 	// Claude's lock on the inbox is held: they may take their time.
 	Intend(ctx context.Context, s Send) error
 
-	// Written remembers that the message is in the inbox.
+	// Written remembers that the message is in the inbox, where it was read back at
+	// the given time, under the lock.
 	Written(ctx context.Context, key SendKey, at time.Time) error
 
 	// Withdraw forgets an intent: the message was certainly not written.

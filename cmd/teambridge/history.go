@@ -48,7 +48,7 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
 
-// query is what the flags ask of the journal.
+// query is what the flags ask of the journal, which is brought up to date for it.
 func (o *historyOptions) query(ctx context.Context, a *app, j *journal.Journal) (journal.Query, error) {
 	q := journal.Query{Team: a.teamName, Inbox: o.inbox, From: o.from, Newest: true}
 	if q.Team == "" {
@@ -73,6 +73,7 @@ func (o *historyOptions) query(ctx context.Context, a *app, j *journal.Journal) 
 			}
 		}
 	}
+	a.replicate(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
 	if o.since == "" {
 		return q, nil
 	}
@@ -110,9 +111,10 @@ func newHistory(a *app) *cobra.Command {
 with --team or $TEAMBRIDGE_TEAM, which need not exist any more, else of all. A team
 that was made again under an old name is another one.
 
-The journal has what passed while "teambridge watch" or another command that
-watches was running. With --json each message says in "gone" whether it is still
-in its inbox, and in "createdAt" (milliseconds) of which team it is. Of a message that was relayed to a headless agent it is said what
+The journal has every message that was sent with teambridge, and what others wrote
+while "teambridge watch" or another command that watches was running. With --json
+each message says in "gone" whether it is still in its inbox, and in "createdAt"
+(milliseconds) of which team it is. Of a message that was relayed to a headless agent it is said what
 became of it: done, cancelled, failed and why, or how far it has come.
 
 Exit status: 0, also when there is nothing; 3 no message with the id of --since.`,
@@ -148,7 +150,10 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 			break
 		}
 	}
+	// A message is recorded as soon as somebody knows of it, and what was sent
+	// without a service is known a little later.
 	slices.Reverse(found)
+	slices.SortStableFunc(found, func(a, b journal.Message) int { return a.FirstSeen.Compare(b.FirstSeen) })
 	if len(found)+hidden == 0 {
 		a.note("the journal has nothing; \"teambridge watch\" records what passes")
 	}
@@ -332,7 +337,8 @@ func newGC(a *app) *cobra.Command {
 makes it larger than --max-size, and from the ledger the ids of messages that were
 sent so long ago. A message that is forgotten and sent again under its --id is a
 new message. What is still on its way is kept. What inboxes had in them before they
-were written the last time is removed, too.
+were written the last time is removed, too, as is what is left of teams that a
+teambridge was making or removing when it was killed.
 
 Exit status: 0.`,
 		Args:              none,
@@ -362,6 +368,7 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		return err
 	}
 	defer j.Close()
+	a.replicate(ctx, j, journal.Query{})
 	pruned, err := j.Prune(ctx, before, o.maxMiB<<20)
 	if err != nil {
 		return err
@@ -384,9 +391,25 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err := lockedfile.Sweep(locks); err != nil {
 		return err
 	}
+	if err := a.sweepTeams(); err != nil {
+		return err
+	}
 	if a.json {
 		return a.printJSON(done)
 	}
 	return a.printf("forgot %s and %s; the journal has %s\n", plural(int(done.Messages), "message"),
 		plural(int(done.Sends), "id"), fmt.Sprintf("%.1f MiB", float64(done.Bytes)/(1<<20)))
+}
+
+// sweepTeams removes what is left of teams of ours that were being made or removed. There
+// may be no Claude directory any more.
+func (a *app) sweepTeams() error {
+	root, err := a.root()
+	if errors.As(err, new(*teams.NoRootError)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.Sweep(), root.Close())
 }

@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":              {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
-	"inbox/chronicle":         {"inbox/journal", "inbox/ledger", "teams"},
+	"inbox/chronicle":         {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":          {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/pipe":              {},

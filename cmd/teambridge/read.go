@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -171,7 +172,9 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 		return nil, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // and none is made: reading leaves nothing behind
+		if _, err := os.Stat(filepath.Join(filepath.Dir(path), "ledger.db")); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // and none is made: reading leaves nothing behind
+		}
 	}
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -182,6 +185,7 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 		return nil, err
 	}
 	defer j.Close()
+	a.replicate(ctx, j, journal.Query{Root: t.Root().Path(), Team: c.Team})
 	there := map[string]int{}
 	for name, rows := range now {
 		for i := range rows {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"teambridge/inbox/chronicle"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/status/api"
@@ -71,6 +72,29 @@ func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
 		return nil, nil
 	}
 	return a.ledger(ctx)
+}
+
+// replicate copies what the ledger has into the journal, of what q asks for looks which
+// messages are still in their inboxes, and goes on with a warning if it cannot. A
+// sender without a service leaves what it sent in the ledger alone.
+func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query) {
+	err := func() error {
+		l, err := a.ledgerIfAny(ctx)
+		if err != nil || l == nil {
+			return err
+		}
+		_, err = chronicle.Copy(ctx, l, j)
+		return errors.Join(err, l.Close())
+	}()
+	if err == nil {
+		var boxes []journal.Box
+		if boxes, err = j.Occupied(ctx, q); err == nil {
+			err = chronicle.Look(ctx, j, boxes...)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		a.warn("%s; the last messages may be missing", api.Describe(err))
+	}
 }
 
 // recordRelays copies what happens to relays into the journal, until stop. poke says

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
+	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
@@ -91,6 +93,11 @@ type tapped struct {
 	// Of the tap that is running.
 	ended chan error
 	stop  context.CancelFunc
+
+	// What is sent meanwhile is copied from the ledger: an agent may take it before
+	// the tap sees it.
+	copying  sync.WaitGroup
+	stopCopy context.CancelFunc
 }
 
 // tap records what passes through the inboxes of a Claude directory, or of one
@@ -102,6 +109,7 @@ func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*tapped, 
 	if t.journal, t.done, err = a.journalOrNot(ctx); err != nil {
 		return nil, err
 	}
+	t.replicate(ctx)
 	if err := t.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -122,6 +130,27 @@ func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*tapped, 
 	a.debug("watching")
 	a.recording = t
 	return t, nil
+}
+
+// replicate copies what the ledger has into t.journal, and then, in the background,
+// what comes.
+func (t *tapped) replicate(ctx context.Context) {
+	running, stop := context.WithCancel(ctx)
+	t.stopCopy = stop
+	l := t.sends(ctx)
+	if l == nil {
+		return
+	}
+	warn := func(err error) {
+		if ctx.Err() == nil {
+			t.app.warn("%s", api.Describe(err))
+		}
+	}
+	if _, err := chronicle.Copy(ctx, l, t.journal); err != nil {
+		warn(fmt.Errorf("what was sent is not recorded: %w", err))
+	}
+	r := chronicle.New(chronicle.Options{Ledger: l, Journal: t.journal, Warn: warn})
+	t.copying.Go(func() { _ = r.Run(running) }) // it has no error
 }
 
 // begin starts a tap that fills t.journal, and returns when what is there is
@@ -170,6 +199,8 @@ func (t *tapped) warn(err error) {
 // more: it is full, or was damaged. With an error t is closed.
 func (t *tapped) spare(ctx context.Context, failure error) error {
 	t.app.warn("%s; nothing more is kept", api.Describe(failure))
+	t.stopCopy()
+	t.copying.Wait()
 	t.stop()
 	err := <-t.ended
 	t.known = map[string]int{}
@@ -234,6 +265,8 @@ func (t *tapped) sends(ctx context.Context) *ledger.Ledger {
 // close ends the recording.
 func (t *tapped) close() error {
 	t.app.recording = nil
+	t.stopCopy()
+	t.copying.Wait()
 	t.stop()
 	err := errors.Join(<-t.ended, t.done())
 	if t.ledger != nil {

@@ -13,6 +13,9 @@
 // is copied as a message to the agent's inbox, with its receipt, in the same commit
 // as its "claimed" event. So the journal has all messages in one order.
 //
+// A message that was sent is copied with its receipt, too. Its agent may take it before
+// anybody sees it in the file. If somebody did see it, it is the same message.
+//
 // A journal that cannot be written delays nothing. What it lacks is copied later, as
 // long as the ledger has it ([ledger.Ledger.Prune]).
 package chronicle
@@ -35,18 +38,29 @@ import (
 const page = 200
 
 // Copy copies the events that the journal does not have yet and returns their
-// number. The errors are those of the ledger and of the journal.
+// number. Then it looks at the inboxes that something was sent to: see [Look]. The
+// errors are those of the ledger and of the journal.
 func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int, err error) {
 	after, err := position(ctx, l, j)
 	if err != nil {
 		return 0, err
 	}
+	var boxes []journal.Box // that something was sent to
 	for {
 		events, err := l.Events(ctx, after, page)
-		if err != nil || len(events) == 0 {
+		if err != nil {
 			return copied, err
 		}
+		if len(events) == 0 {
+			return copied, Look(ctx, j, boxes...)
+		}
 		after = events[len(events)-1].N
+		for _, e := range events {
+			b := journal.Box{Root: e.Root, Team: teams.Instance{Team: e.Team, CreatedAt: e.CreatedAt}, Inbox: e.Inbox}
+			if e.Sent != "" && !slices.Contains(boxes, b) {
+				boxes = append(boxes, b)
+			}
+		}
 		for epoch, list := range epochs(events) {
 			n, err := copyEpoch(ctx, j, epoch, list)
 			if copied += n; err != nil {
@@ -119,7 +133,14 @@ func relayed(e ledger.Event) (journal.Relayed, error) {
 		Delivery: e.Delivery, ID: e.ID, From: e.From, Person: e.Person, State: string(e.State),
 		Reason: e.Reason, PID: e.PID, Session: e.Session,
 	}
-	if e.Delivery == "" {
+	switch {
+	case e.Sent != "":
+		r.Sent, r.Row, r.State = true, e.Row, string(journal.Verified)
+		if e.Sent == ledger.SentUnknown {
+			r.State = string(journal.Unknown)
+		}
+		return r, nil
+	case e.Delivery == "":
 		r.State = string(e.Relay)
 	}
 	if !e.Person {

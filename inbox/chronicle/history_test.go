@@ -1,6 +1,7 @@
 package chronicle
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +35,17 @@ func snapshot(t *testing.T, name, from, to string) {
 func say(t *testing.T, l *ledger.Ledger, id string) {
 	t.Helper()
 	must(t, l.Claim(t.Context(), ledger.Delivery{UUID: id, Post: post, Person: true, ID: id, Raw: []byte("text of " + id)}))
+}
+
+// send sends a message as a process does that is killed afterwards if written is false.
+func send(t *testing.T, l *ledger.Ledger, id string, written bool) {
+	t.Helper()
+	key := ledger.SendKey{Root: post.Root, Team: post.Team, CreatedAt: post.CreatedAt, Inbox: post.Inbox, ID: id}
+	row := []byte(`{"from":"user","text":"text of ` + id + `","timestamp":"2026-01-01T00:00:00.000Z","messageId":"` + id + `"}`)
+	must(t, l.Intend(t.Context(), ledger.Send{SendKey: key, Before: "empty", At: time.Now(), Row: row}))
+	if written {
+		must(t, l.Written(t.Context(), key, time.Now()))
+	}
 }
 
 func commit(t *testing.T, l *ledger.Ledger, frame, delivery string) {
@@ -134,6 +146,35 @@ func TestLedgerRestored(t *testing.T) {
 	}
 }
 
+// What processes sent that are gone is copied in the order in which it was written,
+// and not what was withdrawn.
+func TestSentIsCopied(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, id := range []string{"a", "b", "c"} {
+		l, err := ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+		must(t, err)
+		send(t, l, id, true)
+		send(t, l, id+" withdrawn", false)
+		must(t, l.Withdraw(t.Context(), ledger.SendKey{
+			Root: post.Root, Team: post.Team, CreatedAt: post.CreatedAt, Inbox: post.Inbox, ID: id + " withdrawn",
+		}))
+		must(t, l.Close())
+	}
+	l, j := open(t, dir)
+	copyAgain(t, l, j)
+	wantTexts(t, j, "text of a", "text of b", "text of c")
+	must(t, j.Close())
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		must(t, os.RemoveAll(filepath.Join(dir, "journal.db"+suffix)))
+	}
+	j, err := journal.Open(t.Context(), filepath.Join(dir, "journal.db"))
+	must(t, err)
+	defer j.Close()
+	copyAgain(t, l, j)
+	wantTexts(t, j, "text of a", "text of b", "text of c")
+}
+
 // A journal that begins late, or was moved away, gets the events of all epochs.
 func TestAllEpochsAreCopied(t *testing.T) {
 	t.Parallel()
@@ -201,7 +242,14 @@ func aHistory(t *testing.T, random *rand.Rand) {
 			l := open[random.IntN(len(open))]
 			for range 1 + random.IntN(3) {
 				said++
-				say(t, l, fmt.Sprint("d", said))
+				switch id := fmt.Sprint("d", said); random.IntN(5) {
+				case 0, 1:
+					say(t, l, id)
+				case 2, 3:
+					send(t, l, id, true)
+				default:
+					send(t, l, id, false)
+				}
 			}
 		case n < 13:
 			process()
@@ -244,10 +292,26 @@ func aHistory(t *testing.T, random *rand.Rand) {
 			}
 			seen[event] = true
 		}
+		texts := map[string]int{}
+		for m, err := range j.Messages(t.Context(), journal.Query{}) {
+			must(t, err)
+			if texts[m.Text]++; texts[m.Text] > 1 {
+				t.Errorf("%s is there twice", m.Text)
+			}
+		}
 		events, err := open[0].Events(t.Context(), 0, 10_000)
 		must(t, err)
 		last := -1
 		for _, e := range events {
+			if e.Sent != "" {
+				var row struct{ Text string }
+				must(t, json.Unmarshal(e.Row, &row))
+				if e.Sent != ledger.SentWritten || texts[row.Text] != 1 {
+					t.Errorf("%s, which is %s, is there %d times", row.Text, e.Sent, texts[row.Text])
+				}
+				delete(texts, row.Text)
+				continue
+			}
 			i := slices.Index(there, e.Delivery+" "+string(e.State))
 			if i < 0 || i < last {
 				t.Errorf("%s is recorded at %d, one before it at %d", e.Delivery, i, last)

@@ -45,6 +45,12 @@
 // number is used again only if its record is lost, by a power cut or because an older
 // copy was restored. A reader that remembers a [Position] notices that.
 //
+// # What was sent
+//
+// An agent can take a row before anybody sees it in the file. What we send is in a
+// ledger first, and [Journal.Relayed] copies it here. That, and a row that somebody saw,
+// is one message.
+//
 // # Relays
 //
 // What happens to relays and to what they bring to their agents is kept in

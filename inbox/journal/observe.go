@@ -385,29 +385,35 @@ func (r *recorder) end(seq, at int64) error {
 }
 
 func (r *recorder) change(kind Kind, seq int64, update string, at int64) error {
-	s, err := r.conn.Statement(update)
+	change, err := changed(r.conn, r.numbers, kind, seq, update, at)
+	r.changes = append(r.changes, change)
+	return err
+}
+
+// changed records that a message was read or is gone.
+func changed(c *sqlite.Conn, n *numbers, kind Kind, seq int64, update string, at int64) (change Change, err error) {
+	s, err := c.Statement(update)
 	if err != nil {
-		return err
+		return change, err
 	}
 	if _, err := s.Exec(at, seq); err != nil {
-		return err
+		return change, err
 	}
-	change := Change{Seq: r.numbers.next(), Kind: kind}
-	if s, err = r.conn.Statement("INSERT INTO changes (seq, kind, message) VALUES (?, ?, ?)"); err != nil {
-		return err
+	change = Change{Seq: n.next(), Kind: kind}
+	if s, err = c.Statement("INSERT INTO changes (seq, kind, message) VALUES (?, ?, ?)"); err != nil {
+		return change, err
 	}
 	if _, err := s.Exec(change.Seq, string(kind), seq); err != nil {
-		return err
+		return change, err
 	}
-	if s, err = r.conn.Statement("SELECT " + columns + " WHERE m.seq=?"); err != nil {
-		return err
+	if s, err = c.Statement("SELECT " + columns + " WHERE m.seq=?"); err != nil {
+		return change, err
 	}
 	err = s.Query(func(v []sqlite.Value) error {
 		change.Message = scan(v)
 		return nil
 	}, seq)
-	r.changes = append(r.changes, change)
-	return err
+	return change, err
 }
 
 // body is what is searched in a text: of a structured one its strings, without

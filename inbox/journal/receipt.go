@@ -144,6 +144,11 @@ func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead [
 		r = Receipt{SendKey: key, State: Verified}
 	}
 	if !change(&r) {
+		if r.State == Verified && len(ahead) > 0 {
+			// It was copied from the ledger, which does not know them.
+			_, err := c.Exec("UPDATE receipts SET ahead=? WHERE seq=? AND ahead IS NULL", strings.Join(ahead, " "), r.Seq)
+			return r, err
+		}
 		return r, nil
 	}
 	r.Seq = n.next()

@@ -29,8 +29,8 @@ type Relayed struct {
 	Person   bool // it was typed, with a person's authority
 
 	// Of a message: claimed, written, accepted, cut, done, cancelled, failed,
-	// dropped, taken_by_agent. Of a relay: waiting, running, backing off, dead,
-	// ended; running again when the agent got another process or session.
+	// dropped, taken_by_agent. Of a relay: waiting, running, asleep, backing off,
+	// dead, ended; running again when the agent got another process or session.
 	State  string
 	Reason string
 
@@ -44,6 +44,12 @@ type Relayed struct {
 	// event is that it was taken in; it becomes a [Message], once for each Delivery.
 	// Only for [Journal.Relayed]: it is not among what is read again.
 	Row []byte
+
+	// Sent says that this is about Row, which we put into the inbox, and about no
+	// relay: State is [Verified], and At when it was read back, or [Unknown], and At
+	// when it was about to be written. It becomes a [Message], unless somebody saw it
+	// in the file before, and a [Receipt]. It is not among what is read again.
+	Sent bool
 }
 
 // Relayed copies events that another file keeps: those with a higher N than all
@@ -53,8 +59,8 @@ type Relayed struct {
 // in the order of N, and none that source has before the last of them may be
 // missing but what [Journal.RelayedFrom] says is here.
 //
-// By the same commit a person's words become a message, and their way to the
-// agent a receipt: verified when they are claimed, consumed when the agent began a
+// By the same commit what was sent becomes a message with a receipt, and so do a
+// person's words: verified when they are claimed, consumed when the agent began a
 // turn with them, lost when it ended otherwise before that.
 //
 // It returns how many were new. Errors are *[Error] and *[ValueError]; then
@@ -89,6 +95,13 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 			}
 			for i := range events[first:] {
 				e := &events[first+i]
+				if e.Sent {
+					if err := sent(c, n, e); err != nil {
+						return err
+					}
+					recorded++
+					continue
+				}
 				if err := said(c, n, e); err != nil {
 					return err
 				}
@@ -161,7 +174,12 @@ func (e *Relayed) check() error {
 	if e.At.IsZero() {
 		return &ValueError{"time", "of an event is missing"}
 	}
-	if len(e.Row) > 0 && (!e.Person || e.Delivery == "") {
+	switch {
+	case e.Sent:
+		if len(e.Row) == 0 || e.State != string(Verified) && e.State != string(Unknown) {
+			return &ValueError{"row", "or state of a message that was sent is missing"}
+		}
+	case len(e.Row) > 0 && (!e.Person || e.Delivery == ""):
 		return &ValueError{"row", "of an event is no person's"}
 	}
 	return nil

@@ -17,14 +17,7 @@ func said(c *sqlite.Conn, n *numbers, e *Relayed) error {
 	}
 	var m Message
 	m.set(e.Row)
-	at := e.At.UnixMicro()
-	p := place{e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox}
-	// Anything that is seen of the file is newer.
-	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
-		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(p.args(), at)...); err != nil {
-		return err
-	}
-	box, err := c.Number("SELECT id FROM inboxes WHERE root=? AND team=? AND created_at=? AND inbox=?", p.args()...)
+	box, _, _, err := boxOf(c, e)
 	if err != nil {
 		return err
 	}
@@ -39,4 +32,22 @@ func said(c *sqlite.Conn, n *numbers, e *Relayed) error {
 	}
 	_, err = c.Exec("INSERT INTO said (message, delivery) VALUES (?, ?)", m.Seq, e.Delivery)
 	return err
+}
+
+// boxOf returns the number of the inbox that an event is about, and when the newest
+// look at its file began and ended: 0 where nobody looked at it, so that anything that
+// is seen of the file is newer.
+func boxOf(c *sqlite.Conn, e *Relayed) (box, began, ended int64, err error) {
+	p := place{e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox}
+	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
+		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(p.args(), e.At.UnixMicro())...); err != nil {
+		return 0, 0, 0, err
+	}
+	err = c.Query(func(v []sqlite.Value) error {
+		box, _ = v[0].(int64)
+		began, _ = v[1].(int64)
+		ended, _ = v[2].(int64)
+		return nil
+	}, "SELECT id, began, ended FROM inboxes WHERE root=? AND team=? AND created_at=? AND inbox=?", p.args()...)
+	return box, began, ended, err
 }

@@ -7,8 +7,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// An Event is one thing that happened to a delivery or to a relay. It is in the
-// ledger by the same commit as what it tells of.
+// An Event is one thing that happened to a message that was sent, to a delivery or to
+// a relay. It is in the ledger by the same commit as what it tells of; of a message
+// that was sent, once somebody asks for the events.
 type Event struct {
 	N     int64  // increasing; used once within its epoch
 	Epoch string // [Epoch.ID]
@@ -26,6 +27,11 @@ type Event struct {
 	// Text is empty where the delivery was pruned.
 	Text, Summary, Color string
 
+	// Of a message that was sent: its row, and whether it was written. At is when it
+	// was read back or, if that is not known, when it was about to be written.
+	Row  []byte
+	Sent SendOutcome
+
 	// Of the relay: the state it came to, or was in when it got another process
 	// or session.
 	Relay   RelayState
@@ -35,19 +41,31 @@ type Event struct {
 	Reason string
 }
 
+// SendOutcome is what is known of a message that was sent.
+type SendOutcome string
+
+const (
+	SentWritten SendOutcome = "written" // it was read back from the inbox
+	SentUnknown SendOutcome = "unknown" // its sender was killed, or another program replaced the file
+)
+
 // Events lists what happened after the number after, at most limit of it, in the
 // order of the numbers. Deliveries that were there before this version have one
 // event, for the state they were in. [Ledger.Prune] forgets events with their age.
 func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
+	if err := l.makeEvents(ctx); err != nil {
+		return nil, err
+	}
 	var list []Event
 	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
 		s, err := c.Statement(`SELECT n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, posts.inbox, e.at, e.delivery, e.state, e.reason, e.pid, e.session,
 			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
 			coalesce(d.summary, ''), coalesce(d.color, ''),
-			CASE WHEN d.person<>0 AND e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END
-			FROM events e CROSS JOIN posts USING (post) LEFT JOIN deliveries d ON d.seq=e.delivery
-			WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) ORDER BY n LIMIT ?`)
+			CASE WHEN d.person<>0 AND e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
+			e.message, m.raw
+			FROM events e CROSS JOIN posts USING (post) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
+			WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`)
 		if err != nil {
 			return err
 		}
@@ -56,7 +74,9 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 				N: integer(v[0]), Epoch: text(v[1]), Post: Post{Root: text(v[2]), Team: text(v[3]), CreatedAt: integer(v[4]), Inbox: text(v[5])},
 				At: moment(v[6]), Reason: text(v[9]),
 			}
-			if integer(v[7]) == 0 {
+			if integer(v[19]) != 0 {
+				e.Sent, e.Row = SendOutcome(text(v[8])), blob(v[20])
+			} else if integer(v[7]) == 0 {
 				e.Relay, e.PID, e.Session = RelayState(text(v[8])), int(integer(v[10])), text(v[11])
 			} else {
 				e.Delivery, e.State = text(v[12]), DeliveryState(text(v[8]))

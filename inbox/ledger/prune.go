@@ -27,9 +27,9 @@ const (
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
 	at := before.UnixMicro()
 	for _, part := range []struct {
-		counts bool // events do not: they tell of what was counted
+		counts bool // events and texts do not: they belong to what was counted
 		delete func(c *sqlite.Conn, before int64) (int64, error)
-	}{{true, pruneSends}, {true, pruneDeliveries}, {true, pruneFrames}, {false, pruneEvents}} {
+	}{{true, pruneSends}, {true, pruneDeliveries}, {true, pruneFrames}, {false, pruneMessages}, {false, pruneEvents}} {
 		for gone := int64(pruneRows); gone == pruneRows; {
 			err := l.write(ctx, "prune", durable, func(c *sqlite.Conn) (err error) {
 				gone, err = part.delete(c, at)
@@ -78,6 +78,19 @@ func pruneFrames(c *sqlite.Conn, at int64) (int64, error) {
 		AND uuid NOT IN (SELECT frame FROM deliveries)
 		AND parent NOT IN (SELECT uuid FROM frames WHERE ` + unended + `) LIMIT ?2`
 	return c.Exec("DELETE FROM frames WHERE uuid IN ("+ended+")", at, int64(pruneRows))
+}
+
+// pruneMessages forgets texts and, by the same commit, their events: a number can be
+// given again. That of the last message is not, since it stays.
+func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
+	// They are in the order of their times, but for clocks that were set.
+	const old = `SELECT message FROM messages WHERE message NOT IN (SELECT message FROM pending)
+		AND message < (SELECT min(coalesce((SELECT message FROM messages WHERE at>=?1 ORDER BY message LIMIT 1), max(message)), max(message)) FROM messages)
+		ORDER BY message LIMIT ?2`
+	if _, err := c.Exec("DELETE FROM events WHERE message IN ("+old+")", at, int64(pruneRows)); err != nil {
+		return 0, err
+	}
+	return c.Exec("DELETE FROM messages WHERE message IN ("+old+")", at, int64(pruneRows))
 }
 
 // pruneEvents comes last, and also forgets the epochs that have no event left and

@@ -203,5 +203,24 @@ func schema() []string {
 
 		// Whether a row was delivered before is asked by the id of its message.
 		`CREATE INDEX deliveries_id ON deliveries (post, id);`,
+
+		// What was sent, and what agents answered: see message.go. The text is apart
+		// from the row of sends, which changes state.
+		`CREATE TABLE messages (
+			message    INTEGER PRIMARY KEY,
+			post       INTEGER NOT NULL,
+			frame      TEXT    NOT NULL, -- whose answer it is; '': it was sent
+			at         INTEGER NOT NULL,
+			raw        BLOB    NOT NULL
+		) STRICT;
+		CREATE UNIQUE INDEX messages_frame ON messages (frame) WHERE frame<>'';
+		CREATE TABLE pending ( -- messages that have no event yet
+			message    INTEGER PRIMARY KEY,
+			state      TEXT    NOT NULL,
+			at         INTEGER NOT NULL
+		) STRICT;
+		ALTER TABLE sends ADD COLUMN message INTEGER NOT NULL DEFAULT 0;
+		ALTER TABLE events ADD COLUMN message INTEGER NOT NULL DEFAULT 0;
+		CREATE INDEX events_message ON events (message) WHERE message<>0;`,
 	}
 }

@@ -99,8 +99,9 @@ func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
 	return send, found, err
 }
 
-// Intend records that s is about to be written. When it returns nil the record
-// is on the disk. An earlier intent of the same key and digest is replaced.
+// Intend records that s is about to be written, with its row for [Ledger.Events].
+// When it returns nil the record is on the disk. An earlier intent of the same key
+// and digest is replaced; without a row, what s restores is that intent.
 //
 // It fails with [ErrConflict] when the key has another digest, with
 // [ErrWritten] when the message was written before, and with *[ValueError];
@@ -112,29 +113,46 @@ func (l *Ledger) Intend(ctx context.Context, s Send) error {
 	if len(s.Before) > maxBefore {
 		return &ValueError{Field: "before", Reason: fmt.Sprintf("has %d bytes, over %d", len(s.Before), maxBefore)}
 	}
-	args := append(keyArgs(s.SendKey), s.Digest[:], s.Before, string(Intent), s.At.UnixMicro())
+	if len(s.Row) > maxContent {
+		return &ValueError{Field: "row", Reason: fmt.Sprintf("has %d bytes, over %d", len(s.Row), maxContent)}
+	}
 	return l.db.Do(ctx, "intend", func(c *sqlite.Conn) error {
 		if err := durable(c); err != nil {
 			return err
 		}
-		n, err := c.Exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET before=excluded.before, at=excluded.at
-			WHERE digest=excluded.digest AND state=excluded.state`, args...)
-		if err != nil || n > 0 {
-			return err
-		}
-		// The row that stood in the way can be gone by now: Prune.
-		was, found, err := lookup(c, s.SendKey)
-		switch {
-		case err != nil:
-			return err
-		case found && was.Digest != s.Digest:
-			return fmt.Errorf("ledger: intend %v: %w; choose another id", s.SendKey, ErrConflict)
-		default:
-			return fmt.Errorf("ledger: intend %v: %w; there is nothing to do", s.SendKey, ErrWritten)
-		}
+		return c.Transaction("IMMEDIATE", func() error { return intend(c, s) })
 	})
+}
+
+func intend(c *sqlite.Conn, s Send) error {
+	message, err := addSent(c, s)
+	if err != nil {
+		return err
+	}
+	args := append(keyArgs(s.SendKey), s.Digest[:], s.Before, string(Intent), s.At.UnixMicro(), message)
+	n, err := c.Exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at, message)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, args...)
+	if err != nil || n > 0 {
+		return err
+	}
+	was, _, err := lookup(c, s.SendKey)
+	switch {
+	case err != nil:
+		return err
+	case was.Digest != s.Digest:
+		return fmt.Errorf("ledger: intend %v: %w; choose another id", s.SendKey, ErrConflict)
+	case was.State != Intent:
+		return fmt.Errorf("ledger: intend %v: %w; there is nothing to do", s.SendKey, ErrWritten)
+	}
+	if len(s.Row) == 0 || was.Before == s.Before {
+		// The row of the intent that stood there is not in the file.
+		if err := dropSent(c, s.SendKey); err != nil {
+			return err
+		}
+	}
+	_, err = c.Exec(`UPDATE sends SET before=?, at=?, message=?
+		WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=?`, keyArgs(s.SendKey, s.Before, s.At.UnixMicro(), message)...)
+	return err
 }
 
 // Written records that the message intended under key was read back from the
@@ -151,17 +169,22 @@ func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
 		if err := quick(c); err != nil {
 			return err
 		}
-		n, err := c.Exec(`UPDATE sends SET state='written', at=?
-			WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`,
-			keyArgs(key, at.UnixMicro())...)
-		if err != nil || n > 0 {
+		return c.Transaction("IMMEDIATE", func() error {
+			n, err := c.Exec(`UPDATE sends SET state='written', at=?
+				WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`,
+				keyArgs(key, at.UnixMicro())...)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				return sentWritten(c, key, at)
+			}
+			_, found, err := lookup(c, key)
+			if err == nil && !found {
+				err = fmt.Errorf("ledger: written %v: %w; intend it first", key, ErrNoIntent)
+			}
 			return err
-		}
-		_, found, err := lookup(c, key)
-		if err == nil && !found {
-			err = fmt.Errorf("ledger: written %v: %w; intend it first", key, ErrNoIntent)
-		}
-		return err
+		})
 	})
 }
 
@@ -175,8 +198,13 @@ func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
 		if err := durable(c); err != nil {
 			return err
 		}
-		_, err := c.Exec(`DELETE FROM sends
-			WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`, keyArgs(key)...)
-		return err
+		return c.Transaction("IMMEDIATE", func() error {
+			if err := dropSent(c, key); err != nil {
+				return err
+			}
+			_, err := c.Exec(`DELETE FROM sends
+				WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`, keyArgs(key)...)
+			return err
+		})
 	})
 }

@@ -94,7 +94,8 @@ func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
 // fresh is the age up to which a message is followed again after a restart.
 const fresh = 24 * time.Hour
 
-// adopt follows the messages that an earlier service sent to teams that still exist.
+// adopt follows the messages that were sent before, by a service or without one, to
+// teams that still exist.
 // A message that was lost in the meantime is recognized by the rows in front of it, if
 // the journal has seen them there ever since.
 func (f *follower) adopt(ctx context.Context) error {
@@ -107,6 +108,7 @@ func (f *follower) adopt(ctx context.Context) error {
 			open = append(open, r)
 		}
 	}
+	open = open[max(0, len(open)-mostFollowed):]
 	var errs []error
 	for _, r := range open {
 		if err := f.adoptOne(ctx, r); err != nil && !errors.Is(err, teams.ErrTeamGone) {

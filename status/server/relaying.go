@@ -12,12 +12,17 @@ import (
 	"teambridge/teams"
 )
 
-// openRelays makes what runs relays and what records what they do.
-func (s *Server) openRelays() {
+// openRecorder makes what records what the ledger has: what relays do, and what is
+// sent without the service.
+func (s *Server) openRecorder() {
 	s.chronicle = chronicle.New(chronicle.Options{
 		Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell,
 		Warn: func(err error) { s.log.Warn("recording", "err", api.Describe(err)) },
 	})
+}
+
+// openRelays makes what runs relays.
+func (s *Server) openRelays() {
 	s.fleet = fleet.New(fleet.Options{
 		Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
 		Recorded: s.chronicle.Poke,

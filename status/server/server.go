@@ -278,8 +278,8 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	part("following", s.follower.run)
 	part("states", s.board.run)
+	part("replicating", s.chronicle.Run)
 	if !s.opts.ReadOnly {
-		part("what relays do", s.chronicle.Run)
 		part("joining", s.rejoiner.run)
 		defer s.startRelays(ctx, running, stop)()
 	}
@@ -355,6 +355,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	}
 	s.board = newBoard(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.relaysOf, s.limits, s.news, s.log)
 	s.rejoiner = newRejoiner(s.opts.Root, s.opts.State, s.ledger, s.locker, s.limits, s.log)
+	s.openRecorder()
 	if !s.opts.ReadOnly {
 		s.openRelays()
 	}

@@ -1,0 +1,80 @@
+package chronicle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/teams"
+)
+
+// Look looks at inboxes and records what is in them now. The journal takes a message
+// that was sent to be in its inbox until somebody looks. An inbox that cannot be read
+// for now is left out.
+func Look(ctx context.Context, j *journal.Journal, boxes ...journal.Box) error {
+	for _, b := range boxes {
+		// Somebody else may look at the same time, and then another look is asked for.
+		for range 3 {
+			s, ok := look(ctx, b)
+			if !ok {
+				break
+			}
+			o, err := j.Observe(ctx, s)
+			if err != nil {
+				return err
+			}
+			if len(o.Again) == 0 {
+				break
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func look(ctx context.Context, b journal.Box) (s journal.Snapshot, ok bool) {
+	s = journal.Snapshot{Root: b.Root, Team: b.Team, Inbox: b.Inbox, At: time.Now()}
+	rows, err := read(ctx, b)
+	s.Rows, s.Done = rows, time.Now()
+	switch {
+	case err == nil, errors.Is(err, inbox.ErrEmpty):
+		return s, true
+	case errors.Is(err, inbox.ErrMissing), errors.Is(err, teams.ErrTeamGone):
+		s.Gone = true
+		return s, true
+	}
+	return s, false
+}
+
+// read reads an inbox, once. It fails with [teams.ErrTeamGone] if another team has the
+// name by now.
+func read(ctx context.Context, b journal.Box) ([]inbox.Row, error) {
+	root, err := teams.Open(b.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	t, err := root.Team(b.Team.Team)
+	if err != nil {
+		if errors.As(err, new(*teams.NotFoundError)) {
+			err = teams.ErrTeamGone
+		}
+		return nil, err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.Instance() != b.Team {
+		return nil, teams.ErrTeamGone
+	}
+	box, err := inbox.Open(t, b.Inbox, nil) // reading takes no lock
+	if err != nil {
+		return nil, err
+	}
+	once, cancel := context.WithCancel(ctx)
+	cancel() // Read looks once before it waits
+	return box.Read(once)
+}

@@ -1,0 +1,285 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"teambridge/inbox"
+)
+
+// sentAt is the event that a message was sent.
+func sentAt(n int64, clock float64, row string) Relayed {
+	return Relayed{N: n, Root: root, Team: blue(), Inbox: "bob", At: at(clock), Sent: true, State: string(Verified), Row: []byte(row)}
+}
+
+func unknownAt(n int64, clock float64, row string) Relayed {
+	e := sentAt(n, clock, row)
+	e.State = string(Unknown)
+	return e
+}
+
+// What was sent is one message with one receipt, whoever tells of it first: somebody
+// who saw its row in the file, or the ledger.
+func TestSent(t *testing.T) {
+	t.Parallel()
+	ours := row("ours", `"messageId":"ours"`)
+	for name, tc := range map[string]struct {
+		do      func(copied func(...Relayed), looked func(Snapshot))
+		want    string
+		receipt State
+	}{
+		"only copied": {
+			do:   func(copied func(...Relayed), looked func(Snapshot)) { copied(sentAt(1, 5, ours)) },
+			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+		},
+		"copied again, by another process": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				copied(sentAt(1, 5, ours))
+				copied(sentAt(1, 5, ours))
+			},
+			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+		},
+		"copied again, from a ledger that went back": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				copied(sentAt(1, 5, ours))
+				copied(sentAt(2, 5, ours))
+			},
+			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+		},
+		"seen and then copied": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				looked(look(t, 6, ours))
+				copied(sentAt(1, 5, ours))
+				looked(look(t, 7, ours))
+			},
+			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+		},
+		"copied and then seen": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				looked(look(t, 4))
+				copied(sentAt(1, 5, ours))
+				looked(look(t, 6, ours))
+			},
+			want: "1 appeared ours#1, 2 verified ours", receipt: Verified,
+		},
+		"copied, seen and taken": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				copied(sentAt(1, 5, ours))
+				looked(look(t, 6, row("theirs"), ours))
+				looked(look(t, 7, row("theirs")))
+			},
+			want: "1 appeared ours#1, 2 verified ours, 3 appeared theirs#1, 4 gone ours#1", receipt: Verified,
+		},
+		"taken before anybody looked": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				looked(look(t, 4, row("theirs")))
+				copied(sentAt(1, 5, ours))
+				looked(look(t, 6, row("theirs")))
+			},
+			want: "1 appeared theirs#1, 2 appeared ours#1, 3 verified ours, 4 gone ours#1", receipt: Verified,
+		},
+		"taken, and somebody looked before it was copied": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				looked(look(t, 6, row("theirs")))
+				copied(sentAt(1, 5, ours))
+				looked(look(t, 7, row("theirs")))
+			},
+			want: "1 appeared theirs#1, 2 appeared ours#1, 3 gone ours#1, 4 verified ours", receipt: Verified,
+		},
+		"what was read before it was sent does not end it": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				looked(look(t, 3))
+				copied(sentAt(1, 5, ours))
+				looked(look(t, 4, row("theirs")))
+				looked(look(t, 6, ours))
+			},
+			want: "1 appeared ours#1, 2 verified ours, 3 appeared theirs#1, 4 gone theirs#1", receipt: Verified,
+		},
+		"marked as read": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				copied(sentAt(1, 5, ours))
+				looked(look(t, 6, row("ours", `"messageId":"ours"`, `"read":true`)))
+			},
+			want: "1 appeared ours#1, 2 verified ours, 3 read ours#1", receipt: Verified,
+		},
+		"it is not known whether it was written": {
+			do:   func(copied func(...Relayed), looked func(Snapshot)) { copied(unknownAt(1, 5, ours)) },
+			want: "1 appeared ours#1, 2 unknown ours", receipt: Unknown,
+		},
+		"it became known that it was written": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				copied(unknownAt(1, 5, ours))
+				looked(look(t, 6, ours))
+				copied(sentAt(2, 7, ours))
+			},
+			want: "1 appeared ours#1, 3 verified ours", receipt: Verified,
+		},
+		"sent again": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				copied(sentAt(1, 5, ours), sentAt(2, 6, row("ours", `"messageId":"ours"`, `"timestamp":"2026-02-02T00:00:00.000Z"`)))
+			},
+			want: "1 appeared ours#1, 2 verified ours, 3 appeared ours#1", receipt: Verified,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJournal(t)
+			tc.do(func(list ...Relayed) {
+				t.Helper()
+				_, err := j.Relayed(t.Context(), "ledger", list...)
+				must(t, err)
+			}, func(s Snapshot) {
+				t.Helper()
+				observe(t, j, s)
+			})
+			list, err := j.Changes(t.Context(), 0, 100)
+			must(t, err)
+			wantChanges(t, list, tc.want)
+			r, _, err := j.Receipt(t.Context(), aKey("ours"))
+			must(t, err)
+			if r.State != tc.receipt {
+				t.Errorf("receipt %+v, want %s", r, tc.receipt)
+			}
+			sound(t, j)
+		})
+	}
+}
+
+func TestSentIsChecked(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	none, state := sentAt(1, 5, ""), sentAt(1, 5, row("ours"))
+	state.State = "claimed"
+	for _, e := range []Relayed{none, state} {
+		if _, err := j.Relayed(t.Context(), "ledger", e); !errors.As(err, new(*ValueError)) {
+			t.Errorf("%+v: %v, want a ValueError", e, err)
+		}
+	}
+}
+
+// The rows in front of a message are known even if its receipt was copied first.
+func TestAheadAfterCopying(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	first, ours := row("first"), row("ours", `"messageId":"ours"`)
+	observe(t, j, look(t, 1, first))
+	_, err := j.Relayed(t.Context(), "ledger", sentAt(1, 2, ours))
+	must(t, err)
+	want := inbox.Ahead(file(t, first))
+	_, err = j.Verified(t.Context(), aKey("ours"), at(3), want...)
+	must(t, err)
+	got, err := j.Ahead(t.Context(), aKey("ours"))
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" || len(got) != 1 {
+		t.Errorf("ahead (-want +got):\n%s", diff)
+	}
+}
+
+// A message that is sent while a tap watches, or nobody does, and is copied by some
+// process at some time after that, and again from a ledger that lost its end: in the
+// end it is recorded once, and as gone if and only if it is.
+func TestSentBesideATap(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, other := mustOpen(t, path), mustOpen(t, path)
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		s := &sim{t: t, inbox: fmt.Sprint("inbox", n), names: map[string]int{}, tapping: rapid.Bool().Draw(rt, "tap")}
+		s.tap.j, s.sender.j = j, j
+		if rapid.Bool().Draw(rt, "two processes") {
+			s.tap.j = other
+		}
+		source := s.inbox
+		var ledger []Relayed
+		copied := 0
+		looking := false // the copier has to
+		step := func(do func()) func(*rapid.T) {
+			return func(*rapid.T) {
+				s.clock++
+				do()
+			}
+		}
+		replicate := func() {
+			list := ledger[copied:]
+			if copied = len(ledger); len(list) > 0 {
+				_, err := s.sender.j.Relayed(t.Context(), source, list...)
+				must(t, err)
+				looking = true
+			}
+		}
+		glance := func() {
+			if !looking && s.sender.step == 0 {
+				return
+			}
+			if s.sender.step == 0 {
+				looking = false
+			}
+			if _, again := s.glance(&s.sender); again {
+				looking = true
+			}
+		}
+		actions := map[string]func(*rapid.T){
+			"send": step(func() {
+				name := s.name("ours")
+				s.sent = append(s.sent, name)
+				s.change(append(s.file[:len(s.file):len(s.file)], name))
+				s.clock++ // it is read back before anybody can take it
+				e := sentAt(int64(len(ledger)+1), float64(s.clock), row(name))
+				e.Inbox = s.inbox
+				ledger = append(ledger, e)
+			}),
+			"replicate": step(replicate),
+			"copier":    step(glance),
+			"ledger went back": step(func() {
+				source += "'"
+				copied = 0
+			}),
+			"agent":   step(func() { s.change(nil) }),
+			"another": step(func() { s.change(append(s.file[:len(s.file):len(s.file)], s.name("theirs"))) }),
+		}
+		if s.tapping {
+			actions["tap"] = step(s.tapStep)
+			actions["tap again"] = step(s.tapStep)
+		}
+		rt.Repeat(actions)
+		// What is under way ends, and nothing else happens.
+		s.clock++
+		replicate()
+		for k := 0; looking || s.sender.step > 0 || s.tapping && (s.pending || s.tap.step > 0); k++ {
+			if s.clock++; k > 100 {
+				rt.Fatalf("the looks do not end")
+			}
+			glance()
+			if s.tapping {
+				s.tapStep()
+			}
+		}
+		// Nobody but the copier looks, which does so after what it has copied.
+		stale := !s.tapping && len(ledger) > 0
+		var want, got []string
+		for _, text := range s.sent {
+			want = append(want, fmt.Sprintf("%s#1 gone %v", text, !slices.Contains(s.file, text)))
+		}
+		for _, m := range messages(t, j, Query{Inbox: s.inbox}) {
+			if slices.Contains(s.sent, m.Text) {
+				gone := !m.GoneAt.IsZero()
+				if stale && !gone {
+					gone = !slices.Contains(s.file, m.Text) // until the next look
+				}
+				got = append(got, fmt.Sprintf("%s#%d gone %v", m.Text, m.Occurrence, gone))
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			rt.Errorf("what was sent (-want +got):\n%s", diff)
+		}
+	})
+}

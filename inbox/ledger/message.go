@@ -1,0 +1,88 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// What was sent is kept for the history, by the commit that records the intent:
+// nothing else is sure to see a row that its agent takes at once. A sender makes no
+// event of it. It would begin an epoch for each process that sends, and write more
+// pages in the 5 ms that such a process takes. It only leaves the message among those
+// that are pending, and whoever wants the events makes them: [Ledger.Events] does.
+
+// unknownAfter is how long after its intent a message that was neither written nor
+// withdrawn counts as one of which that is not known. Its sender was killed: one that
+// is alive gives up after seconds.
+const unknownAfter = time.Minute
+
+// addSent keeps the row of a message that is about to be written, and returns its
+// number, 0 if there is none.
+func addSent(c *sqlite.Conn, s Send) (int64, error) {
+	if len(s.Row) == 0 {
+		return 0, nil
+	}
+	post, err := Post{Root: s.Root, Team: s.Team, CreatedAt: s.CreatedAt, Inbox: s.Inbox}.add(c)
+	if err != nil {
+		return 0, err
+	}
+	now := time.Now().UnixMicro()
+	n, err := c.Number("INSERT INTO messages (post, frame, at, raw) VALUES (?, '', ?, ?) RETURNING message", post, now, s.Row)
+	if err != nil {
+		return 0, err
+	}
+	_, err = c.Exec("INSERT INTO pending (message, state, at) VALUES (?, ?, ?)", n, string(Intent), now)
+	return n, err
+}
+
+// messageOf is the number of the message that a send is about.
+const messageOf = "(SELECT message FROM sends WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND message<>0)"
+
+// dropSent forgets the message of an intent, which was certainly not written. One
+// that there is an event of stays.
+func dropSent(c *sqlite.Conn, key SendKey) error {
+	for _, query := range []string{
+		"DELETE FROM messages WHERE message=" + messageOf + " AND EXISTS (SELECT 1 FROM pending p WHERE p.message=messages.message AND p.state='intent')",
+		"DELETE FROM pending WHERE message=" + messageOf + " AND state='intent'",
+	} {
+		if _, err := c.Exec(query, keyArgs(key)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sentWritten notes that the message of a send was read back.
+func sentWritten(c *sqlite.Conn, key SendKey, at time.Time) error {
+	_, err := c.Exec("INSERT INTO pending (message, state, at) SELECT message, 'written', ? FROM messages WHERE message="+messageOf+
+		" ON CONFLICT DO UPDATE SET state='written', at=excluded.at", keyArgs(key, at.UnixMicro())...)
+	return err
+}
+
+// makeEvents makes events of the messages that are pending and of which it is known
+// what became of them.
+func (l *Ledger) makeEvents(ctx context.Context) error {
+	const due = "(p.state='written' OR p.at<?)"
+	old := time.Now().Add(-unknownAfter).UnixMicro()
+	var n int64
+	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) (err error) {
+		// Mostly there are none. To see that, nobody has to wait for anybody.
+		n, err = c.Number("SELECT count(*) FROM (SELECT 1 FROM pending p WHERE "+due+" LIMIT 1)", old)
+		return err
+	})
+	if err != nil || n == 0 {
+		return err
+	}
+	return l.write(ctx, "events", quick, func(c *sqlite.Conn) error {
+		_, err := c.Exec(`INSERT INTO events (post, delivery, state, reason, pid, session, at, message)
+			SELECT post, 0, CASE p.state WHEN 'written' THEN 'written' ELSE 'unknown' END, '', 0, '', p.at, message
+			FROM pending p JOIN messages USING (message) WHERE `+due+` ORDER BY p.at, message`, old)
+		if err != nil {
+			return err
+		}
+		_, err = c.Exec("DELETE FROM pending AS p WHERE "+due, old)
+		return err
+	})
+}

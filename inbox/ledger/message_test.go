@@ -1,0 +1,202 @@
+package ledger
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox/sqlite"
+)
+
+func events(t *testing.T, l *Ledger) []Event {
+	t.Helper()
+	list, err := l.Events(t.Context(), 0, 1000)
+	must(t, err)
+	return list
+}
+
+// sent are the messages that were sent, as events tell of them: "written one".
+func sent(t *testing.T, l *Ledger) []string {
+	t.Helper()
+	list := []string{}
+	for _, e := range events(t, l) {
+		if e.Sent != "" {
+			list = append(list, string(e.Sent)+" "+string(e.Row))
+		}
+	}
+	return list
+}
+
+func withRow(id, row string) Send {
+	s := aSend(id)
+	s.Row = []byte(row)
+	return s
+}
+
+// later makes all that is pending as old as if its senders had died a while ago.
+func later(t *testing.T, l *Ledger) {
+	t.Helper()
+	must(t, l.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {
+		_, err := c.Exec("UPDATE pending SET at=at-?", (2 * unknownAfter).Microseconds())
+		return err
+	}))
+}
+
+// What was sent is told with its row, once, when it was written; what was withdrawn
+// is not; and what nobody came back to is told as unknown, after a while.
+func TestEventsOfSends(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for name, tc := range map[string]struct {
+		do    func(l *Ledger) // on a message with id 1
+		want  []string
+		after []string // when its sender would have given up long ago
+	}{
+		"written": {
+			do: func(l *Ledger) {
+				must(t, l.Intend(ctx, withRow("1", "a")))
+				must(t, l.Written(ctx, aKey("1"), tuesday))
+			},
+			want: []string{"written a"}, after: []string{"written a"},
+		},
+		"written, said twice": {
+			do: func(l *Ledger) {
+				must(t, l.Intend(ctx, withRow("1", "a")))
+				must(t, l.Written(ctx, aKey("1"), tuesday))
+				must(t, l.Written(ctx, aKey("1"), tuesday))
+			},
+			want: []string{"written a"}, after: []string{"written a"},
+		},
+		"withdrawn": {
+			do:   func(l *Ledger) { must(t, l.Intend(ctx, withRow("1", "a"))); must(t, l.Withdraw(ctx, aKey("1"))) },
+			want: []string{}, after: []string{},
+		},
+		"its sender was killed": {
+			do:   func(l *Ledger) { must(t, l.Intend(ctx, withRow("1", "a"))) },
+			want: []string{}, after: []string{"unknown a"},
+		},
+		"its sender was killed, and it is sent again into the same file": {
+			do: func(l *Ledger) {
+				must(t, l.Intend(ctx, withRow("1", "a")))
+				must(t, l.Intend(ctx, withRow("1", "b")))
+				must(t, l.Written(ctx, aKey("1"), tuesday))
+			},
+			want: []string{"written b"}, after: []string{"written b"},
+		},
+		"its sender was killed, and it is sent again by force": {
+			do: func(l *Ledger) {
+				must(t, l.Intend(ctx, withRow("1", "a")))
+				again := withRow("1", "b")
+				again.Before = "size 13"
+				must(t, l.Intend(ctx, again))
+				must(t, l.Written(ctx, aKey("1"), tuesday))
+			},
+			want: []string{"written b"}, after: []string{"written b", "unknown a"},
+		},
+		"its sender was killed, and sending it again by force fails": {
+			do: func(l *Ledger) {
+				must(t, l.Intend(ctx, withRow("1", "a")))
+				again := withRow("1", "b")
+				again.Before = "size 13"
+				must(t, l.Intend(ctx, again))
+				must(t, l.Intend(ctx, aSend("1"))) // restores what was known
+			},
+			want: []string{}, after: []string{"unknown a"},
+		},
+		"found in the file after all": {
+			do: func(l *Ledger) {
+				must(t, l.Intend(ctx, withRow("1", "a")))
+				later(t, l)
+				sent(t, l)
+				must(t, l.Written(ctx, aKey("1"), tuesday))
+			},
+			want: []string{"unknown a", "written a"}, after: []string{"unknown a", "written a"},
+		},
+		"lost and sent again": {
+			do: func(l *Ledger) {
+				must(t, l.Intend(ctx, withRow("1", "a")))
+				must(t, l.Written(ctx, aKey("1"), tuesday))
+				must(t, l.Doubt(ctx, aKey("1")))
+				must(t, l.Intend(ctx, withRow("1", "b")))
+				must(t, l.Written(ctx, aKey("1"), tuesday.Add(time.Second)))
+			},
+			want: []string{"written a", "written b"}, after: []string{"written a", "written b"},
+		},
+		"without a row": {
+			do:   func(l *Ledger) { must(t, l.Intend(ctx, aSend("1"))); must(t, l.Written(ctx, aKey("1"), tuesday)) },
+			want: []string{}, after: []string{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLedger(t)
+			tc.do(l)
+			for range 2 {
+				if diff := cmp.Diff(tc.want, sent(t, l)); diff != "" {
+					t.Errorf("sent (-want +got):\n%s", diff)
+				}
+			}
+			later(t, l)
+			if diff := cmp.Diff(tc.after, sent(t, l)); diff != "" {
+				t.Errorf("sent, much later (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An event has all of the message, and another process makes none of its own.
+func TestEventOfASend(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l, other := mustOpen(t, path), mustOpen(t, path)
+	must(t, l.Intend(t.Context(), withRow("1", "a")))
+	must(t, l.Written(t.Context(), aKey("1"), tuesday))
+	if epochs, err := l.Epochs(t.Context()); err != nil || len(epochs) != 0 {
+		t.Errorf("a sender began %v, %v", epochs, err)
+	}
+	got := append(events(t, other), events(t, l)...)
+	key := aKey("1")
+	want := Event{
+		N: 1, Epoch: got[0].Epoch, Post: Post{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox}, At: tuesday,
+		Sent: SentWritten, Row: []byte("a"),
+	}
+	if diff := cmp.Diff([]Event{want, want}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// A message is forgotten with its events, and its number is not that of another one
+// as long as anybody may know it.
+func TestPruneForgetsSent(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	send := func(id string) {
+		t.Helper()
+		must(t, l.Intend(t.Context(), withRow(id, id)))
+		must(t, l.Written(t.Context(), aKey(id), time.Now()))
+	}
+	send("1")
+	must(t, l.Intend(t.Context(), withRow("open", "open")))
+	send("2")
+	sent(t, l)
+	_, err := l.Prune(t.Context(), time.Now().Add(-time.Hour))
+	must(t, err)
+	if diff := cmp.Diff([]string{"written 1", "written 2"}, sent(t, l)); diff != "" {
+		t.Errorf("young ones (-want +got):\n%s", diff)
+	}
+	_, err = l.Prune(t.Context(), time.Now().Add(time.Hour))
+	must(t, err)
+	if got := events(t, l); len(got) != 0 {
+		t.Errorf("left: %+v", got)
+	}
+	send("3")
+	later(t, l)
+	if diff := cmp.Diff([]string{"unknown open", "written 3"}, sent(t, l)); diff != "" {
+		t.Errorf("after all were forgotten (-want +got):\n%s", diff)
+	}
+	if n, err := number(l, "SELECT max(message) FROM messages"); err != nil || n != 4 {
+		t.Errorf("the last number is %d, %v; want 4", n, err)
+	}
+}
