@@ -607,7 +607,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err != nil {
 		return nil, err
 	}
-	f, ours, err := own.Take(ctx, a.teamName, o.as, o.session, cwd)
+	f, ours, err := own.Take(ctx, a.teamName, teams.LeadName(o.as), o.session, cwd)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}
