@@ -338,7 +338,11 @@ func (r *agentRun) serve(ctx context.Context) error {
 	defer signal.Stop(signals)
 	go r.signals(running, signals)
 	go r.input(running)
-	return r.relay.Run(running)
+	err := r.relay.Run(running)
+	if errors.Is(err, relay.ErrBusy) {
+		return refuse("see which with: teambridge relay list --relays", "%s", api.Describe(err))
+	}
+	return err
 }
 
 // signals waits for the user's or the system's wish to end.
