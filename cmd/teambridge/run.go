@@ -337,7 +337,11 @@ func (r *agentRun) serve(ctx context.Context) error {
 	defer signal.Stop(signals)
 	go r.signals(running, signals)
 	go r.input(running)
-	return r.relay.Run(running)
+	err := r.relay.Run(running)
+	if errors.Is(err, relay.ErrBusy) {
+		return refuse("see which with: teambridge relay list --relays", "%s", api.Describe(err))
+	}
+	return err
 }
 
 // signals waits for the user's or the system's wish to end.
@@ -601,7 +605,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err != nil {
 		return nil, err
 	}
-	f, ours, err := own.Take(ctx, a.teamName, o.as, o.session, cwd)
+	f, ours, err := own.Take(ctx, a.teamName, teams.LeadName(o.as), o.session, cwd)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}
