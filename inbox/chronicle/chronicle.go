@@ -41,6 +41,9 @@ const page = 200
 // number. Then it looks at the inboxes that something was sent to: see [Look]. The
 // errors are those of the ledger and of the journal.
 func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int, err error) {
+	if err := l.Announce(ctx); err != nil {
+		return 0, err
+	}
 	after, err := position(ctx, l, j)
 	if err != nil {
 		return 0, err

@@ -8,8 +8,8 @@ import (
 )
 
 // An Event is one thing that happened to a message that was sent, to a delivery or to
-// a relay. It is in the ledger by the same commit as what it tells of; of a message
-// that was sent, once somebody asks for the events.
+// a relay. It is in the ledger by the same commit as what it tells of, but for that of a
+// message that was sent: see [Ledger.Announce].
 type Event struct {
 	N     int64  // increasing; used once within its epoch
 	Epoch string // [Epoch.ID]
@@ -53,9 +53,6 @@ const (
 // order of the numbers. Deliveries that were there before this version have one
 // event, for the state they were in. [Ledger.Prune] forgets events with their age.
 func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
-	if err := l.makeEvents(ctx); err != nil {
-		return nil, err
-	}
 	var list []Event
 	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy

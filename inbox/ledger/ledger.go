@@ -17,8 +17,8 @@
 //  4. [Ledger.Written] closes the record; [Ledger.Withdraw] takes it back if the
 //     file was certainly not replaced.
 //
-// The record has the row, too. [Ledger.Events] lists it once it was written, so that
-// the history has each message that was sent, whoever sent it.
+// The record has the row, too. [Ledger.Announce] makes an event of it once it was
+// written, so that the history has each message that was sent, whoever sent it.
 //
 // # How a relay uses it
 //
