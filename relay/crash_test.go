@@ -30,6 +30,10 @@ const (
 	envScript = "RELAY_TEST_SCRIPT"
 	// envPatience is how long it waits for an agent that was left behind.
 	envPatience = "RELAY_TEST_PATIENCE"
+	// envIdleExit is its Options.IdleExit.
+	envIdleExit = "RELAY_TEST_IDLE_EXIT"
+	// envKilledAt is a moment at which it is killed.
+	envKilledAt = "RELAY_TEST_KILLED_AT"
 )
 
 // envRounds is how many rounds TestKilledAtRandomInstants plays; the default is
@@ -45,6 +49,7 @@ func runBridge(dir string) int {
 	opts := s.options()
 	opts.Child.Env = append(opts.Child.Env, os.Getenv(envScript))
 	opts.Predecessor, _ = time.ParseDuration(os.Getenv(envPatience)) // none: the default
+	opts.IdleExit, _ = time.ParseDuration(os.Getenv(envIdleExit))    // none: never
 	opts.Report = func(st Status) {
 		f, err := os.OpenFile(filepath.Join(dir, "states"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
@@ -56,6 +61,15 @@ func runBridge(dir string) int {
 	if err != nil {
 		fmt.Println(err)
 		return 1
+	}
+	r.at = func(now moment) {
+		if string(now) != os.Getenv(envKilledAt) {
+			return
+		}
+		if p, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = p.Kill()
+		}
+		select {}
 	}
 	if err := r.Run(context.Background()); err != nil {
 		fmt.Println(err)

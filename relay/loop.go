@@ -58,12 +58,14 @@ type loop struct {
 	ledgerErr string          // why the ledger cannot be used now; empty if it can
 	ended     <-chan struct{} // closed when the relay is to end
 
+	idler
+
 	deaths  int           // in a row, without getting anywhere
 	backoff time.Duration // how long the next start is put off
 	retry   <-chan time.Time
 }
 
-// grace is how an agent is ended: it may finish its turn first.
+// grace is the default of Relay.grace.
 var grace = claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
 func (l *loop) run() error {
@@ -107,11 +109,19 @@ func (l *loop) next(look <-chan time.Time) error {
 				return l.believe()
 			}
 			return nil
+		case <-l.idle:
+			l.idle = nil
+			return l.close()
+		case <-l.late:
+			l.terminate()
 		case e, ok := <-l.events:
-			if !ok {
-				return l.gone()
+			switch {
+			case ok:
+				return l.event(e)
+			case l.closing:
+				return l.closed()
 			}
-			return l.event(e)
+			return l.gone()
 		case <-look:
 			if l.frame != nil {
 				continue
@@ -240,7 +250,7 @@ func (l *loop) predecessor() error {
 	if err == nil {
 		return nil
 	}
-	if err := old.End(l.ctx, grace.Term); err != nil {
+	if err := old.End(l.ctx, l.grace.Term); err != nil {
 		return fmt.Errorf("relay: end the agent of an earlier relay (process %d): %w", old.PID, err)
 	}
 	return nil
@@ -274,6 +284,7 @@ func (l *loop) start(mode pipe.Mode) error {
 	}
 	l.proc, l.sent, l.spoke, l.started = proc, false, false, time.Now()
 	l.mode = opts.Begins()
+	l.idler = idler{active: l.started}
 	l.events = make(chan claude.Event, 256)
 	events := l.events
 	l.reading.Go(func() {
@@ -350,6 +361,11 @@ func (l *loop) later() {
 
 // proceed makes a frame of what was claimed, and writes it.
 func (l *loop) proceed() error {
+	if l.closing || l.asleep {
+		if wakes, err := l.wakes(); !wakes || err != nil {
+			return err
+		}
+	}
 	if l.proc == nil {
 		if l.retry != nil {
 			return nil
@@ -372,11 +388,12 @@ func (l *loop) proceed() error {
 		return err
 	}
 	l.set(func(s *Status) {
-		s.Queue, s.InFlight, s.State, s.Reason = open, "", Idle, cmp.Or(l.trouble, l.ledgerErr)
+		s.Queue, s.InFlight, s.State, s.Reason = open, "", Idle, cmp.Or(l.trouble, l.ledgerErr, l.needed)
 		if l.frame != nil {
 			s.InFlight, s.State = l.frame.UUID, Working
 		}
 	})
+	l.setIdle(open == 0)
 	if l.frame == nil || l.sent {
 		return nil
 	}
@@ -647,6 +664,7 @@ func (l *loop) write() error {
 
 // event is something that the agent printed.
 func (l *loop) event(e claude.Event) error {
+	l.idler.event(e)
 	if i, ok := e.Payload.(claude.Init); ok {
 		l.spoke = true
 		if l.doubt != nil {
@@ -986,7 +1004,7 @@ func (l *loop) stop() error {
 	}
 	proc, events := l.proc, l.events
 	done := make(chan error, 1)
-	go func() { done <- proc.End(context.WithoutCancel(l.ctx), grace) }()
+	go func() { done <- proc.End(context.WithoutCancel(l.ctx), l.grace) }()
 	for e := range events {
 		l.opts.Events(e)
 	}
@@ -1008,7 +1026,7 @@ func (l *loop) end(why error) error {
 	if l.proc != nil {
 		proc, events := l.proc, l.events
 		done := make(chan error, 1)
-		go func() { done <- proc.End(ctx, grace) }()
+		go func() { done <- proc.End(ctx, l.grace) }()
 		for e := range events {
 			if len(errs) > 0 {
 				l.opts.Events(e) // the ledger knows no more; the next relay finds out

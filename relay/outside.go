@@ -91,6 +91,8 @@ func outlook(s ledger.Standing, running bool) Outlook {
 		o.State = Waiting
 	case ledger.RelayBackOff:
 		o.State = BackOff
+	case ledger.RelayAsleep:
+		o.State = Asleep
 	case ledger.RelayRunning:
 		if o.State = Idle; s.Open > 0 {
 			o.State = Working

@@ -133,6 +133,14 @@ type Options struct {
 	// on before it is ended; 0 is 30 s.
 	Predecessor time.Duration
 
+	// IdleExit is how long an agent may be idle before it is ended; 0 is for ever. The
+	// next message starts it again, on its session. Idle means that no turn runs, its
+	// own or of a background task, and that nothing waits, in the queue or in the inbox.
+	//
+	// A lead is not ended while agents are in the team that have come since it was
+	// started: they would end with it. Nor is an agent that reads its inbox itself.
+	IdleExit time.Duration
+
 	// Timing has the other durations.
 	Timing Timing
 
@@ -195,6 +203,7 @@ const (
 	Waiting  State = "waiting"  // an earlier relay, or an agent of one, still runs
 	Idle     State = "idle"     // nothing waits
 	Working  State = "working"  // a frame is in flight
+	Asleep   State = "asleep"   // the agent was idle and was ended; the next message starts it
 	BackOff  State = "backing off"
 	Dead     State = "dead"
 )
@@ -209,7 +218,7 @@ type Status struct {
 	Deaths      int    // of the agent, since Run began
 	AtLeastOnce bool   // the program acknowledges nothing
 	LastDone    time.Time
-	Reason      string // why it waits or is dead
+	Reason      string // why it waits, is asleep or is dead
 }
 
 // Relay serves one inbox. Make it with [New].
@@ -227,6 +236,7 @@ type Relay struct {
 
 	ledger   store         // opts.Ledger, but in tests
 	patience time.Duration // of an interrupt, until the frame begins
+	grace    claude.Grace  // how an agent is ended: it may finish its turn first
 	at       func(moment)  // tests of what other processes do to the ledger in between
 }
 
@@ -239,6 +249,10 @@ const (
 	stuck     moment = "stuck"     // claiming has failed, and is tried again in a while
 	looked    moment = "looked"    // it is known what waits; no frame of it is made
 	committed moment = "committed" // a frame is in the ledger; it was not written
+	idle      moment = "idle"      // the agent has been idle for long enough; its stdin is open
+	closing   moment = "closing"   // its stdin was closed, since it was idle
+	exited    moment = "exited"    // it has exited after that; the ledger does not say so yet
+	asleep    moment = "asleep"    // the ledger says that it was ended
 )
 
 // New returns a relay. It starts nothing. The errors are those of an inbox's
@@ -273,7 +287,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	i := c.Instance()
 	return &Relay{
-		opts: opts, ledger: opts.Ledger, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, at: func(moment) {},
+		opts: opts, ledger: opts.Ledger, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, grace: grace, at: func(moment) {},
 		post: ledger.Post{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
 	}, nil
 }

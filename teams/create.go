@@ -41,8 +41,9 @@ type Founding struct {
 // The team appears as a whole, by one rename. record, if not nil, is told of it
 // right before: its error ends Create, and what it was told of may never come to be.
 //
-// The errors are [ErrBadName], [ErrNotDir] and those of the file system; what
-// was made by then is removed, also, later, what one that was killed has left.
+// The errors are [ErrBadName], [ErrNotDir], [ErrTeamGone] where a directory of that name
+// has no config.json, and those of the file system; what was made by then is removed. If
+// the process is killed, [Root.Sweep] removes it later.
 func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, record func(Founding) error) (made bool, err error) {
 	if err := errors.Join(CheckName("team", name), CheckName("member", lead)); err != nil {
 		return false, err
@@ -54,11 +55,8 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 	if there, err := r.there(ctx, name); there || err != nil {
 		return false, err
 	}
-	if err := r.sweepUnborn(); err != nil {
-		return false, err
-	}
 	now := time.Now()
-	dir := fmt.Sprintf("teams/%s%d-%d", unborn, os.Getpid(), now.UnixNano())
+	dir := hiddenName(unborn, now)
 	if err := r.dir.Mkdir(dir, 0o700); err != nil {
 		return false, fmt.Errorf("teams: make %s: %w", path, reason(err))
 	}
@@ -67,7 +65,7 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 			err = errors.Join(err, r.dir.RemoveAll(dir))
 		}
 	}()
-	config, err := firstConfig(name, lead, session, cwd, now)
+	config, err := firstConfig(Founding{Team: name, CreatedAt: millis(now), Lead: lead, Session: session}, cwd, thisLeader(now))
 	if err != nil {
 		return false, err
 	}
@@ -91,12 +89,22 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 	return true, nil
 }
 
-// unborn begins the names of directories in which teams are made. They are hidden,
-// and no names of teams.
-const unborn = ".teambridge-new-"
+// The names of directories in which teams are made, and of those that are being removed,
+// begin so. They are hidden, and no names of teams: neither Claude Code nor teambridge
+// takes them for one. (Measured: Claude Code 2.1.80 never lists the teams; 2.1.329 does,
+// and removes what is empty and 30 days old, hidden or not.)
+const (
+	unborn = ".teambridge-new-"
+	buried = ".teambridge-old-"
+)
 
-// unbornFor is after how long such a directory was left by a process that was
-// killed: one takes milliseconds.
+// hiddenName returns a new name of that kind.
+func hiddenName(kind string, now time.Time) string {
+	return fmt.Sprintf("teams/%s%d-%d", kind, os.Getpid(), now.UnixNano())
+}
+
+// unbornFor is the age at which a team that is being made was left by a process that was
+// killed: making one takes milliseconds.
 const unbornFor = time.Minute
 
 // there reports whether there is a team of that name; what is none, but stands
@@ -124,24 +132,51 @@ func (r *Root) writeNew(name string, data []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// sweepUnborn removes what processes that were killed while they made a team left.
-func (r *Root) sweepUnborn() error {
+// Leftovers are the paths of what processes that were killed while they made or removed a
+// team have left. Nobody takes them for teams, and [Root.Sweep] removes them.
+func (r *Root) Leftovers() ([]string, error) {
+	names, err := r.leftovers()
+	for i, name := range names {
+		names[i] = filepath.Join(r.path, "teams", name)
+	}
+	return names, err
+}
+
+func (r *Root) leftovers() (names []string, err error) {
 	entries, err := list(r.dir, "teams")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return fmt.Errorf("teams: list %s: %w", filepath.Join(r.path, "teams"), reason(err))
+		return nil, fmt.Errorf("teams: list %s: %w", filepath.Join(r.path, "teams"), reason(err))
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), unborn) || !e.IsDir() {
+		switch {
+		case !e.IsDir():
+			continue
+		case strings.HasPrefix(e.Name(), buried):
+			// If another process is removing it right now, both do.
+		case strings.HasPrefix(e.Name(), unborn):
+			if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < unbornFor {
+				continue
+			}
+		default:
 			continue
 		}
-		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < unbornFor {
-			continue
-		}
-		if err := r.dir.RemoveAll("teams/" + e.Name()); err != nil {
-			return fmt.Errorf("teams: remove %s: %w", filepath.Join(r.path, "teams", e.Name()), reason(err))
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
+// Sweep removes the [Root.Leftovers].
+func (r *Root) Sweep() error {
+	names, err := r.leftovers()
+	for _, name := range names {
+		if rerr := r.dir.RemoveAll("teams/" + name); rerr != nil {
+			err = errors.Join(err, fmt.Errorf("teams: remove %s: %w", filepath.Join(r.path, "teams", name), reason(rerr)))
 		}
 	}
-	return nil
+	return err
 }
 
 // leader is leadProcess as it is written.
@@ -247,8 +282,64 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f Founding, reco
 	return adopted, nil
 }
 
-// firstConfig is the config.json of a team that is made.
-func firstConfig(name, lead, session, cwd string, now time.Time) ([]byte, error) {
+// Restore gives a team that [Root.Create] made its config.json again, where that is
+// missing: something removed it, such as a removal of the whole team that was interrupted.
+// The team is what it was when it was made, but for the process that leads it, which is
+// this one, and what is in its inboxes stays.
+//
+// restored is false, and nothing is changed, where the team is not there at all, or has a
+// config.json. What is in the directory cannot tell whether it is the team of f: the
+// caller has to know that nobody else uses its name. record is as in [Root.Adopt].
+func (r *Root) Restore(f Founding, cwd string, record func(Founding) error) (restored bool, err error) {
+	t, err := r.Team(f.Team)
+	if errors.Is(err, ErrTeamGone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer t.Close()
+	fail := func(err error) (bool, error) {
+		return false, fmt.Errorf("teams: take %q back: %w", f.Team, reason(err))
+	}
+	if _, err := t.dir.Lstat(configFile); !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	now := time.Now()
+	next := thisLeader(now)
+	config, err := firstConfig(f, cwd, next)
+	if err != nil {
+		return false, err
+	}
+	// Complete before it has its name, which is given to it only if nobody else has made
+	// a config.json meanwhile.
+	dir := hiddenName(unborn, now)
+	if err := r.dir.Mkdir(dir, 0o700); err != nil {
+		return fail(err)
+	}
+	defer func() { err = errors.Join(err, r.dir.RemoveAll(dir)) }()
+	if err := r.writeNew(dir+"/"+configFile, config); err != nil {
+		return fail(err)
+	}
+	if err := t.dir.Mkdir(inboxesDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fail(err)
+	}
+	f.Leaders = []string{next.text()}
+	if err := record(f); err != nil {
+		return false, err
+	}
+	err = r.dir.Link(dir+"/"+configFile, "teams/"+f.Team+"/"+configFile)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return true, nil
+}
+
+// firstConfig is the config.json of a team that is made, or made again.
+func firstConfig(f Founding, cwd string, process leader) ([]byte, error) {
 	type member struct {
 		AgentID       string   `json:"agentId"`
 		Name          string   `json:"name"`
@@ -259,7 +350,7 @@ func firstConfig(name, lead, session, cwd string, now time.Time) ([]byte, error)
 		Subscriptions []string `json:"subscriptions"`
 		BackendType   string   `json:"backendType"`
 	}
-	id := lead + "@" + name
+	id := f.Lead + "@" + f.Team
 	data, err := json.MarshalIndent(struct {
 		Name          string   `json:"name"`
 		CreatedAt     int64    `json:"createdAt"`
@@ -268,11 +359,11 @@ func firstConfig(name, lead, session, cwd string, now time.Time) ([]byte, error)
 		LeadProcess   leader   `json:"leadProcess"`
 		Members       []member `json:"members"`
 	}{
-		name, millis(now), id, session, thisLeader(now),
-		[]member{{id, lead, "team-lead", millis(now), "", cwd, []string{}, "in-process"}},
+		f.Team, f.CreatedAt, id, f.Session, process,
+		[]member{{id, f.Lead, "team-lead", f.CreatedAt, "", cwd, []string{}, "in-process"}},
 	}, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("teams: make %q: %w", name, err)
+		return nil, fmt.Errorf("teams: make %q: %w", f.Team, err)
 	}
 	return data, nil
 }
@@ -281,6 +372,9 @@ func firstConfig(name, lead, session, cwd string, now time.Time) ([]byte, error)
 // where it is not there, or not the one that f tells of any more ([Config.Founded]),
 // or another process that lives leads it. If somebody else than its lead and guests
 // is in it, it stays, and the error is an [*OccupiedError].
+//
+// It goes as a whole, by one rename to a hidden name. If the process is killed before
+// everything under that is removed, [Root.Sweep] removes the rest.
 func (r *Root) Discard(ctx context.Context, f Founding) (removed bool, err error) {
 	t, err := r.Team(f.Team)
 	if errors.Is(err, ErrTeamGone) {
@@ -303,8 +397,16 @@ func (r *Root) Discard(ctx context.Context, f Founding) (removed bool, err error
 	if in := c.Occupants(); len(in) > 0 {
 		return false, &OccupiedError{Team: f.Team, Members: in}
 	}
-	if err := r.dir.RemoveAll("teams/" + f.Team); err != nil {
+	t.Close() // Windows renames no directory that is open
+	dir := hiddenName(buried, time.Now())
+	if err := r.dir.Rename("teams/"+f.Team, dir); err != nil {
 		return false, fmt.Errorf("teams: remove %s: %w", t.path, reason(err))
+	}
+	if r.hidden != nil {
+		r.hidden()
+	}
+	if err := r.dir.RemoveAll(dir); err != nil {
+		return true, fmt.Errorf("teams: remove %s: %w", filepath.Join(r.path, dir), reason(err))
 	}
 	return true, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -276,14 +277,118 @@ func TestUnbornTeamsAreSwept(t *testing.T) {
 	if listed, err := root.Teams(); err != nil || len(listed) != 1 {
 		t.Errorf("teams %v, %v", listed, err)
 	}
-	if made, err := root.Create(t.Context(), "second", "boss", "", "/", nil); !made || err != nil {
-		t.Fatal(made, err)
+	if left, err := root.Leftovers(); err != nil || !slices.Equal(left, []string{old}) {
+		t.Errorf("leftovers %v, %v; want %s", left, err, old)
+	}
+	if err := root.Sweep(); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the old one: %v", err)
 	}
 	if _, err := os.Stat(young); err != nil {
 		t.Errorf("the young one: %v", err)
+	}
+}
+
+// A process that is killed while it removes a team leaves nothing that is taken for
+// one, and the team can be made again at once.
+func TestKilledWhileRemoving(t *testing.T) {
+	t.Parallel()
+	root, f, config := orphaned(t)
+	all := filepath.Dir(filepath.Dir(config))
+	killed := make(chan struct{})
+	root.hidden = runtime.Goexit
+	go func() {
+		defer close(killed)
+		_, _ = root.Discard(t.Context(), f)
+		t.Error("it was not killed")
+	}()
+	<-killed
+	left, err := os.ReadDir(all)
+	if err != nil || len(left) != 1 {
+		t.Fatalf("left: %v, %v; want one directory", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(all, left[0].Name(), configFile)); err != nil {
+		t.Errorf("the kill came too late for this test: %v", err)
+	}
+	if listed, err := root.Teams(); err != nil || len(listed) != 0 {
+		t.Errorf("teams %v, %v", listed, err)
+	}
+	if removed, err := root.Discard(t.Context(), f); removed || err != nil {
+		t.Errorf("removed again: %v, %v", removed, err)
+	}
+	if made, err := root.Create(t.Context(), "mine", "boss", "", "/", nil); !made || err != nil {
+		t.Errorf("made %v, %v", made, err)
+	}
+	if err := root.Sweep(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(all); err != nil || len(left) != 1 || left[0].Name() != "mine" {
+		t.Errorf("left: %v, %v; want the new team", left, err)
+	}
+}
+
+// A team of ours that has lost its config.json gets it again, and keeps what is in its
+// inboxes.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	root, f, config := orphaned(t)
+	dir := filepath.Dir(config)
+	keep := func(next Founding) error {
+		f = next
+		return nil
+	}
+	if restored, err := root.Restore(f, "/", keep); restored || err != nil {
+		t.Errorf("while it has one: %v, %v", restored, err)
+	}
+	was := f
+	inbox := filepath.Join(dir, "inboxes", "boss.json")
+	if err := errors.Join(os.Remove(config), os.WriteFile(inbox, []byte("[]"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("full")
+	if restored, err := root.Restore(f, "/", func(Founding) error { return full }); restored || !errors.Is(err, full) {
+		t.Errorf("not recorded: %v, %v", restored, err)
+	}
+	made := []byte("{}")
+	if restored, err := root.Restore(f, "/", func(Founding) error { return os.WriteFile(config, made, 0o600) }); restored || err != nil {
+		t.Errorf("made by somebody else meanwhile: %v, %v", restored, err)
+	}
+	if data, err := os.ReadFile(config); !bytes.Equal(data, made) || err != nil {
+		t.Errorf("that one was changed to %s, %v", data, err)
+	}
+	if err := os.Remove(config); err != nil {
+		t.Fatal(err)
+	}
+	if restored, err := root.Restore(f, "/", keep); !restored || err != nil {
+		t.Fatalf("restored %v, %v", restored, err)
+	}
+	c := teamConfig(t, root)
+	if !c.Founded(f) || f.CreatedAt != was.CreatedAt || c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) || len(c.Faults) > 0 {
+		t.Errorf("%+v is not known again by %+v", c, f)
+	}
+	if _, err := os.Stat(inbox); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	// Without its inboxes, too.
+	if err := errors.Join(os.Remove(config), os.RemoveAll(filepath.Dir(inbox))); err != nil {
+		t.Fatal(err)
+	}
+	if restored, err := root.Restore(f, "/", keep); !restored || err != nil {
+		t.Errorf("without inboxes: %v, %v", restored, err)
+	}
+	if _, err := os.Stat(filepath.Dir(inbox)); err != nil {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if restored, err := root.Restore(f, "/", keep); restored || err != nil {
+		t.Errorf("when it is gone: %v, %v", restored, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"context"
 	"slices"
 	"strings"
 )
@@ -12,7 +13,8 @@ import (
 //  2. an inbox of that name (inboxes lists them): it need not have a member;
 //  3. "lead": the member whose agent id is leadAgentId;
 //  4. "name@team" with this team: what the name means;
-//  5. the one member or inbox whose name differs in case only.
+//  5. the one member or inbox whose name differs in case only, or "lead" if query
+//     differs from that in case only.
 //
 // Otherwise the error is a [*NotFoundError] with the names most alike, or
 // [ErrBadName] if nobody can be called that.
@@ -38,6 +40,58 @@ func (c *Config) Resolve(query string, inboxes []string) (string, error) {
 		}
 	}
 	return "", &NotFoundError{Kind: "member", Query: query, Team: c.Team, Nearest: nearest(name, known)}
+}
+
+// LeadName is the name that Claude Code gives to leads, for "lead", and otherwise the
+// name itself. It is for teams that are not there yet: those that are say how their
+// lead is called ([Config.Resolve]).
+func LeadName(name string) string {
+	if strings.EqualFold(name, "lead") {
+		return "team-lead"
+	}
+	return name
+}
+
+// MemberName returns the one name of the member that is called name in the team now,
+// which may be in any way that [Config.Resolve] understands. With an empty team, it is
+// the name that all teams have for it which know one. Where there is no team, it cannot
+// be read, or nobody is called so, it is [LeadName].
+func (r *Root) MemberName(ctx context.Context, team, name string) string {
+	among := []Listing{{Name: team}}
+	if team == "" {
+		among, _ = r.Teams()
+	}
+	one := ""
+	for _, l := range among {
+		switch found := r.member(ctx, l.Name, name); {
+		case one == "":
+			one = found
+		case found != "" && found != one:
+			return LeadName(name)
+		}
+	}
+	if one == "" {
+		return LeadName(name)
+	}
+	return one
+}
+
+// member resolves the name in the team, or returns "".
+func (r *Root) member(ctx context.Context, team, name string) string {
+	t, err := r.Team(team)
+	if err != nil {
+		return ""
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return ""
+	}
+	found, err := c.Resolve(name, nil)
+	if err != nil {
+		return ""
+	}
+	return found
 }
 
 // known lists all names there are, each once.
@@ -67,6 +121,9 @@ func (c *Config) resolve(name string, known []string) (string, bool) {
 	}
 	if len(found) == 1 {
 		return found[0], true
+	}
+	if len(found) == 0 && name != "lead" && strings.EqualFold(name, "lead") {
+		return c.resolve("lead", known)
 	}
 	return "", false
 }

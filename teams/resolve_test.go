@@ -30,6 +30,9 @@ func TestResolve(t *testing.T) {
 		{c, "worker", "worker"},
 		{c, "user", "user"},
 		{c, "lead", "team-lead"},
+		{c, "LEAD", "team-lead"},
+		{headless, "LEAD", ""},
+		{called, "Lead", "lead"},
 		{called, "lead", "lead"},
 		{headless, "lead", ""},
 		{badlead, "lead", ""},
@@ -115,5 +118,35 @@ func TestTeamResolve(t *testing.T) {
 	want := map[string]string{"lead": "team-lead", "worker@myteam": "worker", "user": "user", "Worker": "worker"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A member has one name in its team; where nobody knows better, only "lead" has another.
+func TestMemberName(t *testing.T) {
+	t.Parallel()
+	p, _ := fixture(t, g1Team)
+	p.write("teams/other/config.json", `{"name":"other","createdAt":1,"leadAgentId":"boss@other","members":[{"agentId":"boss@other","name":"boss"},{"agentId":"WORKER@other","name":"WORKER"},{"agentId":"solo@other","name":"solo"}]}`)
+	root, err := Open(p.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, tc := range []struct{ team, name, want string }{
+		{"myteam", "lead", "team-lead"},
+		{"myteam", "WORKER", "worker"},
+		{"myteam", "worker@myteam", "worker"},
+		{"myteam", "stranger", "stranger"},
+		{"other", "Lead", "boss"},
+		{"other", "worker", "WORKER"},
+		{"gone", "lead", "team-lead"},
+		{"gone", "Worker", "Worker"},
+		{"../evil", "lead", "team-lead"},
+		{"", "SOLO", "solo"},
+		{"", "Worker", "Worker"}, // two could be meant
+		{"", "lead", "team-lead"},
+	} {
+		if got := root.MemberName(t.Context(), tc.team, tc.name); got != tc.want {
+			t.Errorf("%q in %q is %q, want %q", tc.name, tc.team, got, tc.want)
+		}
 	}
 }

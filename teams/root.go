@@ -32,6 +32,8 @@ func Find(override string, lookup func(string) (string, bool)) (string, error) {
 type Root struct {
 	path string
 	dir  *os.Root
+
+	hidden func() // tests of what a kill leaves: called when a team has been renamed and is not yet removed
 }
 
 // Open opens the Claude directory at dir, whose own path may go through
@@ -185,11 +187,14 @@ func list(dir *os.Root, name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// reason takes the path out of err: it is relative to some directory handle,
+// reason takes the paths out of err: they are relative to some directory handle,
 // and the caller names the real one.
 func reason(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
+	}
+	if le, ok := errors.AsType[*os.LinkError](err); ok {
+		return le.Err
 	}
 	return err
 }

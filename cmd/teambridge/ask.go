@@ -89,6 +89,9 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if why := silent(c, member, a.facts(ctx, nil, t, c, member)); why != "" {
 		return notFound(anyway, "%s", why)
 	}
+	if o.from != "" {
+		o.from = t.Root().MemberName(ctx, t.Name(), o.from) // its inbox is where the reply comes
+	}
 	// Before we join: a message that is not sent must not change the team.
 	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 	if err := draft.Check(); err != nil {

@@ -21,6 +21,9 @@ func newCompletion(a *app) *cobra.Command {
 		Long: `Print a script that completes command lines in a shell: commands, flags, and the
 names of teams and members as they are in the files at that moment.
 
+The script for bash needs the package bash-completion (2 or later): without it, each
+TAB prints that _get_comp_words_by_ref is not found.
+
 Exit status: 0; 2 no such shell.`,
 		Example: `  source <(teambridge completion bash)                  # also in ~/.bashrc
   source <(teambridge completion zsh)                   # also in ~/.zshrc
@@ -33,11 +36,19 @@ Exit status: 0; 2 no such shell.`,
 	}
 }
 
+// bashCompletionNote stands above the script for bash, which without that package fails
+// at each TAB.
+const bashCompletionNote = `# This needs the package bash-completion (2 or later), loaded before a TAB is pressed:
+# https://github.com/scop/bash-completion
+
+`
+
 func (a *app) completion(root *cobra.Command, shell string, shells []string) error {
 	var script bytes.Buffer
 	var err error
 	switch shell {
 	case "bash":
+		script.WriteString(bashCompletionNote)
 		err = root.GenBashCompletionV2(&script, true)
 	case "zsh":
 		err = root.GenZshCompletion(&script)

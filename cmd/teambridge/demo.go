@@ -26,6 +26,10 @@ without a model. Their lead is headless, a process of its own, and has its inbox
 relayed to it. Nothing outside of the temporary directory is touched, and no
 account is needed. It takes a few seconds.
 
+With --json each step is an object on a line of its own, with seconds since the start
+and the text; the answer to the question is as "teambridge ask --json" prints it; the
+last object has the counts: sent, taken and answers.
+
 Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -43,10 +47,32 @@ type demonstration struct {
 	lead  *deafLead
 }
 
+// step is one line of the demo. The names are those of --json.
+type step struct {
+	Seconds float64 `json:"seconds"` // since the start
+	Text    string  `json:"text"`
+	*counts         // of the last one
+}
+
+// counts are what the demo comes to.
+type counts struct {
+	Sent    int `json:"sent"`
+	Taken   int `json:"taken"`
+	Answers int `json:"answers"`
+}
+
 // say prints one line of the demo.
 func (d *demonstration) say(format string, args ...any) error {
-	at := fmt.Sprintf("%6.2f s", time.Since(d.start).Seconds())
-	return d.app.printf("%s  %s\n", d.app.paint(dim, at), fmt.Sprintf(format, args...))
+	return d.print(step{Text: fmt.Sprintf(format, args...)})
+}
+
+func (d *demonstration) print(s step) error {
+	since := time.Since(d.start)
+	if d.app.json {
+		s.Seconds = float64(since.Milliseconds()) / 1000
+		return d.app.printJSON(s)
+	}
+	return d.app.printf("%s  %s\n", d.app.paint(dim, fmt.Sprintf("%6.2f s", since.Seconds())), s.Text)
 }
 
 func (a *app) demo(ctx context.Context) (err error) {
@@ -58,7 +84,7 @@ func (a *app) demo(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	// An app of its own: no flag and no variable leads out of the directory.
-	d := &demonstration{app: &app{host: a.host, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}, start: time.Now()}
+	d := &demonstration{app: &app{host: a.host, json: a.json, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}, start: time.Now()}
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
 		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir,
 		Lead: simagent.Member{Absent: true}, // a process of its own plays it
@@ -310,7 +336,11 @@ func (d *demonstration) end() error {
 	if len(left) > 0 {
 		return fmt.Errorf("left behind in the team: %q", left)
 	}
-	return d.say("7 messages sent, 7 taken, each once, 5 answers; nothing left behind")
+	n := counts{Sent: taken + said, Taken: taken + said, Answers: taken}
+	return d.print(step{
+		Text:   fmt.Sprintf("%d messages sent, %d taken, each once, %d answers; nothing left behind", n.Sent, n.Taken, n.Answers),
+		counts: &n,
+	})
 }
 
 func ms(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }

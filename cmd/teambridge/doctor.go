@@ -30,8 +30,8 @@ and oversized inboxes, teams whose lead is gone, inboxes without a member, and
 teambridge's own files. Nothing is changed without --fix.
 
 --fix removes what certainly belongs to nobody: what stands in the place of a lock
-and is none (a file, or a directory with something in it), and temporary files of
-teambridges that were killed; and it closes teambridge's own directory to others.
+and is none (a file, or a directory with something in it), and temporary files and
+directories of teambridges that were killed; and it closes teambridge's own directory to others.
 It never touches an inbox. With --team only that team is looked at.
 
 Exit status: 0 nothing is wrong, or all of it was fixed; 1 something is wrong;
@@ -91,6 +91,11 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	}
 	for _, l := range all {
 		if err := x.team(ctx, root, l); err != nil {
+			return err
+		}
+	}
+	if a.teamName == "" {
+		if err := x.leftTeams(root); err != nil {
 			return err
 		}
 	}
@@ -342,6 +347,18 @@ func (x *examination) leftover(team, path string, e fs.DirEntry) {
 		Message: "a temporary file of a teambridge that was killed",
 		Advice:  "the next message to this inbox removes it, as does teambridge doctor --fix",
 		remedy:  func() error { return removeSame(path, info, os.Remove) }})
+}
+
+// leftTeams reports what is left of teams of ours that were being made or removed.
+func (x *examination) leftTeams(root *teams.Root) error {
+	paths, err := root.Leftovers()
+	for _, path := range paths {
+		x.add(finding{Level: notice, Code: "leftover", Path: path,
+			Message: "what is left of a team that a teambridge was making or removing when it was killed",
+			Advice:  "teambridge run --create-team removes it, as do teambridge gc and teambridge doctor --fix",
+			remedy:  root.Sweep})
+	}
+	return err
 }
 
 // removeSame removes path if it is still what was looked at.

@@ -63,6 +63,11 @@ func (o *historyOptions) query(ctx context.Context, a *app, j *journal.Journal) 
 		root, err := teams.Open(dir)
 		if err == nil {
 			q.Root = root.Path()
+			for _, name := range []*string{&q.Inbox, &q.From} {
+				if *name != "" {
+					*name = root.MemberName(ctx, q.Team, *name)
+				}
+			}
 			if err := root.Close(); err != nil {
 				return q, err
 			}
@@ -332,7 +337,8 @@ func newGC(a *app) *cobra.Command {
 makes it larger than --max-size, and from the ledger the ids of messages that were
 sent so long ago. A message that is forgotten and sent again under its --id is a
 new message. What is still on its way is kept. What inboxes had in them before they
-were written the last time is removed, too.
+were written the last time is removed, too, as is what is left of teams that a
+teambridge was making or removing when it was killed.
 
 Exit status: 0.`,
 		Args:              none,
@@ -385,9 +391,25 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err := lockedfile.Sweep(locks); err != nil {
 		return err
 	}
+	if err := a.sweepTeams(); err != nil {
+		return err
+	}
 	if a.json {
 		return a.printJSON(done)
 	}
 	return a.printf("forgot %s and %s; the journal has %s\n", plural(int(done.Messages), "message"),
 		plural(int(done.Sends), "id"), fmt.Sprintf("%.1f MiB", float64(done.Bytes)/(1<<20)))
+}
+
+// sweepTeams removes what is left of teams of ours that were being made or removed. There
+// may be no Claude directory any more.
+func (a *app) sweepTeams() error {
+	root, err := a.root()
+	if errors.As(err, new(*teams.NoRootError)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.Sweep(), root.Close())
 }

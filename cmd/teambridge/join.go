@@ -75,7 +75,7 @@ func (a *app) join(ctx context.Context, as string, chosen bool) error {
 	if err := a.printf("joined %s as %s\n", t.Name(), as); err != nil {
 		return err
 	}
-	a.note("agents can now write to %q; read it with: teambridge read %s", as, as)
+	a.note("agents can now write to %q; read it with: teambridge read %s", as, shellQuote(as))
 	return nil
 }
 
@@ -170,8 +170,12 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 		return err
 	}
 	left := []place{}
+	name := as // also in another case
+	if as != "" {
+		name = t.Root().MemberName(ctx, t.Name(), as)
+	}
 	for _, m := range ours {
-		if as != "" && m.Name != as {
+		if as != "" && m.Name != as && m.Name != name {
 			continue
 		}
 		if _, err := t.Leave(ctx, locker, m); err != nil {

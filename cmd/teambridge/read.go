@@ -113,6 +113,9 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 			a.warn("%s; what was before is not shown", api.Describe(err))
 		}
 	}
+	if o.from != "" {
+		o.from = t.Root().MemberName(ctx, t.Name(), o.from)
+	}
 	shown, hidden, err := o.filter(feed(past, rows))
 	if err != nil {
 		return errors.Join(append(faults, err)...)

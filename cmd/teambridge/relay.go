@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,15 +46,17 @@ Exit status: 0, also when there are none; 3 there is no Claude directory (--rela
 	list.Flags().BoolVar(&all, "all", false, "also deliveries that have ended")
 	list.Flags().BoolVar(&relays, "relays", false, "the relays alone")
 	retry := &cobra.Command{
-		Use:   "retry DELIVERY|RELAY",
+		Use:   "retry DELIVERY|RELAY|MEMBER[@TEAM]",
 		Short: "Say a message again that failed, or try an agent again that is dead",
 		Long: `Put a delivery that failed into the queue again. It is said by the next
 "teambridge run", or by the one that runs, as a new message: what it was said the
 first time may stand in the agent's conversation, and have been worked on in part,
-so the agent may do it twice. With the id of a relay that was added and
-whose agent does not stay alive, the service tries it again.
+so the agent may do it twice. With the id, or the member, of a relay that was added and
+whose agent does not stay alive, the service tries it again. The beginning of an id is
+enough.
 
-Exit status: 0; 3 no such delivery or relay; 5 it has not failed, or is not dead.`,
+Exit status: 0; 2 several are meant; 3 no such delivery or relay; 5 it has not failed,
+or is not dead.`,
 		Args:              exactly(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,9 +67,10 @@ Exit status: 0; 3 no such delivery or relay; 5 it has not failed, or is not dead
 		Use:   "drop DELIVERY",
 		Short: "Give up a message that waits, or failed",
 		Long: `Give up a delivery that waits, or failed: it is never said. One that the agent is
-at work on cannot be given up.
+at work on cannot be given up. The beginning of its id is enough.
 
-Exit status: 0; 3 no such delivery; 5 it is being said, or has ended.`,
+Exit status: 0; 2 several are meant; 3 no such delivery; 5 it is being said, or has
+ended.`,
 		Args:              exactly(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -161,6 +165,9 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 		return err
 	}
 	defer l.Close()
+	if id, err = findDelivery(ctx, l, id); err != nil {
+		return err
+	}
 	err = move(l, ctx, id)
 	if state, ok := errors.AsType[*ledger.StateError](err); ok {
 		if errors.Is(err, ledger.ErrUnknown) {
@@ -172,6 +179,31 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 		return notFound("see them with: teambridge relay list", "no delivery %s", id)
 	}
 	return err
+}
+
+// findDelivery returns the id of the unfinished delivery whose id begins with prefix, or
+// prefix itself if there is none. It is a usage error if there are several.
+func findDelivery(ctx context.Context, l *ledger.Ledger, prefix string) (string, error) {
+	all, err := l.Deliveries(ctx, ledger.DeliveryQuery{States: api.Unfinished()})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, d := range all {
+		if d.UUID == prefix {
+			return prefix, nil
+		}
+		if prefix != "" && strings.HasPrefix(d.UUID, prefix) {
+			found = append(found, d.UUID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return prefix, nil
+	case 1:
+		return found[0], nil
+	}
+	return "", usage("it can be "+strings.Join(found, ", "), "%q can be any of %d deliveries", prefix, len(found))
 }
 
 // relay says whether an agent does not stay alive, or messages wait for one whose
@@ -220,7 +252,7 @@ func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger,
 	}
 	x.add(finding{Level: problem, Code: "no_relay", Team: s.Team, Path: s.Command,
 		Message: fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits(waiting)),
-		Advice:  fmt.Sprintf("teambridge run --team %s --as %s -- %s", s.Team, s.Inbox, s.Command)})
+		Advice:  fmt.Sprintf("teambridge run --team %s --as %s -- %s", shellQuote(s.Team), shellQuote(s.Inbox), s.Command)})
 	return nil
 }
 

@@ -24,7 +24,11 @@ func relayText(i *api.Relay) string {
 	if i == nil {
 		return "-"
 	}
-	parts := []string{i.State}
+	state := i.State
+	if i.Reason != "" {
+		state += " (" + i.Reason + ")"
+	}
+	parts := []string{state}
 	if i.Queue > 0 {
 		parts = append(parts, fmt.Sprintf("%d in the queue", i.Queue))
 	}
@@ -37,13 +41,24 @@ func relayText(i *api.Relay) string {
 	return strings.Join(parts, ", ")
 }
 
-// relays tells how the relays of a team's members stand.
+// relays tells how the relays of a team's members stand. Why the service does not run
+// one is known to the service alone.
 func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[string]*api.Relay, error) {
 	state, err := a.state()
 	if err != nil {
 		return nil, err
 	}
-	return roster.Relays(ctx, l, state, t)
+	known, err := roster.Relays(ctx, l, state, t)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := a.relaysServed(ctx, t.Root())
+	for i := range list {
+		if e := &list[i]; e.Team == t.Name() && e.Created != nil && !e.Running {
+			known[e.Member] = &e.Relay
+		}
+	}
+	return known, nil
 }
 
 // ledgerIfAny opens the ledger if there is one: nil, and no error, where nothing

@@ -16,6 +16,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/roster"
 	"teambridge/teams"
 )
@@ -40,11 +41,13 @@ func newRelayAdd(a *app) *cobra.Command {
 		Long: `Record that the service runs a headless agent as a member of a team, with its
 inbox relayed to it as by "teambridge run": whenever there is a team of that name,
 again when the agent or the service was killed, and with its session. The team need
-not be there yet; with --create-team it is made for the agent. A member has one.
+not be there yet; with --create-team it is made for the agent. A member has one: adding
+it again with the same settings changes nothing.
 
 Nothing is started here. Without a service that runs, it is only recorded.
 
-Exit status: 0; 2 a mistake in the command line; 5 there is one for this member.`,
+Exit status: 0; 2 a mistake in the command line; 5 there is one for this member, with
+other settings.`,
 		Example: `  teambridge relay add lead@myteam --permissions allow=Read,Grep -- claude --model sonnet
   teambridge relay add lead@another --create-team -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -76,19 +79,20 @@ Exit status: 0; 2 a mistake in the command line; 5 there is one for this member.
 func newRelayRemove(a *app) *cobra.Command {
 	team := false
 	cmd := &cobra.Command{
-		Use:   "remove RELAY",
+		Use:   "remove RELAY|MEMBER[@TEAM]",
 		Short: "Have the service not run an agent any more",
-		Long: `Remove a relay that was added. A service that runs ends its agent, which may
-finish its turn. What waits for it stays where it is.
+		Long: `Remove a relay that was added, by its id, the beginning of its id, or its member. A
+service that runs ends its agent, which may finish its turn. What waits for it stays
+where it is.
 
 --delete-team removes the team with it that was made for it (relay add --create-team),
 and what waits there, once the agent has ended. Where other agents are in the team, or
 it is not that team any more, nothing is removed.
 
-Exit status: 0; 3 no such relay; 5 it is no relay of the service, or its team is to
-stay.`,
+Exit status: 0; 2 several relays are meant; 3 no such relay; 5 it is no relay of the
+service, or its team is to stay.`,
 		Args:              exactly(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: a.completeMembers(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRemove(cmd.Context(), args[0], team) },
 	}
 	cmd.Flags().BoolVar(&team, "delete-team", false, "remove the team, too, that was made for it")
@@ -121,7 +125,7 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 		return err
 	}
 	if o.create {
-		member = fleet.LeadName(member)
+		member = teams.LeadName(member)
 	}
 	dir := o.dir
 	if dir == "" {
@@ -140,12 +144,15 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 		return err
 	}
 	defer l.Close()
-	r, err := l.AddRelay(ctx, ledger.Relay{
-		Root: root.Path(), Team: team, Member: member, Command: command, Plain: o.plain, Dir: dir,
+	r, added, err := fleet.Add(ctx, l, root, ledger.Relay{
+		Team: team, Member: member, Command: command, Plain: o.plain, Dir: dir,
 		OnCut: o.onCut, Permissions: permissions.String(), Mode: []byte(o.mode), OwnTeam: o.create,
 	})
-	if errors.Is(err, ledger.ErrConflict) {
-		return refuse("see it with: teambridge relay list --relays; take it away with: teambridge relay remove", "there is a relay for %s@%s", member, team)
+	if exists, ok := errors.AsType[*fleet.ExistsError](err); ok {
+		return refuse("see it with: teambridge relay list --relays; to replace it: teambridge relay remove "+exists.Relay.ID, "%s", exists.Error())
+	}
+	if errors.Is(err, ledger.ErrConflict) { // added this instant by another process
+		return refuse("see it with: teambridge relay list --relays", "there is a relay for %s@%s", member, team)
 	}
 	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
 		return usage("", "%s %s", value.Field, value.Reason)
@@ -153,10 +160,16 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 	if err != nil {
 		return err
 	}
+	e := roster.Entry(r)
+	e.Member = root.MemberName(ctx, r.Team, r.Member)
+	word := "added"
+	if !added {
+		word = "unchanged, was added before"
+	}
 	if a.json {
-		err = a.printJSON(roster.Entry(r))
+		err = a.printJSON(e)
 	} else {
-		err = a.printf("added  %s  %s@%s\n", r.ID, escape(member, false), escape(team, false))
+		err = a.printf("%s  %s  %s@%s\n", word, e.ID, escape(e.Member, false), escape(e.Team, false))
 	}
 	return errors.Join(err, a.serviceNote(root))
 }
@@ -214,24 +227,23 @@ func (a *app) serviceNote(root *teams.Root) error {
 	return nil
 }
 
-func (a *app) relayRemove(ctx context.Context, id string, team bool) error {
+func (a *app) relayRemove(ctx context.Context, query string, team bool) error {
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	all, err := l.Relays(ctx, "")
+	r, ok, err := a.findRelay(ctx, l, query)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.ID == id })
-	if i < 0 {
-		return a.notAdded(ctx, l, id)
+	if !ok {
+		return a.notAdded(ctx, l, query)
 	}
 	var own fleet.Own
 	var doomed *ledger.Founding
 	if team {
-		root, err := teams.Open(all[i].Root)
+		root, err := teams.Open(r.Root)
 		if err != nil {
 			return err
 		}
@@ -239,7 +251,7 @@ func (a *app) relayRemove(ctx context.Context, id string, team bool) error {
 		if own, err = a.own(root, l); err != nil {
 			return err
 		}
-		doomed, err = own.Doomed(ctx, all[i])
+		doomed, err = own.Doomed(ctx, r)
 		_, occupied := errors.AsType[*teams.OccupiedError](err)
 		if _, another := errors.AsType[*fleet.NotOwnError](err); occupied || another {
 			return refuse("nothing was removed; without --delete-team the relay goes, and the team stays", "%s", api.Describe(err))
@@ -248,17 +260,17 @@ func (a *app) relayRemove(ctx context.Context, id string, team bool) error {
 			return err
 		}
 	}
-	err = l.RemoveRelay(ctx, id, doomed)
+	err = l.RemoveRelay(ctx, r.ID, doomed)
 	if errors.Is(err, ledger.ErrUnknown) {
-		return notFound("see them with: teambridge relay list --relays", "no relay %s", id)
+		return notFound("see them with: teambridge relay list --relays", "no relay %s", query)
 	}
 	if err != nil {
 		return err
 	}
 	if a.json {
-		err = a.printJSON(roster.Entry(all[i]))
+		err = a.printJSON(roster.Entry(r))
 	} else {
-		err = a.printf("removed  %s  %s@%s\n", id, escape(all[i].Member, false), escape(all[i].Team, false))
+		err = a.printf("removed  %s  %s@%s\n", r.ID, escape(r.Member, false), escape(r.Team, false))
 	}
 	if doomed == nil {
 		return err
@@ -273,17 +285,131 @@ func (a *app) relayRemove(ctx context.Context, id string, team bool) error {
 	return errors.Join(err, own.Bury(ctx))
 }
 
-// notAdded says why nothing can be done with a relay that was not added.
-func (a *app) notAdded(ctx context.Context, l *ledger.Ledger, id string) error {
+// relayQuery is what a relay is called on the command line: its id, or else its member,
+// as MEMBER or MEMBER@TEAM, or else the beginning of its id.
+type relayQuery struct {
+	text         string
+	root         *teams.Root // nil where there is none: then there are only ids
+	member, team string
+}
+
+// relayQuery understands text. Close its root.
+func (a *app) relayQuery(text string) (q relayQuery, close func(), err error) {
+	q.text = text
+	q.member, q.team = teams.Split(text)
+	if q.team == "" {
+		if q.team = a.teamName; q.team == "" {
+			q.team, _ = a.lookup("TEAMBRIDGE_TEAM")
+		}
+	}
+	root, err := a.root()
+	if _, missing := errors.AsType[*teams.NoRootError](err); missing {
+		return q, func() {}, nil
+	}
+	if err != nil {
+		return q, nil, err
+	}
+	q.root = root
+	return q, func() { root.Close() }, nil
+}
+
+// relayName is what a relay can be called by. The member has the name that it has in
+// its team.
+type relayName struct{ id, root, team, member string }
+
+func (q relayQuery) isMember(ctx context.Context, n relayName) bool {
+	return q.root != nil && n.root == q.root.Path() && (q.team == "" || n.team == q.team) &&
+		n.member == q.root.MemberName(ctx, n.team, q.member)
+}
+
+// pick returns the index of the one that is meant, or -1. It is a usage error if that
+// is said of several.
+func (q relayQuery) pick(ctx context.Context, all []relayName) (int, error) {
+	for _, fits := range []func(relayName) bool{
+		func(n relayName) bool { return n.id == q.text },
+		func(n relayName) bool { return q.isMember(ctx, n) },
+		func(n relayName) bool { return q.text != "" && strings.HasPrefix(n.id, q.text) },
+	} {
+		last := -1
+		var candidates []string
+		for i, n := range all {
+			if fits(n) {
+				last = i
+				candidates = append(candidates, fmt.Sprintf("%s (%s@%s)", n.id, n.member, n.team))
+			}
+		}
+		if len(candidates) > 1 {
+			return -1, usage("it can be "+strings.Join(candidates, ", "), "%q can be any of %d relays", q.text, len(candidates))
+		}
+		if last >= 0 {
+			return last, nil
+		}
+	}
+	return -1, nil
+}
+
+// findRelay returns the relay that was added and is meant, if there is one, with the
+// name that its member has now.
+func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (r ledger.Relay, ok bool, err error) {
+	all, err := l.Relays(ctx, "")
+	if err != nil {
+		return r, false, err
+	}
+	q, done, err := a.relayQuery(query)
+	if err != nil {
+		return r, false, err
+	}
+	defer done()
+	names := make([]relayName, len(all))
+	for i, r := range all {
+		if q.root != nil && r.Root == q.root.Path() {
+			all[i].Member = q.root.MemberName(ctx, r.Team, r.Member)
+		}
+		names[i] = relayName{r.ID, r.Root, r.Team, all[i].Member}
+	}
+	i, err := q.pick(ctx, names)
+	if i < 0 || err != nil {
+		return r, false, err
+	}
+	return all[i], true, nil
+}
+
+// findRun returns the relay that was not added, but run, and is meant, if there is one.
+func (a *app) findRun(ctx context.Context, l *ledger.Ledger, query string) (e api.RelayEntry, ok bool, err error) {
+	q, done, err := a.relayQuery(query)
+	if err != nil {
+		return e, false, err
+	}
+	defer done()
+	if q.root == nil {
+		return e, false, nil
+	}
 	known, err := a.relaysKnown(ctx, l)
+	if err != nil {
+		return e, false, err
+	}
+	known = slices.DeleteFunc(known, func(e api.RelayEntry) bool { return e.Created != nil })
+	names := make([]relayName, len(known))
+	for i, e := range known {
+		names[i] = relayName{e.ID, q.root.Path(), e.Team, e.Member}
+	}
+	i, err := q.pick(ctx, names)
+	if i < 0 || err != nil {
+		return e, false, err
+	}
+	return known[i], true, nil
+}
+
+// notAdded says why nothing can be done with a relay that was not added.
+func (a *app) notAdded(ctx context.Context, l *ledger.Ledger, query string) error {
+	e, ok, err := a.findRun(ctx, l, query)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(known, func(e api.RelayEntry) bool { return e.ID == id })
-	if i < 0 {
-		return notFound("see them with: teambridge relay list --relays", "no relay %s", id)
+	if !ok {
+		return notFound("see them with: teambridge relay list --relays", "no relay %s", query)
 	}
-	hint, reason := roster.Elsewhere(known[i])
+	hint, reason := roster.Elsewhere(e)
 	return refuse(hint, "%s", reason)
 }
 
@@ -297,18 +423,48 @@ func (a *app) own(root *teams.Root, l *ledger.Ledger) (fleet.Own, error) {
 	return fleet.Own{Root: root, Ledger: l, Locker: locker, State: state}, err
 }
 
-// relaysKnown lists the relays that are to be run, and those that were.
+// relaysKnown lists the relays that are to be run, and those that were. A service that
+// runs is asked: it alone knows why one that it runs is stopped.
 func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEntry, error) {
 	root, err := a.root()
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
+	if list, ok := a.relaysServed(ctx, root); ok {
+		return list, nil
+	}
 	state, err := a.state()
 	if err != nil {
 		return nil, err
 	}
-	return roster.Entries(ctx, l, state, root, a.teamName)
+	list, err := roster.Entries(ctx, l, state, root, a.teamName)
+	if err != nil {
+		return nil, err
+	}
+	running, err := fleet.Running(state, root)
+	for i, e := range list {
+		if err == nil && !running && e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
+			list[i].Reason = "no service runs"
+		}
+	}
+	return list, err
+}
+
+// relaysServed asks the service for them. ok is false if there is none that answers.
+func (a *app) relaysServed(ctx context.Context, root *teams.Root) (list []api.RelayEntry, ok bool) {
+	c := a.service(root)
+	if c == nil {
+		return nil, false
+	}
+	defer c.Close()
+	asking, done := a.present(ctx, c)
+	defer done()
+	list, err := c.Relays(asking, client.RelayQuery{Team: a.teamName})
+	if err != nil {
+		a.debug("the service does not list its relays: %v", err)
+	}
+	return list, err == nil
 }
 
 // printRelays prints them for a person.
@@ -327,26 +483,20 @@ func (a *app) printRelays(list []api.RelayEntry) error {
 	return a.table(rows)
 }
 
-// relayRevive tries a relay again that gave up, if id is one that was added.
-func (a *app) relayRevive(ctx context.Context, l *ledger.Ledger, id string) (was bool, err error) {
-	all, err := l.Relays(ctx, "")
+// relayRevive tries a relay again that gave up, if one that was added is meant.
+func (a *app) relayRevive(ctx context.Context, l *ledger.Ledger, query string) (was bool, err error) {
+	r, ok, err := a.findRelay(ctx, l, query)
 	if err != nil {
 		return false, err
 	}
-	i := slices.IndexFunc(all, func(r ledger.Relay) bool { return r.ID == id })
-	if i < 0 {
-		known, err := a.relaysKnown(ctx, l)
-		var missing *teams.NoRootError
-		if errors.As(err, &missing) {
-			return false, nil // then it is a delivery, if it is anything
-		}
-		if i = slices.IndexFunc(known, func(e api.RelayEntry) bool { return e.ID == id }); i >= 0 {
-			hint, reason := roster.Elsewhere(known[i])
+	if !ok {
+		e, ok, err := a.findRun(ctx, l, query)
+		if ok {
+			hint, reason := roster.Elsewhere(e)
 			err = refuse(hint, "%s", reason)
 		}
-		return i >= 0, err
+		return ok, err // else it is a delivery, if it is anything
 	}
-	r := all[i]
 	root, err := teams.Open(r.Root)
 	if err != nil {
 		return true, err
@@ -371,10 +521,10 @@ func (a *app) relayRevive(ctx context.Context, l *ledger.Ledger, id string) (was
 		return true, err
 	}
 	if s.Dead == "" {
-		return true, refuse("see how it stands with: teambridge relay list", "the relay %s has not given up", id)
+		return true, refuse("see how it stands with: teambridge relay list", "the relay %s has not given up", r.ID)
 	}
 	if err := l.Revive(ctx, post); err != nil {
-		return true, fmt.Errorf("try relay %s again: %w", id, err)
+		return true, fmt.Errorf("try relay %s again: %w", r.ID, err)
 	}
 	return true, a.serviceNote(root)
 }

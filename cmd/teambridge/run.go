@@ -37,6 +37,7 @@ type runOptions struct {
 	output    string
 	onCut     string
 	exitOnEOF bool
+	idleExit  time.Duration
 	plain     bool
 
 	permissions string
@@ -87,6 +88,11 @@ with an id; {"permit": "ID", "allow": true} is the answer, or with "allow": fals
 and a "reason". Once standard input has ended nobody can answer, and nothing more
 is allowed.
 
+With --idle-exit 30m an agent that has been idle for that long is ended, and started
+again on its session by the next message; what comes meanwhile waits, in order. An
+agent with a background task that still runs is not idle. A lead (with --plain) that
+has started teammates is not ended: they would end with it.
+
 Interrupt (^C) stops the agent's turn, or, if that is about to begin, does so once it
 has; without one, or again in the same turn, it ends the agent. On SIGTERM the agent may finish its turn, for 30 s.
 
@@ -107,6 +113,7 @@ another teambridge relays this inbox.`,
 	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
 	permissionsFlag(cmd, &o.permissions)
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
+	f.DurationVar(&o.idleExit, "idle-exit", 0, "end an agent that has been idle for so long, until the next message\n(default: never)")
 	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outText, outEvents, outRaw}, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("on-cut", cobra.FixedCompletions([]string{string(relay.NudgeAgent), string(relay.ReportCut)}, cobra.ShellCompDirectiveNoFileComp)))
@@ -160,6 +167,8 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 		return usage("there is text, events and raw", "--output %q: no such output", o.output)
 	case o.onCut != string(relay.NudgeAgent) && o.onCut != string(relay.ReportCut):
 		return usage("there is nudge and report", "--on-cut %q: no such way", o.onCut)
+	case o.idleExit < 0:
+		return usage("", "--idle-exit %s: a time that is not negative is wanted, such as 30m", o.idleExit)
 	case o.create && a.teamName == "":
 		return usage("", "--create-team needs --team")
 	}
@@ -222,7 +231,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	recorded, stopRecording := a.recordRelays(ctx, l)
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
-		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut),
+		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut), IdleExit: o.idleExit,
 		Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", api.Describe(err)) },
 	})
 	if err != nil {
@@ -465,7 +474,7 @@ func (r *agentRun) over() {
 	r.mu.Lock()
 	s, eof := r.status, r.eof
 	r.mu.Unlock()
-	if s.State != relay.Idle || s.Queue != 0 || !r.opts.exitOnEOF || !eof {
+	if s.State != relay.Idle && s.State != relay.Asleep || s.Queue != 0 || !r.opts.exitOnEOF || !eof {
 		return
 	}
 	// The status may be older than the last line of standard input, which is in the ledger.

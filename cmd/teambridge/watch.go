@@ -91,6 +91,9 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 		}
 		only, instance = t.Name(), c.Instance()
 	}
+	if o.from != "" {
+		o.from = root.MemberName(ctx, only, o.from)
+	}
 	tap, err := a.tap(ctx, root, only)
 	if err != nil {
 		return err

@@ -29,8 +29,8 @@ type Relayed struct {
 	Person   bool // it was typed, with a person's authority
 
 	// Of a message: claimed, written, accepted, cut, done, cancelled, failed,
-	// dropped, taken_by_agent. Of a relay: waiting, running, backing off, dead,
-	// ended; running again when the agent got another process or session.
+	// dropped, taken_by_agent. Of a relay: waiting, running, asleep, backing off,
+	// dead, ended; running again when the agent got another process or session.
 	State  string
 	Reason string
 

@@ -45,6 +45,7 @@ const (
 	RelayWaiting  RelayState = "waiting"     // for the agent of an earlier relay to end
 	RelayStarting RelayState = "starting"    // an agent is being started
 	RelayRunning  RelayState = "running"     // the agent runs
+	RelayAsleep   RelayState = "asleep"      // the agent was idle and was ended; the next message starts it
 	RelayBackOff  RelayState = "backing off" // the agent ended, and is started again in a while
 	RelayDead     RelayState = "dead"        // the relay gave up
 	RelayEnded    RelayState = "ended"       // as it was told to, or because of the reason

@@ -47,7 +47,8 @@ type Options struct {
 	// twice, and the name the person joined under is not known.
 	Ledger *ledger.Ledger
 
-	// From is the sender's name. Empty: the name under which the team was
+	// From is the sender's name. That of a member can be any that
+	// [teams.Config.Resolve] understands. Empty: the name under which the team was
 	// joined, else "user".
 	From string
 
@@ -82,6 +83,9 @@ func New(ctx context.Context, opts Options) (*Sender, error) {
 	}
 	s := &Sender{opts: opts, config: config, from: opts.From}
 	if s.from != "" {
+		if name, err := config.Resolve(s.from, nil); err == nil {
+			s.from = name // one member, one name
+		}
 		return s, nil
 	}
 	s.from = User

@@ -176,7 +176,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 		}
 	}
 	for _, e := range entries {
-		if f.members[e.ID] != nil || f.leaving(e) {
+		if f.members[e.ID] != nil || f.leaving(ctx, e) {
 			continue
 		}
 		m := &member{fleet: f, entry: e, retry: make(chan struct{}, 1)}
@@ -203,9 +203,10 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 // leaving reports whether a relay that was removed is still ending at the place of
 // another: that one begins after it, and not in a back-off. It is called with the lock
 // held.
-func (f *Fleet) leaving(e ledger.Relay) bool {
+func (f *Fleet) leaving(ctx context.Context, e ledger.Relay) bool {
+	name := func(e ledger.Relay) string { return f.opts.Root.MemberName(ctx, e.Team, e.Member) }
 	for _, m := range f.members {
-		if m.entry.Team == e.Team && m.entry.Member == e.Member {
+		if m.entry.Team == e.Team && (m.entry.Member == e.Member || name(m.entry) == name(e)) {
 			return true
 		}
 	}
@@ -231,15 +232,13 @@ func (f *Fleet) Poke() {
 	}
 }
 
-// Add records a relay that is to be run from now on. [ledger.Ledger.AddRelay]
-// has the errors; the root is the fleet's.
-func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (ledger.Relay, error) {
-	r.Root = f.opts.Root.Path()
-	r, err := f.opts.Ledger.AddRelay(ctx, r)
-	if err == nil {
+// Add records a relay that is to be run from now on, as the function [Add] does.
+func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
+	r, added, err = Add(ctx, f.opts.Ledger, f.opts.Root, r)
+	if added {
 		f.Poke()
 	}
-	return r, err
+	return r, added, err
 }
 
 // Remove ends a relay for good: its agent may finish its turn, for 30 s, which is
@@ -550,7 +549,7 @@ func (m *member) once(ctx context.Context) error {
 	f, e := m.fleet, &m.entry
 	if e.OwnTeam {
 		// Also where it is another's: then that is served, as any.
-		if _, _, err := f.own().Take(ctx, e.Team, LeadName(e.Member), "", e.Dir); err != nil {
+		if _, _, err := f.own().Take(ctx, e.Team, teams.LeadName(e.Member), "", e.Dir); err != nil {
 			return err
 		}
 	}

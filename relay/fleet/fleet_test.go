@@ -165,7 +165,7 @@ func (h *harbour) entry(team, member string) ledger.Relay {
 
 func (h *harbour) add(f *Fleet, r ledger.Relay) string {
 	h.t.Helper()
-	r, err := f.Add(h.t.Context(), r)
+	r, _, err := f.Add(h.t.Context(), r)
 	must(h.t, err)
 	return r.ID
 }
@@ -257,7 +257,9 @@ func TestRunsWhatIsListed(t *testing.T) {
 	if err := second.Run(t.Context()); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second fleet: %v, want ErrBusy", err)
 	}
-	if _, err := f.Add(t.Context(), h.entry("red", "lead")); !errors.Is(err, ledger.ErrConflict) {
+	another := h.entry("red", "lead")
+	another.OnCut = string(relay.ReportCut)
+	if _, _, err := f.Add(t.Context(), another); !errors.Is(err, ledger.ErrConflict) {
 		t.Errorf("added twice: %v", err)
 	}
 
@@ -377,7 +379,7 @@ func TestServing(t *testing.T) {
 	want(f, "other", "")
 	// Also before the fleet has looked whom to serve, or where it has not begun.
 	early := New(Options{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state})
-	other, err := early.Add(t.Context(), h.entry("red", "other"))
+	other, _, err := early.Add(t.Context(), h.entry("red", "other"))
 	must(t, err)
 	want(early, "other", other.ID)
 	if said, err := early.Say(t.Context(), other.ID, relay.Input{Text: "[at once]"}); err != nil || said.Delivery == "" {

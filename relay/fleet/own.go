@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
@@ -27,15 +28,23 @@ type Own struct {
 // [teams.Config.Founded]), or where a process or a relay that lives serves it: that
 // one is left as it is. session, which may be empty, and dir are the lead's in a new
 // team.
+//
+// A team of ours that has lost its config.json, as one does of which a removal was
+// interrupted, gets it again, and is taken back as well; if nothing is left but empty
+// directories, and the ledger has forgotten it, the team is made again. What earlier processes left
+// behind that were killed while they made or removed a team is removed.
 func (o Own) Take(ctx context.Context, team, lead, session, dir string) (f teams.Founding, ours bool, err error) {
 	keep := func(next teams.Founding) error {
 		f = next
 		return o.Ledger.Found(ctx, o.record(next))
 	}
+	_ = o.Root.Sweep() // what cannot be removed is in nobody's way; doctor shows it
 	made, err := o.Root.Create(ctx, team, lead, session, dir, keep)
-	if err != nil {
+	lost := errors.Is(err, teams.ErrTeamGone) // its config.json, or all of it in this instant
+	if err != nil && !lost {
 		return f, false, err
 	}
+	gone := err
 	known, err := o.Ledger.Foundings(ctx, o.Root.Path(), team)
 	if err != nil {
 		return f, made, err
@@ -63,12 +72,49 @@ func (o Own) Take(ctx context.Context, team, lead, session, dir string) (f teams
 		if served, err := o.served(f); served || err != nil {
 			return f, false, err
 		}
-		adopted, err := o.Root.Adopt(ctx, o.Locker, f, keep)
-		if adopted || err != nil {
-			return f, adopted, err
+		var taken bool
+		if lost {
+			taken, err = o.Root.Restore(f, dir, keep)
+		} else {
+			taken, err = o.Root.Adopt(ctx, o.Locker, f, keep)
+		}
+		if taken || err != nil {
+			return f, taken, err
 		}
 	}
-	return teams.Founding{}, false, nil
+	if lost {
+		if swept, err := o.swept(ctx, team); err != nil {
+			return teams.Founding{}, false, err
+		} else if swept {
+			return o.Take(ctx, team, lead, session, dir)
+		}
+	}
+	return teams.Founding{}, false, gone
+}
+
+// swept removes what is left of a team without config.json in whose name a relay of this
+// ledger has run, if that is nothing but empty directories, and reports whether it did. A
+// team in whose name none has may be one that somebody is making.
+func (o Own) swept(ctx context.Context, team string) (bool, error) {
+	sessions, err := o.Ledger.Sessions(ctx, o.Root.Path())
+	if err != nil || !slices.ContainsFunc(sessions, func(s ledger.Session) bool { return s.Team == team }) {
+		return false, err
+	}
+	t, err := o.Root.Team(team)
+	if err == nil {
+		err = errors.Join(t.Sweep(), t.Close())
+		if err != nil {
+			return false, err
+		}
+		t, err = o.Root.Team(team)
+	}
+	if errors.Is(err, teams.ErrTeamGone) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, t.Close()
 }
 
 // served reports whether a relay of ours serves the lead of a team now.
@@ -88,10 +134,10 @@ func (o Own) served(f teams.Founding) (bool, error) {
 // led by another process that lives, it stays. [*teams.OccupiedError] where agents
 // are in it.
 func (o Own) Discard(ctx context.Context, f teams.Founding) (removed bool, err error) {
-	if removed, err = o.Root.Discard(ctx, f); err != nil || !removed {
+	if removed, err = o.Root.Discard(ctx, f); !removed {
 		return false, err
 	}
-	return true, o.Ledger.Unfound(ctx, o.record(f))
+	return true, errors.Join(err, o.Ledger.Unfound(ctx, o.record(f)))
 }
 
 // Of returns the team of that name as one that was made here, if it is: it is there,
@@ -135,7 +181,7 @@ func (o Own) Doomed(ctx context.Context, r ledger.Relay) (*ledger.Founding, erro
 	switch {
 	case err != nil || c == nil:
 		return nil, err
-	case !ok || !r.OwnTeam || f.Lead != LeadName(r.Member):
+	case !ok || !r.OwnTeam || f.Lead != teams.LeadName(r.Member):
 		return nil, &NotOwnError{Team: r.Team}
 	}
 	if in := c.Occupants(); len(in) > 0 {
@@ -143,15 +189,6 @@ func (o Own) Doomed(ctx context.Context, r ledger.Relay) (*ledger.Founding, erro
 	}
 	k := o.record(f)
 	return &k, nil
-}
-
-// LeadName is the name of the lead of a team that is made for a member: "lead" is what
-// every lead can be called.
-func LeadName(member string) string {
-	if member == "lead" {
-		return "team-lead"
-	}
-	return member
 }
 
 // Bury removes the teams that are to go with a relay that was removed, as soon as
@@ -167,17 +204,18 @@ func (o Own) Bury(ctx context.Context) error {
 		if served {
 			continue
 		}
+		removed := false
 		if ferr == nil {
-			_, ferr = o.Root.Discard(ctx, f)
+			removed, ferr = o.Root.Discard(ctx, f)
 		}
 		if _, occupied := errors.AsType[*teams.OccupiedError](ferr); occupied {
 			// Somebody came into it in between: it stays, for good.
 			err = errors.Join(err, fmt.Errorf("fleet: the team is kept: %w", ferr), o.Ledger.Found(ctx, k))
 			continue
 		}
-		if ferr == nil {
+		if removed || ferr == nil {
 			// Or it is gone, or somebody else's.
-			ferr = o.Ledger.Unfound(ctx, k)
+			ferr = errors.Join(ferr, o.Ledger.Unfound(ctx, k))
 		}
 		err = errors.Join(err, ferr)
 	}

@@ -58,6 +58,44 @@ func TestTake(t *testing.T) {
 		t.Errorf("known %+v, %v; want the last alone", known, err)
 	}
 
+	// One of which a removal was interrupted is taken back, by its own lead alone.
+	config := filepath.Join(h.root.Path(), "teams", "mine", "config.json")
+	must(t, os.Remove(config))
+	if _, ours, err := o.Take(t.Context(), "mine", "another", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
+		t.Errorf("half removed, for another lead: %v, %v", ours, err)
+	}
+	must(t, os.MkdirAll(filepath.Join(h.root.Path(), "teams", "torn"), 0o700))
+	if _, ours, err := o.Take(t.Context(), "torn", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
+		t.Errorf("never made here: %v, %v", ours, err)
+	}
+	before, err := h.ledger.Foundings(t.Context(), h.root.Path(), "mine")
+	must(t, err)
+	back, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work)
+	if err != nil || !ours || len(before) != 1 || back.CreatedAt != before[0].CreatedAt {
+		t.Errorf("half removed: %+v, %v, %v; want that of %+v", back, ours, err, before)
+	}
+	if _, _, ok, err := o.Of(t.Context(), "mine"); !ok || err != nil {
+		t.Errorf("it does not count as ours, %v", err)
+	}
+
+	// One that the ledger has forgotten is made again if a relay has run in its name, and
+	// nothing is in it.
+	must(t, o.Ledger.Unfound(t.Context(), o.record(back)))
+	must(t, os.Remove(config))
+	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
+		t.Errorf("forgotten, and no relay has run: %v, %v", ours, err)
+	}
+	must(t, h.ledger.SetSession(t.Context(), ledger.Session{Post: ledger.Post{Root: h.root.Path(), Team: "mine", CreatedAt: 1, Inbox: "lead"}, ID: "s"}))
+	row := filepath.Join(filepath.Dir(config), "inboxes", "lead.json")
+	must(t, os.WriteFile(row, []byte("[]"), 0o600))
+	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
+		t.Errorf("forgotten, with an inbox: %v, %v", ours, err)
+	}
+	must(t, os.Remove(row))
+	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); !ours || err != nil {
+		t.Errorf("forgotten and empty: %v, %v", ours, err)
+	}
+
 	f, stop := h.sail()
 	h.until(f, h.add(f, h.entry("mine", "lead")), "idle", state(relay.Idle))
 	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); err != nil || ours {

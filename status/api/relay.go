@@ -10,7 +10,7 @@ import (
 
 // Relay is what is known of the relay of one headless member.
 type Relay struct {
-	State       string     `json:"state"` // starting, waiting, idle, working, backing off, dead, stopped
+	State       string     `json:"state"` // starting, waiting, idle, working, asleep, backing off, dead, stopped
 	Running     bool       `json:"running"`
 	Queue       int        `json:"queue"`       // claimed, and not done
 	DeadLetters int        `json:"deadLetters"` // failed
@@ -18,7 +18,7 @@ type Relay struct {
 	PID         int        `json:"pid,omitempty"`      // of the relay
 	AgentPID    int        `json:"agentPid,omitempty"` // of the agent
 	Session     string     `json:"session,omitempty"`
-	Reason      string     `json:"reason,omitempty"` // why it waits, or is dead
+	Reason      string     `json:"reason,omitempty"` // why it waits, is asleep or is dead
 }
 
 // Lasting leaves out what changes with each message.
@@ -112,7 +112,7 @@ type RelayEvent struct {
 	CreatedAt int64     `json:"createdAt"` // of the team, in milliseconds
 	Member    string    `json:"member"`
 	At        time.Time `json:"at"`
-	State     string    `json:"state"` // of a message: as in Delivery; of a relay: waiting, running, backing off, dead, ended
+	State     string    `json:"state"` // of a message: as in Delivery; of a relay: waiting, running, asleep, backing off, dead, ended
 	Reason    string    `json:"reason,omitempty"`
 
 	Delivery string `json:"delivery,omitempty"`

@@ -29,7 +29,9 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 	list := []api.RelayEntry{}
 	for _, r := range told {
 		if team == "" || r.Team == team {
-			list = append(list, Entry(r))
+			e := Entry(r)
+			e.Member = root.MemberName(ctx, r.Team, r.Member)
+			list = append(list, e)
 		}
 	}
 	for _, s := range standings {

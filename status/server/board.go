@@ -23,8 +23,8 @@ import (
 // time alone.
 type board struct {
 	root    *teams.Root
-	state   string // our state directory
 	source  status.Source
+	known   knownRelays
 	limits  limits
 	news    *hub          // of the journal
 	changed *hub          // the snapshot is another one
@@ -52,13 +52,16 @@ type entry struct {
 	moved  bool // a relay has done something
 }
 
+// knownRelays tells how the relays of a team's members stand.
+type knownRelays = func(context.Context, *teams.Team) (map[string]*api.Relay, error)
+
 // leadAgain is how often it is looked whether a lead is there that does not write down
 // which process it is.
 const leadAgain = time.Minute
 
-func newBoard(root *teams.Root, state string, source status.Source, limits limits, news *hub, log *slog.Logger) *board {
+func newBoard(root *teams.Root, source status.Source, known knownRelays, limits limits, news *hub, log *slog.Logger) *board {
 	return &board{
-		root: root, state: state, source: source, limits: limits, news: news, changed: newHub(), dirty: make(chan struct{}, 1), log: log,
+		root: root, source: source, known: known, limits: limits, news: news, changed: newHub(), dirty: make(chan struct{}, 1), log: log,
 		entries: map[string]*entry{},
 	}
 }
@@ -288,7 +291,7 @@ func (b *board) relays(ctx context.Context, e *entry, name string) error {
 
 func (b *board) relaysOf(ctx context.Context, e *entry, t *teams.Team) error {
 	e.moved = false // before it is looked at
-	relays, err := roster.Relays(ctx, b.source.Ledger, b.state, t)
+	relays, err := b.known(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q.Team, q.CreatedAt = instance.Team, instance.CreatedAt
+	s.memberNames(ctx, q.Team, &q.Inbox, &q.From, &with)
 	page := api.Page{Messages: []api.Record{}}
 	if page.Seq, err = s.reads.Last(ctx); err != nil {
 		return err
@@ -68,6 +69,16 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 		slices.Reverse(page.Messages)
 	}
 	return write(w, http.StatusOK, page)
+}
+
+// memberNames replaces what members of a team are called by the names that messages
+// are recorded under.
+func (s *Server) memberNames(ctx context.Context, team string, names ...*string) {
+	for _, name := range names {
+		if *name != "" {
+			*name = s.opts.Root.MemberName(ctx, team, *name)
+		}
+	}
 }
 
 // instance says which team is meant by a name: the one that was made then, else
@@ -188,6 +199,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
 	if ask.err != nil {
 		return ask.err
 	}
+	s.memberNames(r.Context(), q.Team, &q.Inbox, &q.From)
 	found := api.Found{Hits: []api.Hit{}}
 	for h, err := range s.reads.Search(r.Context(), ask.text("q"), q) {
 		if err != nil {

@@ -23,7 +23,7 @@ func (s *Server) receipted(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	member := r.PathValue("member")
+	member := s.opts.Root.MemberName(ctx, team.Team, r.PathValue("member"))
 	receipt, found, err := s.reads.Receipt(ctx, inbox.SendKey{
 		Root: s.opts.Root.Path(), Team: team.Team, CreatedAt: team.CreatedAt, Inbox: member, ID: id,
 	})
@@ -31,7 +31,7 @@ func (s *Server) receipted(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !found {
-		return api.Decide(api.CodeNotFound, "the member is the one of the answer to the message, and not lead",
+		return api.Decide(api.CodeNotFound, "the id is the one of the answer to the message",
 			"no message %q was sent to %s of %s through the service", id, member, team.Team)
 	}
 	return write(w, http.StatusOK, api.ReceiptOf(receipt))

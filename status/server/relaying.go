@@ -8,6 +8,8 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
+	"teambridge/status/roster"
+	"teambridge/teams"
 )
 
 // openRecorder makes what records what the ledger has: what relays do, and what is
@@ -40,6 +42,30 @@ func (s *Server) relayed(r fleet.Status) {
 	}
 	log("a relay", "relay", r.ID, "team", r.Team, "member", r.Member, "state", r.Now.State, "reason", r.Now.Reason, "pid", r.Now.PID)
 	s.board.look()
+}
+
+// relaysOf tells how the relays of a team's members stand, as [roster.Relays] does, and
+// why those that this service is told to run do not.
+func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
+	known, err := roster.Relays(ctx, s.ledger, s.opts.State, t)
+	if err != nil || s.fleet == nil {
+		return known, err
+	}
+	for _, f := range s.fleet.List() {
+		if f.Team != t.Name() {
+			continue
+		}
+		name := s.opts.Root.MemberName(ctx, f.Team, f.Member)
+		r := known[name]
+		if r == nil {
+			r = &api.Relay{}
+			known[name] = r
+		}
+		if !r.Running && f.Now.State != "" {
+			r.State, r.Reason = string(f.Now.State), f.Now.Reason
+		}
+	}
+	return known, nil
 }
 
 // startRelays runs the relays until ctx ends, or running does. fail is told what

@@ -156,11 +156,11 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if added.OwnTeam {
-		added.Member = fleet.LeadName(added.Member)
+		added.Member = teams.LeadName(added.Member)
 	}
-	made, err := s.fleet.Add(ctx, added)
+	made, isNew, err := s.fleet.Add(ctx, added)
 	if errors.Is(err, ledger.ErrConflict) {
-		return api.Decide(api.CodeConflict, "GET /v1/relays lists them; DELETE takes one away", "there is a relay for %s@%s", added.Member, added.Team)
+		return api.Decide(api.CodeConflict, "GET /v1/relays lists them; DELETE takes one away", "%s", api.Describe(err))
 	}
 	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
 		return bad("%s %s", value.Field, value.Reason)
@@ -173,6 +173,9 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", "/v1/relays/"+made.ID)
+	if !isNew {
+		return write(w, http.StatusOK, e)
+	}
 	return write(w, http.StatusCreated, e)
 }
 

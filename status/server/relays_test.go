@@ -799,3 +799,21 @@ func TestRelayWithATeamOfItsOwn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Why a relay does not run stands with the status of its member, too.
+func TestStatusTellsWhyARelayIsStopped(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	body := fmt.Sprintf(`{"team": %q, "member": "drums", "command": [%q], "dir": %q}`, band, filepath.Join(h.work, "missing"), h.work)
+	e := of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", body), http.StatusCreated)
+	e = h.until(t, r, e.ID, "stopped for a reason", func(e api.RelayEntry) bool { return e.Reason != "" })
+	if e.State != string(relay.Stopped) && e.State != string(relay.BackOff) && e.State != string(relay.Dead) {
+		t.Fatalf("it is %+v", e.Relay)
+	}
+	list := get[[]api.Status](t, r, "/v1/teams/"+band+"/status")
+	i := slices.IndexFunc(list, func(s api.Status) bool { return s.Member == "drums" })
+	if i < 0 || list[i].Relay == nil || list[i].Relay.Running || list[i].Relay.Reason == "" {
+		t.Errorf("the statuses %+v do not tell why", list)
+	}
+}

@@ -353,7 +353,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 			}
 		}
 	}
-	s.board = newBoard(s.opts.Root, s.opts.State, status.Source{Journal: s.reads, Ledger: s.ledger}, s.limits, s.news, s.log)
+	s.board = newBoard(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.relaysOf, s.limits, s.news, s.log)
 	s.rejoiner = newRejoiner(s.opts.Root, s.opts.State, s.ledger, s.locker, s.limits, s.log)
 	s.openRecorder()
 	if !s.opts.ReadOnly {

@@ -95,7 +95,7 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		relays, err := roster.Relays(r.Context(), s.ledger, s.opts.State, t)
+		relays, err := s.relaysOf(r.Context(), t)
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		relays, err := roster.Relays(r.Context(), s.ledger, s.opts.State, t)
+		relays, err := s.relaysOf(r.Context(), t)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -342,22 +343,45 @@ func (c *child) fault(at Point) {
 			c.status()
 		case Hold:
 			c.log(Entry{Kind: "hold", Text: c.current})
-			for {
-				if _, err := os.Stat(filepath.Join(c.script.State, f.Name)); err == nil {
-					break
-				}
-				time.Sleep(2 * time.Millisecond)
+			c.until(f.Name)
+		case Task:
+			id, text := "task-"+strconv.Itoa(i), c.current
+			task := func(subtype string) {
+				c.print(object{"type": "system", "subtype": subtype, "task_id": id, "task_type": "local_bash", "session_id": c.memory.session})
 			}
+			task("task_started")
+			go func() {
+				c.until(f.Name)
+				task("task_notification")
+				c.begin([]string{})
+				c.until(f.Name + ".end")
+				c.unasked(text)
+			}()
 		case Other:
 			c.begin([]string{})
-			c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
-				"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{"type": "text", "text": "ACK: " + c.current}}}})
-			c.result([]string{}, object{"subtype": "success", "is_error": false, "result": "ACK: " + c.current, "stop_reason": "end_turn"}, "completed")
+			c.unasked(c.current)
 		case Torn:
 			fmt.Print(`{"type":"result","subtype":"succ`)
 			die()
 		}
 	}
+}
+
+// until waits until the file of that name is in the State.
+func (c *child) until(name string) {
+	for {
+		if _, err := os.Stat(filepath.Join(c.script.State, name)); err == nil {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// unasked prints the answer of a turn that nobody asked for.
+func (c *child) unasked(text string) {
+	c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
+		"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{"type": "text", "text": "ACK: " + text}}}})
+	c.result([]string{}, object{"subtype": "success", "is_error": false, "result": "ACK: " + text, "stop_reason": "end_turn"}, "completed")
 }
 
 // die is kill -9 of oneself, which returns before it has worked.

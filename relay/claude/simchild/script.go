@@ -69,7 +69,7 @@ type Fault struct {
 	Times int `json:"times,omitempty"`
 	// Size is for Flood and Noise: how many bytes.
 	Size int `json:"size,omitempty"`
-	// Name is for Hold: of a file in the State.
+	// Name is for Hold and Task: of a file in the State.
 	Name string `json:"name,omitempty"`
 }
 
@@ -87,6 +87,7 @@ const (
 	Torn  Action = "torn"  // prints half a line and is killed
 	Hold  Action = "hold"  // logs "hold", and waits until the file of that Name is in the State; it reads nothing meanwhile
 	Widen Action = "widen" // goes over to the permission mode bypassPermissions
+	Task  Action = "task"  // starts a background task, which ends when the file of that Name is in the State; then a turn of its own follows, up to the file of that Name with ".end"
 	Other Action = "other" // prints a turn that nobody asked for: init, assistant and result, as of a background task
 )
 

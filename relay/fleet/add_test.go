@@ -1,0 +1,48 @@
+package fleet
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+)
+
+// A member has one relay, whatever it is called, and the same one is added once.
+func TestAddIsForAMember(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	root, err := teams.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	l, err := ledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	of := func(member, mode string) ledger.Relay {
+		return ledger.Relay{Team: "later", Member: member, Command: []string{"agent"}, Dir: dir, OnCut: "nudge", Permissions: "deny", Mode: []byte(mode)}
+	}
+	first, added, err := Add(t.Context(), l, root, of("lead", `{"model":"a","permissionMode":"plan"}`))
+	if err != nil || !added {
+		t.Fatalf("added %t, %v", added, err)
+	}
+	again, added, err := Add(t.Context(), l, root, of("team-lead", `{"permissionMode":"plan", "model":"a"}`))
+	if err != nil || added || again.ID != first.ID {
+		t.Errorf("the same one by another name: %+v, added %t, %v; want %s", again, added, err, first.ID)
+	}
+	other := of("team-lead", "")
+	other.Command = []string{"agent", "--verbose"}
+	_, _, err = Add(t.Context(), l, root, other)
+	exists, ok := errors.AsType[*ExistsError](err)
+	if !ok || !errors.Is(err, ledger.ErrConflict) || exists.Relay.ID != first.ID || !slices.Equal(exists.Differ, []string{"command", "mode"}) {
+		t.Errorf("another one: %v, want one that differs in command and mode", err)
+	}
+	if _, added, err := Add(t.Context(), l, root, of("worker", "")); err != nil || !added {
+		t.Errorf("another member: added %t, %v", added, err)
+	}
+}

@@ -1,0 +1,211 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
+	"teambridge/teams"
+)
+
+// idler is what the loop knows of an agent that may be ended for being idle. See
+// [Options.IdleExit].
+type idler struct {
+	active time.Time       // when the agent was started, or last printed something
+	turn   bool            // a turn runs, of a frame or of a background task
+	tasks  map[string]bool // background tasks that run, by id
+
+	idle   <-chan time.Time // fires when the agent has been idle for long enough; nil if it is at work
+	needed string           // why it was not ended then; empty if it was not tried
+	warned bool             // that was told
+
+	closing bool             // its stdin was closed
+	late    <-chan time.Time // fires when it should have exited
+	asleep  bool             // it has exited, and nothing has come since
+}
+
+// event notes what the agent printed.
+func (i *idler) event(e claude.Event) {
+	i.active, i.idle, i.needed = time.Now(), nil, ""
+	switch p := e.Payload.(type) {
+	case claude.Init:
+		i.turn = true
+	case claude.Result:
+		i.turn = false
+	case claude.Other:
+		if p.Type == "system" {
+			i.task(p.Subtype, e.Line)
+		}
+	}
+}
+
+// task notes that background tasks began or ended. All measured versions report
+// the end of a task by its id; newer ones also list those that run.
+func (i *idler) task(subtype string, line []byte) {
+	var l struct {
+		ID    string `json:"task_id"`
+		Tasks []struct {
+			ID string `json:"task_id"`
+		} `json:"tasks"`
+	}
+	switch subtype {
+	case "task_started", "task_notification", "background_tasks_changed":
+		if json.Unmarshal(line, &l) != nil {
+			return
+		}
+	default:
+		return
+	}
+	if i.tasks == nil {
+		i.tasks = map[string]bool{}
+	}
+	switch subtype {
+	case "task_started":
+		i.tasks[l.ID] = true
+	case "task_notification":
+		delete(i.tasks, l.ID)
+	case "background_tasks_changed":
+		clear(i.tasks)
+		for _, t := range l.Tasks {
+			i.tasks[t.ID] = true
+		}
+	}
+}
+
+// setIdle starts the timer of an agent that has become idle, and stops that of one
+// that has not. empty says that no delivery waits.
+func (l *loop) setIdle(empty bool) {
+	switch {
+	case l.opts.IdleExit <= 0:
+	case !empty || l.frame != nil || l.turn || len(l.tasks) > 0 || l.dirty || l.more:
+		l.idle = nil
+	case l.idle == nil:
+		l.idle = time.After(time.Until(l.active.Add(l.opts.IdleExit)))
+	}
+}
+
+// close closes the stdin of an idle agent, which then exits. Until it has, it may
+// still begin and finish a turn of a background task, and everything that comes for
+// it waits: what is written now might never be read.
+func (l *loop) close() error {
+	l.at(idle)
+	if len(l.events) > 0 {
+		return nil // it has printed something
+	}
+	open, err := l.ledger.OpenCount(l.ctx, l.post)
+	if passing(err) && l.ctx.Err() == nil {
+		l.ledgerFails(err)
+		l.later()
+		return nil
+	}
+	if err != nil || open > 0 {
+		return err
+	}
+	config, err := l.config()
+	if errors.Is(err, teams.ErrTeamGone) || l.ctx.Err() != nil {
+		return err
+	}
+	if err == nil {
+		l.needed, err = l.dependents(config)
+	}
+	if err != nil {
+		l.needed = err.Error() // it is not known who would be lost
+	}
+	if l.needed != "" {
+		if !l.warned {
+			l.opts.Warn(fmt.Errorf("relay: %s is idle and is not ended: %s", l.opts.Member, l.needed))
+		}
+		l.warned, l.active = true, time.Now() // tried again after as long
+		return nil
+	}
+	l.closing = true
+	l.proc.CloseInput()
+	l.late = time.After(l.grace.EOF)
+	l.set(func(s *Status) { s.Reason = "it is idle and is being ended" })
+	l.at(closing)
+	return nil
+}
+
+// dependents says who needs the agent to go on; empty if nobody does.
+func (l *loop) dependents(c *teams.Config) (string, error) {
+	if l.reads {
+		return "it reads its inbox itself, and nothing else would start it again", nil
+	}
+	if lead, _ := c.Lead(); lead.Name != l.opts.Member {
+		return "", nil
+	}
+	var names []string
+	for _, m := range c.Members {
+		if m.Name == l.opts.Member || m.Guest() || !m.JoinedAt.After(l.started) {
+			continue
+		}
+		relayed, err := Running(l.opts.State, l.opts.Team, m.Name)
+		if err != nil {
+			return "", err
+		}
+		if !relayed {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	return "its team would lose " + strings.Join(names, ", "), nil
+}
+
+// terminate ends an agent that did not exit when its stdin was closed. A turn that it
+// has begun may end first.
+func (l *loop) terminate() {
+	if l.late = nil; l.turn {
+		l.late = time.After(l.grace.EOF)
+		return
+	}
+	proc, grace := l.proc, claude.Grace{Term: l.grace.Term}
+	l.reading.Go(func() { _ = proc.End(context.Background(), grace) }) // forget says how it ended
+}
+
+// closed is the end of an agent that was idle. However it exits is no death.
+func (l *loop) closed() error {
+	l.at(exited)
+	why := l.forget()
+	if _, ok := errors.AsType[*claude.WidenedError](why); ok {
+		l.opts.Warn(fmt.Errorf("relay: %s was stopped: %w", l.opts.Member, why))
+	}
+	l.idler = idler{asleep: true}
+	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
+	if err := l.keep(ledger.RelayAsleep, l.slept()); err != nil {
+		return err
+	}
+	l.set(func(s *Status) { s.State, s.PID, s.Reason = Asleep, 0, l.slept() })
+	l.at(asleep)
+	return nil
+}
+
+func (l *loop) slept() string {
+	return fmt.Sprintf("the agent was idle for %s and was ended; the next message starts it", l.opts.IdleExit)
+}
+
+// wakes reports whether the agent is to be started again: it has exited, and
+// something waits for it.
+func (l *loop) wakes() (bool, error) {
+	open, err := l.ledger.OpenCount(l.ctx, l.post)
+	if err != nil {
+		return false, err
+	}
+	if l.asleep && open > 0 {
+		l.asleep = false
+		return true, nil
+	}
+	l.set(func(s *Status) {
+		if s.Queue = open; l.asleep {
+			s.Reason = cmp.Or(l.trouble, l.ledgerErr, l.slept())
+		}
+	})
+	return false, nil
+}

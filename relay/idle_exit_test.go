@@ -1,0 +1,464 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+)
+
+// atOnce is an IdleExit that is over as soon as an agent is idle.
+const atOnce = time.Nanosecond
+
+// sleeps waits until the agent has been ended n times for being idle.
+func (s *station) sleeps(n int) {
+	s.t.Helper()
+	s.await(fmt.Sprintf("the agent was ended %d times", n), func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		found, before := 0, State("")
+		for _, st := range s.seen {
+			if st.State == Asleep && before != Asleep {
+				found++
+			}
+			before = st.State
+		}
+		return found >= n
+	})
+}
+
+// once reports messages that were not worked on once, in order, and deliveries that
+// are not done.
+func (s *station) once(markers ...string) {
+	s.t.Helper()
+	for _, d := range s.settled(len(markers)) {
+		if d.State != ledger.Done {
+			s.t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
+		}
+	}
+	all, last := strings.Join(s.turns(), "\n"), -1
+	for _, m := range markers {
+		at := strings.Index(all, m)
+		if at <= last || strings.Count(all, m) != 1 {
+			s.t.Errorf("%s at %d after %d, %d times in %q", m, at, last, strings.Count(all, m), all)
+		}
+		last = max(last, at)
+	}
+}
+
+// undisturbed reports deaths and warnings.
+func (s *station) undisturbed() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.seen {
+		if st.Deaths > 0 || st.State == BackOff || st.State == Dead {
+			s.t.Errorf("status %+v: an end that was asked for is no death", st)
+		}
+	}
+	for _, err := range s.warned {
+		s.t.Errorf("warning: %v", err)
+	}
+}
+
+// An idle agent is ended, and the next message starts it again, on its session.
+func TestIdleExit(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
+		opts := s.options()
+		opts.IdleExit = atOnce
+		r, stop := s.relay(opts)
+		s.sleeps(1) // it was told nothing
+		s.send("[m-1]")
+		s.sleeps(2)
+		st := r.Status()
+		if st.State != Asleep || st.PID != 0 || st.Session == "" || st.Queue != 0 || !strings.Contains(st.Reason, "the next message starts it") {
+			t.Errorf("status %+v, want asleep, without a process", st)
+		}
+		session, _, err := s.ledger.Session(t.Context(), r.Post())
+		if err != nil || session.State != ledger.RelayAsleep || session.PID != 0 || session.Reason != st.Reason {
+			t.Errorf("session %+v, %v; want asleep, without a process", session, err)
+		}
+		config, err := s.team.Config(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, found, err := Look(t.Context(), s.ledger, opts.State, s.team, config, "team-lead")
+		if err != nil || !found || !o.Running || o.State != Asleep || o.PID != 0 {
+			t.Errorf("from outside %+v, %t, %v; want asleep", o, found, err)
+		}
+		if err := r.Interrupt(t.Context()); !errors.Is(err, claude.ErrNotInFlight) {
+			t.Errorf("interrupt: %v, want that nothing is in flight", err)
+		}
+		if _, err := r.Say(t.Context(), Input{Text: "[m-2]"}); err != nil {
+			t.Fatal(err)
+		}
+		s.sleeps(3)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		s.once("[m-1]", "[m-2]")
+		s.undisturbed()
+		if n := s.logged("start"); n != 3 {
+			t.Errorf("the agent was started %d times, want 3", n)
+		}
+		if now, _, err := s.ledger.Session(t.Context(), r.Post()); err != nil || now.ID != session.ID || now.State != ledger.RelayEnded {
+			t.Errorf("session %+v, %v; want %s, ended", now, err, session.ID)
+		}
+	})
+}
+
+// A message that comes at any instant of the end or of the next start is said once,
+// and so is what comes after it.
+func TestMessageWhileTheAgentIsEnded(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"row", "person"} {
+		for _, instant := range []moment{idle, closing, exited, asleep, claimed, committed} {
+			t.Run(fmt.Sprintf("%s, %s", how, instant), func(t *testing.T) {
+				t.Parallel()
+				s := newStation(t, simchild.Script{})
+				opts := s.options()
+				opts.IdleExit = atOnce
+				r, err := New(t.Context(), opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended, sent := false, false
+				r.at = func(now moment) {
+					ended = ended || now == asleep
+					if sent || now != instant || !ended && (now == claimed || now == committed) {
+						return
+					}
+					sent = true
+					if how == "row" {
+						s.send("[m-2]")
+					} else if _, err := r.Say(t.Context(), Input{Text: "[m-2]"}); err != nil {
+						t.Error(err)
+					}
+				}
+				first := []string{"[m-1]"}
+				if instant == claimed || instant == committed {
+					// Nothing is claimed but by a message: one wakes the agent.
+					s.send("[m-0]")
+					first = []string{"[m-0]", "[m-1]"}
+				}
+				stop := s.run(r)
+				if len(first) == 2 {
+					s.sleeps(1)
+				}
+				s.send("[m-1]")
+				s.settled(len(first) + 1)
+				s.send("[m-3]")
+				s.settled(len(first) + 2)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				// The other may come first: it is sent by another goroutine.
+				all := strings.Join(s.turns(), "\n")
+				for _, m := range append(first, "[m-2]", "[m-3]") {
+					if n := strings.Count(all, m); n != 1 {
+						t.Errorf("%s %d times in %q", m, n, all)
+					}
+				}
+				s.undisturbed()
+			})
+		}
+	}
+}
+
+// 20 messages at random instants of the ends and starts of an agent: each once, in
+// order.
+func TestMessagesAtRandomInstantsOfIdleExit(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		seed := uint64(time.Now().UnixNano())
+		rnd := rand.New(rand.NewPCG(seed, uint64(v.Patch)))
+		t.Logf("seed %d", seed)
+		s := newStation(t, simchild.Script{Version: v})
+		opts := s.options()
+		opts.IdleExit = atOnce
+		r, err := New(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var markers []string
+		for i := range 20 {
+			markers = append(markers, fmt.Sprintf("[m-%02d]", i))
+		}
+		rest := markers
+		r.at = func(now moment) {
+			// Where nothing else happens one has to come.
+			for len(rest) > 0 && (rnd.IntN(4) == 0 || now == asleep) {
+				s.send(rest[0])
+				if rest = rest[1:]; rnd.IntN(2) == 0 {
+					break
+				}
+			}
+		}
+		stop := s.run(r)
+		s.settled(len(markers))
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		s.once(markers...)
+		s.undisturbed()
+		t.Logf("%d starts", s.logged("start"))
+	})
+}
+
+// What changes the mode of an agent does so when that was ended, too.
+func TestModeWhileAsleep(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
+		opts := s.options()
+		opts.IdleExit = atOnce
+		r, stop := s.relay(opts)
+		for i, mode := range []pipe.Mode{
+			{Model: pipe.Set("opus")}, {PermissionMode: pipe.Set("plan")}, {AppendSystemPrompt: pipe.Set("be brief")}, {},
+		} {
+			s.sleeps(i + 1)
+			if _, err := r.Say(t.Context(), Input{Text: fmt.Sprintf("[m-%d]", i), Mode: mode}); err != nil {
+				t.Fatal(err)
+			}
+			s.settled(i + 1)
+		}
+		s.sleeps(5)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		s.once("[m-0]", "[m-1]", "[m-2]", "[m-3]")
+		s.undisturbed()
+		entries, err := simchild.Log(s.script.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var modes []string
+		for _, e := range entries {
+			if e.Kind == "begin" {
+				modes = append(modes, e.Model+" "+e.Mode)
+			}
+		}
+		if want := []string{"opus default", "opus plan", "opus plan", "opus plan"}; !slices.Equal(modes, want) {
+			t.Errorf("modes %q, want %q", modes, want)
+		}
+	})
+}
+
+// An agent that works in the background is not idle: while its task runs, and in the
+// turn that follows it.
+func TestBackgroundTaskIsNotIdle(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Ended, Do: simchild.Task, Match: "[m-1]", Name: "task"}}})
+		opts := s.options()
+		opts.IdleExit = atOnce
+		var inits atomic.Int32
+		opts.Events = func(e claude.Event) {
+			if _, ok := e.Payload.(claude.Init); ok {
+				inits.Add(1)
+			}
+		}
+		r, err := New(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var over atomic.Bool
+		r.at = func(now moment) {
+			if now == closing && inits.Load() > 0 && !over.Load() {
+				t.Error("the agent was ended in the background task or its turn")
+			}
+		}
+		s.send("[m-1]")
+		stop := s.run(r)
+		s.settled(1)
+		s.send("[m-2]") // a whole turn of the relay
+		s.settled(2)
+		s.let("task")
+		s.await("the background turn has begun", func() bool { return inits.Load() >= 3 })
+		for range 20 {
+			r.poke()
+			if _, err := s.ledger.OpenCount(t.Context(), r.Post()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		over.Store(true)
+		s.let("task.end")
+		s.sleeps(1)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		s.once("[m-1]", "[m-2]")
+		s.undisturbed()
+	})
+}
+
+// An agent that does not exit when its stdin is closed is killed, and one that exits
+// with an error has not died: the next message starts either at once.
+func TestIdleExitOfAnUnwillingAgent(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		script simchild.Script
+		text   string
+	}{
+		{"does not exit", simchild.Script{IgnoreTerm: true, Faults: []simchild.Fault{{At: simchild.Ended, Do: simchild.Deaf, Match: "[m-1]", Times: 1}}}, "[m-1]"},
+		{"exits with an error", simchild.Script{}, "FAIL [m-1]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, tc.script)
+			opts := s.options()
+			opts.IdleExit = atOnce
+			r, err := New(t.Context(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.grace = claude.Grace{EOF: time.Millisecond, Term: time.Millisecond}
+			stop := s.run(r)
+			s.send(tc.text)
+			s.settled(1)
+			s.send("[m-2]")
+			s.settled(2)
+			s.await("the agent is asleep", func() bool { return r.Status().State == Asleep })
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if w := s.works("[m-1]", "[m-2]"); w["[m-1]"] != 1 || w["[m-2]"] != 1 {
+				t.Errorf("works %v, want each once", w)
+			}
+			s.undisturbed()
+		})
+	}
+}
+
+// A lead is not ended while agents are in the team that it may have brought there.
+func TestIdleExitKeepsTheTeam(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	config := func(member string) {
+		joined := time.Now().Add(time.Hour).UnixMilli() // after the agent was started
+		data := strings.Replace(teamConfig, `"backendType": "in-process"}`, fmt.Sprintf(`"backendType": "in-process"}
+	, {"agentId": "guest@demo", "name": "guest", "joinedAt": %d, "tmuxPaneId": "", "cwd": "/"}`, joined)+member, 1)
+		path := filepath.Join(s.team.Path(), "config.json")
+		if err := os.WriteFile(path+".new", []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config(fmt.Sprintf(`, {"agentId": "helper@demo", "name": "helper", "joinedAt": %d, "backendType": "in-process"}`, time.Now().Add(time.Hour).UnixMilli()))
+	opts := s.options()
+	opts.IdleExit = time.Millisecond
+	r, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var alone atomic.Bool
+	tried := make(chan struct{}, 1)
+	r.at = func(now moment) {
+		switch {
+		case now == idle:
+			select {
+			case tried <- struct{}{}:
+			default:
+			}
+		case now == closing && !alone.Load():
+			t.Error("the agent was ended, and helper with it")
+		}
+	}
+	stop := s.run(r)
+	for range 3 {
+		<-tried
+	}
+	s.until("told why", func(st Status) bool { return st.PID != 0 && strings.Contains(st.Reason, "its team would lose helper") })
+	s.mu.Lock()
+	warned := s.warned
+	s.warned = nil
+	s.mu.Unlock()
+	if len(warned) != 1 || !strings.Contains(warned[0].Error(), "team-lead is idle and is not ended: its team would lose helper") {
+		t.Errorf("warnings %v, want one that names helper", warned)
+	}
+	alone.Store(true)
+	config("")
+	s.sleeps(1)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.undisturbed()
+}
+
+// The bridge is killed at any instant of the end of an agent: the next one says what
+// came, once.
+func TestKilledWhileTheAgentIsEnded(t *testing.T) {
+	t.Parallel()
+	for _, instant := range []moment{idle, closing, exited, asleep} {
+		t.Run(string(instant), func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			s.agent().write("[m-1]")
+			b := s.bridge(envIdleExit+"=1ns", envKilledAt+"="+string(instant))
+			_ = b.cmd.Wait() // it was killed
+			s.agent().write("[m-2]")
+			b.env = []string{envIdleExit + "=1ns"}
+			b.start()
+			s.drained()
+			b.reaches(Asleep)
+			v := s.verdict([]string{"[m-1]", "[m-2]"})
+			v.check(t)
+			if v.cut+v.nudges > 0 {
+				t.Errorf("cut %d, nudges %d; want none", v.cut, v.nudges)
+			}
+		})
+	}
+}
+
+// The end of the relay while its agent is asleep, or is being ended, is one as any.
+func TestEndWhileAsleep(t *testing.T) {
+	t.Parallel()
+	for _, instant := range []moment{idle, closing, exited, asleep} {
+		t.Run(string(instant), func(t *testing.T) {
+			t.Parallel()
+			s := newStation(t, simchild.Script{})
+			opts := s.options()
+			opts.IdleExit = atOnce
+			r, err := New(t.Context(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			r.at = func(now moment) {
+				if now == instant {
+					cancel()
+				}
+			}
+			if err := r.Run(ctx); err != nil {
+				t.Error(err)
+			}
+			session, _, err := s.ledger.Session(t.Context(), r.Post())
+			if err != nil || session.State != ledger.RelayEnded || session.PID != 0 {
+				t.Errorf("session %+v, %v; want ended, without a process", session, err)
+			}
+			s.send("[m-1]")
+			r, stop := s.relay(opts)
+			s.settled(1)
+			s.await("the agent is asleep", func() bool { return r.Status().State == Asleep })
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			s.once("[m-1]")
+			s.undisturbed()
+		})
+	}
+}
