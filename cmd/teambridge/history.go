@@ -112,10 +112,11 @@ with --team or $TEAMBRIDGE_TEAM, which need not exist any more, else of all. A t
 that was made again under an old name is another one.
 
 The journal has every message that was sent with teambridge, and what others wrote
-while "teambridge watch" or another command that watches was running. With --json
-each message says in "gone" whether it is still in its inbox, and in "createdAt"
-(milliseconds) of which team it is. Of a message that was relayed to a headless agent it is said what
-became of it: done, cancelled, failed and why, or how far it has come.
+while "teambridge watch", "run" or another command that watches was running. With
+--json each message says in "gone" whether it is still in its inbox, and in
+"createdAt" (milliseconds) of which team it is. A message that was relayed to a
+headless agent says what became of it: done, cancelled, failed and why, or how far it
+has come.
 
 Exit status: 0, also when there is nothing; 3 no message with the id of --since.`,
 		Args:              none,
