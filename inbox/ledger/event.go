@@ -8,7 +8,7 @@ import (
 )
 
 // An Event is one thing that happened to a message that was sent, to a delivery or to
-// a relay. It is in the ledger by the same commit as what it tells of, but for that of a
+// a relay, or what an agent answered. It is in the ledger by the same commit as what it tells of, but for that of a
 // message that was sent: see [Ledger.Announce].
 type Event struct {
 	N     int64  // increasing; used once within its epoch
@@ -31,6 +31,11 @@ type Event struct {
 	// was read back or, if that is not known, when it was about to be written.
 	Row  []byte
 	Sent SendOutcome
+
+	// Of what an agent answered: the frame whose turn it ended; and Row, as a row of an
+	// inbox would have it, with "inReplyTo", the ids of the messages in the frame (of a
+	// person's input without one, its delivery), and "truncated" if a part is left out.
+	Answer string
 
 	// Of the relay: the state it came to, or was in when it got another process
 	// or session.
@@ -60,7 +65,7 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
 			coalesce(d.summary, ''), coalesce(d.color, ''),
 			CASE WHEN d.person<>0 AND e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
-			e.message, m.raw
+			e.message, m.raw, m.frame
 			FROM events e CROSS JOIN posts USING (post) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
 			WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`)
 		if err != nil {
@@ -72,7 +77,11 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 				At: moment(v[6]), Reason: text(v[9]),
 			}
 			if integer(v[19]) != 0 {
-				e.Sent, e.Row = SendOutcome(text(v[8])), blob(v[20])
+				if e.Row, e.Answer = blob(v[20]), text(v[21]); e.Answer == "" {
+					e.Sent = SendOutcome(text(v[8]))
+				} else {
+					e.Session = text(v[11])
+				}
 			} else if integer(v[7]) == 0 {
 				e.Relay, e.PID, e.Session = RelayState(text(v[8])), int(integer(v[10])), text(v[11])
 			} else {

@@ -62,6 +62,9 @@ func RelayOf(o relay.Outlook) *api.Relay {
 func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
 	list := make([]*api.Fate, len(found))
 	for i, m := range found {
+		if m.Answer != "" {
+			continue
+		}
 		if m.Said != "" {
 			said, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Said})
 			if err != nil {
