@@ -126,6 +126,10 @@ func (l *loop) next(look <-chan time.Time) error {
 			if l.frame != nil {
 				continue
 			}
+			// The watcher does not tell of a team that was gone before it looked first.
+			if err := l.opts.Team.Exists(); errors.Is(err, teams.ErrTeamGone) {
+				return err
+			}
 			open, err := l.ledger.OpenCount(l.ctx, l.post)
 			if passing(err) && l.ctx.Err() == nil {
 				l.ledgerFails(err)

@@ -766,7 +766,7 @@ func TestRelayWithATeamOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem(t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=perhaps", ""), api.CodeUsage)
-	if p := problem(t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=true", ""), api.CodeConflict); !strings.Contains(p.Detail, "members beside its lead: w") {
+	if p := problem(t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=true", ""), api.CodeConflict); !strings.Contains(p.Detail, "members besides its lead: w") {
 		t.Errorf("with a member: %+v", p)
 	}
 	if err := os.WriteFile(config, alone, 0o600); err != nil {
