@@ -98,8 +98,8 @@ func (l *loop) setHeld(holds []ledger.Hold) {
 	}
 }
 
-// answered records to whom the agent writes, as its own output tells.
-func (l *loop) answered(line []byte) error {
+// recordRecipients records to whom the agent writes, as its own output tells.
+func (l *loop) recordRecipients(line []byte) error {
 	if !bytes.Contains(line, []byte(`"SendMessage"`)) {
 		return nil
 	}

@@ -242,7 +242,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 		return err
 	}
 	child.Stderr = a.stderr
-	recorded, stopRecording := a.recordRelays(ctx, l)
+	recorded, stopRecording := a.record(ctx, l, t)
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
 		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut), IdleExit: o.idleExit,

@@ -274,8 +274,11 @@ func TestPersonsWords(t *testing.T) {
 		t.Errorf("told %q, want the message first", told)
 	}
 	page := get[api.Page](t, r, "/v1/teams/"+band+"/messages?with=team-lead")
-	if len(page.Messages) != 1 {
+	if len(page.Messages) != 2 {
 		t.Fatalf("history %+v", page)
+	}
+	if m := page.Messages[1]; m.From != "team-lead" || m.Kind != "answer" || m.Answer == nil || !slices.Equal(m.Answer.InReplyTo, []string{"k-1"}) {
+		t.Errorf("the answer %+v", m)
 	}
 	if m := page.Messages[0]; !m.Person || m.Receipt == nil || m.Receipt.State != "consumed" || m.Relay == nil || m.Relay.State != "done" || m.Relay.Delivery != sent.Delivery {
 		t.Errorf("history has %+v", m)
