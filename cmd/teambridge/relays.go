@@ -443,9 +443,13 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEnt
 		return nil, err
 	}
 	running, err := fleet.Running(state, root)
+	reason := "no service runs"
+	if running {
+		reason = "the service does not answer"
+	}
 	for i, e := range list {
-		if err == nil && !running && e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
-			list[i].Reason = "no service runs"
+		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
+			list[i].Reason = reason
 		}
 	}
 	return list, err
