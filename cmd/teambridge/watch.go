@@ -51,6 +51,8 @@ Exit status: 0 the team ended; 3 no such team; 130 interrupted.`,
 }
 
 func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
+	ctx, stop := a.whileRead(ctx)
+	defer stop()
 	if o.all {
 		if len(names) > 0 || a.teamName != "" {
 			return usage("", "--all is for all inboxes of all teams")
