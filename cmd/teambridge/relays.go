@@ -437,28 +437,31 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEnt
 		return nil, err
 	}
 	defer root.Close()
-	if list, ok := a.relaysServed(ctx, root); ok {
+	list, asked := a.relaysServed(ctx, root)
+	if list != nil {
 		return list, nil
 	}
 	state, err := a.state()
 	if err != nil {
 		return nil, err
 	}
-	list, err := roster.Entries(ctx, l, state, root, a.teamName)
-	if err != nil {
+	if list, err = roster.Entries(ctx, l, state, root, a.teamName); err != nil {
 		return nil, err
 	}
-	running, err := fleet.Running(state, root)
+	reason := "no service runs"
+	if asked {
+		reason = "the service does not answer"
+	}
 	for i, e := range list {
-		if err == nil && !running && e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
-			list[i].Reason = "no service runs"
+		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
+			list[i].Reason = reason
 		}
 	}
-	return list, err
+	return list, nil
 }
 
-// relaysServed asks the service for them. ok is false if there is none that answers.
-func (a *app) relaysServed(ctx context.Context, root *teams.Root) (list []api.RelayEntry, ok bool) {
+// relaysServed asks the service for them, if one runs. list is nil if there is no answer.
+func (a *app) relaysServed(ctx context.Context, root *teams.Root) (list []api.RelayEntry, asked bool) {
 	c := a.service(root)
 	if c == nil {
 		return nil, false
@@ -469,8 +472,9 @@ func (a *app) relaysServed(ctx context.Context, root *teams.Root) (list []api.Re
 	list, err := c.Relays(asking, client.RelayQuery{Team: a.teamName})
 	if err != nil {
 		a.debug("the service does not list its relays: %v", err)
+		return nil, true
 	}
-	return list, err == nil
+	return list, true
 }
 
 // printRelays prints them for a person.

@@ -49,6 +49,15 @@ func TestSendBesideAStoppedService(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), `"state":"verified"`) || !strings.Contains(errs.String(), "going on without the service") {
 		t.Errorf("%v: %s%s", err, out, &errs)
 	}
+	// Nor does it hold up who asks for its relays, and why they do not run is not known.
+	if out, err := command("relay", "add", "lead@later", "--", "claude").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	list := command("relay", "list", "--relays")
+	list.Env = append(list.Env, "TEST_LOCK_WAIT=100ms")
+	if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), " the service does not answer\n") {
+		t.Errorf("%v: %s", err, out)
+	}
 	if err := svc.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

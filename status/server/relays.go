@@ -43,7 +43,13 @@ func (s *Server) relays(w http.ResponseWriter, r *http.Request) error {
 // embody adds to a relay what only whoever runs it knows: why it does not run, and
 // what its agent asks.
 func (s *Server) embody(e *api.RelayEntry) {
-	if s.fleet == nil || e.ID == "" {
+	if s.fleet == nil {
+		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
+			e.Reason = "the service is read-only"
+		}
+		return
+	}
+	if e.ID == "" {
 		return
 	}
 	now, err := s.fleet.Status(e.ID)

@@ -578,7 +578,7 @@ func TestRelayRoutes(t *testing.T) {
 	} {
 		problem(t, r.ask(t, ask[0], ask[1], ""), api.CodeReadOnly)
 	}
-	if list := get[[]api.RelayEntry](t, r, "/v1/relays"); len(list) != 1 || list[0].Running {
+	if list := get[[]api.RelayEntry](t, r, "/v1/relays"); len(list) != 1 || list[0].Running || list[0].Reason != "the service is read-only" {
 		t.Errorf("read-only: %+v", list)
 	}
 }

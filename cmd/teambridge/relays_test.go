@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// A relay is meant by its id, else by its member, else by the beginning of its id; what
+// could be several is none, and they are named.
+func TestRelayQuery(t *testing.T) {
+	t.Parallel()
+	root, err := teams.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	here := root.Path()
+	all := []relayName{
+		{"3f01", here, "red", "team-lead"},
+		{"3f02", here, "blue", "team-lead"},
+		{"aa03", here, "red", "worker"},
+		{"aa03b", here, "red", "3f"},
+		{"bb04", "/elsewhere", "red", "stranger"},
+	}
+	for _, tc := range []struct {
+		text, team string
+		want       int
+		several    []string
+	}{
+		{text: "3f01", want: 0},
+		{text: "3f0", want: -1, several: []string{"3f01 (team-lead@red)", "3f02 (team-lead@blue)"}},
+		{text: "aa03", want: 2}, // the id, although it begins another
+		{text: "3f", want: 3},   // the member, although it begins ids
+		{text: "bb", want: 4},
+		{text: "worker", want: 2},
+		{text: "lead", want: -1, several: []string{"3f01 (team-lead@red)", "3f02 (team-lead@blue)"}},
+		{text: "lead", team: "blue", want: 1},
+		{text: "stranger", want: -1}, // of another Claude directory
+		{text: "nobody", want: -1},
+		{text: "", want: -1},
+	} {
+		q := relayQuery{text: tc.text, root: root, member: tc.text, team: tc.team}
+		got, err := q.pick(t.Context(), all)
+		if got != tc.want || (err != nil) != (len(tc.several) > 0) {
+			t.Errorf("%q in team %q: %d, %v; want %d", tc.text, tc.team, got, err, tc.want)
+		}
+		var decided *api.Decided
+		if err != nil && (!errors.As(err, &decided) || decided.Code != api.CodeUsage || !strings.Contains(decided.Hint, strings.Join(tc.several, ", "))) {
+			t.Errorf("%q: %+v, want a usage error that names %q", tc.text, err, tc.several)
+		}
+	}
+}
