@@ -128,8 +128,8 @@ func toolUses(line []byte) (uses []toolUse) {
 	return uses
 }
 
-// answered records to whom the agent writes, as its own output tells.
-func (l *loop) answered(line []byte) error {
+// recordRecipients records to whom the agent writes, as its own output tells.
+func (l *loop) recordRecipients(line []byte) error {
 	var names []string
 	for _, use := range toolUses(line) {
 		var input struct{ To, Recipient, Type string }

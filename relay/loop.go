@@ -128,6 +128,10 @@ func (l *loop) next(look <-chan time.Time) error {
 			if l.frame != nil {
 				continue
 			}
+			// The watcher does not tell of a team that was gone before it looked first.
+			if err := l.opts.Team.Exists(); errors.Is(err, teams.ErrTeamGone) {
+				return err
+			}
 			open, err := l.ledger.OpenCount(l.ctx, l.post)
 			released := false
 			if err == nil {
@@ -691,7 +695,7 @@ func (l *loop) event(e claude.Event) error {
 		}
 	}
 	if _, ok := e.Payload.(claude.Assistant); ok {
-		if err := l.answered(e.Line); err != nil {
+		if err := l.recordRecipients(e.Line); err != nil {
 			return err
 		}
 	}
@@ -780,10 +784,10 @@ func (l *loop) finished(p claude.Progress) error {
 		l.begun(true)
 		return l.advance(p.UUID, ledger.Accepted, "")
 	case claude.Done:
-		return l.finish(ledger.Done, "")
+		return l.answered("", l.answer(p))
 	case claude.Unproven:
 		l.set(func(s *Status) { s.AtLeastOnce = true })
-		return l.finish(ledger.Done, "the program acknowledges nothing; it may have been said twice")
+		return l.answered("the program acknowledges nothing; it may have been said twice", l.answer(p))
 	case claude.Failed:
 		return l.finish(ledger.Failed, failure(p.Result))
 	case claude.Cancelled:
@@ -826,7 +830,7 @@ func (l *loop) known() error {
 	}
 	switch {
 	case turn.Finished:
-		return l.finish(ledger.Done, "")
+		return l.answered("", turn.Text)
 	case turn.Interrupted:
 		return l.finish(ledger.Cancelled, "interrupted")
 	case turn.Failed:
@@ -881,8 +885,32 @@ func (l *loop) cut() error {
 
 // finish ends the frame that is in flight, and what it is about.
 func (l *loop) finish(state ledger.DeliveryState, reason string) error {
+	return l.finishWith(state, reason, "")
+}
+
+// answered ends the frame that is in flight as done, and records what the agent said.
+func (l *loop) answered(reason, answer string) error {
+	return l.finishWith(ledger.Done, reason, answer)
+}
+
+// answer returns what the agent said last in the turn of a frame, empty if that is not
+// known.
+func (l *loop) answer(p claude.Progress) string {
+	if p.Result != nil {
+		return p.Result.Text
+	}
+	// This version does not say which turn a result is of.
+	turn, err := l.transcript().Turn(l.ctx, p.UUID)
+	if err != nil || !turn.Finished {
+		return ""
+	}
+	return turn.Text
+}
+
+func (l *loop) finishWith(state ledger.DeliveryState, reason, answer string) error {
 	f := l.frame
-	if err := l.advance(f.UUID, state, reason); err != nil {
+	err := l.insist(func(ctx context.Context) error { return l.ledger.Finish(ctx, f.UUID, state, reason, answer) })
+	if err != nil {
 		return err
 	}
 	if f.Kind == ledger.FrameNudge && state != ledger.Done {

@@ -376,8 +376,11 @@ func (r *Relay) poke() {
 
 // Run relays until ctx ends, and returns nil then; the agent is ended, after it
 // has finished its turn or 30 s. It returns [ErrBusy] where another process
-// relays this inbox, and still does after [Timing.Handover], [ErrDead], [teams.ErrTeamGone], and errors of the ledger:
-// without it nothing is relayed. That it is locked, or its disk full, is no such error: the relay goes on when it can. What was claimed is delivered by the next Run.
+// relays this inbox, and still does after [Timing.Handover] (one with another state
+// directory is noticed on Linux alone), [ErrDead], [teams.ErrTeamGone], and errors of
+// the ledger: without it nothing is relayed. That it is locked, or its disk full, is no
+// such error: the relay goes on when it can. What was claimed is delivered by the next
+// Run.
 func (r *Relay) Run(ctx context.Context) error {
 	release, err := r.hold(ctx)
 	if err != nil || release == nil {
@@ -401,22 +404,45 @@ func (r *Relay) Run(ctx context.Context) error {
 	return errors.Join(err, release())
 }
 
-// hold takes the lock that makes this the only relay of the inbox. It returns nil
-// without an error when ctx ends.
+// hold takes the locks that make this the only relay of the inbox: one in the state
+// directory, and one that relays with other state directories take too, where there is
+// such a lock. It returns nil without an error when ctx ends.
 func (r *Relay) hold(ctx context.Context) (release func() error, err error) {
 	dir, key := lockOf(r.opts.State, r.box.Path())
-	if release, err = lockedfile.Hold(dir, key); !errors.Is(err, lockedfile.ErrLocked) {
+	first, err := r.waitFor(ctx, func(d time.Duration) (func() error, error) { return lockedfile.HoldWithin(ctx, d, dir, key) })
+	if err != nil || first == nil {
+		return nil, err
+	}
+	second, err := r.waitFor(ctx, func(d time.Duration) (func() error, error) { return lockedfile.HoldName(ctx, d, key) })
+	if errors.Is(err, errors.ErrUnsupported) {
+		return first, nil
+	}
+	if err != nil || second == nil {
+		return nil, errors.Join(err, first())
+	}
+	return func() error { return errors.Join(second(), first()) }, nil
+}
+
+// waitFor takes a lock, and waits up to [Timing.Handover] for it. It returns nil without an
+// error when ctx ends.
+func (r *Relay) waitFor(ctx context.Context, hold func(time.Duration) (func() error, error)) (release func() error, err error) {
+	if release, err = hold(0); !errors.Is(err, lockedfile.ErrLocked) {
 		return release, err
 	}
 	r.set(func(s *Status) { s.State, s.Reason = Waiting, ErrBusy.Error() })
-	release, err = lockedfile.HoldWithin(ctx, r.opts.Timing.Handover, dir, key)
+	release, err = hold(r.opts.Timing.Handover)
+	locked, isLocked := errors.AsType[*lockedfile.LockedError](err)
 	switch {
-	case !errors.Is(err, lockedfile.ErrLocked):
+	case !isLocked:
 		return release, err
 	case ctx.Err() != nil:
 		return nil, nil
 	}
-	return nil, fmt.Errorf("relay: %s@%s: %w", r.opts.Member, r.opts.Team.Name(), ErrBusy)
+	by := ""
+	if locked.PID != 0 { // only where it has another state directory
+		by = fmt.Sprintf(" (process %d, with another state directory)", locked.PID)
+	}
+	return nil, fmt.Errorf("relay: %s@%s: %w%s", r.opts.Member, r.opts.Team.Name(), ErrBusy, by)
 }
 
 // watch pokes the loop when something happens to the inbox or the team.

@@ -485,6 +485,42 @@ func TestOneRelayForAnInbox(t *testing.T) {
 	}
 }
 
+// There is one relay for an inbox even with another state directory, and when it has
+// ended the other one may begin.
+func TestOneRelayWithTwoStateDirectories(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	if release, err := lockedfile.HoldName(t.Context(), 0, s.dir); errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil || release() != nil {
+		t.Fatal(err)
+	}
+	_, stop := s.relay(s.options())
+	s.until("idle", func(st Status) bool { return st.State == Idle })
+	opts := s.options()
+	opts.State = t.TempDir()
+	opts.Timing.Handover = time.Millisecond
+	second, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := second.hold(t.Context())
+	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("process %d, with another state directory", os.Getpid())) {
+		t.Errorf("beside the first: %v, want ErrBusy", err)
+	}
+	if release != nil {
+		t.Error(release())
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if release, err = second.hold(t.Context()); err != nil {
+		t.Errorf("after the first: %v", err)
+	} else if err := release(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A relay that was killed while it started its agent leaves its lock to that for
 // an instant: the next one waits.
 func TestWaitsForTheLock(t *testing.T) {

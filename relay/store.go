@@ -39,6 +39,7 @@ type store interface {
 	Died(ctx context.Context, uuid string) (ledger.Frame, error)
 	Split(ctx context.Context, uuid, reason string) (bool, error)
 	Advance(ctx context.Context, uuid string, state ledger.DeliveryState, reason string) error
+	Finish(ctx context.Context, uuid string, state ledger.DeliveryState, reason, answer string) error
 }
 
 // lastTries is how long the relay goes on to record what has happened after it was

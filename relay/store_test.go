@@ -115,6 +115,13 @@ func (s faultyStore) Advance(ctx context.Context, uuid string, state ledger.Deli
 	return s.Ledger.Advance(ctx, uuid, state, reason)
 }
 
+func (s faultyStore) Finish(ctx context.Context, uuid string, state ledger.DeliveryState, reason, answer string) error {
+	if err := s.fail("advance to " + string(state)); err != nil {
+		return err
+	}
+	return s.Ledger.Finish(ctx, uuid, state, reason, answer)
+}
+
 // A disk is full, or another process has the ledger locked, whenever the relay
 // wants something of it: each call fails twice before it succeeds, through changes
 // of the mode, an agent that dies in its turn, and one that dies of a message.

@@ -46,7 +46,11 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]St
 			if err != nil {
 				return nil, err
 			}
-			events = append(events, Event{Entry: m.Entry(), FirstSeen: m.FirstSeen})
+			entry := m.Entry()
+			if m.Answer != "" {
+				entry.Text = "" // whatever it looks like, it says nothing about a state
+			}
+			events = append(events, Event{Entry: entry, FirstSeen: m.FirstSeen})
 		}
 	}
 	var sends map[string]time.Time

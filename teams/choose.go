@@ -3,6 +3,7 @@ package teams
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -34,7 +35,7 @@ func (r *Root) Choose(ctx context.Context, cwd string) (*Team, error) {
 		c, err := r.candidate(ctx, l.Name)
 		switch {
 		case ctx.Err() != nil:
-			return nil, err
+			return nil, fmt.Errorf("teams: choose a team: %w", context.Cause(ctx))
 		case errors.Is(err, ErrTeamGone):
 			continue
 		case c.Lead == Gone:

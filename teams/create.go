@@ -411,7 +411,7 @@ func (r *Root) Discard(ctx context.Context, f Founding) (removed bool, err error
 	return true, nil
 }
 
-// Occupants are the names of the agents in a team beside its lead. Claude Code takes
+// Occupants are the names of the agents in a team other than its lead. Claude Code takes
 // those that have shut down out of it.
 func (c *Config) Occupants() []string {
 	lead, _ := c.Lead()
@@ -431,5 +431,5 @@ type OccupiedError struct {
 }
 
 func (e *OccupiedError) Error() string {
-	return fmt.Sprintf("teams: %s has members beside its lead: %s", e.Team, strings.Join(e.Members, ", "))
+	return fmt.Sprintf("teams: %s has members besides its lead: %s", e.Team, strings.Join(e.Members, ", "))
 }

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -118,6 +119,17 @@ func TestTeamResolve(t *testing.T) {
 	want := map[string]string{"lead": "team-lead", "worker@myteam": "worker", "user": "user", "Worker": "worker"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A choice that is given up is an error, and not no team.
+func TestChooseInterrupted(t *testing.T) {
+	t.Parallel()
+	root, _, _ := orphaned(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if team, err := root.Choose(ctx, "/"); team != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v; want context.Canceled", team, err)
 	}
 }
 

@@ -68,7 +68,7 @@ type answered struct {
 }
 
 func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err error) {
-	body, err := a.text(text)
+	body, err := a.text(ctx, text)
 	if err != nil {
 		return err
 	}

@@ -55,17 +55,17 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	seen(ts, args[1], args[0]+".out", args[0]+".err")
 }
 
-// unread runs teambridge beside the script, with a standard output that nobody reads,
-// and with -errors a standard error too; else that goes to NAME.err. What was set with
-// stdin does not reach it; a FILE does:
+// unread runs teambridge beside the script, with a standard output or a standard error
+// that nobody reads, or both in one pipe; the other goes to NAME.out or NAME.err. With
+// -full that pipe takes nothing from the start. With -in, standard input is a file:
 //
-//	unread [-errors] [-in FILE] NAME ARGUMENT...
+//	unread [-full] [-in FILE] stdout|stderr|both NAME ARGUMENT...
 func unread(ts *testscript.TestScript, neg bool, args []string) {
-	errs, in := false, ""
+	full, in := false, ""
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		switch {
-		case args[0] == "-errors":
-			errs = true
+		case args[0] == "-full":
+			full = true
 		case args[0] == "-in" && len(args) > 1:
 			in, args = ts.MkAbs(args[1]), args[1:]
 		default:
@@ -73,10 +73,11 @@ func unread(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		args = args[1:]
 	}
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: unread [-errors] [-in FILE] NAME ARGUMENT...")
+	if neg || len(args) < 3 || !slices.Contains([]string{"stdout", "stderr", "both"}, args[0]) {
+		ts.Fatalf("usage: unread [-full] [-in FILE] stdout|stderr|both NAME ARGUMENT...")
 	}
-	cmd := bridge(ts, context.Background(), args[1:])
+	which, name := args[0], args[1]
+	cmd := bridge(ts, context.Background(), args[2:])
 	if in != "" {
 		f, err := os.Open(in)
 		ts.Check(err)
@@ -87,15 +88,28 @@ func unread(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer w.Close() // the process has its own
 	ts.Defer(func() { r.Close() })
+	if full {
+		for err == nil {
+			ts.Check(w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)))
+			_, err = w.Write(make([]byte, 1<<10))
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			ts.Check(err)
+		}
+	}
 	cmd.Stdout, cmd.Stderr = w, w
-	if !errs {
-		f, err := os.Create(ts.MkAbs(args[0] + ".err"))
+	if which != "both" {
+		ext, other := ".err", &cmd.Stderr
+		if which == "stderr" {
+			ext, other = ".out", &cmd.Stdout
+		}
+		f, err := os.Create(ts.MkAbs(name + ext))
 		ts.Check(err)
 		defer f.Close()
-		cmd.Stderr = f
+		*other = f
 	}
-	background(ts, args[0], cmd)
-	ts.Value(outputs{}).(map[string]*os.File)[args[0]] = r
+	background(ts, name, cmd)
+	ts.Value(outputs{}).(map[string]*os.File)[name] = r
 }
 
 // outputs is the key of the outputs that nobody reads, by name.

@@ -44,7 +44,7 @@ there is nobody to send to.`,
 }
 
 func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) error {
-	body, err := a.text(text)
+	body, err := a.text(ctx, text)
 	if err != nil {
 		return err
 	}

@@ -345,7 +345,9 @@ func closed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer w.Close()
 	ts.Check(r.Close())
-	cmd := bridge(ts, context.Background(), args[1:])
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := bridge(ts, ctx, args[1:])
 	cmd.Stdout, cmd.Stderr = w, ts.Stderr()
 	wantStatus(ts, args[0], cmd.Run())
 }
@@ -373,6 +375,28 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(cmd.Process.Signal(syscall.SIGINT))
 	wantStatus(ts, args[0], cmd.Wait())
+}
+
+// typing runs teambridge, interrupts it while it reads a standard input that does not
+// end, and demands the exit status of that:
+//
+//	typing ARGUMENT...
+func typing(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: typing ARGUMENT...")
+	}
+	r, w, err := os.Pipe()
+	ts.Check(err)
+	defer w.Close()
+	cmd := bridge(ts, context.Background(), args)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r, ts.Stdout(), ts.Stderr()
+	ts.Check(cmd.Start())
+	defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop()
+	ts.Check(r.Close()) // the process has its own
+	// More than a pipe holds: when it is written, the process is reading.
+	_, err = w.WriteString(strings.Repeat("x", 80_000))
+	ts.Check(errors.Join(err, cmd.Process.Signal(syscall.SIGINT)))
+	wantStatus(ts, strconv.Itoa(exitInterrupted), cmd.Wait())
 }
 
 // bridge is teambridge as the script's own commands start it.

@@ -20,6 +20,7 @@ const (
 	exitUnknown     = api.ExitUnknown
 	exitNoAnswer    = api.ExitNoAnswer
 	exitInterrupted = api.ExitInterrupted
+	exitPipe        = api.ExitPipe
 )
 
 // usage is a mistake in the command line.

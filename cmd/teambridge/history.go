@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/status/roster"
@@ -112,10 +113,16 @@ with --team or $TEAMBRIDGE_TEAM, which need not exist any more, else of all. A t
 that was made again under an old name is another one.
 
 The journal has every message that was sent with teambridge, and what others wrote
-while "teambridge watch" or another command that watches was running. With --json
-each message says in "gone" whether it is still in its inbox, and in "createdAt"
-(milliseconds) of which team it is. Of a message that was relayed to a headless agent it is said what
-became of it: done, cancelled, failed and why, or how far it has come.
+while "teambridge watch", "run" or another command that watches was running. With
+--json each message says in "gone" whether it is still in its inbox, and in
+"createdAt" (milliseconds) of which team it is; "receipt" says what became of one that
+was sent: verified, consumed, lost or unknown, and why. A message that was relayed to
+a headless agent says in "relay" what became of it: done, cancelled, failed and why, or
+how far it has come.
+
+What a headless agent says last in each turn is recorded, too. It is of kind "answer",
+from the agent, in its own inbox, and "answer" has the ids of the messages that it is
+to ("inReplyTo"). At most 1 MiB of it is kept.
 
 Exit status: 0, also when there is nothing; 3 no message with the id of --since.`,
 		Args:              none,
@@ -158,11 +165,11 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 		a.note("the journal has nothing; \"teambridge watch\" records what passes")
 	}
 	defer a.hiddenNote(hidden)
-	return a.printHistory(ctx, found)
+	return a.printHistory(ctx, j, found)
 }
 
 // printHistory prints messages of any team, with a line where the team changes.
-func (a *app) printHistory(ctx context.Context, found []journal.Message) error {
+func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []journal.Message) error {
 	became := make([]*api.Fate, len(found))
 	if l, err := a.ledgerIfAny(ctx); err != nil {
 		a.warn("%s; what was relayed is not known", api.Describe(err))
@@ -172,10 +179,23 @@ func (a *app) printHistory(ctx context.Context, found []journal.Message) error {
 			return err
 		}
 	}
+	receipts := make([]*journal.Receipt, len(found))
+	for i, m := range found {
+		id := m.ID()
+		if m.Answer != "" || strings.TrimSpace(id) == "" || len(id) > inbox.MaxID {
+			continue // it was not sent
+		}
+		key := inbox.SendKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox, ID: id}
+		if r, ok, err := j.Receipt(ctx, key); err != nil {
+			return err
+		} else if ok {
+			receipts[i] = &r
+		}
+	}
 	if a.json {
 		messages := make([]api.Record, 0, len(found))
 		for i, m := range found {
-			shown := api.RecordOf(m, nil)
+			shown := api.RecordOf(m, receipts[i])
 			shown.Relay = became[i]
 			messages = append(messages, shown)
 		}
@@ -191,6 +211,11 @@ func (a *app) printHistory(ctx context.Context, found []journal.Message) error {
 		}
 		if err := a.printRecorded(m); err != nil {
 			return err
+		}
+		if r := receipts[i]; r != nil && (r.State == journal.Lost || r.State == journal.Unknown) {
+			if err := a.printf("    %s\n", a.paint(yellow, escape(string(r.State)+": "+r.Reason, false))); err != nil {
+				return err
+			}
 		}
 		if became[i] != nil {
 			if err := a.printf("    %s\n", a.paint(dim, escape(fateText(became[i]), false))); err != nil {
@@ -258,7 +283,7 @@ func (a *app) search(ctx context.Context, words []string, o historyOptions) erro
 		a.note("nothing is found")
 		return nil
 	}
-	return a.printHistory(ctx, found)
+	return a.printHistory(ctx, j, found)
 }
 
 func newExport(a *app) *cobra.Command {

@@ -17,6 +17,10 @@ package main
 // Names, texts and paths come from files that others write. For a person they
 // are escaped, so that they cannot steer the terminal or reorder the line; in
 // JSON they are whole, with the same characters written as \u escapes.
+//
+// If the reader of stdout goes away before its end, as head does, the command ends with
+// status 141, as a program does that SIGPIPE ends, and without a word on stderr. What it
+// has done until then stays done.
 
 import (
 	"bytes"
@@ -26,6 +30,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -86,8 +91,9 @@ func (a *app) print(b []byte) error {
 type outlet struct {
 	w io.Writer
 
-	mu  sync.Mutex
-	err error
+	mu   sync.Mutex
+	err  error
+	gone bool // nobody reads it any more, which was seen without writing
 }
 
 func (o *outlet) Write(b []byte) (int, error) {
@@ -107,6 +113,55 @@ func (o *outlet) failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
+}
+
+// unread reports whether the reader has gone away.
+func (o *outlet) unread() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gone || closedPipe(o.err)
+}
+
+// errUnread ends a command that waits for something to print when nobody would read it.
+var errUnread = errors.New("nobody reads the output any more")
+
+// whileRead returns a context that ends with the reader of stdout, where the system tells
+// of that. Call stop in the end.
+func (a *app) whileRead(ctx context.Context) (reading context.Context, stop func()) {
+	reading, cancel := context.WithCancelCause(ctx)
+	if a.hangUp == nil {
+		return reading, func() { cancel(nil) }
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if a.hangUp(reading) {
+			a.out.mu.Lock()
+			a.out.gone = true
+			a.out.mu.Unlock()
+			cancel(errUnread)
+		}
+	}()
+	return reading, func() {
+		cancel(nil)
+		<-done
+	}
+}
+
+// becauseUnread reports whether err says nothing but that the reader of stdout went away:
+// what was to be done is done, or was only to be printed.
+func (a *app) becauseUnread(err error) bool {
+	if !a.out.unread() {
+		return false
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !a.becauseUnread(err) })
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		return a.becauseUnread(inner)
+	}
+	// What the write gave, or what the end of whileRead has interrupted.
+	return closedPipe(err) && errors.Is(a.out.failed(), err) || errors.Is(err, errUnread) || errors.Is(err, context.Canceled)
 }
 
 func (a *app) printf(format string, args ...any) error {
@@ -141,7 +196,7 @@ func (a *app) table(rows [][]string) error {
 // note, warn and debug write to stderr. What cannot be written there cannot be
 // reported anywhere.
 func (a *app) note(format string, args ...any) {
-	if !a.json {
+	if !a.json && !a.out.unread() {
 		a.say("note", fmt.Sprintf(format, args...))
 	}
 }

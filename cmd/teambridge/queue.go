@@ -227,3 +227,14 @@ func (q *writeQueue) drain(ctx context.Context) missing {
 		}
 	}
 }
+
+// queueErrors puts a queue in front of stderr, for a command whose work must not wait for
+// whoever reads that.
+func (a *app) queueErrors() *writeQueue {
+	q := newWriteQueue(a.stderr, func(m missing) []byte {
+		return a.warning(fmt.Sprintf("%s were left out here, since nobody read them", m))
+	}, func(error) {}) // there is nowhere to tell it
+	a.stderr = q
+	a.drain = func(ctx context.Context) { q.drain(ctx) }
+	return q
+}

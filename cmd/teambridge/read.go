@@ -201,7 +201,7 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 		}
 		key := m.Inbox + "/" + m.Key()
 		switch {
-		case !wanted(m.Inbox):
+		case !wanted(m.Inbox), m.Answer != "":
 		case there[key] > 0:
 			there[key]--
 		case unreadable[m.Inbox] && m.GoneAt.IsZero():

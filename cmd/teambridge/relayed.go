@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
@@ -97,24 +98,63 @@ func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query
 	}
 }
 
-// recordRelays copies what happens to relays into the journal, until stop. poke says
-// that something may have happened. A journal that fails stops no relay.
-func (a *app) recordRelays(ctx context.Context, l *ledger.Ledger) (poke func(), stop func() error) {
+// record fills the journal until stop, from the ledger and from the inboxes of t. poke
+// says that there may be something in the ledger. A journal that fails stops no relay.
+func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke func(), stop func() error) {
 	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 	defer cancel()
 	j, err := a.journal(opening)
 	if err != nil {
-		a.warn("%s; what the relay does is not recorded now", api.Describe(err))
+		a.warn("%s; what passes is not recorded now", api.Describe(err))
 		return func() {}, func() error { return nil }
 	}
+	broken := false // the journal is; only the tap's goroutine looks
 	r := chronicle.New(chronicle.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", api.Describe(err)) }})
+	tap := journal.NewTap(journal.TapOptions{
+		Root: t.Root(), Journal: j, Only: func(name string) bool { return name == t.Name() },
+		Warn: func(err error) {
+			again := broken
+			if broken = errors.As(err, new(*journal.Error)); !broken || !again {
+				a.warn("%s", api.Describe(err))
+			}
+		},
+	})
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(running) }()
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = r.Run(running) }) // it has no error
+	parts.Go(func() {
+		if err := tap.Run(running); err != nil {
+			a.warn("%s; what passes is not recorded any more", api.Describe(err))
+		}
+	})
 	return r.Poke, func() error {
 		end()
-		return errors.Join(<-ended, j.Close())
+		parts.Wait()
+		if err := lastLook(context.WithoutCancel(ctx), j, t); err != nil && !broken {
+			a.warn("%s; what came last may not be recorded", api.Describe(err))
+		}
+		return j.Close()
 	}
+}
+
+// lastLook records what is in the inboxes of t: what came last, the tap may not have
+// seen, and the team may be removed next.
+func lastLook(ctx context.Context, j *journal.Journal, t *teams.Team) error {
+	ctx, cancel := context.WithTimeout(ctx, journalWait)
+	defer cancel()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil // the team is gone
+	}
+	names, err := t.Inboxes()
+	if err != nil {
+		return nil
+	}
+	var boxes []journal.Box
+	for _, name := range names {
+		boxes = append(boxes, journal.Box{Root: t.Root().Path(), Team: c.Instance(), Inbox: name})
+	}
+	return chronicle.Look(ctx, j, boxes...)
 }
 
 // facts is what is known of a member beside what config.json says. l may be nil.

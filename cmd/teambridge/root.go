@@ -28,9 +28,10 @@ type host struct {
 	stdout, stderr io.Writer
 	lookup         func(string) (string, bool) // environment
 	cwd            func() (string, error)
-	terminal       bool          // stdout is one, and colour is wanted on it
-	wait           time.Duration // how long to wait for a lock; 0: as long as is usual
-	hold           time.Duration // how long to hold one at most; 0: as long as is usual
+	hangUp         func(context.Context) bool // waits for the end of whoever reads stdout; nil: that is not known
+	terminal       bool                       // stdout is one, and colour is wanted on it
+	wait           time.Duration              // how long to wait for a lock; 0: as long as is usual
+	hold           time.Duration              // how long to hold one at most; 0: as long as is usual
 }
 
 // process is the real one.
@@ -38,12 +39,14 @@ func process() host {
 	return host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		lookup: os.LookupEnv, cwd: os.Getwd, terminal: colourful(os.Stdout, os.LookupEnv),
+		hangUp: func(ctx context.Context) bool { return hangUp(ctx, os.Stdout) },
 	}
 }
 
 // app is one call of the program: its surroundings and its global flags.
 type app struct {
 	host
+	out       *outlet // what stdout is
 	claudeDir string
 	teamName  string
 	stateDir  string
@@ -61,14 +64,14 @@ func run(args []string, h host) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // who interrupts twice does not want to wait
-	// Caught, a closed pipe is an error of the write, which can be told; else
-	// it ends the process in silence, perhaps between a message and its answer.
+	// A closed pipe is an error of the write, after which the command puts in order what it
+	// has begun. Uncaught, SIGPIPE would end the process in the middle of that.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 	out := &outlet{w: h.stdout}
 	h.stdout = out
-	a := &app{host: h}
+	a := &app{host: h, out: out}
 	cmd := newRoot(a)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
@@ -77,6 +80,9 @@ func run(args []string, h host) int {
 	}
 	if err == nil && out.failed() != nil {
 		err = fmt.Errorf("write the answer: %w", out.failed()) // of cobra's help, which does not look
+	}
+	if err != nil && a.becauseUnread(err) {
+		return exitPipe
 	}
 	if err == nil {
 		return exitOK
@@ -98,7 +104,8 @@ lead is alive, else the one whose lead runs in this directory.
 
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout;
 5 refused; 6 corrupt file, or a lock that could not be had; 7 lost, or not known
-to have arrived; 8 the agent ended its turn without an answer; 130 interrupted.`
+to have arrived; 8 the agent ended its turn without an answer; 130 interrupted; 141 whoever read the
+output went away before its end, as head does.`
 
 func newRoot(a *app) *cobra.Command {
 	version := false

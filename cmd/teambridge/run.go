@@ -243,7 +243,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 		return err
 	}
 	child.Stderr = a.stderr
-	recorded, stopRecording := a.recordRelays(ctx, l)
+	recorded, stopRecording := a.record(ctx, l, t)
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
 		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut), IdleExit: o.idleExit,
@@ -319,10 +319,9 @@ func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, co
 // typed never wait for those who read them; the command does, when all else is done.
 func (r *agentRun) queueOutput() {
 	a := r.app
-	r.errors = newWriteQueue(a.stderr, r.missingErrors, func(error) {}) // there is nowhere to tell it
+	r.errors = a.queueErrors()
 	r.output = newWriteQueue(a.stdout, r.missingOutput, func(err error) { r.fail(fmt.Errorf("write the answer: %w", err)) })
-	a.stdout, a.stderr = r.output, r.errors
-	a.drain = func(ctx context.Context) { r.errors.drain(ctx) }
+	a.stdout = r.output
 }
 
 // drainOutput waits until what was printed on stdout is read. It returns the error that
@@ -353,7 +352,11 @@ func (r *agentRun) serve(ctx context.Context) error {
 	defer signal.Stop(signals)
 	go r.signals(running, signals)
 	go r.input(running)
-	return r.relay.Run(running)
+	err := r.relay.Run(running)
+	if errors.Is(err, relay.ErrBusy) {
+		return refuse("see which with: teambridge relay list --relays", "%s", api.Describe(err))
+	}
+	return err
 }
 
 // signals waits for the user's or the system's wish to end.
@@ -537,11 +540,6 @@ func (r *agentRun) missingOutput(m missing) []byte {
 	return line
 }
 
-// missingErrors does the same for standard error.
-func (r *agentRun) missingErrors(m missing) []byte {
-	return r.app.warning(fmt.Sprintf("%s were left out here, since nobody read them", m))
-}
-
 // event is something that the agent printed.
 func (r *agentRun) event(e claude.Event) {
 	switch r.opts.output {
@@ -622,7 +620,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err != nil {
 		return nil, err
 	}
-	f, ours, err := own.Take(ctx, a.teamName, o.as, o.session, cwd)
+	f, ours, err := own.Take(ctx, a.teamName, teams.LeadName(o.as), o.session, cwd)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}

@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/relay/fleet"
 )
 
 // running is a run with a simulated agent, whose input and output are pipes.
@@ -153,4 +156,42 @@ func TestRunAsksForPermission(t *testing.T) {
 	if n := strings.Count(r.errs.String(), "no such question is open"); n != 3 {
 		t.Errorf("%d warnings of answers to nothing, want 3: %s", n, &r.errs)
 	}
+}
+
+// A question that cannot be shown, since nobody reads the output, is answered with no:
+// nobody else would answer it.
+func TestRunAnswersAQuestionNobodySees(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, output := range []string{outEvents, outText} {
+			var errs strings.Builder
+			reader := paused()
+			full := queueTo(t, reader)
+			full.maxBytes = 10
+			r := &agentRun{app: &app{host: host{stderr: &errs}, out: &outlet{}}, opts: runOptions{output: output}, output: full, errors: full}
+			r.desk = fleet.NewDesk(r.asked)
+			ask := fleet.Policy{Ask: true}.Permission(r.desk).Ask
+
+			// The first has room, and stays open; the second has none.
+			answered := make(chan claude.Decision, 1)
+			go func() { answered <- ask(t.Context(), claude.Use{Tool: "Read", Input: []byte(`{}`)}) }()
+			synctest.Wait()
+			if open := r.desk.Questions(); len(open) != 1 {
+				t.Fatalf("%s: %d questions are open, want the first", output, len(open))
+			}
+			got := ask(t.Context(), claude.Use{Tool: "Bash", Input: []byte(`{}`)})
+			if got.Allow || !strings.Contains(got.Reason, "does not read") {
+				t.Errorf("%s: the answer is %+v", output, got)
+			}
+			if !strings.Contains(errs.String(), "Bash") {
+				t.Errorf("%s: warned of %q", output, errs.String())
+			}
+			r.desk.Close("over")
+			if got := <-answered; got.Allow || got.Reason != "over" {
+				t.Errorf("%s: the first was answered %+v", output, got)
+			}
+			close(reader.goOn)
+			full.drain(t.Context())
+		}
+	})
 }

@@ -86,6 +86,7 @@ func TestScripts(t *testing.T) {
 			"untouched": untouched,
 			"closed":    closed,
 			"interrupt": interrupt,
+			"typing":    typing,
 			"start":     start,
 			"unread":    unread,
 			"collect":   collect,

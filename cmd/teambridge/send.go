@@ -124,7 +124,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 			return usage("", "--mode: %v", err)
 		}
 	}
-	body, err := a.text(text)
+	body, err := a.text(ctx, text)
 	if err != nil {
 		return err
 	}
@@ -208,13 +208,25 @@ func (a *app) reachNote(s mail.Delivered) {
 	}
 }
 
-// text returns the message: the argument itself, or standard input.
-func (a *app) text(arg string) (string, error) {
+// text returns the message: the argument itself, or standard input. Whoever types that
+// can interrupt it.
+func (a *app) text(ctx context.Context, arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
 	}
 	const lineEnd = len("\r\n")
-	b, err := io.ReadAll(io.LimitReader(a.stdin, inbox.MaxText+int64(lineEnd)+1))
+	var b []byte
+	var err error
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		b, err = io.ReadAll(io.LimitReader(a.stdin, inbox.MaxText+int64(lineEnd)+1))
+	}()
+	select {
+	case <-read:
+	case <-ctx.Done():
+		return "", fmt.Errorf("nothing was sent: %w", context.Cause(ctx))
+	}
 	if err != nil {
 		return "", fmt.Errorf("read the message from standard input: %w", err)
 	}

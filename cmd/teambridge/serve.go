@@ -82,6 +82,7 @@ type serving struct {
 }
 
 func (a *app) serve(ctx context.Context, o serveOptions) error {
+	a.queueErrors() // neither relays nor requests wait for whoever reads the log
 	root, err := a.root()
 	if err != nil {
 		return err

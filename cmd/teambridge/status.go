@@ -66,6 +66,8 @@ func (a *app) status(ctx context.Context, args []string, watch bool) (err error)
 	if err := a.printStatus(infos, watch); err != nil || !watch {
 		return err
 	}
+	ctx, stop := a.whileRead(ctx)
+	defer stop()
 	return a.followStatus(ctx, tap, t, args, infos)
 }
 

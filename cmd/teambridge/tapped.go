@@ -164,7 +164,11 @@ func (t *tapped) begin(ctx context.Context) error {
 			default: // it was told already, and has not looked yet
 			}
 		},
-		Warn: t.warn,
+		Warn: func(err error) {
+			if ctx.Err() == nil {
+				t.warn(err)
+			}
+		},
 	}
 	if t.team != "" {
 		opts.Only = func(name string) bool { return name == t.team }
@@ -254,7 +258,7 @@ func (t *tapped) news(list []journal.Change) []journal.Change {
 func (t *tapped) sends(ctx context.Context) *ledger.Ledger {
 	if !t.opened {
 		var err error
-		if t.ledger, err = t.app.ledger(ctx); err != nil {
+		if t.ledger, err = t.app.ledger(ctx); err != nil && ctx.Err() == nil {
 			t.app.warn("%s; what was sent is not known", api.Describe(err))
 		}
 		t.opened = true

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,6 +53,8 @@ Exit status: 0 the team ended; 3 no such team; 130 interrupted.`,
 }
 
 func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
+	ctx, stop := a.whileRead(ctx)
+	defer stop()
 	if o.all {
 		if len(names) > 0 || a.teamName != "" {
 			return usage("", "--all is for all inboxes of all teams")
@@ -183,7 +187,24 @@ func (a *app) printRecorded(m journal.Message) error {
 	if a.json {
 		return a.printJSON(api.RecordedMessage(m))
 	}
+	if m.Answer != "" {
+		return a.print([]byte(a.answerEntry(m)))
+	}
 	e := m.Entry()
 	e.Read = e.Read || !m.GoneAt.IsZero() // in a history most are gone
 	return a.print([]byte(a.entry(e, false)))
+}
+
+// answerEntry is what a headless agent answered, for a person.
+func (a *app) answerEntry(m journal.Message) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s answers  %s\n", a.paint(dim, clock(m.FirstSeen)), a.paint(bold, escape(m.From, false)), a.paint(dim, escape(m.ID(), false)))
+	text := m.Text
+	if m.Truncated() {
+		text += "\n[the rest was not kept]"
+	}
+	for line := range strings.Lines(escape(text, true)) {
+		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	return b.String()
 }

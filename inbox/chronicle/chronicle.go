@@ -14,7 +14,8 @@
 // as its "claimed" event. So the journal has all messages in one order.
 //
 // A message that was sent is copied with its receipt, too. Its agent may take it before
-// anybody sees it in the file. If somebody did see it, it is the same message.
+// anybody sees it in the file. If somebody did see it, it is the same message. What a
+// headless agent answers is copied as a message of its own inbox.
 //
 // A journal that cannot be written delays nothing. What it lacks is copied later, as
 // long as the ledger has it ([ledger.Ledger.Prune]).
@@ -41,6 +42,9 @@ const page = 200
 // number. Then it looks at the inboxes that something was sent to: see [Look]. The
 // errors are those of the ledger and of the journal.
 func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int, err error) {
+	if err := l.Announce(ctx); err != nil {
+		return 0, err
+	}
 	after, err := position(ctx, l, j)
 	if err != nil {
 		return 0, err
@@ -139,6 +143,9 @@ func relayed(e ledger.Event) (journal.Relayed, error) {
 		if e.Sent == ledger.SentUnknown {
 			r.State = string(journal.Unknown)
 		}
+		return r, nil
+	case e.Answer != "":
+		r.Answer, r.Row = e.Answer, e.Row
 		return r, nil
 	case e.Delivery == "":
 		r.State = string(e.Relay)

@@ -25,6 +25,7 @@ type line struct {
 	ReadAt     *time.Time      `json:"readAt,omitempty"`
 	GoneAt     *time.Time      `json:"goneAt,omitempty"`
 	Said       string          `json:"said,omitempty"`
+	Answer     string          `json:"answer,omitempty"`
 	Row        json.RawMessage `json:"row,omitempty"`
 	RowBase64  []byte          `json:"rowBase64,omitempty"`
 }
@@ -52,7 +53,8 @@ type relayedLine struct {
 // Export writes the messages that q asks for, one JSON object a line: seq,
 // root, team, createdAt (milliseconds), inbox, id, kind, occurrence, firstSeen,
 // readAt and goneAt (if it was), said (the delivery of a person's words, which stood
-// in no file) and the row as it stood in the file.
+// in no file), answer (the frame that an agent answered; that stood in none, either) and
+// the row as it stood in the file.
 //
 // row is that object without the white space between its parts; the order of
 // its keys, keys that are there twice, the spelling of numbers and the escapes
@@ -96,7 +98,7 @@ func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 		}
 		l := line{
 			Seq: m.Seq, Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox,
-			ID: m.ID(), Kind: m.Row.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Said,
+			ID: m.ID(), Kind: m.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Said, Answer: m.Answer,
 		}
 		if !m.ReadAt.IsZero() {
 			l.ReadAt = &m.ReadAt

@@ -32,6 +32,11 @@ type Message struct {
 	// once. What a row says of itself can never set it.
 	Said string
 
+	// Answer is the frame of a headless agent's turn that this is the answer of; ""
+	// for a row. It is as little in a file as what is Said, and its inbox is that of the
+	// agent.
+	Answer string
+
 	// When it was seen so for the first time, in UTC, to the microsecond. ReadAt
 	// and GoneAt are zero if it was not.
 	FirstSeen, ReadAt, GoneAt time.Time
@@ -52,7 +57,7 @@ func (m *Message) set(raw []byte) {
 
 // scanned is what scan reads, and columns that of messages m.
 const scanned = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw,
-	coalesce((SELECT delivery FROM said WHERE message=m.seq), '')`
+	coalesce((SELECT delivery FROM said WHERE message=m.seq), ''), coalesce((SELECT frame FROM answers WHERE message=m.seq), '')`
 
 const columns = scanned + ` FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
 
@@ -67,6 +72,7 @@ func scan(v []sqlite.Value) (m Message) {
 	occurrence, _ := v[5].(int64)
 	m.Occurrence = int(occurrence)
 	m.Said, _ = v[10].(string)
+	m.Answer, _ = v[11].(string)
 	m.FirstSeen, m.ReadAt, m.GoneAt = moment(v[6]), moment(v[7]), moment(v[8])
 	m.Row.Read = !m.ReadAt.IsZero()
 	return m
@@ -216,6 +222,33 @@ func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, erro
 		})
 		return list, err
 	})
+}
+
+// KindAnswer is the kind of what a headless agent answered.
+const KindAnswer = "answer"
+
+// Kind is [inbox.Row.Kind], or [KindAnswer], whatever its text looks like.
+func (m *Message) Kind() string {
+	if m.Answer != "" {
+		return KindAnswer
+	}
+	return m.Row.Kind()
+}
+
+// Noise is [inbox.Row.Noise]. An answer never is.
+func (m *Message) Noise() bool { return m.Answer == "" && m.Row.Noise() }
+
+// InReplyTo lists the ids of the messages that an answer is to.
+func (m *Message) InReplyTo() (ids []string) {
+	if m.Answer != "" {
+		_ = json.Unmarshal(m.Extra["inReplyTo"], &ids) // the ledger wrote it
+	}
+	return ids
+}
+
+// Truncated reports whether a part of an answer was not kept.
+func (m *Message) Truncated() bool {
+	return m.Answer != "" && string(m.Extra["truncated"]) == "true"
 }
 
 // Entry is the message as an entry of a feed, with its number as its index.

@@ -155,11 +155,13 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 			if err := watermark(c, "SELECT max(seq) FROM changes WHERE message IN "+which, before, limit); err != nil {
 				return err
 			}
-			// But for what a person said: that has its appearing alone.
-			if err := watermark(c, "SELECT max(message) FROM said WHERE message IN "+which, before, limit); err != nil {
-				return err
+			// But for what a person said, or an agent answered: that has its appearing alone.
+			for _, table := range []string{"said", "answers"} {
+				if err := watermark(c, "SELECT max(message) FROM "+table+" WHERE message IN "+which, before, limit); err != nil {
+					return err
+				}
 			}
-			for _, from := range []string{"changes WHERE message", "words WHERE rowid", "said WHERE message", "messages WHERE seq"} {
+			for _, from := range []string{"changes WHERE message", "words WHERE rowid", "said WHERE message", "answers WHERE message", "messages WHERE seq"} {
 				var err error
 				if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
 					return err

@@ -50,6 +50,11 @@ type Relayed struct {
 	// when it was about to be written. It becomes a [Message], unless somebody saw it
 	// in the file before, and a [Receipt]. It is not among what is read again.
 	Sent bool
+
+	// Answer is the uuid of the frame that Row is the answer to: what a headless agent
+	// said last in its turn. It becomes a [Message], once for each frame, and is not
+	// among what is read again.
+	Answer string
 }
 
 // Relayed copies events that another file keeps: those with a higher N than all
@@ -95,8 +100,12 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 			}
 			for i := range events[first:] {
 				e := &events[first+i]
-				if e.Sent {
-					if err := sent(c, n, e); err != nil {
+				if e.Sent || e.Answer != "" {
+					record := sent
+					if e.Answer != "" {
+						record = answered
+					}
+					if err := record(c, n, e); err != nil {
 						return err
 					}
 					recorded++
@@ -168,13 +177,21 @@ func copied(c *sqlite.Conn, source string) (int64, error) {
 }
 
 func (e *Relayed) check() error {
-	if err := names(field{"root", e.Root}, field{"team", e.Team.Team}, field{"inbox", e.Inbox}, field{"state", e.State}); err != nil {
+	list := []field{{"root", e.Root}, {"team", e.Team.Team}, {"inbox", e.Inbox}, {"state", e.State}}
+	if e.Answer != "" {
+		list = list[:3]
+	}
+	if err := names(list...); err != nil {
 		return err
 	}
 	if e.At.IsZero() {
 		return &ValueError{"time", "of an event is missing"}
 	}
 	switch {
+	case e.Answer != "":
+		if len(e.Row) == 0 {
+			return &ValueError{"row", "of an answer is missing"}
+		}
 	case e.Sent:
 		if len(e.Row) == 0 || e.State != string(Verified) && e.State != string(Unknown) {
 			return &ValueError{"row", "or state of a message that was sent is missing"}

@@ -12,7 +12,17 @@ func said(c *sqlite.Conn, n *numbers, e *Relayed) error {
 	if len(e.Row) == 0 {
 		return nil
 	}
-	if known, err := c.Number("SELECT count(*) FROM said WHERE delivery=?", e.Delivery); err != nil || known > 0 {
+	return unfiled(c, n, e, "said", "delivery", e.Delivery)
+}
+
+// answered records what an agent answered as a message of its inbox, in the same way.
+func answered(c *sqlite.Conn, n *numbers, e *Relayed) error {
+	return unfiled(c, n, e, "answers", "frame", e.Answer)
+}
+
+// unfiled records a message that is in no file, once for each id in a column of table.
+func unfiled(c *sqlite.Conn, n *numbers, e *Relayed, table, column, id string) error {
+	if known, err := c.Number("SELECT count(*) FROM "+table+" WHERE "+column+"=?", id); err != nil || known > 0 {
 		return err
 	}
 	var m Message
@@ -30,7 +40,7 @@ func said(c *sqlite.Conn, n *numbers, e *Relayed) error {
 	if err := insert(c, box, sum, &m, &m.Row); err != nil {
 		return err
 	}
-	_, err = c.Exec("INSERT INTO said (message, delivery) VALUES (?, ?)", m.Seq, e.Delivery)
+	_, err = c.Exec("INSERT INTO "+table+" (message, "+column+") VALUES (?, ?)", m.Seq, id)
 	return err
 }
 

@@ -125,6 +125,12 @@ func schema() []string {
 			id         TEXT    NOT NULL
 		) STRICT;
 		INSERT INTO epochs VALUES (0, ` + randomEpoch + `);`,
+
+		// Which messages are what headless agents answered, and never stood in an inbox.
+		`CREATE TABLE answers (
+			message    INTEGER PRIMARY KEY REFERENCES messages,
+			frame      TEXT    NOT NULL UNIQUE
+		) STRICT;`,
 	}
 }
 

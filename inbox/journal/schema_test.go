@@ -33,7 +33,14 @@ func fixtureWants(t *testing.T, j *Journal, version int) {
 		want7 := want5 + ", 6 relay d1 claimed, 7 relay  running"
 		if version >= 3 {
 			if version >= 4 {
-				wantChanges(t, list[10:], "11 appeared front#1, 12 appeared ours#1, 13 verified ours")
+				last := "11 appeared front#1, 12 appeared ours#1, 13 verified ours"
+				if version >= 6 {
+					last += ", 14 appeared done#1"
+					if m := list[13].Message; m.Answer != "f" || m.Kind() != KindAnswer {
+						t.Errorf("what was answered is %+v", m)
+					}
+				}
+				wantChanges(t, list[10:], last)
 				keys, err := j.Ahead(t.Context(), aKey("ours"))
 				must(t, err)
 				if diff := cmp.Diff([]string{file(t, row("front"))[0].Key()}, keys); diff != "" {
@@ -88,6 +95,8 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	rows := []string{row("needle", `"n":1.0`, `"read":true`), row("front"), row("ours", `"messageId":"ours"`)}
 	observe(t, j, look(t, 6, rows...))
 	_, err = j.Verified(t.Context(), aKey("ours"), at(7), inbox.Ahead(file(t, rows[:2]...))...)
+	must(t, err)
+	_, err = j.Relayed(t.Context(), "a-ledger", answerTo(8, "f", "d2", "done"))
 	must(t, err)
 	must(t, j.Close())
 	must(t, os.Chmod(path, 0o644)) // Open makes it 0600

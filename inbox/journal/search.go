@@ -96,7 +96,7 @@ func (j *Journal) search(ctx context.Context, match string, q Query, limit int) 
 		return c.Query(func(v []sqlite.Value) error {
 			h := Hit{Message: scan(v)}
 			if match != "" {
-				snippet, _ := v[11].(string)
+				snippet, _ := v[12].(string)
 				h.Snippet, h.Matches = unmark(snippet)
 			}
 			list = append(list, h)

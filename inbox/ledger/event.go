@@ -8,8 +8,8 @@ import (
 )
 
 // An Event is one thing that happened to a message that was sent, to a delivery or to
-// a relay. It is in the ledger by the same commit as what it tells of; of a message
-// that was sent, once somebody asks for the events.
+// a relay, or what an agent answered. It is in the ledger by the same commit as what it tells of, but for that of a
+// message that was sent: see [Ledger.Announce].
 type Event struct {
 	N     int64  // increasing; used once within its epoch
 	Epoch string // [Epoch.ID]
@@ -32,6 +32,11 @@ type Event struct {
 	Row  []byte
 	Sent SendOutcome
 
+	// Of what an agent answered: the frame whose turn it ended; and Row, as a row of an
+	// inbox would have it, with "inReplyTo", the ids of the messages in the frame (of a
+	// person's input without one, its delivery), and "truncated" if a part is left out.
+	Answer string
+
 	// Of the relay: the state it came to, or was in when it got another process
 	// or session.
 	Relay   RelayState
@@ -53,9 +58,6 @@ const (
 // order of the numbers. Deliveries that were there before this version have one
 // event, for the state they were in. [Ledger.Prune] forgets events with their age.
 func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
-	if err := l.makeEvents(ctx); err != nil {
-		return nil, err
-	}
 	var list []Event
 	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
@@ -63,7 +65,7 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
 			coalesce(d.summary, ''), coalesce(d.color, ''),
 			CASE WHEN d.person<>0 AND e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
-			e.message, m.raw
+			e.message, m.raw, m.frame
 			FROM events e CROSS JOIN posts USING (post) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
 			WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`)
 		if err != nil {
@@ -75,7 +77,11 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 				At: moment(v[6]), Reason: text(v[9]),
 			}
 			if integer(v[19]) != 0 {
-				e.Sent, e.Row = SendOutcome(text(v[8])), blob(v[20])
+				if e.Row, e.Answer = blob(v[20]), text(v[21]); e.Answer == "" {
+					e.Sent = SendOutcome(text(v[8]))
+				} else {
+					e.Session = text(v[11])
+				}
 			} else if integer(v[7]) == 0 {
 				e.Relay, e.PID, e.Session = RelayState(text(v[8])), int(integer(v[10])), text(v[11])
 			} else {

@@ -292,6 +292,13 @@ func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
 // It fails with *[StateError] for a frame that has ended otherwise, with
 // [ErrUnknown] and with *[ValueError].
 func (l *Ledger) Advance(ctx context.Context, uuid string, state DeliveryState, reason string) error {
+	return l.Finish(ctx, uuid, state, reason, "")
+}
+
+// Finish is [Ledger.Advance] to the end of a frame. If that is [Done], answer, if it is
+// not empty, is recorded by the same commit as what the agent said: see
+// [Event.Answer]. At most 1 MiB of it is kept.
+func (l *Ledger) Finish(ctx context.Context, uuid string, state DeliveryState, reason, answer string) error {
 	level := quick
 	switch state {
 	case Accepted, Cut, Done:
@@ -318,6 +325,11 @@ func (l *Ledger) Advance(ctx context.Context, uuid string, state DeliveryState, 
 		}
 		if state == Accepted || state == Done || state == Cancelled {
 			if err := acked(c, f.Post, at); err != nil {
+				return err
+			}
+		}
+		if state == Done && answer != "" {
+			if err := addAnswer(c, f, answer, at); err != nil {
 				return err
 			}
 		}

@@ -17,8 +17,8 @@
 //  4. [Ledger.Written] closes the record; [Ledger.Withdraw] takes it back if the
 //     file was certainly not replaced.
 //
-// The record has the row, too. [Ledger.Events] lists it once it was written, so that
-// the history has each message that was sent, whoever sent it.
+// The record has the row, too. [Ledger.Announce] makes an event of it once it was
+// written, so that the history has each message that was sent, whoever sent it.
 //
 // # How a relay uses it
 //
@@ -34,7 +34,8 @@
 //     flight. Its bytes never change, a delivery is in one frame at most, and only
 //     Retry takes it out again.
 //  3. [Ledger.Tried] counts each writing of the frame, [Ledger.Advance] follows what
-//     the agent says of it, for the frame and its deliveries at once, and
+//     the agent says of it, for the frame and its deliveries at once, [Ledger.Finish]
+//     ends it with the agent's answer, and
 //     [Ledger.Died] counts the processes that it was in flight in when they died.
 //  4. After any restart [Ledger.InFlight] gives the frame to go on with, and
 //     [Ledger.Session] the session and the process it went to. A turn that was

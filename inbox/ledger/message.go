@@ -11,7 +11,7 @@ import (
 // nothing else is sure to see a row that its agent takes at once. A sender makes no
 // event of it. It would begin an epoch for each process that sends, and write more
 // pages in the 5 ms that such a process takes. It only leaves the message among those
-// that are pending, and whoever wants the events makes them: [Ledger.Events] does.
+// that are pending, and whoever wants the events makes them with [Ledger.Announce].
 
 // unknownAfter is how long after its intent a message that was neither written nor
 // withdrawn counts as one of which that is not known. Its sender was killed: one that
@@ -61,13 +61,14 @@ func sentWritten(c *sqlite.Conn, key SendKey, at time.Time) error {
 	return err
 }
 
-// makeEvents makes events of the messages that are pending and of which it is known
-// what became of them.
-func (l *Ledger) makeEvents(ctx context.Context) error {
+// Announce makes events of the messages that were sent and have none: those that were
+// written, and those of which that is not known, a minute after they were to be. It
+// can begin an [Epoch], so it comes before looking for the position of a reader.
+func (l *Ledger) Announce(ctx context.Context) error {
 	const due = "(p.state='written' OR p.at<?)"
 	old := time.Now().Add(-unknownAfter).UnixMicro()
 	var n int64
-	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) (err error) {
+	err := l.db.Do(ctx, "announce", func(c *sqlite.Conn) (err error) {
 		// Mostly there are none. To see that, nobody has to wait for anybody.
 		n, err = c.Number("SELECT count(*) FROM (SELECT 1 FROM pending p WHERE "+due+" LIMIT 1)", old)
 		return err
@@ -75,7 +76,7 @@ func (l *Ledger) makeEvents(ctx context.Context) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	return l.write(ctx, "events", quick, func(c *sqlite.Conn) error {
+	return l.write(ctx, "announce", quick, func(c *sqlite.Conn) error {
 		_, err := c.Exec(`INSERT INTO events (post, delivery, state, reason, pid, session, at, message)
 			SELECT post, 0, CASE p.state WHEN 'written' THEN 'written' ELSE 'unknown' END, '', 0, '', p.at, message
 			FROM pending p JOIN messages USING (message) WHERE `+due+` ORDER BY p.at, message`, old)

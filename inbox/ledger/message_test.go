@@ -12,6 +12,7 @@ import (
 
 func events(t *testing.T, l *Ledger) []Event {
 	t.Helper()
+	must(t, l.Announce(t.Context()))
 	list, err := l.Events(t.Context(), 0, 1000)
 	must(t, err)
 	return list

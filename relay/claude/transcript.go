@@ -39,6 +39,8 @@ type Turn struct {
 	// Stop is the last stop_reason of the turn: end_turn, tool_use (cut while a tool ran), stop_sequence (Claude Code
 	// said something itself), max_tokens, … Empty if the agent said nothing.
 	Stop string
+	// Text is what the agent said last, if its turn is Finished.
+	Text string
 }
 
 // Cut reports whether the frame is stored and its turn was left in the middle, by nobody's wish.
@@ -130,6 +132,7 @@ type record struct {
 	IsSummary     bool   `json:"isCompactSummary"`
 	IsAPIError    bool   `json:"isApiErrorMessage"`
 	Message       struct {
+		ID      string          `json:"id"`
 		Stop    string          `json:"stop_reason"`
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
@@ -140,7 +143,7 @@ func readTurn(ctx context.Context, r io.Reader, uuid string) (Turn, error) {
 	if uuid == "" {
 		return turn, nil
 	}
-	members := map[string]bool{}
+	reading := turnReading{members: map[string]bool{}}
 	id := []byte(uuid)
 	all := newLines(r, recordLimit)
 	for n := 0; ; n++ {
@@ -151,10 +154,13 @@ func readTurn(ctx context.Context, r io.Reader, uuid string) (Turn, error) {
 		// Most of a long conversation stands before the frame, and need not be looked into.
 		if size == int64(len(line)) && (turn.Stored || bytes.Contains(line, id)) {
 			for _, rec := range records(line) {
-				turn.take(rec, uuid, members)
+				turn.take(rec, uuid, &reading)
 			}
 		}
 		if errors.Is(err, io.EOF) || turn.Finished {
+			if turn.Finished {
+				turn.Text = reading.text
+			}
 			return turn, nil
 		} else if err != nil {
 			return Turn{}, err
@@ -180,8 +186,16 @@ func records(line []byte) []record {
 	return nil
 }
 
+// turnReading is what is known of a turn while it is read.
+type turnReading struct {
+	members map[string]bool // uuids of its records
+	message string          // id of the last message, each block of which can be a record of its own
+	text    string          // what that says
+}
+
 // take adds a record to the turn, if it belongs to it.
-func (t *Turn) take(rec record, uuid string, members map[string]bool) {
+func (t *Turn) take(rec record, uuid string, reading *turnReading) {
+	members := reading.members
 	if rec.UUID == "" || rec.IsSidechain {
 		return
 	}
@@ -207,8 +221,27 @@ func (t *Turn) take(rec record, uuid string, members map[string]bool) {
 		t.Stop = rec.Message.Stop
 		t.Failed = rec.IsAPIError
 		t.Finished = t.Stop == "end_turn" && !t.Failed
+		if rec.Message.ID == "" || rec.Message.ID != reading.message {
+			reading.message, reading.text = rec.Message.ID, ""
+		}
+		reading.text += texts(rec.Message.Content)
 	}
 	members[rec.UUID] = true
+}
+
+// texts joins the text blocks of a message.
+func texts(content json.RawMessage) string {
+	var parts []struct{ Type, Text string }
+	if json.Unmarshal(content, &parts) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		if p.Type == "text" {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
 }
 
 // holdsResult reports whether a user's record is what a tool answered.

@@ -40,12 +40,12 @@ func TestCapturedTranscripts(t *testing.T) {
 		file, uuid string
 		want       claude.Turn
 	}{
-		{"claude-2.1.80", "b5a29fd1-a33c-4963-a0eb-6b609ae0bdb7", claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}},
-		{"claude-2.1.80", "e87cda5f-c929-4f56-9ebd-7e6216f47072", claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}}, // with a tool
+		{"claude-2.1.80", "b5a29fd1-a33c-4963-a0eb-6b609ae0bdb7", claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:\n\n\n\n\nhello A"}},
+		{"claude-2.1.80", "e87cda5f-c929-4f56-9ebd-7e6216f47072", claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "done after tool"}}, // with a tool
 		{"claude-2.1.80", "e9390188-66d5-4d68-a4d1-8605ed0fecee", claude.Turn{Stored: true, Interrupted: true}},
 		{"claude-2.1.80", "22224b7b-b320-4816-9cdd-6251d65f4c53", claude.Turn{}}, // of the other
-		{"claude-2.1.329", "22224b7b-b320-4816-9cdd-6251d65f4c53", claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}},
-		{"claude-2.1.329", "c3aeb961-bb9f-4a1b-bb92-8ecd9792764a", claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}},
+		{"claude-2.1.329", "22224b7b-b320-4816-9cdd-6251d65f4c53", claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:SLEEP:3 a long turn"}},
+		{"claude-2.1.329", "c3aeb961-bb9f-4a1b-bb92-8ecd9792764a", claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:queued while busy 1\nqueued while busy 2"}},
 		{"claude-2.1.329", "423dfc36-584f-4156-8763-90ef99976b03", claude.Turn{}}, // joined with that: not remembered
 		{"claude-2.1.329", "408ca5ad-1c41-418c-840a-5aeb57524c66", claude.Turn{Stored: true, Interrupted: true}},
 		// Records between the frame and the answer were left out of this capture: not proved is not finished.
@@ -58,7 +58,7 @@ func TestCapturedTranscripts(t *testing.T) {
 		}
 		got, err := put(t, data).Turn(within(t), test.uuid)
 		if err != nil || got != test.want {
-			t.Errorf("%s %.8s: got %+v, %v, want %+v", test.file, test.uuid, got, err, test.want)
+			t.Errorf("%s %.8s: got %#v, %v, want %#v", test.file, test.uuid, got, err, test.want)
 		}
 	}
 }
@@ -70,6 +70,11 @@ func user(id, parent, text string) string {
 
 func answer(id, parent, stop string) string {
 	return fmt.Sprintf(`{"parentUuid":%q,"isSidechain":false,"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"x"}],"stop_reason":%q},"uuid":%q}`, parent, stop, id)
+}
+
+// block is a record of one block of a message.
+func block(id, parent, message, kind, stop string) string {
+	return fmt.Sprintf(`{"parentUuid":%q,"type":"assistant","message":{"id":%q,"content":[{"type":%q,"text":"text of %s"}],"stop_reason":%q},"uuid":%q}`, parent, message, kind, id, stop, id)
 }
 
 func TestTurnInTranscript(t *testing.T) {
@@ -84,13 +89,17 @@ func TestTurnInTranscript(t *testing.T) {
 		{"not there", []string{user("v", "", "x"), answer("a1", "v", "end_turn")}, claude.Turn{}},
 		{"in another's text only", []string{user("v", "", "about u"), answer("a1", "v", "end_turn")}, claude.Turn{}},
 		{"stored alone", []string{user("u", "", "x")}, claude.Turn{Stored: true}},
-		{"finished", []string{user("u", "", "x"), answer("a1", "u", "end_turn")}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}},
+		{"finished", []string{user("u", "", "x"), answer("a1", "u", "end_turn")}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
+		{"an answer of several records", []string{
+			user("u", "", "x"), block("a1", "u", "m1", "thinking", ""), block("a2", "a1", "m1", "text", ""), block("a3", "a2", "m2", "text", ""),
+			block("a4", "a3", "m2", "thinking", ""), block("a5", "a4", "m2", "text", "end_turn"),
+		}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "text of a3text of a5"}},
 		{"cut in a tool", []string{user("u", "", "x"), answer("a1", "u", "tool_use")}, claude.Turn{Stored: true, Stop: "tool_use"}},
 		{"finished behind a tool", []string{user("u", "", "x"), answer("a1", "u", "tool_use"), result, answer("a2", "r1", "end_turn")},
-			claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}},
+			claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"what attachments lie between", []string{user("u", "", "x"),
 			`{"parentUuid":"u","type":"attachment","uuid":"t1"}`, `{"parentUuid":"t1","type":"attachment","uuid":"t2"}`, answer("a1", "t2", "end_turn")},
-			claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}},
+			claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"cut, then another's turn finished", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
 			user("v", "a1", "the nudge"), answer("a2", "v", "end_turn")}, claude.Turn{Stored: true, Stop: "tool_use"}},
 		{"cut, and what Claude Code notes at the resume", []string{user("u", "", "x"), answer("a1", "u", "tool_use"), result,
@@ -104,7 +113,7 @@ func TestTurnInTranscript(t *testing.T) {
 		{"compacted in mid-turn", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
 			`{"parentUuid":null,"logicalParentUuid":"a1","type":"system","subtype":"compact_boundary","uuid":"c1"}`,
 			`{"parentUuid":"c1","type":"user","isCompactSummary":true,"message":{"role":"user","content":"This session is being continued"},"uuid":"s1"}`,
-			answer("a2", "s1", "end_turn")}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}},
+			answer("a2", "s1", "end_turn")}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"compacted behind it, and another's turn", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
 			`{"parentUuid":null,"logicalParentUuid":"a1","type":"system","subtype":"compact_boundary","uuid":"c1"}`,
 			`{"parentUuid":"c1","type":"user","isCompactSummary":true,"message":{"role":"user","content":"This session is being continued"},"uuid":"s1"}`,
@@ -112,9 +121,9 @@ func TestTurnInTranscript(t *testing.T) {
 			claude.Turn{Stored: true, Stop: "tool_use"}},
 		{"torn line at the end", []string{user("u", "", "x"), answer("a1", "u", "end_turn")[:60]}, claude.Turn{Stored: true}},
 		{"torn line of a kill, and what its successor wrote behind it", []string{user("u", "", "x"),
-			answer("a1", "u", "tool_use")[:70] + answer("a2", "u", "end_turn")}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}},
+			answer("a1", "u", "tool_use")[:70] + answer("a2", "u", "end_turn")}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"garbage", []string{"\x00\x01", "[]", "null", `{"uuid":5}`, user("u", "", "x"), "{", answer("a1", "u", "end_turn")},
-			claude.Turn{Stored: true, Finished: true, Stop: "end_turn"}},
+			claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"an answer whose parents are missing", []string{user("u", "", "x"), answer("a2", "gone", "end_turn")}, claude.Turn{Stored: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
@@ -59,7 +60,7 @@ func (o Own) Take(ctx context.Context, team, lead, session, dir string) (f teams
 		return f, true, err
 	}
 	for _, k := range known {
-		if k.Lead != lead {
+		if !strings.EqualFold(teams.LeadName(k.Lead), teams.LeadName(lead)) {
 			continue
 		}
 		if k.Doomed { // its relay was removed, and there is another now

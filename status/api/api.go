@@ -81,7 +81,7 @@ type Message struct {
 	Read      bool   `json:"read"`
 	Summary   string `json:"summary"`
 	Color     string `json:"color"`
-	Kind      string `json:"kind"` // message, or the type of a structured text
+	Kind      string `json:"kind"` // message, the type of a structured text, or answer: see [Record.Answer]
 	Gone      bool   `json:"gone"` // it is in its inbox no more
 }
 
@@ -97,7 +97,7 @@ func MessageOf(team string, e inbox.Entry) Message {
 func RecordedMessage(m journal.Message) Message {
 	shown := MessageOf(m.Team.Team, m.Entry())
 	shown.Read = m.Read || !m.ReadAt.IsZero()
-	shown.Gone = !m.GoneAt.IsZero()
+	shown.Gone, shown.Kind = !m.GoneAt.IsZero(), m.Kind()
 	return shown
 }
 

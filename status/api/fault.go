@@ -74,6 +74,7 @@ const (
 	ExitUnknown     = 7
 	ExitNoAnswer    = 8
 	ExitInterrupted = 130
+	ExitPipe        = 141 // the reader of the output went away, which is no error of the command
 )
 
 // standing is what a code means to those who do not read it.

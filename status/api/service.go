@@ -33,14 +33,27 @@ type Record struct {
 	// Person says that these are a person's own words to a headless agent. They never
 	// stood in the inbox, and no row of an inbox can say so of itself.
 	Person bool `json:"person,omitempty"`
+
+	// Answer says that this is what a headless agent said last in a turn. It never stood
+	// in the inbox, which is the agent's own, and no row can say so of itself.
+	Answer *Answer `json:"answer,omitempty"`
 }
 
-// RecordOf is a message of the journal; r is what became of it, if it was sent
-// through the service, else nil.
+// Answer says what a headless agent answered to.
+type Answer struct {
+	Frame     string   `json:"frame"`     // what the agent was given in one turn
+	InReplyTo []string `json:"inReplyTo"` // the ids of the messages in it
+	Truncated bool     `json:"truncated,omitempty"`
+}
+
+// RecordOf is a message of the journal; r is what became of it, if we sent it, else nil.
 func RecordOf(m journal.Message, r *journal.Receipt) Record {
 	shown := Record{
 		Message: RecordedMessage(m), Seq: m.Seq, CreatedAt: m.Team.CreatedAt, Noise: m.Noise(), FirstSeen: m.FirstSeen,
 		ReadAt: moment(m.ReadAt), GoneAt: moment(m.GoneAt), Person: m.Said != "",
+	}
+	if m.Answer != "" {
+		shown.Answer = &Answer{Frame: m.Answer, InReplyTo: m.InReplyTo(), Truncated: m.Truncated()}
 	}
 	if r != nil {
 		receipt := ReceiptOf(*r)
@@ -57,7 +70,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// Receipt says what became of a message that was sent through the service.
+// Receipt says what became of a message that was sent.
 type Receipt struct {
 	Seq        int64      `json:"seq"` // number of its last change in the journal
 	Team       string     `json:"team"`

@@ -100,6 +100,9 @@ func Release(ctx context.Context, l *ledger.Ledger, p ledger.Post, sender string
 func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
 	list := make([]*api.Fate, len(found))
 	for i, m := range found {
+		if m.Answer != "" {
+			continue
+		}
 		if m.Said != "" {
 			said, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Said})
 			if err != nil {

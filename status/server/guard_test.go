@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net"
@@ -275,7 +276,16 @@ func TestOneServiceWithTwoStateDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.limits.handover = time.Millisecond
-	there, ok := errors.AsType[*RunningError](other.Run(t.Context()))
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	go func() {
+		select {
+		case <-other.Ready(): // which it must never be
+			end()
+		case <-ctx.Done():
+		}
+	}()
+	there, ok := errors.AsType[*RunningError](other.Run(ctx))
 	if !ok || !there.OtherState || there.Root != w.root.Path() {
 		t.Fatalf("the second service: %+v, want a RunningError about another state directory", there)
 	}

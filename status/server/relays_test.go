@@ -274,8 +274,11 @@ func TestPersonsWords(t *testing.T) {
 		t.Errorf("told %q, want the message first", told)
 	}
 	page := get[api.Page](t, r, "/v1/teams/"+band+"/messages?with=team-lead")
-	if len(page.Messages) != 1 {
+	if len(page.Messages) != 2 {
 		t.Fatalf("history %+v", page)
+	}
+	if m := page.Messages[1]; m.From != "team-lead" || m.Kind != "answer" || m.Answer == nil || !slices.Equal(m.Answer.InReplyTo, []string{"k-1"}) {
+		t.Errorf("the answer %+v", m)
 	}
 	if m := page.Messages[0]; !m.Person || m.Receipt == nil || m.Receipt.State != "consumed" || m.Relay == nil || m.Relay.State != "done" || m.Relay.Delivery != sent.Delivery {
 		t.Errorf("history has %+v", m)
@@ -809,7 +812,7 @@ func TestRelayWithATeamOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem(t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=perhaps", ""), api.CodeUsage)
-	if p := problem(t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=true", ""), api.CodeConflict); !strings.Contains(p.Detail, "members beside its lead: w") {
+	if p := problem(t, r.ask(t, "DELETE", "/v1/relays/"+own.ID+"?deleteTeam=true", ""), api.CodeConflict); !strings.Contains(p.Detail, "members besides its lead: w") {
 		t.Errorf("with a member: %+v", p)
 	}
 	if err := os.WriteFile(config, alone, 0o600); err != nil {

@@ -16,7 +16,7 @@ func only(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil || string(data) != text {
-		t.Errorf("%q, %v; want %q", data, err, text)
+		t.Errorf("%.40q, %v; want %q", data, err, text)
 	}
 	if info, err := os.Lstat(path); err != nil || info.Mode() != mode && runtime.GOOS != "windows" {
 		t.Errorf("mode %v, %v; want %v", info.Mode(), err, mode)

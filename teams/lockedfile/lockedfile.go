@@ -52,6 +52,22 @@
 // there and writes and removes nothing. A process that is killed leaves its lock
 // directory, which others take over when it is 10 s old.
 //
+// # What others who watch the directory are told
+//
+// On Linux, inotify says of a file that was exchanged, after the creation of NAME.lock
+// and before its removal:
+//
+//	MOVED_TO   NAME    the new content came
+//	MOVED_FROM NAME    the old content went
+//
+// Both halves have partners outside of the directory, so their cookies match nothing.
+// The last event about the file is MOVED_FROM although the file is there: fsnotify
+// reports a Rename, which other libraries call "removed". A program that watches should
+// take an event as a reason to look, and look at the file, not at the kind of the event.
+// A watch on the file itself gets MOVE_SELF and stays with the old content: watch the
+// directory. Claude Code writes NAME.tmp.XXXX there and renames it, so of its writes the
+// last event is MOVED_TO. A file that was not there comes with MOVED_TO alone.
+//
 // # What is not
 //
 // Between the last look at the lock and the rename stand a few system calls. A

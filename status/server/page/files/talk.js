@@ -392,7 +392,7 @@ export class Talk {
       : text ? this.#text(r, text, item) : null;
     li.append(h("article", { class: "bubble", "data-seq": r.seq },
       h("header", { class: "by" },
-        h("span", { class: "pair" }, h("b", null, said(names.name(r.from))), " → ", said(to)),
+        h("span", { class: "pair" }, h("b", null, said(names.name(r.from))), r.answer ? null : [" → ", said(to)]),
         label ? h("span", { class: "label" }, said(label)) : null,
         h("time", { datetime: r.firstSeen, title: wholeTime(at) }, timeOf(at))),
       summary ? h("p", { class: "summary", dir: "auto" }, said(summary)) : null,
@@ -534,6 +534,7 @@ function beginning(text) {
 // content says how a message is shown. Structured texts are told in words where
 // they are known; others as they stand.
 export function content(r) {
+  if (r.answer) return { label: "answers", text: r.answer.truncated ? r.text + "\n[the rest was not kept]" : r.text };
   if (r.kind === "message") return { summary: r.summary, text: r.text };
   let o = null;
   try {

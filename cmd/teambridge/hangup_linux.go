@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+)
+
+// hangUp waits until nobody can read what is written to f any more, and returns true
+// then. It returns false when ctx ends, and where the system does not tell, as of a file.
+func hangUp(ctx context.Context, f *os.File) bool {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	events, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return false
+	}
+	defer syscall.Close(events)
+	ended, end, err := os.Pipe()
+	if err != nil {
+		return false
+	}
+	defer ended.Close()
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		end.Close()
+	})
+	defer func() {
+		if stop() {
+			end.Close()
+		} else {
+			<-closed
+		}
+	}()
+	// Errors, and that the other side has gone, are told unasked.
+	stdout := -1
+	cerr := conn.Control(func(fd uintptr) {
+		stdout = int(fd)
+		err = syscall.EpollCtl(events, syscall.EPOLL_CTL_ADD, stdout, &syscall.EpollEvent{Fd: int32(stdout)})
+	})
+	wake := int(ended.Fd())
+	if errors.Join(cerr, err, syscall.EpollCtl(events, syscall.EPOLL_CTL_ADD, wake, &syscall.EpollEvent{Fd: int32(wake)})) != nil {
+		return false
+	}
+	for {
+		var happened [2]syscall.EpollEvent
+		n, err := syscall.EpollWait(events, happened[:], -1)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		return err == nil && n == 1 && happened[0].Fd == int32(stdout)
+	}
+}

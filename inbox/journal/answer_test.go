@@ -1,0 +1,77 @@
+package journal
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// answerTo is the event that an agent answered, in the turn of a frame.
+func answerTo(n int64, frame, id, text string) Relayed {
+	return Relayed{
+		N: n, Root: root, Team: blue(), Inbox: "bob", At: at(float64(n)), Answer: frame,
+		Row: []byte(`{"from":"bob","text":"` + text + `","timestamp":"2026-01-01T00:00:00.000Z","type":"answer","messageId":"` + frame + `","inReplyTo":["` + id + `"]}`),
+	}
+}
+
+// What an agent answered is a message, once for each frame, and no row of its inbox.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	relayed := func(source string, list ...Relayed) {
+		t.Helper()
+		_, err := j.Relayed(t.Context(), source, list...)
+		must(t, err)
+	}
+	observe(t, j, look(t, 1, row("a")))
+	protocol := answerTo(4, "g", "n", `{\"type\":\"idle_notification\",\"idleReason\":\"available\"}`)
+	relayed("l", wordsOf(2, "d", "hello"), answerTo(3, "f", "id-d", "the needle"), protocol)
+	relayed("l", answerTo(3, "f", "id-d", "the needle"), protocol)
+	relayed("restored", answerTo(3, "f", "id-d", "the needle"))
+	observe(t, j, look(t, 5, row("a")), look(t, 6, row("a"), row("b")))
+	list, err := j.Changes(t.Context(), 0, 100)
+	must(t, err)
+	wantChanges(t, list[:5], "1 appeared a#1, 2 appeared hello#1, 3 relay d claimed, 4 verified id-d, 5 appeared the needle#1")
+	if len(list) != 7 || list[6].Message.Text != "b" {
+		t.Errorf("changes %+v", list)
+	}
+	var got []string
+	for h, err := range j.Search(t.Context(), "needle", Query{Inbox: "bob", From: "bob"}) {
+		must(t, err)
+		got = append(got, h.Answer+" "+h.Kind()+" to "+strings.Join(h.InReplyTo(), ","))
+	}
+	if diff := cmp.Diff([]string{"f answer to id-d"}, got); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
+	}
+	if m := list[5].Message; m.Answer != "g" || m.Noise() || m.Kind() != KindAnswer || m.Truncated() {
+		t.Errorf("an answer that looks like an object of the protocol is %s, noise %v", m.Kind(), m.Noise())
+	}
+	none := answerTo(9, "h", "", "")
+	none.Row = nil
+	if _, err := j.Relayed(t.Context(), "l", none); !errors.As(err, new(*ValueError)) {
+		t.Errorf("an answer without a row: %v", err)
+	}
+	sound(t, j)
+	_, err = j.drop(t.Context(), at(10).UnixMicro(), 10)
+	must(t, err)
+	if n := number(t, j, "SELECT count(*) FROM answers"); n != 0 {
+		t.Errorf("%d answers are left", n)
+	}
+	if _, err := j.Changes(t.Context(), 5, 10); !errors.Is(err, ErrPruned) {
+		t.Errorf("changes before what was forgotten: %v", err)
+	}
+}
+
+// A row of the file is no answer, whatever it says of itself.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	observe(t, j, look(t, 1, row("a", `"type":"answer"`, `"inReplyTo":["x"]`, `"truncated":true`)))
+	for _, m := range messages(t, j, Query{}) {
+		if m.Answer != "" || m.Kind() != "message" || m.InReplyTo() != nil || m.Truncated() {
+			t.Errorf("it counts as %+v", m)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// maxAnswer is how much of an answer is kept, in bytes.
+const maxAnswer = 1 << 20
+
+// answer is what an agent said last in a turn, as a row of an inbox would have it.
+type answer struct {
+	From      string   `json:"from"`
+	Text      string   `json:"text"`
+	Timestamp string   `json:"timestamp"`
+	Type      string   `json:"type"`
+	ID        string   `json:"messageId"` // the frame's uuid
+	InReplyTo []string `json:"inReplyTo"`
+	Truncated bool     `json:"truncated,omitempty"`
+}
+
+// addAnswer records, once for each frame, what the agent said last in its turn, and
+// makes an event of it.
+func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
+	about := f.UUID
+	if f.Kind == FrameNudge {
+		about = f.Parent
+	}
+	a := answer{
+		From: f.Inbox, Text: said, Timestamp: time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05.000Z"), Type: "answer", ID: f.UUID,
+		InReplyTo: []string{},
+	}
+	if a.Truncated = len(said) > maxAnswer; a.Truncated {
+		a.Text = strings.ToValidUTF8(said[:maxAnswer], "")
+	}
+	err := c.Query(func(v []sqlite.Value) error {
+		a.InReplyTo = append(a.InReplyTo, text(v[0]))
+		return nil
+	}, "SELECT CASE id WHEN '' THEN uuid ELSE id END FROM deliveries WHERE frame=? ORDER BY seq", about)
+	if err != nil {
+		return err
+	}
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(a); err != nil {
+		return err
+	}
+	post, err := f.Post.number(c)
+	if err != nil {
+		return err
+	}
+	n, err := c.Number("INSERT INTO messages (post, frame, at, raw) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING message",
+		post, f.UUID, at, bytes.TrimSpace(raw.Bytes()))
+	if err != nil || n == 0 {
+		return err
+	}
+	_, err = c.Exec(`INSERT INTO events (post, delivery, state, reason, pid, session, at, message)
+		VALUES (?, 0, 'answer', '', 0, ?, ?, ?)`, post, f.Session, at, n)
+	return err
+}

@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// answers are what agents answered, as events tell of it, without their times.
+func answers(t *testing.T, l *Ledger) []answer {
+	t.Helper()
+	list := []answer{}
+	for _, e := range events(t, l) {
+		if e.Answer == "" {
+			continue
+		}
+		var a answer
+		must(t, json.Unmarshal(e.Row, &a))
+		if at, err := time.Parse(time.RFC3339, a.Timestamp); err != nil || at.After(e.At) || e.At.Sub(at) > time.Millisecond || e.Answer != a.ID || e.Post != bob {
+			t.Errorf("event %+v", e)
+		}
+		a.Timestamp = ""
+		list = append(list, a)
+	}
+	return list
+}
+
+func wantAnswers(t *testing.T, l *Ledger, want ...answer) {
+	t.Helper()
+	if diff := cmp.Diff(append([]answer{}, want...), answers(t, l)); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+}
+
+// What an agent answered is recorded with the end of its turn, once, and says to which
+// messages it is.
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	typed := anInput("typed")
+	typed.ID = ""
+	must(t, l.Claim(t.Context(), aRow("a"), aRow("b"), typed))
+	must(t, l.Mark(t.Context(), "a", "b"))
+	must(t, l.Commit(t.Context(), aFrame("f"), "a", "b"))
+	must(t, l.Finish(t.Context(), "f", Accepted, "", "too early"))
+	wantAnswers(t, l)
+	for range 2 {
+		must(t, l.Finish(t.Context(), "f", Done, "", "a <b> & c\n"))
+	}
+	first := answer{From: bob.Inbox, Text: "a <b> & c\n", Type: "answer", ID: "f", InReplyTo: []string{aRow("a").ID, aRow("b").ID}}
+	wantAnswers(t, l, first)
+
+	// A turn that was cut, and gone on with.
+	must(t, l.Commit(t.Context(), aFrame("g"), "typed"))
+	must(t, l.Commit(t.Context(), aNudge("n", "g")))
+	must(t, l.Finish(t.Context(), "n", Done, "", "after all"))
+	if s := mustFrame(t, l, "g").State; s != Done {
+		t.Errorf("the frame is %s", s)
+	}
+	second := answer{From: bob.Inbox, Text: "after all", Type: "answer", ID: "n", InReplyTo: []string{"typed"}}
+	wantAnswers(t, l, first, second)
+
+	_, err := l.Prune(t.Context(), time.Now().Add(time.Hour))
+	must(t, err)
+	wantAnswers(t, l)
+}
+
+// Of a turn that did not end well, or of which nothing is known, there is no answer.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	for state, text := range map[DeliveryState]string{Failed: "API Error", Cancelled: "half", Done: ""} {
+		l := newLedger(t)
+		claimRows(t, l, "a")
+		must(t, l.Commit(t.Context(), aFrame("f"), "a"))
+		must(t, l.Finish(t.Context(), "f", state, "why", text))
+		wantAnswers(t, l)
+	}
+}
+
+func TestLongAnswer(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	claimRows(t, l, "a")
+	must(t, l.Commit(t.Context(), aFrame("f"), "a"))
+	must(t, l.Finish(t.Context(), "f", Done, "", strings.Repeat("€", maxAnswer/3+1)))
+	got := answers(t, l)
+	if len(got) != 1 || !got[0].Truncated || got[0].Text != strings.Repeat("€", maxAnswer/3) {
+		t.Errorf("%d answers, %d bytes, truncated %v", len(got), len(got[0].Text), got[0].Truncated)
+	}
+}

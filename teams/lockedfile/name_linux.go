@@ -1,0 +1,95 @@
+package lockedfile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// HoldName takes a lock that all processes of this user on this machine share, whatever
+// their state directories are, and keeps it until release. It waits d at most, or until
+// ctx ends. It is an abstract unix socket, which has no file: the kernel frees it when
+// the holder dies. Processes in another network namespace, as in most containers, do
+// not see it.
+//
+// The error is a [*LockedError] where another process holds it, and
+// errors.ErrUnsupported where there are no such sockets, or another user has taken the
+// name.
+func HoldName(ctx context.Context, d time.Duration, key string) (release func() error, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	start := time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	sum := sha256.Sum256([]byte(strconv.Itoa(os.Getuid()) + "\n" + key))
+	addr := &net.UnixAddr{Net: "unix", Name: "@teambridge/" + hex.EncodeToString(sum[:16])}
+	for {
+		l, err := net.ListenUnix("unix", addr)
+		if err == nil {
+			return serveName(l), nil
+		}
+		if !errors.Is(err, unix.EADDRINUSE) {
+			return nil, fmt.Errorf("lock %s: %w: %w", addr, errors.ErrUnsupported, err)
+		}
+		pid, uid, err := nameHolder(addr)
+		if err == nil && uid != os.Getuid() {
+			return nil, fmt.Errorf("lock %s: %w: user %d has taken the name", addr, errors.ErrUnsupported, uid)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, &LockedError{Path: addr.Name, Ours: true, PID: pid, Waited: time.Since(start)}
+		}
+	}
+}
+
+// serveName takes the connections of those who ask who holds the name, and closes them.
+func serveName(l *net.UnixListener) (release func() error) {
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil {
+				_ = c.Close() // it has been told all there is
+			} else {
+				time.Sleep(time.Second) // out of descriptors: later
+			}
+		}
+	})
+	return func() error {
+		err := l.Close()
+		serving.Wait()
+		return err
+	}
+}
+
+// nameHolder returns the process that listens at addr, and its user.
+func nameHolder(addr *net.UnixAddr) (pid, uid int, err error) {
+	c, err := net.DialUnix("unix", nil, addr)
+	if err != nil {
+		return 0, 0, err // it has just ended, or does not answer
+	}
+	defer c.Close()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, 0, err
+	}
+	var cred *unix.Ucred
+	if cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, unix.SO_PEERCRED) }); cerr != nil || err != nil {
+		return 0, 0, errors.Join(cerr, err)
+	}
+	return int(cred.Pid), int(cred.Uid), nil
+}

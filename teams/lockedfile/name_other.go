@@ -1,0 +1,15 @@
+//go:build !linux
+
+package lockedfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// HoldName is not possible: only Linux has sockets without a file.
+func HoldName(_ context.Context, _ time.Duration, key string) (release func() error, err error) {
+	return nil, fmt.Errorf("lock %q: %w", key, errors.ErrUnsupported)
+}
