@@ -98,29 +98,46 @@ func (l *loop) setHeld(holds []ledger.Hold) {
 	}
 }
 
-// recordRecipients records to whom the agent writes, as its own output tells.
-func (l *loop) recordRecipients(line []byte) error {
-	if !bytes.Contains(line, []byte(`"SendMessage"`)) {
+// toolUse is the use of a tool that an agent has printed.
+type toolUse struct {
+	Name  string
+	Input json.RawMessage
+}
+
+// toolUses are those of a line; none of one that has another form.
+func toolUses(line []byte) (uses []toolUse) {
+	if !bytes.Contains(line, []byte(`"tool_use"`)) {
 		return nil
 	}
 	var m struct {
 		Message struct {
 			Content []struct {
-				Type, Name string
-				Input      struct{ To, Recipient, Type string }
+				Type string
+				toolUse
 			}
 		}
 	}
 	if json.Unmarshal(line, &m) != nil {
-		return nil // of a form that is not known
+		return nil
 	}
-	var names []string
 	for _, part := range m.Message.Content {
-		if part.Type != "tool_use" || part.Name != "SendMessage" {
+		if part.Type == "tool_use" {
+			uses = append(uses, part.toolUse)
+		}
+	}
+	return uses
+}
+
+// recordRecipients records to whom the agent writes, as its own output tells.
+func (l *loop) recordRecipients(line []byte) error {
+	var names []string
+	for _, use := range toolUses(line) {
+		var input struct{ To, Recipient, Type string }
+		if use.Name != "SendMessage" || json.Unmarshal(use.Input, &input) != nil {
 			continue
 		}
-		name := cmp.Or(part.Input.To, part.Input.Recipient) // older versions have the second
-		if part.Input.Type == "broadcast" {
+		name := cmp.Or(input.To, input.Recipient) // older versions have the second
+		if input.Type == "broadcast" {
 			name = "*"
 		}
 		if config, err := l.config(); err == nil {

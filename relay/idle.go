@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,8 @@ type idler struct {
 	active time.Time       // when the agent was started, or last printed something
 	turn   bool            // a turn runs, of a frame or of a background task
 	tasks  map[string]bool // background tasks that run, by id
+	crons  int             // what it has scheduled to be repeated
+	wakeup bool            // it has scheduled a turn of its own
 
 	idle   <-chan time.Time // fires when the agent has been idle for long enough; nil if it is at work
 	needed string           // why it was not ended then; empty if it was not tried
@@ -37,10 +40,32 @@ func (i *idler) event(e claude.Event) {
 		i.turn = true
 	case claude.Result:
 		i.turn = false
+	case claude.Assistant:
+		for _, use := range toolUses(e.Line) {
+			i.schedule(use.Name)
+		}
+	case claude.Lifecycle:
+		if bytes.Contains(e.Line, []byte(`"wakeup_source":"loop_wakeup"`)) {
+			i.wakeup = false // it has come
+		}
 	case claude.Other:
 		if p.Type == "system" {
 			i.task(p.Subtype, e.Line)
 		}
+	}
+}
+
+// schedule notes what the agent has scheduled, by the tool that it used. Versions
+// that have these tools (2.1.329 does) keep the schedule in the process: it ends with
+// that. One that was refused counts, too.
+func (i *idler) schedule(tool string) {
+	switch tool {
+	case "CronCreate":
+		i.crons++
+	case "CronDelete":
+		i.crons = max(0, i.crons-1)
+	case "ScheduleWakeup":
+		i.wakeup = true
 	}
 }
 
@@ -135,6 +160,9 @@ func (l *loop) close() error {
 func (l *loop) dependents(c *teams.Config) (string, error) {
 	if l.reads {
 		return "it reads its inbox itself, and nothing else would start it again", nil
+	}
+	if l.crons > 0 || l.wakeup {
+		return "it has scheduled work, which would not be done", nil
 	}
 	if lead, _ := c.Lead(); lead.Name != l.opts.Member {
 		return "", nil

@@ -399,6 +399,37 @@ func TestIdleExitKeepsTheTeam(t *testing.T) {
 	s.undisturbed()
 }
 
+// An agent that has scheduled work for itself is not ended: the schedule would go.
+func TestIdleExitKeepsScheduledWork(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	opts.IdleExit = time.Millisecond
+	r, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scheduled, free atomic.Bool
+	r.at = func(now moment) {
+		if now == closing && scheduled.Load() && !free.Load() {
+			t.Error("the agent was ended, and what it had scheduled")
+		}
+	}
+	s.send("USE:CronCreate\n[m-1]")
+	stop := s.run(r)
+	s.settled(1)
+	scheduled.Store(true)
+	s.until("told why", func(st Status) bool { return st.PID != 0 && strings.Contains(st.Reason, "it has scheduled work") })
+	free.Store(true)
+	s.send("USE:CronDelete\n[m-2]")
+	s.settled(2)
+	s.await("the agent is asleep", func() bool { return r.Status().State == Asleep })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.once("[m-1]", "[m-2]")
+}
+
 // The bridge is killed at any instant of the end of an agent: the next one says what
 // came, once.
 func TestKilledWhileTheAgentIsEnded(t *testing.T) {

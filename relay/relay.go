@@ -30,6 +30,19 @@
 // One frame is in flight at a time, since of several that wait a newer agent
 // remembers only one. What waits when the agent is free becomes one frame.
 //
+// # Idle agents
+//
+// With [Options.IdleExit] the relay ends an agent that has nothing to do, and starts it
+// again for the next message. It closes the agent's stdin and waits until the agent has
+// exited; what comes in between stays in the queue.
+//
+// # Agents that answer each other
+//
+// Two agents that have answered each other [MaxExchanges] times within a minute would
+// go on for ever. The messages of the sender are then held: they stay unread in the
+// inbox until [ledger.Ledger.Release]. An exchange is a message that comes after the
+// member has written to its sender; a burst is none.
+//
 // # Authority
 //
 // A row of an inbox is text. It reaches the agent inside a teammate-message
@@ -137,7 +150,8 @@ type Options struct {
 	// next message starts it again, on its session. Idle means that no turn runs, its
 	// own or of a background task, and that nothing waits, in the queue or in the inbox.
 	//
-	// A lead is not ended while agents are in the team that have come since it was
+	// An agent that has scheduled work for itself is not ended: the schedule would end
+	// with its process. A lead is not ended while agents are in the team that have come since it was
 	// started: they would end with it. Nor is an agent that reads its inbox itself.
 	IdleExit time.Duration
 

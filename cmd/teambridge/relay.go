@@ -275,6 +275,23 @@ func (x *examination) relays(ctx context.Context, state string, l *ledger.Ledger
 			x.add(finding{Level: problem, Code: "relay", Team: s.Team, Message: api.Describe(err)})
 		}
 	}
+	holds, err := l.Holds(ctx, root.Path())
+	if err != nil {
+		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
+		return
+	}
+	for _, h := range holds {
+		t, err := root.Team(h.Team)
+		if err != nil {
+			continue // it has ended
+		}
+		if c, err := t.Config(ctx); err == nil && c.Instance().CreatedAt == h.CreatedAt {
+			x.add(finding{Level: notice, Code: "held", Team: h.Team,
+				Message: "the messages of " + h.Sender + " to " + h.Inbox + " are held: " + h.Reason,
+				Advice:  fmt.Sprintf("teambridge relay release %s@%s %s", h.Inbox, h.Team, h.Sender)})
+		}
+		_ = t.Close()
+	}
 	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
 	if err != nil {
 		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})

@@ -90,8 +90,9 @@ is allowed.
 
 With --idle-exit 30m an agent that has been idle for that long is ended, and started
 again on its session by the next message; what comes meanwhile waits, in order. An
-agent with a background task that still runs is not idle. A lead (with --plain) that
-has started teammates is not ended: they would end with it.
+agent with a background task that still runs is not idle. One that has scheduled work
+for itself is not ended, nor a lead (with --plain) that has started teammates: both
+would end with it.
 
 Interrupt (^C) stops the agent's turn, or, if that is about to begin, does so once it
 has; without one, or again in the same turn, it ends the agent. On SIGTERM the agent may finish its turn, for 30 s.

@@ -21,6 +21,7 @@ var (
 	asksLine  = regexp.MustCompile(`(?m)^[ \t]*ASKS:([0-9]+)`)
 	leaveLine = regexp.MustCompile(`(?m)^[ \t]*LEAVE\b`)
 	tellLine  = regexp.MustCompile(`(?m)^[ \t]*TELL:(\w+)`)
+	useLine   = regexp.MustCompile(`(?m)^[ \t]*USE:(\w+)`)
 	failLine  = regexp.MustCompile(`(?m)^[ \t]*FAIL\b`)
 )
 
@@ -77,6 +78,11 @@ func (c *child) turn() {
 		c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
 			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
 				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": "SendMessage", "input": object{"to": m[1], "message": "hello"}}}}})
+	}
+	if m := useLine.FindStringSubmatch(whole.text); m != nil {
+		c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
+			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
+				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": m[1], "input": object{}}}}})
 	}
 	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member || c.ask("ExitPlanMode") == "allowed") {
 		c.mode = "default"

@@ -122,6 +122,6 @@ function waiting(s) {
 
 function relay(s) {
   if (!s.relay) return null;
-  const bad = s.relay.state === "dead" || s.relay.deadLetters > 0;
+  const bad = s.relay.state === "dead" || s.relay.deadLetters > 0 || s.relay.held?.length > 0;
   return h("span", { class: bad ? "warn" : null }, ` · ${bad ? "⚠ " : ""}relay ${flat(s.relay.state)}`);
 }
