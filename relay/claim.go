@@ -40,6 +40,7 @@ type claimer struct {
 	left     int                 // how many those are
 	compact  bool                // rows that are done are to be removed
 	open     []string            // deliveries whose rows stay then
+	guard    *guard
 
 	// What mark did.
 	mine  []string // unmarked deliveries whose rows say so now
@@ -204,6 +205,9 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 	if err := c.tell(rows); err != nil {
 		return err
 	}
+	if c.guard, err = newGuard(c); err != nil {
+		return err
+	}
 	c.unmarked, c.marks = map[string]string{}, map[string][]string{}
 	pending := map[string][]string{} // by key of the row
 	for _, d := range unmarked {
@@ -230,8 +234,8 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 		if row.Read || c.keeps(row) {
 			continue
 		}
-		c.work = true
 		if row.From == c.opts.Member || c.noise(row) {
+			c.work = true
 			continue
 		}
 		key := row.Key()
@@ -241,7 +245,11 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 			waiting--
 			continue
 		}
+		if c.guard.held[row.From] {
+			continue
+		}
 		if len(c.fresh) >= c.limit {
+			c.work = true
 			if waiting <= 0 {
 				break // 10,000 rows are not looked through each time
 			}
@@ -252,9 +260,18 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 			return err
 		}
 		if again != "" {
+			c.work = true
 			c.marks[key] = append(c.marks[key], again)
 			continue
 		}
+		hops, held, err := c.guard.count(row)
+		if err != nil {
+			return err
+		}
+		if held {
+			continue
+		}
+		c.work = true
 		if occurrences[key] == 0 {
 			if occurrences[key], err = c.ledger.Occurrences(c.ctx, c.post, key); err != nil {
 				return err
@@ -273,6 +290,7 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 		}
 		occurrences[key]++
 		d := c.delivery(row, key, occurrences[key])
+		d.Hops = hops
 		c.fresh = append(c.fresh, d)
 		c.marks[key] = append(c.marks[key], d.UUID)
 		c.unmarked[d.UUID] = key
@@ -419,6 +437,9 @@ func (c *claimer) mark(d *inbox.Draft) error {
 			}
 			continue
 		}
+		if c.guard.held[row.From] && len(marks[row.Key()]) == 0 {
+			continue
+		}
 		if left == 0 {
 			c.more = true
 			break
@@ -474,7 +495,7 @@ func (c *claimer) remove(d *inbox.Draft, relayed []taken) {
 func (c *claimer) delivery(row *inbox.Row, key string, occurrence int) ledger.Delivery {
 	return ledger.Delivery{
 		UUID: deliveryUUID(c.post, key, occurrence), Post: c.post, Key: key, Occurrence: occurrence,
-		ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: slices.Clone(row.Raw), State: ledger.Claimed, At: time.Now(),
+		ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: slices.Clone(row.Raw), State: ledger.Claimed, At: c.opts.Now(),
 	}
 }
 

@@ -181,7 +181,14 @@ func (s *station) drained() {
 // Nothing is lost, nothing is done twice, no two agents are at work on one
 // session, and each turn that was cut, and no other, is gone on with by one
 // nudge. What counts is what the agent itself wrote down.
-func TestKilledAtRandomInstants(t *testing.T) {
+func TestKilledAtRandomInstants(t *testing.T) { killedAtRandomInstants(t) }
+
+// The same, of an agent that is ended whenever it is idle.
+func TestKilledAtRandomInstantsOfIdleExit(t *testing.T) {
+	killedAtRandomInstants(t, envIdleExit+"=1ns")
+}
+
+func killedAtRandomInstants(t *testing.T, env ...string) {
 	rounds := 3
 	if n, err := strconv.Atoi(os.Getenv(envRounds)); err == nil {
 		rounds = n
@@ -199,7 +206,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := s.bridge()
+		b := s.bridge(env...)
 		for round := range rounds {
 			texts := make([]string, each)
 			for i := range texts {

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,7 +203,7 @@ func (l *loop) wakes() (bool, error) {
 	}
 	l.set(func(s *Status) {
 		if s.Queue = open; l.asleep {
-			s.Reason = cmp.Or(l.trouble, l.ledgerErr, l.slept())
+			s.Reason = l.why(l.slept())
 		}
 	})
 	return false, nil

@@ -312,7 +312,7 @@ func TestIdleExitOfAnUnwillingAgent(t *testing.T) {
 		script simchild.Script
 		text   string
 	}{
-		{"does not exit", simchild.Script{IgnoreTerm: true, Faults: []simchild.Fault{{At: simchild.Ended, Do: simchild.Deaf, Match: "[m-1]", Times: 1}}}, "[m-1]"},
+		{"does not exit", simchild.Script{IgnoreTerm: true, Faults: []simchild.Fault{{At: simchild.Ended, Do: simchild.Hang, Match: "[m-1]", Times: 1}}}, "[m-1]"},
 		{"exits with an error", simchild.Script{}, "FAIL [m-1]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

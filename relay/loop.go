@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +53,9 @@ type loop struct {
 	unwritten map[string]bool // deliveries that were claimed here and whose rows were certainly not marked
 	named     map[string]bool // deliveries that its rows name, and that were looked up
 	trouble   string          // why claiming fails; empty if it does not
+
+	holds      []ledger.Hold // senders whose rows are left in it, see guard
+	heldReason string        // that, for people; empty if there are none
 
 	ledgerErr string          // why the ledger cannot be used now; empty if it can
 	ended     <-chan struct{} // closed when the relay is to end
@@ -131,12 +133,19 @@ func (l *loop) next(look <-chan time.Time) error {
 				return err
 			}
 			open, err := l.ledger.OpenCount(l.ctx, l.post)
+			released := false
+			if err == nil {
+				released, err = l.released()
+			}
 			if passing(err) && l.ctx.Err() == nil {
 				l.ledgerFails(err)
 				l.later()
 				return nil
 			}
-			if err != nil || open > 0 {
+			if released {
+				l.dirty, l.seen = true, nil
+			}
+			if err != nil || open > 0 || released {
 				return err
 			}
 		}
@@ -392,7 +401,7 @@ func (l *loop) proceed() error {
 		return err
 	}
 	l.set(func(s *Status) {
-		s.Queue, s.InFlight, s.State, s.Reason = open, "", Idle, cmp.Or(l.trouble, l.ledgerErr, l.needed)
+		s.Queue, s.InFlight, s.State, s.Reason = open, "", Idle, l.why(l.needed)
 		if l.frame != nil {
 			s.InFlight, s.State = l.frame.UUID, Working
 		}
@@ -683,6 +692,11 @@ func (l *loop) event(e claude.Event) error {
 			if err := l.keep(ledger.RelayRunning, ""); err != nil {
 				return err
 			}
+		}
+	}
+	if _, ok := e.Payload.(claude.Assistant); ok {
+		if err := l.recordRecipients(e.Line); err != nil {
+			return err
 		}
 	}
 	if s, ok := e.Payload.(claude.Status); ok {

@@ -31,6 +31,7 @@ type Outlook struct {
 	Queue   int    // deliveries that are claimed and not done
 	Failed  int    // deliveries that failed, and of which nobody has decided yet
 	LastAck time.Time
+	Held    []ledger.Hold // whose messages are held, until they are released
 }
 
 // lockOf names the lock that the relay of an inbox holds, as [lockedfile.Hold]
@@ -67,7 +68,9 @@ func Look(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c 
 		return Outlook{}, false, err
 	}
 	s.Post = post
-	return outlook(s, running), true, nil
+	o = outlook(s, running)
+	o.Held, err = l.Held(ctx, post)
+	return o, true, err
 }
 
 // outlook puts together what the ledger says and whether the relay runs.

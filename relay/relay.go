@@ -157,6 +157,9 @@ type Options struct {
 
 	// Warn, if not nil, is told what went wrong without ending the relay.
 	Warn func(error)
+
+	// Now, if not nil, is the clock by which messages are claimed.
+	Now func() time.Time
 }
 
 // Timing says how long a relay waits, and for what. A field that is 0 is the
@@ -218,7 +221,7 @@ type Status struct {
 	Deaths      int    // of the agent, since Run began
 	AtLeastOnce bool   // the program acknowledges nothing
 	LastDone    time.Time
-	Reason      string // why it waits, is asleep or is dead
+	Reason      string // why it waits, is asleep or is dead, or what it holds
 }
 
 // Relay serves one inbox. Make it with [New].
@@ -284,6 +287,9 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
 	i := c.Instance()
 	return &Relay{

@@ -18,6 +18,11 @@ type store interface {
 	Occurrences(ctx context.Context, p ledger.Post, key string) (int, error)
 	Missing(ctx context.Context, p ledger.Post, uuids ...string) (missing []string, err error)
 	Claim(context.Context, ...ledger.Delivery) error
+	Held(context.Context, ledger.Post) ([]ledger.Hold, error)
+	Hold(context.Context, ledger.Hold) error
+	Answered(ctx context.Context, p ledger.Post, recipients ...string) error
+	Joins(ctx context.Context, root, team string, createdAt int64) ([]ledger.Join, error)
+	Exchanges(ctx context.Context, p ledger.Post, sender string, people []string, now time.Time, quiet time.Duration, back int) (ledger.Exchanges, error)
 	Mark(ctx context.Context, uuids ...string) error
 
 	Session(context.Context, ledger.Post) (ledger.Session, bool, error)

@@ -77,7 +77,7 @@ ended.`,
 			return a.relayMove(cmd.Context(), args[0], (*ledger.Ledger).Drop)
 		},
 	}
-	cmd.AddCommand(list, retry, drop, newRelayAdd(a), newRelayRemove(a))
+	cmd.AddCommand(list, retry, drop, newRelayRelease(a), newRelayAdd(a), newRelayRemove(a))
 	return cmd
 }
 

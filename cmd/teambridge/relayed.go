@@ -36,6 +36,9 @@ func relayText(i *api.Relay) string {
 	if i.DeadLetters > 0 {
 		parts = append(parts, plural(i.DeadLetters, "dead letter"))
 	}
+	for _, h := range i.Held {
+		parts = append(parts, "messages of "+escape(h.Sender, false)+" are held")
+	}
 	if i.LastAck != nil {
 		parts = append(parts, "last answer "+clock(*i.LastAck))
 	}

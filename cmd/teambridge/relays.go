@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,7 @@ type relayAddOptions struct {
 	onCut       string
 	permissions string
 	mode        string
+	idleExit    time.Duration
 	plain       bool
 	create      bool
 }
@@ -67,6 +69,7 @@ other settings.`,
 	f.StringVar(&o.mode, "mode", "", `how a new session of the agent begins, as JSON: {"model": "…",
 "permissionMode": "…"}; from then on messages change it`)
 	f.BoolVar(&o.create, "create-team", false, "make the team, with the agent as its lead, whenever there is none of\nthat name, and take it back where the service that made it was killed")
+	idleExitFlag(cmd, &o.idleExit)
 	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
 	permissionsFlag(cmd, &o.permissions)
 	must(cmd.RegisterFlagCompletionFunc("on-cut", cobra.FixedCompletions([]string{string(relay.NudgeAgent), string(relay.ReportCut)}, cobra.ShellCompDirectiveNoFileComp)))
@@ -102,6 +105,9 @@ service, or its team is to stay.`,
 func (a *app) relayAdd(ctx context.Context, address string, command []string, o relayAddOptions) error {
 	if o.onCut != string(relay.NudgeAgent) && o.onCut != string(relay.ReportCut) {
 		return usage("there is nudge and report", "--on-cut %q: no such way", o.onCut)
+	}
+	if err := checkIdleExit(o.idleExit); err != nil {
+		return err
 	}
 	permissions, err := policy(o.permissions)
 	if err != nil {
@@ -146,7 +152,7 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 	defer l.Close()
 	r, added, err := fleet.Add(ctx, l, root, ledger.Relay{
 		Team: team, Member: member, Command: command, Plain: o.plain, Dir: dir,
-		OnCut: o.onCut, Permissions: permissions.String(), Mode: []byte(o.mode), OwnTeam: o.create,
+		OnCut: o.onCut, Permissions: permissions.String(), Mode: []byte(o.mode), IdleExit: o.idleExit, OwnTeam: o.create,
 	})
 	if exists, ok := errors.AsType[*fleet.ExistsError](err); ok {
 		return refuse("see it with: teambridge relay list --relays; to replace it: teambridge relay remove "+exists.Relay.ID, "%s", exists.Error())

@@ -113,12 +113,25 @@ another teambridge relays this inbox.`,
 	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
 	permissionsFlag(cmd, &o.permissions)
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
-	f.DurationVar(&o.idleExit, "idle-exit", 0, "end an agent that has been idle for so long, until the next message\n(default: never)")
+	idleExitFlag(cmd, &o.idleExit)
 	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outText, outEvents, outRaw}, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("on-cut", cobra.FixedCompletions([]string{string(relay.NudgeAgent), string(relay.ReportCut)}, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("as", a.completeMembers(-1)))
 	return cmd
+}
+
+// idleExitFlag is that of run and of relay add.
+func idleExitFlag(cmd *cobra.Command, to *time.Duration) {
+	cmd.Flags().DurationVar(to, "idle-exit", 0, "end an agent that has been idle for so long, until the next message\n(default: never)")
+}
+
+// checkIdleExit refuses a time that is none.
+func checkIdleExit(d time.Duration) error {
+	if d < 0 {
+		return usage("", "--idle-exit %s: a time that is not negative is wanted, such as 30m", d)
+	}
+	return nil
 }
 
 // permissionsFlag is that of run and of relay add.
@@ -167,10 +180,11 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 		return usage("there is text, events and raw", "--output %q: no such output", o.output)
 	case o.onCut != string(relay.NudgeAgent) && o.onCut != string(relay.ReportCut):
 		return usage("there is nudge and report", "--on-cut %q: no such way", o.onCut)
-	case o.idleExit < 0:
-		return usage("", "--idle-exit %s: a time that is not negative is wanted, such as 30m", o.idleExit)
 	case o.create && a.teamName == "":
 		return usage("", "--create-team needs --team")
+	}
+	if err := checkIdleExit(o.idleExit); err != nil {
+		return err
 	}
 	permissions, err := policy(o.permissions)
 	if err != nil {

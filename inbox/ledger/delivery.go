@@ -27,6 +27,7 @@ type Delivery struct {
 	Person     bool   // a person's input, with a person's authority
 	Isolated   bool   // in a frame of its own
 	Mode       []byte // JSON of a mode, empty for none; at most 32 MiB
+	Hops       int    // of a row: [Exchanges.Hops]
 	Marked     bool   // the row was read back from the file as ours; always true for a person's
 	Frame      string // uuid of the frame it went into, "" for none yet
 	State      DeliveryState
@@ -112,13 +113,14 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 		return 0, err
 	}
 	insert, err := c.Statement(`INSERT INTO deliveries
-		(uuid, post, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at, summary, color)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 'claimed', '', ?, ?, ?) ON CONFLICT DO NOTHING`)
+		(uuid, post, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at, summary, color, hops, claimed)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 'claimed', '', ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
 	if err != nil {
 		return 0, err
 	}
+	at := micros(d.At)
 	n, err := insert.Exec(d.UUID, post, d.Key, int64(d.Occurrence), d.ID, d.From, d.Kind,
-		truth(d.Person), truth(d.Isolated), truth(d.Person), micros(d.At), d.Summary, d.Color)
+		truth(d.Person), truth(d.Isolated), truth(d.Person), at, d.Summary, d.Color, int64(d.Hops), at)
 	if err != nil {
 		return 0, err
 	}
@@ -366,9 +368,9 @@ func (l *Ledger) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, e
 }
 
 const deliveryColumns = `uuid, root, team, created_at, inbox, seq, key, occurrence, id, sender, kind,
-	person, isolated, marked, frame, state, reason, at, summary, color`
+	person, isolated, marked, frame, state, reason, at, summary, color, hops`
 
-const deliveryColumnCount = 20
+const deliveryColumnCount = 21
 
 func scanDelivery(v []sqlite.Value) Delivery {
 	return Delivery{
@@ -378,7 +380,7 @@ func scanDelivery(v []sqlite.Value) Delivery {
 		ID: text(v[8]), From: text(v[9]), Kind: text(v[10]),
 		Person: integer(v[11]) != 0, Isolated: integer(v[12]) != 0, Marked: integer(v[13]) != 0,
 		Frame: text(v[14]), State: DeliveryState(text(v[15])), Reason: text(v[16]), At: moment(v[17]),
-		Summary: text(v[18]), Color: text(v[19]),
+		Summary: text(v[18]), Color: text(v[19]), Hops: int(integer(v[20])),
 	}
 }
 

@@ -106,6 +106,20 @@ func ownRelay() Relay {
 	return r
 }
 
+// aHold is in the fixtures from version 11 on.
+func aHold() Hold {
+	return Hold{Post: bob, Sender: "worker", Reason: "they answered each other", Since: tuesday}
+}
+
+func wantHolds(t *testing.T, l *Ledger, want ...Hold) {
+	t.Helper()
+	got, err := l.Holds(t.Context(), "")
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("holds (-want +got):\n%s", diff)
+	}
+}
+
 func wantFoundings(t *testing.T, l *Ledger, want ...Founding) {
 	t.Helper()
 	got, err := l.Foundings(t.Context(), "/r", "")
@@ -188,6 +202,7 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	_, err = l.AddRelay(t.Context(), ownRelay())
 	must(t, err)
 	must(t, l.Found(t.Context(), aFounding()))
+	must(t, l.Hold(t.Context(), aHold()))
 	must(t, l.Close())
 	// Not 0600: Open makes it so, and the test below sees to that.
 	must(t, os.Chmod(path, 0o644))
@@ -276,6 +291,13 @@ func TestMigrateFromEachVersion(t *testing.T) {
 				}
 				wantRelays(t, l, aRelay(), ownRelay())
 				wantFoundings(t, l, aFounding())
+				var holds []Hold
+				if version >= 11 {
+					holds = []Hold{aHold()}
+				}
+				wantHolds(t, l, holds...)
+				must(t, l.Hold(t.Context(), aHold()))
+				wantHolds(t, l, aHold())
 				must(t, l.Intend(t.Context(), aSend("new")))
 			})
 		}

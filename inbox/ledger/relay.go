@@ -18,13 +18,14 @@ type Relay struct {
 	ID           string // a UUID; empty for [Ledger.AddRelay] to choose one
 	Root         string // real path of the Claude root
 	Team, Member string
-	Command      []string // the program and its arguments, without the flags that a relay adds
-	Plain        bool     // no flags are added
-	Dir          string   // absolute path of its working directory
-	OnCut        string   // what becomes of a turn that a crash cut
-	Permissions  string   // what it may use
-	Mode         []byte   // JSON of the mode it begins with; empty for none
-	OwnTeam      bool     // the team is made, with the member as its lead, where there is none of that name
+	Command      []string      // the program and its arguments, without the flags that a relay adds
+	Plain        bool          // no flags are added
+	Dir          string        // absolute path of its working directory
+	OnCut        string        // what becomes of a turn that a crash cut
+	Permissions  string        // what it may use
+	IdleExit     time.Duration // how long it may be idle before it is ended; 0: for ever
+	Mode         []byte        // JSON of the mode it begins with; empty for none
+	OwnTeam      bool          // the team is made, with the member as its lead, where there is none of that name
 	Created      time.Time
 }
 
@@ -34,6 +35,9 @@ func (r *Relay) check() error {
 	}
 	if len(r.Command) == 0 || r.Command[0] == "" {
 		return &ValueError{Field: "command", Reason: "is missing"}
+	}
+	if r.IdleExit < 0 {
+		return &ValueError{Field: "idle exit", Reason: "is " + r.IdleExit.String() + "; a time that is not negative is wanted"}
 	}
 	size := len(r.OnCut) + len(r.Permissions) + len(r.Mode)
 	for _, word := range r.Command {
@@ -67,9 +71,9 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 		return Relay{}, err
 	}
 	err = l.write(ctx, "add relay", durable, func(c *sqlite.Conn) error {
-		n, err := c.Exec(`INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, own_team, created)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			r.ID, r.Root, r.Team, r.Member, string(command), truth(r.Plain), r.Dir, r.OnCut, r.Permissions, notNil(r.Mode), truth(r.OwnTeam), micros(r.Created))
+		n, err := c.Exec(`INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, own_team, created, idle_exit)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			r.ID, r.Root, r.Team, r.Member, string(command), truth(r.Plain), r.Dir, r.OnCut, r.Permissions, notNil(r.Mode), truth(r.OwnTeam), micros(r.Created), r.IdleExit.Microseconds())
 		if err == nil && n == 0 {
 			err = fmt.Errorf("ledger: add a relay for %s@%s: there is one: %w", r.Member, r.Team, ErrConflict)
 		}
@@ -109,7 +113,7 @@ func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
 	var list []Relay
 	err := l.db.Do(ctx, "relays", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created, own_team
+		s, err := c.Statement(`SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created, own_team, idle_exit
 			FROM relays WHERE ?1='' OR root=?1 ORDER BY created, id`)
 		if err != nil {
 			return err
@@ -118,7 +122,7 @@ func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
 			r := Relay{
 				ID: text(v[0]), Root: text(v[1]), Team: text(v[2]), Member: text(v[3]), Plain: integer(v[5]) != 0,
 				Dir: text(v[6]), OnCut: text(v[7]), Permissions: text(v[8]), Mode: slices.Clone(blob(v[9])), Created: moment(v[10]),
-				OwnTeam: integer(v[11]) != 0,
+				OwnTeam: integer(v[11]) != 0, IdleExit: time.Duration(integer(v[12])) * time.Microsecond,
 			}
 			if err := json.Unmarshal([]byte(text(v[4])), &r.Command); err != nil {
 				return fmt.Errorf("ledger: relay %s: its command: %w", r.ID, err)

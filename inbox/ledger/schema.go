@@ -222,5 +222,35 @@ func schema() []string {
 		ALTER TABLE sends ADD COLUMN message INTEGER NOT NULL DEFAULT 0;
 		ALTER TABLE events ADD COLUMN message INTEGER NOT NULL DEFAULT 0;
 		CREATE INDEX events_message ON events (message) WHERE message<>0;`,
+
+		// Agents that answer each other: see Exchanges. Deliveries of earlier versions
+		// were not counted.
+		`ALTER TABLE deliveries ADD COLUMN hops    INTEGER NOT NULL DEFAULT 0;
+		ALTER TABLE deliveries ADD COLUMN claimed INTEGER NOT NULL DEFAULT 0;
+		CREATE INDEX deliveries_sender ON deliveries (post, sender);
+		CREATE TABLE holds (
+			post       INTEGER NOT NULL,
+			sender     TEXT    NOT NULL,
+			held       INTEGER NOT NULL, -- 0: it was released
+			reason     TEXT    NOT NULL,
+			at         INTEGER NOT NULL,
+			after      INTEGER NOT NULL, -- deliveries up to this seq are not counted any more
+			PRIMARY KEY (post, sender)
+		) STRICT, WITHOUT ROWID;
+		CREATE TABLE answers (
+			post       INTEGER NOT NULL, -- whose agent has written
+			recipient  TEXT    NOT NULL,
+			seq        INTEGER NOT NULL, -- the last delivery before that
+			PRIMARY KEY (post, recipient)
+		) STRICT, WITHOUT ROWID;
+		ALTER TABLE relays ADD COLUMN idle_exit INTEGER NOT NULL DEFAULT 0; -- microseconds
+		CREATE TRIGGER holds_began AFTER INSERT ON holds WHEN new.held<>0 BEGIN
+			INSERT INTO events (post, delivery, state, reason, pid, session, at)
+				VALUES (new.post, 0, 'held', new.reason, 0, '', new.at);
+		END;
+		CREATE TRIGGER holds_moved AFTER UPDATE OF held ON holds WHEN new.held<>old.held BEGIN
+			INSERT INTO events (post, delivery, state, reason, pid, session, at)
+				VALUES (new.post, 0, iif(new.held, 'held', 'released'), new.reason, 0, '', new.at);
+		END;`,
 	}
 }

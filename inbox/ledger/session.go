@@ -39,6 +39,13 @@ type Session struct {
 // RelayState is what a relay says of itself.
 type RelayState string
 
+// What [Ledger.Events] tells of the messages of one sender, beside the states of the
+// relay: see [Hold].
+const (
+	RelayHeld     RelayState = "held"
+	RelayReleased RelayState = "released"
+)
+
 // The states of a relay that are recorded. Whether a frame is in flight while it
 // runs, the frames say. "" is that of a relay of an earlier version.
 const (

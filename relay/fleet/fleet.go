@@ -590,7 +590,7 @@ func (m *member) once(ctx context.Context) error {
 	}
 	r, err := relay.New(ctx, relay.Options{
 		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
-		Child: child, Mode: mode, OnCut: relay.OnCut(e.OnCut), Timing: f.opts.Timing,
+		Child: child, Mode: mode, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
 		Events: func(ev claude.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
 		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
 	})

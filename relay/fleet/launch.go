@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
 	"teambridge/teams"
 )
@@ -130,6 +131,21 @@ func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
 		return "", &LeadError{Team: t.Name(), PID: p.PID}
 	}
 	return member, nil
+}
+
+// Post is what the relay of a member is kept under in the ledger. The member is one
+// as [Member] gives it, or what it is called.
+func Post(ctx context.Context, t *teams.Team, member string) (ledger.Post, error) {
+	c, err := t.Config(ctx)
+	if err != nil {
+		return ledger.Post{}, err
+	}
+	name, err := c.Resolve(member, nil)
+	if err != nil {
+		return ledger.Post{}, err
+	}
+	i := c.Instance()
+	return ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}, nil
 }
 
 // LeadError says that a team has a living lead of its own.

@@ -18,7 +18,18 @@ type Relay struct {
 	PID         int        `json:"pid,omitempty"`      // of the relay
 	AgentPID    int        `json:"agentPid,omitempty"` // of the agent
 	Session     string     `json:"session,omitempty"`
-	Reason      string     `json:"reason,omitempty"` // why it waits, is asleep or is dead
+	Reason      string     `json:"reason,omitempty"` // why it waits, is asleep or is dead, or what is held
+	Held        []Hold     `json:"held,omitempty"`   // senders whose messages are not relayed now
+}
+
+// Hold keeps the messages of one sender from a headless agent, because the two
+// answered each other too often. They stay unread in the inbox until it is released.
+type Hold struct {
+	Team   string    `json:"team"`
+	Member string    `json:"member"` // the agent
+	Sender string    `json:"sender"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
 }
 
 // Lasting leaves out what changes with each message.
@@ -26,7 +37,7 @@ func (r *Relay) Lasting() *Relay {
 	if r == nil {
 		return nil
 	}
-	return &Relay{State: r.State, DeadLetters: r.DeadLetters, Reason: r.Reason}
+	return &Relay{State: r.State, DeadLetters: r.DeadLetters, Reason: r.Reason, Held: r.Held}
 }
 
 // RelayEntry is one relay: one that the service is told to run, or one that was
@@ -42,7 +53,8 @@ type RelayEntry struct {
 	Mode        json.RawMessage `json:"mode,omitempty"`
 	Plain       bool            `json:"plain,omitempty"`
 	CreateTeam  bool            `json:"createTeam,omitempty"`
-	Created     *time.Time      `json:"created,omitempty"` // when it was added; nil for one run by "teambridge run"
+	IdleExit    string          `json:"idleExit,omitempty"` // how long the agent may be idle, such as "30m0s"; empty: for ever
+	Created     *time.Time      `json:"created,omitempty"`  // when it was added; nil for one run by "teambridge run"
 	Relay
 
 	Questions []Question `json:"questions,omitempty"` // of the agent, that wait for a person; only the service knows them
@@ -67,6 +79,7 @@ type NewRelay struct {
 	Permissions string          `json:"permissions,omitempty"`
 	Mode        json.RawMessage `json:"mode,omitempty"`
 	Plain       bool            `json:"plain,omitempty"`
+	IdleExit    string          `json:"idleExit,omitempty"`   // end the agent when it was idle for so long, such as "30m"; empty: never
 	CreateTeam  bool            `json:"createTeam,omitempty"` // whenever there is none of that name
 }
 
@@ -112,7 +125,7 @@ type RelayEvent struct {
 	CreatedAt int64     `json:"createdAt"` // of the team, in milliseconds
 	Member    string    `json:"member"`
 	At        time.Time `json:"at"`
-	State     string    `json:"state"` // of a message: as in Delivery; of a relay: waiting, running, asleep, backing off, dead, ended
+	State     string    `json:"state"` // of a message: as in Delivery; of a relay: waiting, running, asleep, backing off, dead, ended; held, released: the messages of a sender
 	Reason    string    `json:"reason,omitempty"`
 
 	Delivery string `json:"delivery,omitempty"`

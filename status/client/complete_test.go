@@ -75,6 +75,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 		func(ctx context.Context) error { _, err := c.RemoveRelay(ctx, "r"); return err },
 		func(ctx context.Context) error { _, err := c.Interrupt(ctx, "r"); return err },
 		func(ctx context.Context) error { _, err := c.RetryRelay(ctx, "r"); return err },
+		func(ctx context.Context) error { _, err := c.ReleaseRelay(ctx, "r", "s"); return err },
 		func(ctx context.Context) error { _, err := c.Permit(ctx, "r", api.Permit{}); return err },
 		func(ctx context.Context) error {
 			_, err := c.Deliveries(ctx, "r", client.DeliveryQuery{})

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"teambridge/status/api"
 )
@@ -43,6 +44,16 @@ func (c *Client) Interrupt(ctx context.Context, id string) (e api.RelayEntry, er
 // RetryRelay tries an agent again that the service gave up.
 func (c *Client) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, err error) {
 	return e, c.ask(ctx, http.MethodPost, relayed(id)+"/retry", nil, nil, &e)
+}
+
+// ReleaseRelay releases what is held for the agent of a relay: the messages of one
+// sender, or of all if sender is "". It returns what was held, none if nothing was.
+func (c *Client) ReleaseRelay(ctx context.Context, id, sender string) (list []api.Hold, err error) {
+	path := relayed(id) + "/release"
+	if sender != "" {
+		path += "?" + url.Values{"sender": {sender}}.Encode()
+	}
+	return list, c.ask(ctx, http.MethodPost, path, nil, nil, &list)
 }
 
 // Permit answers what the agent of a relay asks a person to allow.

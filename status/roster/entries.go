@@ -71,6 +71,9 @@ func Entry(r ledger.Relay) api.RelayEntry {
 		ID: r.ID, Team: r.Team, Member: r.Member, Command: r.Command, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions,
 		Plain: r.Plain, CreateTeam: r.OwnTeam, Created: &created, Relay: api.Relay{State: string(relay.Stopped)},
 	}
+	if r.IdleExit > 0 {
+		e.IdleExit = r.IdleExit.String()
+	}
 	if mode, err := pipe.ParseMode(r.Mode); len(r.Mode) > 0 && err == nil {
 		e.Mode, _ = mode.MarshalJSON() // it was parsed
 	}

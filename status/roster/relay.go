@@ -50,11 +50,49 @@ func RelayOf(o relay.Outlook) *api.Relay {
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
 		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason,
 	}
+	for _, h := range o.Held {
+		r.Held = append(r.Held, HoldOf(h))
+		if r.Reason == "" {
+			r.Reason = "messages are held: " + h.Reason
+		}
+	}
 	if !o.LastAck.IsZero() {
 		at := o.LastAck.UTC()
 		r.LastAck = &at
 	}
 	return r
+}
+
+// HoldOf is a hold of the ledger.
+func HoldOf(h ledger.Hold) api.Hold {
+	return api.Hold{Team: h.Team, Member: h.Inbox, Sender: h.Sender, Reason: h.Reason, Since: h.Since}
+}
+
+// Release releases what is held for the relay of a member, of one sender, or of all if
+// sender is "". It returns what was held, none if nothing was.
+func Release(ctx context.Context, l *ledger.Ledger, p ledger.Post, sender string) ([]api.Hold, error) {
+	senders := []string{sender}
+	if sender == "" {
+		held, err := l.Held(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		senders = nil
+		for _, h := range held {
+			senders = append(senders, h.Sender)
+		}
+	}
+	list := []api.Hold{}
+	for _, s := range senders {
+		released, err := l.Release(ctx, p, s)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range released {
+			list = append(list, HoldOf(h))
+		}
+	}
+	return list, nil
 }
 
 // Fates tells what became of recorded messages, rows and a person's words, nil of

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
@@ -134,6 +135,11 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 		return bad("permissions: there is deny, ask and allow=TOOL,TOOL, and no %q", n.Permissions)
 	}
 	added.Permissions = policy.String()
+	if n.IdleExit != "" {
+		if added.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil || added.IdleExit < 0 {
+			return bad("idleExit: a time that is not negative is wanted, such as 30m, and no %q", n.IdleExit)
+		}
+	}
 	if len(n.Mode) > 0 {
 		if _, err := pipe.ParseMode(n.Mode); err != nil {
 			return bad("mode: %v", err)
@@ -270,6 +276,42 @@ func (s *Server) retryRelay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.showEntry(ctx, w, id)
+}
+
+// releaseRelay releases what is held for the member of a relay, be it the service's or
+// not. Its relay looks there every 2 s.
+func (s *Server) releaseRelay(w http.ResponseWriter, r *http.Request) error {
+	ask := asked(r, "sender")
+	sender := ask.text("sender")
+	if ask.err != nil {
+		return ask.err
+	}
+	ctx, id := r.Context(), r.PathValue("relay")
+	all, err := roster.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, "")
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(e api.RelayEntry) bool { return e.ID == id })
+	if i < 0 {
+		return noRelay(id)
+	}
+	list := []api.Hold{}
+	if t, err := s.opts.Root.Team(all[i].Team); err == nil {
+		defer t.Close()
+		post, err := fleet.Post(ctx, t, all[i].Member)
+		if err != nil {
+			return err
+		}
+		if list, err = roster.Release(ctx, s.ledger, post, sender); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, teams.ErrTeamGone) {
+		return err
+	}
+	if len(list) > 0 {
+		s.chronicle.Poke()
+	}
+	return write(w, http.StatusOK, list)
 }
 
 // showEntry answers with how a relay stands now.

@@ -452,6 +452,52 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// What is held is shown, and released by whoever asks for it; an idle agent is ended
+// and started again.
+func TestReleaseAndIdleExit(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	problem(t, r.ask(t, "POST", "/v1/relays", fmt.Sprintf(`{"team": %q, "member": "lead", "command": ["agent"], "dir": %q, "idleExit": "-1s"}`, band, h.work)), api.CodeInvalid)
+	problem(t, r.ask(t, "POST", "/v1/relays", fmt.Sprintf(`{"team": %q, "member": "lead", "command": ["agent"], "dir": %q, "idleExit": "soon"}`, band, h.work)), api.CodeInvalid)
+	lead := h.add(t, r, "lead", `, "idleExit": "1ms"`)
+	if lead.IdleExit != "1ms" {
+		t.Errorf("added %+v", lead)
+	}
+	asleep := h.until(t, r, lead.ID, "asleep", in(relay.Asleep))
+	if !asleep.Running || asleep.AgentPID != 0 || asleep.Reason == "" {
+		t.Errorf("asleep: %+v", asleep)
+	}
+	release := "/v1/relays/" + lead.ID + "/release"
+	if list := of[[]api.Hold](t, r.ask(t, "POST", release, ""), http.StatusOK); len(list) > 0 {
+		t.Errorf("released %+v, and nothing was held", list)
+	}
+	problem(t, r.ask(t, "POST", "/v1/relays/nobody/release", ""), api.CodeNotFound)
+
+	held := ledger.Hold{
+		Post:   ledger.Post{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"},
+		Sender: "drums", Reason: "they answered each other", Since: time.UnixMilli(1795000000000).UTC(),
+	}
+	if err := r.ledger.Hold(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	h.world.say(t, band, "drums", "team-lead", "[h-1]")
+	want := api.Hold{Team: band, Member: lead.Member, Sender: "drums", Reason: held.Reason, Since: held.Since}
+	h.until(t, r, lead.ID, "held", func(e api.RelayEntry) bool { return slices.Equal(e.Held, []api.Hold{want}) })
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[p-1]", "")), http.StatusCreated)
+	if works := h.worked(t, "[p-1]"); len(works) != 1 || works[0] != "[p-1]" {
+		t.Errorf("worked on %q", works)
+	}
+	if list := of[[]api.Hold](t, r.ask(t, "POST", release+"?sender=bass", ""), http.StatusOK); len(list) > 0 {
+		t.Errorf("released %+v of another", list)
+	}
+	if list := of[[]api.Hold](t, r.ask(t, "POST", release+"?sender=drums", ""), http.StatusOK); !slices.Equal(list, []api.Hold{want}) {
+		t.Errorf("released %+v, want %+v", list, want)
+	}
+	h.worked(t, "[h-1]")
+	h.until(t, r, lead.ID, "asleep again", in(relay.Asleep))
+}
+
 // An agent that does not stay alive is given up, and tried again when that is said.
 func TestRetryDeadRelay(t *testing.T) {
 	t.Parallel()

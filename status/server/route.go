@@ -37,6 +37,7 @@ func (s *Server) routes() []route {
 		{method: "DELETE", path: "/v1/relays/{relay}", handle: s.removeRelay, changes: true, bare: true},
 		{method: "POST", path: "/v1/relays/{relay}/interrupt", handle: s.interrupt, changes: true, bare: true},
 		{method: "POST", path: "/v1/relays/{relay}/retry", handle: s.retryRelay, changes: true, bare: true},
+		{method: "POST", path: "/v1/relays/{relay}/release", handle: s.releaseRelay, changes: true, bare: true},
 		{method: "POST", path: "/v1/relays/{relay}/permit", handle: s.permit, changes: true},
 		{method: "GET", path: "/v1/relays/{relay}/deliveries", handle: s.deliveries},
 		{method: "POST", path: "/v1/deliveries/{delivery}/retry", handle: s.retryDelivery, changes: true, bare: true},

@@ -23,6 +23,7 @@
 //	TOOL:2.5       calls a tool that takes 2.5 seconds, after the echo; an interrupt ends that
 //	ASK:Bash       asks (can_use_tool) whether the tool may be used, and answers "allowed" or "denied: " and the reason
 //	ASKS:100       asks that many times, 2 KiB each, and reads the answers when it has asked all
+//	TELL:worker    prints that it calls SendMessage to worker; nothing is written there
 //	LEAVE          leaves plan mode if it has the tool for that: a member by itself, another if it is allowed to
 //	FAIL           the model API fails
 //	/compact       compacts the conversation; /clear begins another (not in the oldest). Other commands are unknown

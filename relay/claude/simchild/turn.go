@@ -20,6 +20,7 @@ var (
 	toolLine  = regexp.MustCompile(`(?m)^[ \t]*TOOL:([0-9.]+)`)
 	asksLine  = regexp.MustCompile(`(?m)^[ \t]*ASKS:([0-9]+)`)
 	leaveLine = regexp.MustCompile(`(?m)^[ \t]*LEAVE\b`)
+	tellLine  = regexp.MustCompile(`(?m)^[ \t]*TELL:(\w+)`)
 	failLine  = regexp.MustCompile(`(?m)^[ \t]*FAIL\b`)
 )
 
@@ -71,6 +72,11 @@ func (c *child) turn() {
 	}
 	if m := asksLine.FindStringSubmatch(whole.text); m != nil {
 		answer = c.askAll(m[1])
+	}
+	if m := tellLine.FindStringSubmatch(whole.text); m != nil {
+		c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
+			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
+				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": "SendMessage", "input": object{"to": m[1], "message": "hello"}}}}})
 	}
 	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member || c.ask("ExitPlanMode") == "allowed") {
 		c.mode = "default"

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/relay/fleet"
+	"teambridge/status/roster"
+	"teambridge/teams"
+)
+
+func newRelayRelease(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "release MEMBER[@TEAM] [SENDER]",
+		Short: "Relay what is held of agents that answered each other too often",
+		Long: `Two agents that answer each other 20 times within a minute would do so for ever.
+What one of them writes to the other is then held: it stays unread in the inbox, and
+"relay list" and "status" say so. What others write is relayed as before.
+
+This releases it: all that is held for a member, or that of one sender. It is relayed
+in order, within some 2 seconds or by the next run, and counted from the start.
+
+Exit status: 0; 3 no such team or member, or nothing is held.`,
+		Example:           `  teambridge relay release lead@myteam worker`,
+		Args:              between(1, 2),
+		ValidArgsFunction: a.completeMembers(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			sender := ""
+			if len(args) > 1 {
+				sender = args[1]
+			}
+			return a.relayRelease(cmd.Context(), args[0], sender)
+		},
+	}
+}
+
+func (a *app) relayRelease(ctx context.Context, address, sender string) error {
+	member, team := teams.Split(address)
+	t, err := a.team(ctx, team)
+	if err != nil {
+		return err
+	}
+	defer closeAll(t)
+	post, err := fleet.Post(ctx, t, member)
+	if err != nil {
+		return err
+	}
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	list, err := roster.Release(ctx, l, post, sender)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		who := post.Inbox + "@" + post.Team
+		if sender != "" {
+			return notFound("see it with: teambridge relay list", "nothing of %s is held for %s", sender, who)
+		}
+		return notFound("see it with: teambridge relay list", "nothing is held for %s", who)
+	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	for _, h := range list {
+		if err := a.printf("released  %s@%s  what %s writes\n", escape(h.Member, false), escape(h.Team, false), escape(h.Sender, false)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

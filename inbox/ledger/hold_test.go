@@ -1,0 +1,141 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// exchange is what two relayed agents, and others, write to each other.
+type exchange struct {
+	t *testing.T
+	l *Ledger
+	n int
+	// The time now.
+	now time.Time
+}
+
+func newExchange(t *testing.T) *exchange {
+	return &exchange{t: t, l: newLedger(t), now: monday}
+}
+
+// says claims a message that from wrote to to, a second after the last one, and
+// returns its hop count.
+func (x *exchange) says(from, to string) int {
+	x.t.Helper()
+	x.now = x.now.Add(time.Second)
+	post := bob
+	post.Inbox = to
+	e, err := x.l.Exchanges(x.t.Context(), post, from, []string{"user", "operator"}, x.now, time.Minute, 3)
+	must(x.t, err)
+	x.n++
+	d := aRow(string(rune('A' + x.n)))
+	d.Post, d.From, d.Hops, d.At = post, from, e.Hops, x.now
+	must(x.t, x.l.Claim(x.t.Context(), d))
+	return e.Hops
+}
+
+func (x *exchange) want(hops int, from, to string) {
+	x.t.Helper()
+	if got := x.says(from, to); got != hops {
+		x.t.Errorf("%s to %s: hop %d, want %d", from, to, got, hops)
+	}
+}
+
+func TestExchangesCountAnswers(t *testing.T) {
+	t.Parallel()
+	x := newExchange(t)
+	x.want(0, "ann", "bob")
+	x.want(0, "ann", "bob") // nobody has answered
+	x.want(0, "bob", "ann")
+	x.want(1, "ann", "bob")
+	x.want(1, "ann", "bob") // a burst shares its count
+	x.want(1, "bob", "ann")
+	x.want(0, "cid", "bob") // others do not count
+	x.want(2, "ann", "bob")
+	x.want(2, "bob", "ann")
+	x.want(3, "ann", "bob")
+	e, err := x.l.Exchanges(t.Context(), bob, "ann", nil, x.now, time.Minute, 3)
+	must(t, err)
+	// The last message of hop 0 was the second.
+	if diff := cmp.Diff(Exchanges{Hops: 3, Since: monday.Add(2 * time.Second)}, e); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	x.want(0, "operator", "ann") // a person, to the other of them
+	x.want(0, "ann", "bob")
+	x.want(0, "bob", "ann")
+	x.want(1, "ann", "bob")
+	typed := anInput("typed here")
+	must(t, x.l.Claim(t.Context(), typed))
+	x.want(0, "ann", "bob")
+	x.want(0, "bob", "ann")
+	x.want(1, "ann", "bob")
+	x.now = x.now.Add(time.Minute)
+	x.want(0, "ann", "bob")
+}
+
+// An agent whose inbox is not relayed answers, too: what the relayed one writes to it
+// is told by its own output.
+func TestExchangesOfOneThatIsNotRelayed(t *testing.T) {
+	t.Parallel()
+	x := newExchange(t)
+	x.want(0, "ann", "bob")
+	x.want(0, "ann", "bob")
+	must(t, x.l.Answered(t.Context(), bob, "ann"))
+	x.want(1, "ann", "bob")
+	x.want(1, "ann", "bob")
+	must(t, x.l.Answered(t.Context(), bob, "cid"))
+	x.want(1, "ann", "bob")
+	must(t, x.l.Answered(t.Context(), bob, "*"))
+	x.want(2, "ann", "bob")
+}
+
+func TestHoldAndRelease(t *testing.T) {
+	t.Parallel()
+	x := newExchange(t)
+	ann := bob
+	ann.Inbox = "ann"
+	x.want(0, "ann", "bob")
+	x.want(0, "bob", "ann")
+	x.want(1, "ann", "bob")
+	x.want(1, "bob", "ann")
+	released, err := x.l.Release(t.Context(), bob, "ann")
+	must(t, err)
+	if len(released) > 0 {
+		t.Errorf("released %+v, and nothing was held", released)
+	}
+	hold := Hold{Post: bob, Sender: "ann", Reason: "20 times", Since: monday}
+	must(t, x.l.Hold(t.Context(), hold))
+	again := hold
+	again.Reason, again.Since = "again", tuesday
+	must(t, x.l.Hold(t.Context(), again)) // it stays as it is
+	wantHolds(t, x.l, hold)
+	got, err := x.l.Held(t.Context(), ann)
+	must(t, err)
+	if len(got) > 0 {
+		t.Errorf("held for ann: %+v", got)
+	}
+	// Named from the other side.
+	released, err = x.l.Release(t.Context(), ann, "bob")
+	must(t, err)
+	if diff := cmp.Diff([]Hold{hold}, released); diff != "" {
+		t.Errorf("released (-want +got):\n%s", diff)
+	}
+	wantHolds(t, x.l)
+	x.want(0, "ann", "bob") // counted again from here, both ways
+	x.want(0, "bob", "ann")
+	x.want(1, "ann", "bob")
+	must(t, x.l.Hold(t.Context(), again))
+	wantHolds(t, x.l, again)
+	var states []string
+	for _, e := range events(t, x.l) {
+		if e.Delivery == "" {
+			states = append(states, string(e.Relay)+": "+e.Reason)
+		}
+	}
+	if diff := cmp.Diff([]string{"held: 20 times", "released: the messages of ann were released", "held: again"}, states); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,160 @@
+package relay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+)
+
+// Two agents that answer each other within [exchangeWindow] for [MaxExchanges] times
+// would do so for ever: what one of them writes to the other is then held.
+const (
+	MaxExchanges   = 20
+	exchangeWindow = time.Minute
+)
+
+// guard notices agents that answer each other for ever. It belongs to one plan of a
+// claimer: the messages of a sender that are claimed together share their hop count.
+type guard struct {
+	*claimer
+	held   map[string]bool // by sender
+	hops   map[string]int  // by sender, of those that were counted
+	people []string        // who is no agent; nil if that was not asked
+}
+
+// newGuard asks what is held.
+func newGuard(c *claimer) (*guard, error) {
+	holds, err := c.ledger.Held(c.ctx, c.post)
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{claimer: c, held: map[string]bool{}, hops: map[string]int{}}
+	for _, h := range holds {
+		g.held[h.Sender] = true
+	}
+	c.setHeld(holds)
+	return g, nil
+}
+
+// count returns the hop count of a row that is to be claimed, and whether it is held
+// from now on.
+func (g *guard) count(row *inbox.Row) (hops int, held bool, err error) {
+	if hops, known := g.hops[row.From]; known {
+		return hops, false, nil
+	}
+	if g.people == nil {
+		joins, err := g.ledger.Joins(g.ctx, g.post.Root, g.post.Team, g.post.CreatedAt)
+		if err != nil {
+			return 0, false, err
+		}
+		g.people = []string{"user"}
+		for _, j := range joins {
+			g.people = append(g.people, j.Member)
+		}
+	}
+	now := g.opts.Now()
+	x := ledger.Exchanges{}
+	if row.From != "" && len(row.From) <= maxSender && !slices.Contains(g.people, row.From) {
+		x, err = g.ledger.Exchanges(g.ctx, g.post, row.From, g.people, now, exchangeWindow, MaxExchanges-1)
+		if err != nil {
+			return 0, false, err
+		}
+	}
+	if x.Since.IsZero() || now.Sub(x.Since) > exchangeWindow {
+		g.hops[row.From] = x.Hops
+		return x.Hops, false, nil
+	}
+	h := ledger.Hold{Post: g.post, Sender: row.From, Since: now, Reason: fmt.Sprintf(
+		"%s and %s answered each other %d times within %s; see teambridge relay release", row.From, g.opts.Member, MaxExchanges, exchangeWindow)}
+	if err := g.ledger.Hold(g.ctx, h); err != nil {
+		return 0, false, err
+	}
+	g.held[row.From] = true
+	g.opts.Warn(fmt.Errorf("relay: the messages of %s to %s are held: %s", h.Sender, g.opts.Member, h.Reason))
+	g.setHeld(append(slices.Clone(g.holds), h))
+	return 0, true, nil
+}
+
+// maxSender is the longest name of a sender that can be an inbox.
+const maxSender = 256
+
+// setHeld notes what is held.
+func (l *loop) setHeld(holds []ledger.Hold) {
+	l.holds = holds
+	var names []string
+	for _, h := range holds {
+		names = append(names, h.Sender)
+	}
+	l.heldReason = ""
+	if len(names) > 0 {
+		l.heldReason = "the messages of " + strings.Join(names, ", ") + " are held: " + holds[len(holds)-1].Reason
+	}
+}
+
+// recordRecipients records to whom the agent writes, as its own output tells.
+func (l *loop) recordRecipients(line []byte) error {
+	if !bytes.Contains(line, []byte(`"SendMessage"`)) {
+		return nil
+	}
+	var m struct {
+		Message struct {
+			Content []struct {
+				Type, Name string
+				Input      struct{ To, Recipient, Type string }
+			}
+		}
+	}
+	if json.Unmarshal(line, &m) != nil {
+		return nil // of a form that is not known
+	}
+	var names []string
+	for _, part := range m.Message.Content {
+		if part.Type != "tool_use" || part.Name != "SendMessage" {
+			continue
+		}
+		name := cmp.Or(part.Input.To, part.Input.Recipient) // older versions have the second
+		if part.Input.Type == "broadcast" {
+			name = "*"
+		}
+		if config, err := l.config(); err == nil {
+			if member, err := config.Resolve(name, nil); err == nil {
+				name = member
+			}
+		}
+		if name != "" && len(name) <= maxSender {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	err := l.ledger.Answered(l.ctx, l.post, names...)
+	if passing(err) || l.ctx.Err() != nil {
+		return nil // one exchange is not counted
+	}
+	return err
+}
+
+// released reports whether something that was held is held no longer.
+func (l *loop) released() (bool, error) {
+	if len(l.holds) == 0 {
+		return false, nil
+	}
+	now, err := l.ledger.Held(l.ctx, l.post)
+	if err != nil {
+		return false, err
+	}
+	return !slices.EqualFunc(now, l.holds, func(a, b ledger.Hold) bool { return a.Sender == b.Sender }), nil
+}
+
+// why is why a relay is as it is, if there is a reason for a person.
+func (l *loop) why(more ...string) string {
+	return cmp.Or(append([]string{l.trouble, l.ledgerErr, l.heldReason}, more...)...)
+}

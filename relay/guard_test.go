@@ -1,0 +1,273 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+)
+
+// writes puts messages of one member into the inbox of another.
+func (s *station) writes(from, to string, texts ...string) {
+	s.t.Helper()
+	box, err := inbox.Open(s.team, to, s.locker)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, text := range texts {
+		if _, err := box.Append(s.t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{}); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+// unread are the texts in an inbox that nobody has taken.
+func (s *station) unread(member string) (texts []string) {
+	s.t.Helper()
+	box, err := inbox.Open(s.team, member, s.locker)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	rows, err := box.Read(s.t.Context())
+	if err != nil && !errors.Is(err, inbox.ErrMissing) {
+		s.t.Fatal(err)
+	}
+	for _, row := range rows {
+		if !row.Read {
+			texts = append(texts, row.Text)
+		}
+	}
+	return texts
+}
+
+// told counts the deliveries to a member from a sender that are done.
+func (s *station) told(member, sender string) int {
+	s.t.Helper()
+	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Inbox: member, States: []ledger.DeliveryState{ledger.Done}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	n := 0
+	for _, d := range all {
+		if d.From == sender {
+			n++
+		}
+	}
+	return n
+}
+
+// clock is a time that a test sets.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// talk runs the relays of team-lead and worker, who answer everything that the other
+// says, until one of them has answered most times. Each answer takes a while.
+func (s *station) talk(most int, c *clock, takes time.Duration) (lead, worker *Relay, stop func()) {
+	s.t.Helper()
+	other := newStationBeside(s, simchild.Script{})
+	relayed := func(s *station, member, peer string) (*Relay, func() error) {
+		opts := s.options()
+		opts.Member, opts.Now = member, c.read
+		n := 0
+		opts.Events = func(e claude.Event) {
+			if r, ok := e.Payload.(claude.Result); ok && strings.Contains(r.Text, `teammate_id="`+peer+`"`) && n < most {
+				n++
+				c.pass(takes)
+				s.writes(member, peer, fmt.Sprintf("[%s-%02d]", member, n))
+			}
+		}
+		return s.relay(opts)
+	}
+	lead, stopLead := relayed(s, "team-lead", "worker")
+	worker, stopWorker := relayed(other, "worker", "team-lead")
+	return lead, worker, func() {
+		s.t.Helper()
+		if err := errors.Join(stopLead(), stopWorker()); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+// Two agents that answer each other for ever are held after at most 20 messages each
+// way. What they wrote stays unread; others still reach them. After the release it is
+// said, in order, and nothing is lost.
+func TestEndlessTalkIsHeld(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	c := &clock{now: time.Now()}
+	lead, worker, stop := s.talk(30, c, time.Second)
+	s.writes("worker", "team-lead", "[begin]")
+	holds := func() []ledger.Hold {
+		list, err := s.ledger.Holds(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	s.await("it is held", func() bool { return len(holds()) > 0 })
+	h := holds()[0]
+	at, from := h.Inbox, h.Sender
+	s.await("nothing more is done", func() bool {
+		open, err := s.ledger.Standings(t.Context(), "")
+		return err == nil && len(s.unread(at)) == 1 && open[0].Open+open[1].Open == 0
+	})
+	for _, way := range [][2]string{{"team-lead", "worker"}, {"worker", "team-lead"}} {
+		if n := s.told(way[0], way[1]); n < 15 || n > 20 {
+			t.Errorf("%s was told %d messages of %s, want about 20", way[0], n, way[1])
+		}
+	}
+	relay := lead
+	if at == "worker" {
+		relay = worker
+	}
+	s.await("the reason is told", func() bool {
+		return strings.Contains(relay.Status().Reason, "the messages of "+from+" are held")
+	})
+	config, err := s.team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _, err := Look(t.Context(), s.ledger, s.dir+"/state", s.team, config, at)
+	if err != nil || len(o.Held) != 1 || o.Held[0] != h {
+		t.Errorf("from outside %+v, %v; want %+v to be held", o, err, h)
+	}
+
+	// Others still reach it.
+	before := s.told(at, "helper")
+	s.writes("helper", at, "[h]")
+	s.await("another is heard", func() bool { return s.told(at, "helper") == before+1 })
+	s.writes(from, at, "[later]")
+	if got := s.unread(at); len(got) != 2 || got[1] != "[later]" {
+		t.Errorf("unread %q, want what is held, and what came later", got)
+	}
+	held := s.unread(at)
+
+	if _, err := s.ledger.Release(t.Context(), h.Post, h.Sender); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(time.Hour)
+	s.await("they have said all", func() bool {
+		return s.told("team-lead", "worker")+s.told("worker", "team-lead") >= 50 && len(s.unread("worker"))+len(s.unread("team-lead")) == 0 || len(holds()) > 0
+	})
+	s.await("what was held is said", func() bool {
+		all, err := s.ledger.Deliveries(t.Context(), ledger.DeliveryQuery{Inbox: at, States: []ledger.DeliveryState{ledger.Done}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, d := range slices.Backward(all) {
+			for _, text := range held {
+				if strings.Contains(string(d.Raw), text) {
+					texts = append(texts, text)
+				}
+			}
+		}
+		return slices.Equal(texts, held)
+	})
+	stop()
+}
+
+// Agents that answer each other more slowly are not held, nor is a burst of one of
+// them, which nobody has answered.
+func TestTalkThatIsNotEndless(t *testing.T) {
+	t.Parallel()
+	t.Run("slow", func(t *testing.T) {
+		t.Parallel()
+		s := newStation(t, simchild.Script{})
+		_, _, stop := s.talk(25, &clock{now: time.Now()}, 2*time.Second) // 4 s for each exchange
+		s.writes("worker", "team-lead", "[begin]")
+		s.await("all is said", func() bool { return s.told("team-lead", "worker") >= 25 && s.told("worker", "team-lead") >= 25 })
+		stop()
+		s.undisturbed()
+	})
+	t.Run("burst", func(t *testing.T) {
+		t.Parallel()
+		s := newStation(t, simchild.Script{})
+		var texts []string
+		for i := range 200 {
+			texts = append(texts, fmt.Sprintf("[m-%03d]", i))
+		}
+		lead, worker, stop := s.talk(1, &clock{now: time.Now()}, 0)
+		s.writes("worker", "team-lead", texts...)
+		s.await("all is said", func() bool { return s.told("team-lead", "worker") == 201 }) // and one answer to the answer
+		stop()
+		for _, r := range []*Relay{lead, worker} {
+			if held, err := s.ledger.Held(t.Context(), r.Post()); err != nil || len(held) > 0 {
+				t.Errorf("held %+v, %v; want nothing", held, err)
+			}
+		}
+		s.undisturbed()
+	})
+}
+
+// The inbox of the other need not be relayed: what the agent writes to it, its own
+// output tells. Held is held for the next relay, too.
+func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, simchild.Script{})
+	opts := s.options()
+	c := &clock{now: time.Now()}
+	opts.Now = c.read
+	n := 0
+	opts.Events = func(e claude.Event) {
+		if _, ok := e.Payload.(claude.Result); ok {
+			n++
+			c.pass(time.Second)
+			s.send(fmt.Sprintf("TELL:worker\n[m-%02d]", n))
+		}
+	}
+	r, stop := s.relay(opts)
+	s.send("TELL:worker\n[m-00]")
+	held := func() bool {
+		list, err := s.ledger.Held(t.Context(), r.Post())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list) == 1 && list[0].Sender == "worker"
+	}
+	s.await("it is held", held)
+	s.await("the rest is done", func() bool { return len(s.unread("team-lead")) == 1 })
+	if got := s.told("team-lead", "worker"); got < 15 || got > 20 {
+		t.Errorf("%d messages were said, want about 20", got)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	before := s.told("team-lead", "worker")
+	opts.Events = nil
+	r, stop = s.relay(opts)
+	s.writes("helper", "team-lead", "[h]")
+	s.await("another is heard", func() bool { return s.told("team-lead", "helper") == 1 })
+	if got := s.unread("team-lead"); len(got) != 1 || s.told("team-lead", "worker") != before {
+		t.Errorf("unread %q, %d said; want one message held", got, s.told("team-lead", "worker"))
+	}
+	if _, err := s.ledger.Release(t.Context(), r.Post(), "worker"); err != nil {
+		t.Fatal(err)
+	}
+	s.await("it is said", func() bool { return s.told("team-lead", "worker") == before+1 })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
