@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -399,12 +400,23 @@ func (s *station) verdict(markers []string) verdict {
 		s.t.Fatal(err)
 	}
 	frames := map[string]string{}
+	answers := s.answers()
 	for _, d := range all {
 		if d.State != ledger.Done {
 			v.say("%s is %s (%s)", d.ID, d.State, d.Reason)
 		}
 		if i := strings.Index(string(d.Raw), "[m"); i >= 0 {
-			frames[string(d.Raw)[i:i+strings.Index(string(d.Raw)[i:], "]")+1]] = d.Frame
+			m := string(d.Raw)[i : i+strings.Index(string(d.Raw)[i:], "]")+1]
+			frames[m] = d.Frame
+			// The agent answers with what it was told last. Some rows have the same id.
+			own, nudged := 0, 0
+			for _, text := range answers[cmp.Or(d.ID, d.UUID)] {
+				own += strings.Count(text, m)
+				nudged += strings.Count(text, Nudge)
+			}
+			if own > 1 || own+nudged == 0 {
+				v.say("%s is answered %d times, and %d times after a nudge", m, own, nudged)
+			}
 		}
 	}
 	for _, m := range markers {
@@ -418,6 +430,37 @@ func (s *station) verdict(markers []string) verdict {
 		}
 	}
 	return v
+}
+
+// answers are what the ledger has of the agent's answers, by the message they are to.
+func (s *station) answers() map[string][]string {
+	s.t.Helper()
+	all := map[string][]string{}
+	for after := int64(0); ; {
+		list, err := s.ledger.Events(s.t.Context(), after, 500)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if len(list) == 0 {
+			return all
+		}
+		for _, e := range list {
+			after = e.N
+			if e.Answer == "" {
+				continue
+			}
+			var a struct {
+				Text      string
+				InReplyTo []string
+			}
+			if err := json.Unmarshal(e.Row, &a); err != nil {
+				s.t.Fatal(err)
+			}
+			for _, id := range a.InReplyTo {
+				all[id] = append(all[id], a.Text)
+			}
+		}
+	}
 }
 
 // killAgent kills every agent of the station that runs.

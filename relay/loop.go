@@ -784,10 +784,10 @@ func (l *loop) finished(p claude.Progress) error {
 		l.begun(true)
 		return l.advance(p.UUID, ledger.Accepted, "")
 	case claude.Done:
-		return l.answered("", l.answer(p))
+		return l.answered("", said(p.Result))
 	case claude.Unproven:
 		l.set(func(s *Status) { s.AtLeastOnce = true })
-		return l.answered("the program acknowledges nothing; it may have been said twice", l.answer(p))
+		return l.answered("the program acknowledges nothing; it may have been said twice", said(p.Result))
 	case claude.Failed:
 		return l.finish(ledger.Failed, failure(p.Result))
 	case claude.Cancelled:
@@ -796,6 +796,14 @@ func (l *loop) finished(p claude.Progress) error {
 		return l.known()
 	}
 	return nil
+}
+
+// said is what the agent said last in a turn, empty if that is not known.
+func said(r *claude.Result) string {
+	if r == nil {
+		return ""
+	}
+	return r.Text
 }
 
 func failure(r *claude.Result) string {
@@ -893,20 +901,7 @@ func (l *loop) answered(reason, answer string) error {
 	return l.finishWith(ledger.Done, reason, answer)
 }
 
-// answer returns what the agent said last in the turn of a frame, empty if that is not
-// known.
-func (l *loop) answer(p claude.Progress) string {
-	if p.Result != nil {
-		return p.Result.Text
-	}
-	// This version does not say which turn a result is of.
-	turn, err := l.transcript().Turn(l.ctx, p.UUID)
-	if err != nil || !turn.Finished {
-		return ""
-	}
-	return turn.Text
-}
-
+// finishWith is finish with the agent's answer, which is empty if it has none.
 func (l *loop) finishWith(state ledger.DeliveryState, reason, answer string) error {
 	f := l.frame
 	err := l.insist(func(ctx context.Context) error { return l.ledger.Finish(ctx, f.UUID, state, reason, answer) })
