@@ -171,7 +171,7 @@ func (l *loop) released() (bool, error) {
 	return !slices.EqualFunc(now, l.holds, func(a, b ledger.Hold) bool { return a.Sender == b.Sender }), nil
 }
 
-// why is why a relay is as it is, if there is a reason for a person.
+// why is the reason that the status gives, the first that there is; more come last.
 func (l *loop) why(more ...string) string {
 	return cmp.Or(append([]string{l.trouble, l.ledgerErr, l.heldReason}, more...)...)
 }
