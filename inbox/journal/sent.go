@@ -12,6 +12,9 @@ import (
 // That it was read back is a look at the file at one time. So if the newest look began
 // after it and did not find the row, the row is gone. Otherwise it stands in the file
 // until somebody looks again, and what was read before that time does not end it.
+//
+// A row of which it is not known whether it was written may have been written after the
+// newest look. So it is for the next one to say whether it is there.
 func sent(c *sqlite.Conn, n *numbers, e *Relayed) error {
 	var m Message
 	m.set(e.Row)
@@ -31,7 +34,7 @@ func sent(c *sqlite.Conn, n *numbers, e *Relayed) error {
 		if err := insert(c, box, sum, &m, &m.Row); err != nil {
 			return err
 		}
-		if began >= at {
+		if began >= at && e.State == string(Verified) {
 			if _, err := changed(c, n, Gone, m.Seq, "UPDATE messages SET gone_at=? WHERE seq=?", ended); err != nil {
 				return err
 			}

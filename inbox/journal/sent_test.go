@@ -112,6 +112,22 @@ func TestSent(t *testing.T) {
 			do:   func(copied func(...Relayed), looked func(Snapshot)) { copied(unknownAt(1, 5, ours)) },
 			want: "1 appeared ours#1, 2 unknown ours", receipt: Unknown,
 		},
+		"it was written after somebody looked, if it was": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				looked(look(t, 6, row("theirs")))
+				copied(unknownAt(1, 5, ours))
+				looked(look(t, 7, row("theirs"), ours))
+			},
+			want: "1 appeared theirs#1, 2 appeared ours#1, 3 unknown ours", receipt: Unknown,
+		},
+		"it is not there": {
+			do: func(copied func(...Relayed), looked func(Snapshot)) {
+				looked(look(t, 6, row("theirs")))
+				copied(unknownAt(1, 5, ours))
+				looked(look(t, 7, row("theirs")))
+			},
+			want: "1 appeared theirs#1, 2 appeared ours#1, 3 unknown ours, 4 gone ours#1", receipt: Unknown,
+		},
 		"it became known that it was written": {
 			do: func(copied func(...Relayed), looked func(Snapshot)) {
 				copied(unknownAt(1, 5, ours))
