@@ -31,6 +31,7 @@ func newWatch(a *app) *cobra.Command {
 		Long: `Show the messages of a team as they come, from all inboxes or from those that
 are named, and record every row in the journal: also those that an agent removes
 a moment later. "teambridge history" and "search" find them when the team is gone.
+What headless agents answer is shown with them, as messages of kind "answer".
 
 Agents that say they are idle, and confirmations that nobody needs to read, are
 left out, and counted in the end; --protocol shows them. With --json each message

@@ -14,8 +14,8 @@
 // as its "claimed" event. So the journal has all messages in one order.
 //
 // A message that was sent is copied with its receipt, too. Its agent may take it before
-// anybody sees it in the file. If somebody did see it, it is the same message. What a
-// headless agent answers is copied as a message of its own inbox.
+// anybody sees it in the file. If somebody did see it, it is the same message. So it is
+// with a row that a relay claimed. What a headless agent answers is copied as a message of its own inbox.
 //
 // A journal that cannot be written delays nothing. What it lacks is copied later, as
 // long as the ledger has it ([ledger.Ledger.Prune]).
@@ -151,6 +151,7 @@ func relayed(e ledger.Event) (journal.Relayed, error) {
 		r.State = string(e.Relay)
 	}
 	if !e.Person {
+		r.Row = e.Row
 		return r, nil
 	}
 	r.ID, r.From = cmp.Or(e.ID, e.Delivery), cmp.Or(e.From, user)

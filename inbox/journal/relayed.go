@@ -41,7 +41,8 @@ type Relayed struct {
 	N int64 // its number where it was copied from: growing
 
 	// Row is what a person said, as a row of an inbox would have it, where the
-	// event is that it was taken in; it becomes a [Message], once for each Delivery.
+	// event is that it was taken in; it becomes a [Message], once for each Delivery. Or
+	// it is the row that was claimed, which becomes one if nobody saw it in the file.
 	// Only for [Journal.Relayed]: it is not among what is read again.
 	Row []byte
 
@@ -111,7 +112,11 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 					recorded++
 					continue
 				}
-				if err := said(c, n, e); err != nil {
+				take := claimed
+				if e.Person {
+					take = said
+				}
+				if err := take(c, n, e); err != nil {
 					return err
 				}
 				person := int64(0)
@@ -196,8 +201,8 @@ func (e *Relayed) check() error {
 		if len(e.Row) == 0 || e.State != string(Verified) && e.State != string(Unknown) {
 			return &ValueError{"row", "or state of a message that was sent is missing"}
 		}
-	case len(e.Row) > 0 && (!e.Person || e.Delivery == ""):
-		return &ValueError{"row", "of an event is no person's"}
+	case len(e.Row) > 0 && e.Delivery == "":
+		return &ValueError{"row", "of an event about a relay"}
 	}
 	return nil
 }

@@ -167,6 +167,61 @@ func TestSent(t *testing.T) {
 	}
 }
 
+// A row that a relay claimed is a message, whether anybody saw it in the file or not.
+func TestClaimed(t *testing.T) {
+	t.Parallel()
+	theirs := row("theirs")
+	event := anEvent(2, "d", "claimed")
+	event.Row = []byte(theirs)
+	for name, tc := range map[string]struct {
+		do   func(copied func(), looked func(Snapshot))
+		want string
+	}{
+		"only copied": {
+			do:   func(copied func(), looked func(Snapshot)) { copied() },
+			want: "1 appeared theirs#1, 2 relay d claimed",
+		},
+		"seen before": {
+			do:   func(copied func(), looked func(Snapshot)) { looked(look(t, 1, theirs)); copied() },
+			want: "1 appeared theirs#1, 2 relay d claimed",
+		},
+		"seen after that, and marked": {
+			do: func(copied func(), looked func(Snapshot)) {
+				copied()
+				looked(look(t, 3, row("theirs", `"read":true`, `"relayedBy":"d"`)))
+			},
+			want: "1 appeared theirs#1, 2 relay d claimed, 3 read theirs#1",
+		},
+		"not seen any more": {
+			do:   func(copied func(), looked func(Snapshot)) { looked(look(t, 3, row("other"))); copied() },
+			want: "1 appeared other#1, 2 appeared theirs#1, 3 gone theirs#1, 4 relay d claimed",
+		},
+		"one of two that are equal": {
+			do:   func(copied func(), looked func(Snapshot)) { copied(); looked(look(t, 3, theirs, theirs)) },
+			want: "1 appeared theirs#1, 2 relay d claimed, 3 appeared theirs#2",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJournal(t)
+			tc.do(func() {
+				t.Helper()
+				for range 2 {
+					_, err := j.Relayed(t.Context(), "ledger", event)
+					must(t, err)
+				}
+			}, func(s Snapshot) {
+				t.Helper()
+				observe(t, j, s)
+			})
+			list, err := j.Changes(t.Context(), 0, 100)
+			must(t, err)
+			wantChanges(t, list, tc.want)
+			sound(t, j)
+		})
+	}
+}
+
 func TestSentIsChecked(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)

@@ -27,9 +27,12 @@ type Event struct {
 	// Text is empty where the delivery was pruned.
 	Text, Summary, Color string
 
-	// Of a message that was sent: its row, and whether it was written. At is when it
-	// was read back or, if that is not known, when it was about to be written.
-	Row  []byte
+	// The row of an inbox that was claimed, as it stood there, or that was sent. It is
+	// nil where the delivery was pruned.
+	Row []byte
+
+	// Of a message that was sent: whether it was written. At is when it was read back
+	// or, if that is not known, when it was about to be written.
 	Sent SendOutcome
 
 	// Of what an agent answered: the frame whose turn it ended; and Row, as a row of an
@@ -64,7 +67,7 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 		s, err := c.Statement(`SELECT n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, posts.inbox, e.at, e.delivery, e.state, e.reason, e.pid, e.session,
 			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
 			coalesce(d.summary, ''), coalesce(d.color, ''),
-			CASE WHEN d.person<>0 AND e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
+			CASE WHEN e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
 			e.message, m.raw, m.frame
 			FROM events e CROSS JOIN posts USING (post) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
 			WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`)
@@ -87,8 +90,12 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 			} else {
 				e.Delivery, e.State = text(v[12]), DeliveryState(text(v[8]))
 				e.ID, e.From, e.Person = text(v[13]), text(v[14]), integer(v[15]) != 0
-				if e.Person && e.State == Claimed {
+				switch {
+				case e.State != Claimed:
+				case e.Person:
 					e.Summary, e.Color, e.Text = text(v[16]), text(v[17]), string(blob(v[18]))
+				default:
+					e.Row = blob(v[18])
 				}
 			}
 			list = append(list, e)

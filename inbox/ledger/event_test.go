@@ -64,7 +64,7 @@ func TestEventForEachStep(t *testing.T) {
 	list, err := l.Events(t.Context(), 0, 1)
 	must(t, err)
 	e := aRow("a")
-	if diff := cmp.Diff([]Event{{N: 1, Epoch: list[0].Epoch, Post: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed}}, list); diff != "" {
+	if diff := cmp.Diff([]Event{{N: 1, Epoch: list[0].Epoch, Post: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed, Row: e.Raw}}, list); diff != "" {
 		t.Errorf("the first event (-want +got):\n%s", diff)
 	}
 }
