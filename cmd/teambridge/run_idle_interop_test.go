@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/claude/claudetest"
 	"teambridge/teams"
 )
 
@@ -15,13 +16,9 @@ import (
 // agent and its starts: each is given to the model once, in order, in one session.
 func TestRealIdleExit(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"2.1.80", "2.1.329"} {
-		t.Run(name, func(t *testing.T) {
+	for _, v := range []teams.Version{claudetest.Oldest(t), claudetest.Newest(t)} {
+		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
-			v, err := teams.ParseVersion(name)
-			if err != nil {
-				t.Fatal(err)
-			}
 			seed := uint64(time.Now().UnixNano())
 			rnd := rand.New(rand.NewPCG(seed, uint64(v.Patch)))
 			t.Logf("seed %d", seed)

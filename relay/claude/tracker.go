@@ -221,7 +221,11 @@ func (t *Tracker) result(p Result) []Progress {
 		case !ours && len(p.UUIDs) > 0:
 			// It names the frames of its turn.
 		case f.lifecycle:
-			// Its own end is still to come.
+			// Its own end is still to come. Turns run one at a time, so a result that
+			// names no frames is of the turn that has started.
+			if f.state == Accepted {
+				f.result = &p
+			}
 		case f.state == Accepted:
 			f.result = &p
 			all = append(all, t.end(uuid, Done)...)
