@@ -359,8 +359,8 @@ func newGC(a *app) *cobra.Command {
 		Use:   "gc",
 		Short: "Forget old messages",
 		Long: `Remove from the journal what is older than --older-than or, oldest first, what
-makes it larger than --max-size, and from the ledger the ids of messages that were
-sent so long ago. A message that is forgotten and sent again under its --id is a
+makes it larger than --max-size, and from the ledger the ids and texts of messages
+that were sent so long ago. A message that is forgotten and sent again under its --id is a
 new message. What is still on its way is kept. What inboxes had in them before they
 were written the last time is removed, too, as is what is left of teams that a
 teambridge was making or removing when it was killed.

@@ -241,7 +241,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 			r.opts.Copied()
 		}
 		if err != nil && ctx.Err() == nil && !failing {
-			r.opts.Warn(fmt.Errorf("what the relay does is not recorded: %w", err))
+			r.opts.Warn(fmt.Errorf("what is sent and relayed is not recorded: %w", err))
 		}
 		failing = err != nil
 	}
