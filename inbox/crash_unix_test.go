@@ -207,6 +207,13 @@ func killOften(t *testing.T, kills int, withAgent bool) {
 			p.drain(agent)
 		}
 	}
+	// A message that is refused as unknown takes no lock, and so leaves that of the sender
+	// that was killed. The next one takes it over.
+	last := numbered("last", 0)
+	if _, err := p.open(lockedfile.Options{}).Append(t.Context(), last, inbox.AppendOptions{Memory: p.memory()}); err != nil {
+		t.Fatal(err)
+	}
+	ids = append(ids, last.ID)
 	p.wantNames("alice.json")
 	seen := map[string]int{}
 	for _, row := range agent.Log() {
