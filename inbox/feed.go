@@ -142,11 +142,14 @@ func (f *Feed) Refresh(ctx context.Context) (changed []string, err error) {
 			continue
 		}
 		now, err := f.parse(ctx, dir, name)
-		if errors.Is(err, teams.ErrTeamGone) || ctx.Err() != nil {
+		if errors.Is(err, teams.ErrTeamGone) {
 			return nil, err
 		}
 		if err != nil {
 			faults = append(faults, err)
+			if ctx.Err() != nil {
+				break // the rest would fail, too; what has changed so far is told
+			}
 			continue
 		}
 		f.files[name] = now
