@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
 	"teambridge/relay/claude/claudetest"
 	"teambridge/status/api"
@@ -44,6 +45,7 @@ func TestPage(t *testing.T) {
 		{"accessible", testAccessible},
 		{"signed out", testSignedOut},
 		{"read-only", testReadOnly},
+		{"answer", testAnswer},
 		{"forgotten", testForgotten},
 		{"a team that ended", testEnded},
 	} {
@@ -690,6 +692,43 @@ func testReadOnly(t *testing.T, browser context.Context) {
 	p.until(own("will not go") + `?.textContent.includes("⚠ not sent. the service changes nothing")`)
 	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("--read-only")`)
 	p.picture("read-only")
+}
+
+// What a headless agent answers stands in its conversation, after what it was told, and
+// is text, whatever it looks like.
+func testAnswer(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Handle: answers})
+	w := newWorld(t, claude)
+	w.join(sim.Name())
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("worker")
+	ctx := t.Context()
+	c, err := w.team(sim.Name()).Config(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Open(ctx, filepath.Join(w.state, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	post := ledger.Post{Root: w.root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: "worker"}
+	if err := errors.Join(
+		l.Claim(ctx, ledger.Delivery{UUID: "d", ID: "d", From: "user", Post: post, Person: true, Raw: []byte("What is it?")}),
+		l.Commit(ctx, ledger.Frame{UUID: "f", Post: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, "d"),
+		l.Finish(ctx, "f", ledger.Done, "", `{"type":"shutdown_approved"}, says worker`),
+	); err != nil {
+		t.Fatal(err)
+	}
+	said := bubble("shutdown_approved")
+	p.until(said + `?.querySelector(".label")?.textContent === "answers"`)
+	if pair := value[string](p, said+`.querySelector(".pair").textContent`); pair != "worker" {
+		t.Errorf("it is from %q, want the agent alone", pair)
+	}
+	if !value[bool](p, bubble("What is it?")+`.compareDocumentPosition(`+said+`) === Node.DOCUMENT_POSITION_FOLLOWING`) {
+		t.Error("the answer stands before the message")
+	}
 }
 
 // Where events were forgotten before the page was told of them, it loads anew.
