@@ -260,7 +260,7 @@ func TestModeWhileAsleep(t *testing.T) {
 // turn that follows it.
 func TestBackgroundTaskIsNotIdle(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Ended, Do: simchild.Task, Match: "[m-1]", Name: "task"}}})
+		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Worked, Do: simchild.Task, Match: "[m-1]", Name: "task"}}})
 		opts := s.options()
 		opts.IdleExit = atOnce
 		var inits atomic.Int32

@@ -111,8 +111,9 @@ func openStation(t testing.TB, dir string, script simchild.Script) *station {
 // held for 11 s: only tests that are about that say for how long it may be.
 func (s *station) locking(opts lockedfile.Options) *lockedfile.Locker {
 	opts.Dir = filepath.Join(s.dir, "state", "locks")
-	opts.Wait = cmp.Or(opts.Wait, time.Minute)
-	opts.Hold = cmp.Or(opts.Hold, time.Minute)
+	// Others may use the disk for a minute.
+	opts.Wait = cmp.Or(opts.Wait, 5*time.Minute)
+	opts.Hold = cmp.Or(opts.Hold, 5*time.Minute)
 	return lockedfile.New(opts)
 }
 

@@ -144,6 +144,17 @@ func TestLostOverARestart(t *testing.T) {
 			if _, err := d.team.Agent("worker").Wait(d.Context(), n); err != nil {
 				d.Fatal(err)
 			}
+			// The older one delivers rows before it marks them.
+			for {
+				rows, err := d.box.Read(d.Context())
+				if err != nil {
+					d.Fatal(err)
+				}
+				if !slices.ContainsFunc(rows, func(r inbox.Row) bool { return !r.Read }) {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
 			stop()
 		}
 	}
