@@ -352,8 +352,10 @@ func (c *child) fault(at Point) {
 			task("task_started")
 			go func() {
 				c.until(f.Name)
-				task("task_notification")
+				// A real one tells of the task right before its turn. An agent that may
+				// be idle for no time at all would be ended in between.
 				c.begin([]string{})
+				task("task_notification")
 				c.until(f.Name + ".end")
 				c.unasked(text)
 			}()
