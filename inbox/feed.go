@@ -148,7 +148,7 @@ func (f *Feed) Refresh(ctx context.Context) (changed []string, err error) {
 		if err != nil {
 			faults = append(faults, err)
 			if ctx.Err() != nil {
-				break // the rest would fail, too; what has changed so far is told
+				break // the rest would fail too; report what has changed so far
 			}
 			continue
 		}

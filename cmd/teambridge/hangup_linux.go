@@ -36,7 +36,7 @@ func hangUp(ctx context.Context, f *os.File) bool {
 			<-closed
 		}
 	}()
-	// Errors, and that the other side has gone, are told unasked.
+	// Errors, and a closed other side, are reported even if no event is asked for.
 	stdout := -1
 	cerr := conn.Control(func(fd uintptr) {
 		stdout = int(fd)

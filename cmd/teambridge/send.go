@@ -322,8 +322,8 @@ func (s *sender) close() error {
 	return errors.Join(errs...)
 }
 
-// put puts text into the inbox of member, and records it if it is to be tracked. What
-// is known is in the answer also where there is an error.
+// put puts text into the inbox of member, and records it if it is to be tracked. It
+// returns what is known even if there is an error.
 func (s *sender) put(ctx context.Context, member, text string, track bool) (mail.Delivered, error) {
 	d, err := s.Put(ctx, member, s.message(text), inbox.AppendOptions{Force: s.opts.force, Track: track})
 	if d.Unrecorded != nil {
@@ -337,7 +337,7 @@ func (s *sender) put(ctx context.Context, member, text string, track bool) (mail
 }
 
 // directly puts text into the inbox of member itself, and waits for what is to be
-// waited for. What is known is in the answer also where there is an error.
+// waited for. It returns what is known even if there is an error.
 func (s *sender) directly(ctx context.Context, member, text string) (mail.Delivered, error) {
 	if s.opts.dryRun {
 		d, err := s.Check(ctx, member, s.message(text))

@@ -171,8 +171,8 @@ func (s *sender) alone(ctx context.Context, why *unserved) error {
 }
 
 // send puts text into the inbox of member, through the service where there is one,
-// and waits for what is to be waited for. What is known is in the answer also where
-// there is an error.
+// and waits for what is to be waited for. It returns what is
+// known even if there is an error.
 func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered, error) {
 	if s.opts.words() && s.service == nil && (!s.opts.dryRun || s.app.service(s.Team().Root()) == nil) {
 		return s.begin(member), notWords("no service runs")

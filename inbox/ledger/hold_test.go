@@ -76,8 +76,8 @@ func TestExchangesCountAnswers(t *testing.T) {
 	x.want(0, "ann", "bob")
 }
 
-// An agent whose inbox is not relayed answers, too: what the relayed one writes to it
-// is told by its own output.
+// An agent whose inbox is not relayed counts, too: the output of the relayed agent shows
+// what it writes to that agent.
 func TestExchangesOfOneThatIsNotRelayed(t *testing.T) {
 	t.Parallel()
 	x := newExchange(t)

@@ -45,8 +45,8 @@ func later(t *testing.T, l *Ledger) {
 	}))
 }
 
-// What was sent is told with its row, once, when it was written; what was withdrawn
-// is not; and what nobody came back to is told as unknown, after a while.
+// A written message has one event, with its row. A withdrawn one has none. One whose
+// sender never came back has the event unknown, after a while.
 func TestEventsOfSends(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -238,7 +238,7 @@ func (s *Sender) Key(d Delivered) inbox.SendKey {
 
 // Put puts a message into the inbox of member. opts.Memory is the sender's own
 // and is not looked at. The errors are those of [inbox.Inbox.Append]; what is
-// known is in the answer also where there is one.
+// known is returned even then.
 func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.AppendOptions) (Delivered, error) {
 	d := s.begin(member, m)
 	var err error
