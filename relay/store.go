@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -102,4 +103,14 @@ func fatal(err error) bool {
 	}
 	_, ok := errors.AsType[*ledger.Error](err)
 	return ok || errors.Is(err, ledger.ErrClosed)
+}
+
+// keep records the session, and what state the relay is in.
+func (l *loop) keep(state ledger.RelayState, reason string) error {
+	l.session.State, l.session.Reason, l.session.Relay = state, reason, os.Getpid()
+	if err := l.insist(func(ctx context.Context) error { return l.ledger.SetSession(ctx, l.session) }); err != nil {
+		return err
+	}
+	l.opts.Recorded()
+	return nil
 }
