@@ -52,7 +52,7 @@ func (l *loop) begin() error {
 	if found {
 		// A power cut may have taken back that it was written.
 		f.Tries = max(f.Tries, 1)
-		l.frame = &f
+		l.frame = &flight{Frame: f}
 	}
 	l.dirty = true
 	return l.start(l.kept)
@@ -180,7 +180,7 @@ func (l *loop) start(mode pipe.Mode) error {
 	if err := l.keep(ledger.RelayRunning, ""); err != nil {
 		return errors.Join(err, proc.Kill())
 	}
-	l.proc, l.sent, l.spoke, l.started = proc, false, false, time.Now()
+	l.proc, l.spoke, l.started = proc, false, time.Now()
 	l.mode = opts.Begins()
 	l.idler = idler{active: l.started}
 	l.events = make(chan claude.Event, 256)
@@ -224,7 +224,10 @@ func (l *loop) forget() error {
 	err := l.proc.Wait(context.Background())
 	l.reading.Wait()
 	l.move(func() { l.child, l.began = nil, false })
-	l.proc, l.events, l.sent, l.doubt = nil, nil, false, nil
+	l.proc, l.events = nil, nil
+	if l.frame != nil {
+		l.frame.sent, l.frame.pending = false, nil
+	}
 	if err == nil {
 		err = errors.New("it exited with status 0")
 	}
@@ -233,7 +236,7 @@ func (l *loop) forget() error {
 
 // gone is the end of the agent, which nobody asked for.
 func (l *loop) gone() error {
-	sent := l.sent
+	atWork := l.frame != nil && l.frame.sent
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
 	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
@@ -241,38 +244,10 @@ func (l *loop) gone() error {
 	if err := l.keep(ledger.RelayStarting, ""); err != nil {
 		return err
 	}
-	l.careful = l.frame != nil && (sent && !l.spoke || l.careful)
-	widened, tooMuch := errors.AsType[*claude.WidenedError](why)
-	switch {
-	case l.frame != nil && sent && tooMuch:
-		// Again with the same permissions it would do the same again.
-		l.opts.Warn(fmt.Errorf("relay: %s was stopped, and its message is given up: %w", l.opts.Member, why))
-		if err := l.finish(ledger.Failed, "stopped: "+widened.Error()); err != nil {
+	l.probation = l.frame != nil && (atWork && !l.spoke || l.probation)
+	if atWork {
+		if _, err := l.resolve(facts{news: died, exit: why}); err != nil {
 			return err
-		}
-	case l.frame != nil && sent:
-		var f ledger.Frame
-		err := l.insist(func(ctx context.Context) (err error) {
-			f, err = l.ledger.Died(ctx, l.frame.UUID)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		split, err := l.split(f)
-		if err != nil {
-			return err
-		}
-		if split {
-			l.opts.Warn(fmt.Errorf("relay: %s died %d times with several messages, and took none: they are said one by one: %w", l.opts.Member, f.Deaths, why))
-		} else if f.Deaths >= MaxDeaths {
-			l.opts.Warn(fmt.Errorf("relay: %s died %d times with one message: it is given up: %w", l.opts.Member, f.Deaths, why))
-			// It got nowhere all the same: what dies of everything is given up, too.
-			deaths, backoff := l.deaths, l.backoff
-			if err := l.finish(ledger.Failed, "agent died"); err != nil {
-				return err
-			}
-			l.deaths, l.backoff = deaths, backoff
 		}
 	}
 	if !l.spoke || time.Since(l.started) < deadWithin {
@@ -287,7 +262,6 @@ func (l *loop) gone() error {
 		l.set(func(s *Status) { s.State, s.Reason = Dead, reason })
 		return fmt.Errorf("relay: %s: %w: %w", l.opts.Member, ErrDead, why)
 	}
-	l.sent = false
 	l.backoff = min(max(2*l.backoff, l.opts.Timing.Backoff), 60*l.opts.Timing.Backoff)
 	l.retry = time.After(l.backoff)
 	if err := l.keep(ledger.RelayBackOff, why.Error()); err != nil {

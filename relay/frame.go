@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,7 +95,7 @@ func (l *loop) make() (bool, error) {
 		return err == nil, err
 	}
 	l.kept, l.session.Mode = l.mode, f.Mode
-	l.frame, l.sent = &f, false
+	l.frame = &flight{Frame: f}
 	l.at(committed)
 	return true, nil
 }
@@ -197,18 +198,10 @@ func (l *loop) write() error {
 	if err != nil {
 		return fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err)
 	}
-	if l.frame.Tries > 0 && !frame.IsSlash() {
-		// An older agent would not say that it knows a teammate's message. A newer
-		// one, killed before it echoed a frame, runs it again although it is in
-		// the conversation: there twice then, and what its turn had done is done again.
-		turn, err := l.transcript().Turn(l.ctx, l.frame.UUID)
-		if err != nil {
-			return fmt.Errorf("relay: what became of frame %s: %w", l.frame.UUID, err)
-		}
-		if turn.Stored {
-			l.poke() // for the frame that comes after it
-			return l.known()
-		}
+	do, err := l.resolve(facts{news: rewrite, slash: frame.IsSlash()})
+	if err != nil || do != resend {
+		l.poke() // for the frame that comes after it
+		return err
 	}
 	if l.mode != l.kept {
 		// A program that is not told by flags.
@@ -219,7 +212,7 @@ func (l *loop) write() error {
 			l.opts.Warn(err)
 			if _, ok := errors.AsType[*claude.ControlError](err); ok {
 				l.poke() // for the frame that comes after it
-				return l.finish(ledger.Failed, err.Error())
+				return l.finish(failed(err.Error()))
 			}
 			return ignoreExit(l.proc.Kill())
 		}
@@ -228,8 +221,8 @@ func (l *loop) write() error {
 		return err
 	}
 	l.frame.Tries++
-	l.sent, l.acked, l.doubt = true, false, nil
-	l.silent = frame.IsSilent() && !frame.IsSlash()
+	l.frame.sent, l.frame.acked, l.frame.pending = true, false, nil
+	l.frame.silent = frame.IsSilent() && !frame.IsSlash()
 	l.begun(false)
 	if err := l.proc.Send(l.ctx, frame); err != nil {
 		if l.ctx.Err() != nil {
@@ -241,80 +234,185 @@ func (l *loop) write() error {
 	return nil
 }
 
+// flight is the frame in flight.
+type flight struct {
+	ledger.Frame
+	sent    bool // it was written to the agent that runs
+	silent  bool // an older agent does not acknowledge it by its uuid
+	acked   bool // the agent that runs has acknowledged it
+	pending *pendingResult
+}
+
+// resolve decides what to do with the frame in flight, and does it.
+func (l *loop) resolve(f facts) (action, error) {
+	f.frame, f.onCut, f.plain = l.frame.Frame, l.opts.OnCut, l.opts.Child.Plain
+	f.silent = l.frame.silent && !l.frame.acked
+	for {
+		if p := l.frame.pending; p != nil && f.news == resultPending {
+			f.progress, f.superseded, f.waited = p.progress, p.superseded, time.Since(p.since)
+		}
+		o := decide(f)
+		var err error
+		switch o.do {
+		case readTurn:
+			err = l.readTurn(&f)
+		case readSubject:
+			err = l.readSubject(&f)
+		case countDeath:
+			err = l.insist(func(ctx context.Context) (err error) {
+				f.frame, err = l.ledger.Died(ctx, l.frame.UUID)
+				return err
+			})
+			f.counted = true
+		case holdResult:
+			l.frame.pending = &pendingResult{progress: f.progress, since: time.Now()}
+			f.news = resultPending
+		case split:
+			done, err := l.split()
+			if done {
+				l.warnOf(o, f)
+			}
+			if done || err != nil {
+				return split, err
+			}
+			f.single = true
+		default:
+			l.warnOf(o, f)
+			return o.do, l.act(o, f)
+		}
+		if err != nil {
+			return o.do, err
+		}
+	}
+}
+
+func (l *loop) warnOf(o outcome, f facts) {
+	if o.warn != "" {
+		l.opts.Warn(fmt.Errorf("relay: %s %s: %w", l.opts.Member, o.warn, f.exit))
+	}
+}
+
+// act does what was decided.
+func (l *loop) act(o outcome, f facts) error {
+	switch o.do {
+	case wait:
+		if o.after > 0 {
+			l.retry = time.After(o.after)
+		}
+	case accept:
+		l.frame.acked = true
+		l.deaths, l.backoff, l.probation = 0, 0, false
+		l.begun(true)
+		return l.advance(l.frame.UUID, ledger.Accepted, "")
+	case nudge:
+		return l.nudge(*f.subject)
+	case finish:
+		return l.finish(o)
+	}
+	return nil
+}
+
+func (l *loop) readTurn(f *facts) error {
+	t := l.transcript()
+	turn, err := t.Turn(l.ctx, f.frame.UUID)
+	if err == nil && !turn.Stored && f.plain {
+		var found bool
+		found, err = t.Exists()
+		f.noFile = !found
+	}
+	if err != nil {
+		return fmt.Errorf("relay: what became of frame %s: %w", f.frame.UUID, err)
+	}
+	f.turn = &turn
+	return nil
+}
+
+// readSubject reads the frame that a nudge is about, and of another that frame, with
+// the nudges that the ledger has counted.
+func (l *loop) readSubject(f *facts) error {
+	f.subject = &f.frame
+	id := f.frame.UUID
+	if f.frame.Kind == ledger.FrameNudge {
+		id = f.frame.Parent
+	}
+	return l.insist(func(ctx context.Context) error {
+		frame, found, err := l.ledger.Frame(ctx, id)
+		if found {
+			f.subject = &frame
+		}
+		return err
+	})
+}
+
+// nudge makes a nudge about a frame whose turn was cut. The frame is in the
+// conversation: if it were sent again, the agent would do the work twice.
+func (l *loop) nudge(about ledger.Frame) error {
+	if l.frame.Kind == ledger.FrameNudge {
+		if err := l.advance(l.frame.UUID, ledger.Failed, "cut by a crash"); err != nil {
+			return err
+		}
+	}
+	id := uuid.NewSHA1(namespace, []byte(about.UUID+"\nnudge\n"+strconv.Itoa(about.Nudges+1))).String()
+	frame, err := claude.NewFrame(claude.Message{UUID: id, Text: Nudge})
+	if err != nil {
+		return err
+	}
+	f := ledger.Frame{
+		UUID: id, Post: l.post, Kind: ledger.FrameNudge, Parent: about.UUID, Bytes: frame.Bytes(),
+		Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+	}
+	if err := l.insist(func(ctx context.Context) error { return l.ledger.Commit(ctx, f) }); err != nil {
+		return err
+	}
+	l.frame = &flight{Frame: f}
+	return nil
+}
+
 // advance records what has become of a frame.
 func (l *loop) advance(frame string, state ledger.DeliveryState, reason string) error {
 	return l.insist(func(ctx context.Context) error { return l.ledger.Advance(ctx, frame, state, reason) })
 }
 
-// recorded is a frame as the ledger has it.
-func (l *loop) recorded(frame string) (f ledger.Frame, found bool, err error) {
-	err = l.insist(func(ctx context.Context) (err error) {
-		f, found, err = l.ledger.Frame(ctx, frame)
-		return err
-	})
-	return f, found, err
-}
-
-// finish ends the frame that is in flight, and what it is about.
-func (l *loop) finish(state ledger.DeliveryState, reason string) error {
-	return l.finishWith(state, reason, "")
-}
-
-// answered ends the frame that is in flight as done, and records what the agent said.
-func (l *loop) answered(reason, answer string) error {
-	return l.finishWith(ledger.Done, reason, answer)
-}
-
-// finishWith is finish with the agent's answer, which is empty if it has none.
-func (l *loop) finishWith(state ledger.DeliveryState, reason, answer string) error {
+// finish ends the frame in flight and, if it is a nudge, the frame that it is about.
+func (l *loop) finish(o outcome) error {
+	if o.unproven {
+		l.set(func(s *Status) { s.AtLeastOnce = true })
+	}
 	f := l.frame
-	err := l.insist(func(ctx context.Context) error { return l.ledger.Finish(ctx, f.UUID, state, reason, answer) })
+	err := l.insist(func(ctx context.Context) error { return l.ledger.Finish(ctx, f.UUID, o.state, o.reason, o.answer) })
 	if err != nil {
 		return err
 	}
-	if f.Kind == ledger.FrameNudge && state != ledger.Done {
-		if err := l.advance(f.Parent, state, reason); err != nil {
+	if f.Kind == ledger.FrameNudge && o.state != ledger.Done {
+		if err := l.advance(f.Parent, o.state, o.reason); err != nil {
 			return err
 		}
 	}
-	l.frame, l.sent, l.careful, l.doubt = nil, false, false, nil
+	l.frame, l.probation = nil, false
 	l.begun(false)
 	l.set(func(s *Status) { s.LastDone = time.Now() })
-	l.deaths, l.backoff = 0, 0
+	if !o.agentDied {
+		l.deaths, l.backoff = 0, 0
+	}
 	return nil
 }
 
-// split takes back a frame of several messages with which the agent has died
-// again, if it never took it: one of them kills it, and the others need not fail
-// with that. What is in the conversation is not said again, nor what the agent
-// acknowledged and had not written down; both go on as one frame.
-func (l *loop) split(f ledger.Frame) (bool, error) {
-	if f.Deaths < MaxDeaths-1 || f.State != ledger.FrameWritten || f.Kind != ledger.FrameMessage {
-		return false, nil
-	}
-	if l.opts.Child.Plain {
-		// Its transcripts may be elsewhere, and prove nothing.
-		if there, err := l.transcript().Exists(); err != nil || !there {
-			return false, err
-		}
-	}
-	turn, err := l.transcript().Turn(l.ctx, f.UUID)
-	if err != nil {
-		return false, fmt.Errorf("relay: what became of frame %s: %w", f.UUID, err)
-	}
-	if turn.Stored {
-		return false, nil
-	}
-	var split bool
+// split puts the messages of the frame in flight back into the queue, each to be sent
+// alone. It returns false if there is only one.
+func (l *loop) split() (done bool, err error) {
 	err = l.insist(func(ctx context.Context) (err error) {
-		split, err = l.ledger.Split(ctx, f.UUID, "the agent died with it and others")
+		done, err = l.ledger.Split(ctx, l.frame.UUID, "the agent died with it and others")
 		return err
 	})
-	if err != nil || !split {
+	if err != nil || !done {
 		return false, err
 	}
-	l.frame, l.sent, l.doubt = nil, false, nil
+	l.frame, l.dirty = nil, true
 	l.begun(false)
-	l.dirty = true
 	return true, nil
+}
+
+// begun notes whether the turn of the frame in flight runs.
+func (l *loop) begun(yes bool) {
+	l.move(func() { l.began = yes })
 }

@@ -33,12 +33,8 @@ type loop struct {
 	version teams.Version // of Claude Code, once it has said so
 	reads   bool          // it reads its inbox itself
 
-	frame   *ledger.Frame // in flight; nil if none is
-	sent    bool          // it was written to this agent
-	silent  bool          // an older agent does not acknowledge it by its uuid
-	acked   bool          // this agent did
-	doubt   *doubt        // a turn has ended that was perhaps its own
-	careful bool          // the last agent died with it, and had said nothing
+	frame     *flight // nil if none is in flight
+	probation bool    // the last agent died with it, and had printed nothing
 
 	// What the claiming of rows goes by.
 	dirty     bool            // the inbox may have changed since it was looked at
@@ -88,8 +84,9 @@ func (l *loop) next(look <-chan time.Time) error {
 			return nil
 		case <-l.retry:
 			l.retry, l.dirty = nil, true
-			if l.doubt != nil && l.frame != nil {
-				return l.believe()
+			if l.frame != nil && l.frame.pending != nil {
+				_, err := l.resolve(facts{news: resultPending})
+				return err
 			}
 			return nil
 		case <-l.idle:
@@ -222,10 +219,10 @@ func (l *loop) proceed() error {
 		}
 	})
 	l.setIdle(open == 0)
-	if l.frame == nil || l.sent {
+	if l.frame == nil || l.frame.sent {
 		return nil
 	}
-	if rest := l.opts.Timing.Startup - time.Since(l.started); l.careful && rest > 0 {
+	if rest := l.opts.Timing.Startup - time.Since(l.started); l.probation && rest > 0 {
 		l.retry = time.After(rest)
 		return nil
 	}
@@ -237,10 +234,10 @@ func (l *loop) event(e claude.Event) error {
 	l.idler.event(e)
 	if i, ok := e.Payload.(claude.Init); ok {
 		l.spoke = true
-		if l.doubt != nil {
-			l.doubt.other = true
+		if l.frame != nil && l.frame.pending != nil {
+			l.frame.pending.superseded = true
 		}
-		l.begun(l.frame != nil && l.sent)
+		l.begun(l.frame != nil && l.frame.sent)
 		if v, err := teams.ParseVersion(i.Version); err == nil && v != l.version {
 			l.version, l.dirty = v, true
 		}
@@ -267,23 +264,18 @@ func (l *loop) event(e claude.Event) error {
 		if l.frame == nil || p.UUID != l.frame.UUID {
 			continue
 		}
-		if err := l.progress(p); err != nil {
+		if _, err := l.resolve(facts{news: acknowledged, progress: p}); err != nil {
 			return err
 		}
 		l.opts.Recorded()
 	}
-	if r, ok := e.Payload.(claude.Result); ok && l.doubt != nil && l.doubt.other {
-		l.doubt = &doubt{progress: l.doubt.progress, since: time.Now()}
-		l.doubt.progress.Result = &r
-		if err := l.believe(); err != nil {
+	if r, ok := e.Payload.(claude.Result); ok && l.frame != nil && l.frame.pending != nil && l.frame.pending.superseded {
+		l.frame.pending = &pendingResult{progress: l.frame.pending.progress, since: time.Now()}
+		l.frame.pending.progress.Result = &r
+		if _, err := l.resolve(facts{news: resultPending}); err != nil {
 			return err
 		}
 	}
 	l.opts.Events(e)
 	return nil
-}
-
-// begun notes whether the turn of the frame in flight runs.
-func (l *loop) begun(yes bool) {
-	l.move(func() { l.began = yes })
 }
