@@ -19,15 +19,15 @@ import (
 var grace = claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
 // begin finds out where an earlier relay stopped.
-func (l *loop) begin() error {
-	err := l.insist(func(ctx context.Context) (err error) {
+func (l *loop) begin(ctx context.Context) error {
+	err := l.insist(ctx, func(ctx context.Context) (err error) {
 		l.session, _, err = l.ledger.Session(ctx, l.post)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := l.restoreMode(); err != nil {
+	if err := l.restoreMode(ctx); err != nil {
 		return err
 	}
 	l.session.Post = l.post
@@ -37,12 +37,12 @@ func (l *loop) begin() error {
 			l.session.ID = l.opts.Child.Session
 		}
 	}
-	if err := l.predecessor(); err != nil {
+	if err := l.predecessor(ctx); err != nil {
 		return err
 	}
 	var f ledger.Frame
 	var found bool
-	err = l.insist(func(ctx context.Context) (err error) {
+	err = l.insist(ctx, func(ctx context.Context) (err error) {
 		f, found, err = l.ledger.InFlight(ctx, l.post)
 		return err
 	})
@@ -55,7 +55,7 @@ func (l *loop) begin() error {
 		l.frame = &flight{Frame: f}
 	}
 	l.dirty = true
-	return l.start(l.kept)
+	return l.start(ctx, l.kept)
 }
 
 // restoreMode finds out what mode the agent is to work with. How it was told to
@@ -63,7 +63,7 @@ func (l *loop) begin() error {
 // after: what is in flight must not be run with more permissions than it was sent
 // with, nor what follows it. Only what the flags of another command say, which a
 // person has given since, is as they say.
-func (l *loop) restoreMode() error {
+func (l *loop) restoreMode(ctx context.Context) error {
 	switch {
 	case l.session.ID == "":
 		l.kept = l.opts.Mode
@@ -76,7 +76,7 @@ func (l *loop) restoreMode() error {
 		// An earlier version left it.
 		l.kept = l.opts.Mode
 		var modes [][]byte
-		err := l.insist(func(ctx context.Context) (err error) {
+		err := l.insist(ctx, func(ctx context.Context) (err error) {
 			modes, err = l.ledger.Modes(ctx, l.post)
 			return err
 		})
@@ -103,7 +103,7 @@ func (l *loop) command() string { return strings.Join(l.opts.Child.Command, " ")
 
 // predecessor makes sure that no agent of an earlier relay works on: resuming
 // its session beside it would run a message twice.
-func (l *loop) predecessor() error {
+func (l *loop) predecessor(ctx context.Context) error {
 	if l.session.PID == 0 {
 		return nil
 	}
@@ -116,20 +116,20 @@ func (l *loop) predecessor() error {
 		return nil
 	}
 	reason := fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", old.PID)
-	if err := l.keep(ledger.RelayWaiting, reason); err != nil {
+	if err := l.keep(ctx, ledger.RelayWaiting, reason); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Reason = Waiting, reason })
-	wait, cancel := context.WithTimeout(l.ctx, l.opts.Predecessor)
+	wait, cancel := context.WithTimeout(ctx, l.opts.Predecessor)
 	err = old.Wait(wait)
 	cancel()
-	if l.ctx.Err() != nil {
-		return l.ctx.Err()
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	if err == nil {
 		return nil
 	}
-	if err := old.End(l.ctx, l.grace.Term); err != nil {
+	if err := old.End(ctx, l.grace.Term); err != nil {
 		return fmt.Errorf("relay: end the agent of an earlier relay (process %d): %w", old.PID, err)
 	}
 	return nil
@@ -155,7 +155,7 @@ func (l *loop) self(c *teams.Config) bool {
 }
 
 // start starts the agent, on the session it had, in that mode.
-func (l *loop) start(mode pipe.Mode) error {
+func (l *loop) start(ctx context.Context, mode pipe.Mode) error {
 	opts := l.opts.Child
 	opts.Session, opts.Mode = l.session.ID, mode
 	var err error
@@ -165,19 +165,19 @@ func (l *loop) start(mode pipe.Mode) error {
 	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
 	l.session.Command, l.session.At = l.command(), time.Now()
 	// The id before the process: one that nobody knows could not be resumed.
-	if err := l.keep(ledger.RelayStarting, ""); err != nil {
+	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
 	// Not with our context: the agent may finish its turn when that ends.
-	proc, err := claude.Start(context.WithoutCancel(l.ctx), opts)
+	proc, err := claude.Start(context.WithoutCancel(ctx), opts)
 	if err != nil {
 		return fmt.Errorf("relay: start the agent: %w", err)
 	}
 	p := proc.Predecessor()
 	l.session.PID, l.session.Group, l.session.Start = p.PID, p.Group, p.Start
 	// The process before its first frame: only so can the next relay wait for it.
-	if err := l.keep(ledger.RelayRunning, ""); err != nil {
+	if err := l.keep(ctx, ledger.RelayRunning, ""); err != nil {
 		return errors.Join(err, proc.Kill())
 	}
 	l.proc, l.spoke, l.started = proc, false, time.Now()
@@ -204,13 +204,13 @@ func (l *loop) transcript() claude.Transcript {
 }
 
 // stop ends the agent, between two frames.
-func (l *loop) stop() error {
+func (l *loop) stop(ctx context.Context) error {
 	if l.proc == nil {
 		return nil
 	}
 	proc, events := l.proc, l.events
 	done := make(chan error, 1)
-	go func() { done <- proc.End(context.WithoutCancel(l.ctx), l.grace) }()
+	go func() { done <- proc.End(context.WithoutCancel(ctx), l.grace) }()
 	for e := range events {
 		l.opts.Events(e)
 	}
@@ -235,18 +235,18 @@ func (l *loop) forget() error {
 }
 
 // gone is the end of the agent, which nobody asked for.
-func (l *loop) gone() error {
+func (l *loop) gone(ctx context.Context) error {
 	atWork := l.frame != nil && l.frame.sent
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
 	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
 	// What comes of it is decided below.
-	if err := l.keep(ledger.RelayStarting, ""); err != nil {
+	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err
 	}
 	l.probation = l.frame != nil && (atWork && !l.spoke || l.probation)
 	if atWork {
-		if _, err := l.resolve(facts{news: died, exit: why}); err != nil {
+		if _, err := l.resolve(ctx, facts{news: died, exit: why}); err != nil {
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func (l *loop) gone() error {
 	if l.deaths >= MaxStarts {
 		reason := fmt.Sprintf("it ended %d times in a row without getting anywhere: %v", l.deaths, why)
 		l.session.Dead = reason
-		if err := l.keep(ledger.RelayDead, reason); err != nil {
+		if err := l.keep(ctx, ledger.RelayDead, reason); err != nil {
 			return err
 		}
 		l.set(func(s *Status) { s.State, s.Reason = Dead, reason })
@@ -264,7 +264,7 @@ func (l *loop) gone() error {
 	}
 	l.backoff = min(max(2*l.backoff, l.opts.Timing.Backoff), 60*l.opts.Timing.Backoff)
 	l.retry = time.After(l.backoff)
-	if err := l.keep(ledger.RelayBackOff, why.Error()); err != nil {
+	if err := l.keep(ctx, ledger.RelayBackOff, why.Error()); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Reason = BackOff, why.Error() })
@@ -274,13 +274,10 @@ func (l *loop) gone() error {
 
 // end lets the agent finish its turn, records that, and ends it. why is the error
 // that ended the relay, nil if it was told to.
-func (l *loop) end(why error) error {
-	// Our context has ended; what the agent still says is recorded anyway.
-	ctx := context.WithoutCancel(l.ctx)
-	l.ctx = ctx
-	ended := make(chan struct{})
-	close(ended)
-	l.ended = ended
+func (l *loop) end(ctx context.Context, why error) error {
+	// The context has ended; what the agent still prints is recorded anyway.
+	ctx = context.WithoutCancel(ctx)
+	l.ending = true
 	var errs []error
 	if l.proc != nil {
 		proc, events := l.proc, l.events
@@ -289,7 +286,7 @@ func (l *loop) end(why error) error {
 		for e := range events {
 			if len(errs) > 0 {
 				l.opts.Events(e) // the ledger knows no more; the next relay finds out
-			} else if err := l.event(e); err != nil {
+			} else if err := l.event(ctx, e); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -304,7 +301,7 @@ func (l *loop) end(why error) error {
 	if why != nil {
 		reason = why.Error()
 	}
-	return errors.Join(append(errs, l.keep(ledger.RelayEnded, reason))...)
+	return errors.Join(append(errs, l.keep(ctx, ledger.RelayEnded, reason))...)
 }
 
 // ignoreExit leaves out how a process ended that was told to.

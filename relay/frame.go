@@ -18,13 +18,13 @@ import (
 )
 
 // make makes a frame of what waits. It returns false if nothing does.
-func (l *loop) make() (bool, error) {
-	waiting, err := l.ledger.Waiting(l.ctx, l.post)
+func (l *loop) make(ctx context.Context) (bool, error) {
+	waiting, err := l.ledger.Waiting(ctx, l.post)
 	if err != nil || len(waiting) == 0 {
 		return false, err
 	}
 	l.at(looked)
-	config, err := l.config()
+	config, err := l.config(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -54,7 +54,7 @@ func (l *loop) make() (bool, error) {
 			return false, err
 		}
 	}
-	batch, err := q.Next(l.ctx)
+	batch, err := q.Next(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -69,10 +69,10 @@ func (l *loop) make() (bool, error) {
 		}
 	}
 	if err != nil {
-		return true, l.giveUp(ids[0], err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
+		return true, l.giveUp(ctx, ids[0], err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
 	}
 	if batch.Mode != l.mode {
-		if made, err := l.changed(batch.Mode, ids[0]); !made || err != nil {
+		if made, err := l.changed(ctx, batch.Mode, ids[0]); !made || err != nil {
 			return made, err
 		}
 		if batch.Mode != l.mode {
@@ -88,7 +88,7 @@ func (l *loop) make() (bool, error) {
 	if f.Mode, err = l.mode.MarshalJSON(); err != nil {
 		return false, err
 	}
-	if err := l.ledger.Commit(l.ctx, f, ids...); err != nil {
+	if err := l.ledger.Commit(ctx, f, ids...); err != nil {
 		// Without what is not to be said any more, from the start: the rest may fit
 		// together in another way.
 		err = passed(err, ids...)
@@ -124,8 +124,8 @@ func (l *loop) encode(config *teams.Config, items []ledger.Delivery) (claude.Fra
 }
 
 // giveUp ends a delivery that cannot be said, and tells of it.
-func (l *loop) giveUp(delivery string, why, warning error) error {
-	err := l.ledger.Settle(l.ctx, ledger.Failed, why.Error(), delivery)
+func (l *loop) giveUp(ctx context.Context, delivery string, why, warning error) error {
+	err := l.ledger.Settle(ctx, ledger.Failed, why.Error(), delivery)
 	if err == nil {
 		l.opts.Warn(warning)
 	}
@@ -147,19 +147,19 @@ func passed(err error, deliveries ...string) error {
 
 // changed is change, with what becomes of a delivery whose mode cannot be had. It
 // returns false if nothing can be said before the agent was started again.
-func (l *loop) changed(to pipe.Mode, delivery string) (bool, error) {
-	err := l.change(to)
+func (l *loop) changed(ctx context.Context, to pipe.Mode, delivery string) (bool, error) {
+	err := l.change(ctx, to)
 	if err == nil {
 		return true, nil
 	}
-	if l.ctx.Err() != nil || l.proc == nil {
+	if ctx.Err() != nil || l.proc == nil {
 		return false, err
 	}
 	if _, ok := errors.AsType[*claude.ControlError](err); ok {
 		// The first of the batch is what asked for the mode: with what is before it
 		// the agent had another. What was changed on the way to it is changed back for
 		// the next.
-		return true, l.giveUp(delivery, err, err)
+		return true, l.giveUp(ctx, delivery, err, err)
 	}
 	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
 	return false, ignoreExit(l.proc.Kill())
@@ -167,23 +167,23 @@ func (l *loop) changed(to pipe.Mode, delivery string) (bool, error) {
 
 // change brings the agent to another mode: in the running process if that is
 // possible, else by another process on the same session.
-func (l *loop) change(to pipe.Mode) error {
+func (l *loop) change(ctx context.Context, to pipe.Mode) error {
 	if l.opts.Child.NeedsRestart(l.mode, to) {
-		if err := l.stop(); err != nil {
+		if err := l.stop(ctx); err != nil {
 			return err
 		}
-		if err := l.start(to); err != nil {
+		if err := l.start(ctx, to); err != nil {
 			return err
 		}
 	}
 	if model, ok := to.Model.Value(); ok && to.Model != l.mode.Model {
-		if _, err := l.proc.SetModel(l.ctx, model); err != nil {
+		if _, err := l.proc.SetModel(ctx, model); err != nil {
 			return fmt.Errorf("relay: change the model: %w", err)
 		}
 		l.mode.Model = to.Model
 	}
 	if mode, ok := to.PermissionMode.Value(); ok && to.PermissionMode != l.mode.PermissionMode {
-		if err := l.proc.SetPermissionMode(l.ctx, mode); err != nil {
+		if err := l.proc.SetPermissionMode(ctx, mode); err != nil {
 			return fmt.Errorf("relay: change the permission mode: %w", err)
 		}
 	}
@@ -193,40 +193,40 @@ func (l *loop) change(to pipe.Mode) error {
 
 // write gives the frame to the agent. What goes wrong is the agent's end, which
 // follows.
-func (l *loop) write() error {
+func (l *loop) write(ctx context.Context) error {
 	frame, err := claude.ParseFrame(l.frame.Bytes)
 	if err != nil {
 		return fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err)
 	}
-	do, err := l.resolve(facts{news: rewrite, slash: frame.IsSlash()})
+	do, err := l.resolve(ctx, facts{news: rewrite, slash: frame.IsSlash()})
 	if err != nil || do != resend {
 		l.poke() // for the frame that comes after it
 		return err
 	}
 	if l.mode != l.kept {
 		// A program that is not told by flags.
-		if err := l.change(l.kept); err != nil {
-			if l.ctx.Err() != nil || l.proc == nil {
+		if err := l.change(ctx, l.kept); err != nil {
+			if ctx.Err() != nil || l.proc == nil {
 				return err
 			}
 			l.opts.Warn(err)
 			if _, ok := errors.AsType[*claude.ControlError](err); ok {
 				l.poke() // for the frame that comes after it
-				return l.finish(failed(err.Error()))
+				return l.finish(ctx, failed(err.Error()))
 			}
 			return ignoreExit(l.proc.Kill())
 		}
 	}
-	if err := l.ledger.Tried(l.ctx, l.frame.UUID, l.session.ID); err != nil {
+	if err := l.ledger.Tried(ctx, l.frame.UUID, l.session.ID); err != nil {
 		return err
 	}
 	l.frame.Tries++
 	l.frame.sent, l.frame.acked, l.frame.pending = true, false, nil
 	l.frame.silent = frame.IsSilent() && !frame.IsSlash()
 	l.begun(false)
-	if err := l.proc.Send(l.ctx, frame); err != nil {
-		if l.ctx.Err() != nil {
-			return l.ctx.Err()
+	if err := l.proc.Send(ctx, frame); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		l.opts.Warn(fmt.Errorf("relay: %s: %w; the agent is started again", l.opts.Member, err))
 		return ignoreExit(l.proc.Kill())
@@ -244,7 +244,7 @@ type flight struct {
 }
 
 // resolve decides what to do with the frame in flight, and does it.
-func (l *loop) resolve(f facts) (action, error) {
+func (l *loop) resolve(ctx context.Context, f facts) (action, error) {
 	f.frame, f.onCut, f.plain = l.frame.Frame, l.opts.OnCut, l.opts.Child.Plain
 	f.silent = l.frame.silent && !l.frame.acked
 	for {
@@ -255,11 +255,11 @@ func (l *loop) resolve(f facts) (action, error) {
 		var err error
 		switch o.do {
 		case readTurn:
-			err = l.readTurn(&f)
+			err = l.readTurn(ctx, &f)
 		case readSubject:
-			err = l.readSubject(&f)
+			err = l.readSubject(ctx, &f)
 		case countDeath:
-			err = l.insist(func(ctx context.Context) (err error) {
+			err = l.insist(ctx, func(ctx context.Context) (err error) {
 				f.frame, err = l.ledger.Died(ctx, l.frame.UUID)
 				return err
 			})
@@ -268,7 +268,7 @@ func (l *loop) resolve(f facts) (action, error) {
 			l.frame.pending = &pendingResult{progress: f.progress, since: time.Now()}
 			f.news = resultPending
 		case split:
-			done, err := l.split()
+			done, err := l.split(ctx)
 			if done {
 				l.warnOf(o, f)
 			}
@@ -278,7 +278,7 @@ func (l *loop) resolve(f facts) (action, error) {
 			f.single = true
 		default:
 			l.warnOf(o, f)
-			return o.do, l.act(o, f)
+			return o.do, l.act(ctx, o, f)
 		}
 		if err != nil {
 			return o.do, err
@@ -293,7 +293,7 @@ func (l *loop) warnOf(o outcome, f facts) {
 }
 
 // act does what was decided.
-func (l *loop) act(o outcome, f facts) error {
+func (l *loop) act(ctx context.Context, o outcome, f facts) error {
 	switch o.do {
 	case wait:
 		if o.after > 0 {
@@ -303,18 +303,18 @@ func (l *loop) act(o outcome, f facts) error {
 		l.frame.acked = true
 		l.deaths, l.backoff, l.probation = 0, 0, false
 		l.begun(true)
-		return l.advance(l.frame.UUID, ledger.Accepted, "")
+		return l.advance(ctx, l.frame.UUID, ledger.Accepted, "")
 	case nudge:
-		return l.nudge(*f.subject)
+		return l.nudge(ctx, *f.subject)
 	case finish:
-		return l.finish(o)
+		return l.finish(ctx, o)
 	}
 	return nil
 }
 
-func (l *loop) readTurn(f *facts) error {
+func (l *loop) readTurn(ctx context.Context, f *facts) error {
 	t := l.transcript()
-	turn, err := t.Turn(l.ctx, f.frame.UUID)
+	turn, err := t.Turn(ctx, f.frame.UUID)
 	if err == nil && !turn.Stored && f.plain {
 		var found bool
 		found, err = t.Exists()
@@ -329,13 +329,13 @@ func (l *loop) readTurn(f *facts) error {
 
 // readSubject reads the frame that a nudge is about, and of another that frame, with
 // the nudges that the ledger has counted.
-func (l *loop) readSubject(f *facts) error {
+func (l *loop) readSubject(ctx context.Context, f *facts) error {
 	f.subject = &f.frame
 	id := f.frame.UUID
 	if f.frame.Kind == ledger.FrameNudge {
 		id = f.frame.Parent
 	}
-	return l.insist(func(ctx context.Context) error {
+	return l.insist(ctx, func(ctx context.Context) error {
 		frame, found, err := l.ledger.Frame(ctx, id)
 		if found {
 			f.subject = &frame
@@ -346,9 +346,9 @@ func (l *loop) readSubject(f *facts) error {
 
 // nudge makes a nudge about a frame whose turn was cut. The frame is in the
 // conversation: if it were sent again, the agent would do the work twice.
-func (l *loop) nudge(about ledger.Frame) error {
+func (l *loop) nudge(ctx context.Context, about ledger.Frame) error {
 	if l.frame.Kind == ledger.FrameNudge {
-		if err := l.advance(l.frame.UUID, ledger.Failed, "cut by a crash"); err != nil {
+		if err := l.advance(ctx, l.frame.UUID, ledger.Failed, "cut by a crash"); err != nil {
 			return err
 		}
 	}
@@ -361,7 +361,7 @@ func (l *loop) nudge(about ledger.Frame) error {
 		UUID: id, Post: l.post, Kind: ledger.FrameNudge, Parent: about.UUID, Bytes: frame.Bytes(),
 		Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
 	}
-	if err := l.insist(func(ctx context.Context) error { return l.ledger.Commit(ctx, f) }); err != nil {
+	if err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.Commit(ctx, f) }); err != nil {
 		return err
 	}
 	l.frame = &flight{Frame: f}
@@ -369,22 +369,22 @@ func (l *loop) nudge(about ledger.Frame) error {
 }
 
 // advance records what has become of a frame.
-func (l *loop) advance(frame string, state ledger.DeliveryState, reason string) error {
-	return l.insist(func(ctx context.Context) error { return l.ledger.Advance(ctx, frame, state, reason) })
+func (l *loop) advance(ctx context.Context, frame string, state ledger.DeliveryState, reason string) error {
+	return l.insist(ctx, func(ctx context.Context) error { return l.ledger.Advance(ctx, frame, state, reason) })
 }
 
 // finish ends the frame in flight and, if it is a nudge, the frame that it is about.
-func (l *loop) finish(o outcome) error {
+func (l *loop) finish(ctx context.Context, o outcome) error {
 	if o.unproven {
 		l.set(func(s *Status) { s.AtLeastOnce = true })
 	}
 	f := l.frame
-	err := l.insist(func(ctx context.Context) error { return l.ledger.Finish(ctx, f.UUID, o.state, o.reason, o.answer) })
+	err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.Finish(ctx, f.UUID, o.state, o.reason, o.answer) })
 	if err != nil {
 		return err
 	}
 	if f.Kind == ledger.FrameNudge && o.state != ledger.Done {
-		if err := l.advance(f.Parent, o.state, o.reason); err != nil {
+		if err := l.advance(ctx, f.Parent, o.state, o.reason); err != nil {
 			return err
 		}
 	}
@@ -399,8 +399,8 @@ func (l *loop) finish(o outcome) error {
 
 // split puts the messages of the frame in flight back into the queue, each to be sent
 // alone. It returns false if there is only one.
-func (l *loop) split() (done bool, err error) {
-	err = l.insist(func(ctx context.Context) (err error) {
+func (l *loop) split(ctx context.Context) (done bool, err error) {
+	err = l.insist(ctx, func(ctx context.Context) (err error) {
 		done, err = l.ledger.Split(ctx, l.frame.UUID, "the agent died with it and others")
 		return err
 	})

@@ -18,7 +18,6 @@ import (
 // loop is a relay at work. One goroutine owns all of it.
 type loop struct {
 	*Relay
-	ctx context.Context
 
 	session ledger.Session
 	kept    pipe.Mode // what the agent is to work with: that of the last frame, as the ledger has it
@@ -47,8 +46,8 @@ type loop struct {
 	holds      []ledger.Hold // senders whose rows are left in it, see guard
 	heldReason string        // that, for people; empty if there are none
 
-	ledgerErr string          // why the ledger cannot be used now; empty if it can
-	ended     <-chan struct{} // closed when the relay is to end
+	ledgerErr string // why the ledger cannot be used now; empty if it can
+	ending    bool   // the relay has been told to end, or has failed
 
 	idler
 
@@ -57,51 +56,51 @@ type loop struct {
 	retry   <-chan time.Time
 }
 
-func (l *loop) run() error {
+func (l *loop) run(ctx context.Context) error {
 	look := time.NewTicker(l.opts.Timing.Look)
 	defer look.Stop()
-	err := l.begin()
+	err := l.begin(ctx)
 	for err == nil {
-		if err = l.step(); err != nil {
+		if err = l.step(ctx); err != nil {
 			break
 		}
-		err = l.next(look.C)
+		err = l.next(ctx, look.C)
 	}
-	if l.ctx.Err() != nil {
+	if ctx.Err() != nil {
 		err = nil // whatever failed, failed because of that
 	}
-	return errors.Join(err, l.end(err))
+	return errors.Join(err, l.end(ctx, err))
 }
 
 // next waits until there may be something to do.
-func (l *loop) next(look <-chan time.Time) error {
+func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 	for {
 		select {
-		case <-l.ctx.Done():
-			return l.ctx.Err()
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-l.wake:
 			l.dirty = true
 			return nil
 		case <-l.retry:
 			l.retry, l.dirty = nil, true
 			if l.frame != nil && l.frame.pending != nil {
-				_, err := l.resolve(facts{news: resultPending})
+				_, err := l.resolve(ctx, facts{news: resultPending})
 				return err
 			}
 			return nil
 		case <-l.idle:
 			l.idle = nil
-			return l.close()
+			return l.close(ctx)
 		case <-l.late:
 			l.terminate()
 		case e, ok := <-l.events:
 			switch {
 			case ok:
-				return l.event(e)
+				return l.event(ctx, e)
 			case l.closing:
-				return l.closed()
+				return l.closed(ctx)
 			}
-			return l.gone()
+			return l.gone(ctx)
 		case <-look:
 			if l.frame != nil {
 				continue
@@ -110,12 +109,12 @@ func (l *loop) next(look <-chan time.Time) error {
 			if err := l.opts.Team.Exists(); errors.Is(err, teams.ErrTeamGone) {
 				return err
 			}
-			open, err := l.ledger.OpenCount(l.ctx, l.post)
+			open, err := l.ledger.OpenCount(ctx, l.post)
 			released := false
 			if err == nil {
-				released, err = l.released()
+				released, err = l.released(ctx)
 			}
-			if passing(err) && l.ctx.Err() == nil {
+			if passing(err) && ctx.Err() == nil {
 				l.ledgerFails(err)
 				l.later()
 				return nil
@@ -133,14 +132,14 @@ func (l *loop) next(look <-chan time.Time) error {
 // step does what can be done now: claim rows, make a frame, write it. What cannot
 // be done for a while is said once, and tried again with the next change or after
 // [Timing.Retry].
-func (l *loop) step() error {
+func (l *loop) step(ctx context.Context) error {
 	defer l.opts.Recorded()
-	err := l.claim()
+	err := l.claim(ctx)
 	works := err == nil // the ledger does
 	switch {
 	case err == nil:
 		l.trouble = ""
-	case errors.Is(err, teams.ErrTeamGone), l.ctx.Err() != nil, fatal(err):
+	case errors.Is(err, teams.ErrTeamGone), ctx.Err() != nil, fatal(err):
 		return err
 	case errors.Is(err, inbox.ErrBusy):
 		l.later() // it is being written, which is no trouble
@@ -159,13 +158,13 @@ func (l *loop) step() error {
 		}
 		l.later()
 	}
-	err = l.proceed()
+	err = l.proceed(ctx)
 	switch {
 	case err == nil:
 		if works {
 			l.ledgerErr = ""
 		}
-	case l.ctx.Err() != nil || !passing(err):
+	case ctx.Err() != nil || !passing(err):
 		return err
 	default:
 		l.ledgerFails(err)
@@ -185,9 +184,9 @@ func (l *loop) later() {
 }
 
 // proceed makes a frame of what was claimed, and writes it.
-func (l *loop) proceed() error {
+func (l *loop) proceed(ctx context.Context) error {
 	if l.closing || l.asleep {
-		if wakes, err := l.wakes(); !wakes || err != nil {
+		if wakes, err := l.wakes(ctx); !wakes || err != nil {
 			return err
 		}
 	}
@@ -195,12 +194,12 @@ func (l *loop) proceed() error {
 		if l.retry != nil {
 			return nil
 		}
-		if err := l.start(l.kept); err != nil {
+		if err := l.start(ctx, l.kept); err != nil {
 			return err
 		}
 	}
 	for l.frame == nil {
-		made, err := l.make()
+		made, err := l.make(ctx)
 		if err != nil {
 			return err
 		}
@@ -208,7 +207,7 @@ func (l *loop) proceed() error {
 			break
 		}
 	}
-	open, err := l.ledger.OpenCount(l.ctx, l.post)
+	open, err := l.ledger.OpenCount(ctx, l.post)
 	if err != nil {
 		return err
 	}
@@ -226,11 +225,11 @@ func (l *loop) proceed() error {
 		l.retry = time.After(rest)
 		return nil
 	}
-	return l.write()
+	return l.write(ctx)
 }
 
 // event is something that the agent printed.
-func (l *loop) event(e claude.Event) error {
+func (l *loop) event(ctx context.Context, e claude.Event) error {
 	l.idler.event(e)
 	if i, ok := e.Payload.(claude.Init); ok {
 		l.spoke = true
@@ -243,13 +242,13 @@ func (l *loop) event(e claude.Event) error {
 		}
 		if i.Session != "" && i.Session != l.session.ID {
 			l.session.ID = i.Session
-			if err := l.keep(ledger.RelayRunning, ""); err != nil {
+			if err := l.keep(ctx, ledger.RelayRunning, ""); err != nil {
 				return err
 			}
 		}
 	}
 	if _, ok := e.Payload.(claude.Assistant); ok {
-		if err := l.recordRecipients(e.Line); err != nil {
+		if err := l.recordRecipients(ctx, e.Line); err != nil {
 			return err
 		}
 	}
@@ -264,7 +263,7 @@ func (l *loop) event(e claude.Event) error {
 		if l.frame == nil || p.UUID != l.frame.UUID {
 			continue
 		}
-		if _, err := l.resolve(facts{news: acknowledged, progress: p}); err != nil {
+		if _, err := l.resolve(ctx, facts{news: acknowledged, progress: p}); err != nil {
 			return err
 		}
 		l.opts.Recorded()
@@ -272,7 +271,7 @@ func (l *loop) event(e claude.Event) error {
 	if r, ok := e.Payload.(claude.Result); ok && l.frame != nil && l.frame.pending != nil && l.frame.pending.superseded {
 		l.frame.pending = &pendingResult{progress: l.frame.pending.progress, since: time.Now()}
 		l.frame.pending.progress.Result = &r
-		if _, err := l.resolve(facts{news: resultPending}); err != nil {
+		if _, err := l.resolve(ctx, facts{news: resultPending}); err != nil {
 			return err
 		}
 	}

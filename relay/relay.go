@@ -397,8 +397,8 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 	})
 	helpers.Go(func() { r.watch(running, w) })
-	l := &loop{Relay: r, ctx: running, ended: running.Done(), unwritten: map[string]bool{}}
-	err = l.run()
+	l := &loop{Relay: r, unwritten: map[string]bool{}}
+	err = l.run(running)
 	stop()
 	helpers.Wait()
 	return errors.Join(err, release())

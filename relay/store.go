@@ -55,10 +55,13 @@ const lastTries = 10 * time.Second
 //
 // The end of the relay does not cancel the call, and ends the trying after
 // [lastTries].
-func (l *loop) insist(call func(context.Context) error) error {
-	ctx := context.WithoutCancel(l.ctx)
-	ended := l.ended
+func (l *loop) insist(ctx context.Context, call func(context.Context) error) error {
+	ended := ctx.Done()
+	ctx = context.WithoutCancel(ctx)
 	var last <-chan time.Time
+	if l.ending {
+		last = time.After(lastTries)
+	}
 	for {
 		err := call(ctx)
 		if !passing(err) {
@@ -106,9 +109,9 @@ func fatal(err error) bool {
 }
 
 // keep records the session, and what state the relay is in.
-func (l *loop) keep(state ledger.RelayState, reason string) error {
+func (l *loop) keep(ctx context.Context, state ledger.RelayState, reason string) error {
 	l.session.State, l.session.Reason, l.session.Relay = state, reason, os.Getpid()
-	if err := l.insist(func(ctx context.Context) error { return l.ledger.SetSession(ctx, l.session) }); err != nil {
+	if err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.SetSession(ctx, l.session) }); err != nil {
 		return err
 	}
 	l.opts.Recorded()
