@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,11 +16,23 @@ import (
 	"teambridge/teams"
 )
 
+// agentProcess is the process that runs, if one does.
+type agentProcess struct {
+	proc    *claude.Process // nil if none runs
+	events  chan claude.Event
+	reading sync.WaitGroup
+	started time.Time
+	mode    pipe.Mode     // that it works with; differs from loop.kept only while a frame is made
+	spoke   bool          // it has printed something of a turn
+	version teams.Version // of Claude Code, once it has printed it
+	reads   bool          // it reads its inbox itself
+}
+
 // grace is the default of Relay.grace.
 var grace = claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
-// begin finds out where an earlier relay stopped.
-func (l *loop) begin(ctx context.Context) error {
+// restore finds out where an earlier relay stopped, and starts the agent.
+func (l *loop) restore(ctx context.Context) error {
 	err := l.insist(ctx, func(ctx context.Context) (err error) {
 		l.session, _, err = l.ledger.Session(ctx, l.post)
 		return err
@@ -58,11 +71,10 @@ func (l *loop) begin(ctx context.Context) error {
 	return l.start(ctx, l.kept)
 }
 
-// restoreMode finds out what mode the agent is to work with. How it was told to
-// begin counts for a session that is new, and what a message changed for ever
-// after: what is in flight must not be run with more permissions than it was sent
-// with, nor what follows it. Only what the flags of another command say, which a
-// person has given since, is as they say.
+// restoreMode finds out in which mode the agent is to work. A new session begins with
+// that of [Options]. A session that is resumed keeps its own, so that nothing runs with
+// wider permissions than it was sent with. Flags of another command come after that: a
+// person has given them since.
 func (l *loop) restoreMode(ctx context.Context) error {
 	switch {
 	case l.session.ID == "":
@@ -101,8 +113,8 @@ func (l *loop) restoreMode(ctx context.Context) error {
 
 func (l *loop) command() string { return strings.Join(l.opts.Child.Command, " ") }
 
-// predecessor makes sure that no agent of an earlier relay works on: resuming
-// its session beside it would run a message twice.
+// predecessor waits for the agent of an earlier relay, and ends it if that takes too
+// long. Two agents on one session would run a message twice.
 func (l *loop) predecessor(ctx context.Context) error {
 	if l.session.PID == 0 {
 		return nil
@@ -135,7 +147,7 @@ func (l *loop) predecessor(ctx context.Context) error {
 	return nil
 }
 
-// self reports whether the agent may read its inbox by itself. A headless lead up to
+// readsOwnInbox reports whether the agent may read its inbox by itself. A headless lead up to
 // 2.1.177 does so in the team that its own process made. It delivers a row before it
 // marks it, so that no claim can be sure of coming first: its inbox is left to it.
 //
@@ -143,7 +155,7 @@ func (l *loop) predecessor(ctx context.Context) error {
 // 2.1.62 on that was measured, nor does one that resumes the session that made the
 // team. So only a program that gets no flags, such as one that hands its lines on to
 // a lead that runs already, can have such an inbox.
-func (l *loop) self(c *teams.Config) bool {
+func (l *loop) readsOwnInbox(c *teams.Config) bool {
 	lead, _ := c.Lead()
 	self := l.opts.Child.Plain && c.LeadProcess == nil && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID &&
 		l.version.Has(teams.HeadlessDeaf) != teams.Yes
@@ -154,7 +166,7 @@ func (l *loop) self(c *teams.Config) bool {
 	return self
 }
 
-// start starts the agent, on the session it had, in that mode.
+// start starts the agent in a mode. It resumes its session, if there is one.
 func (l *loop) start(ctx context.Context, mode pipe.Mode) error {
 	opts := l.opts.Child
 	opts.Session, opts.Mode = l.session.ID, mode
@@ -164,19 +176,21 @@ func (l *loop) start(ctx context.Context, mode pipe.Mode) error {
 	}
 	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
 	l.session.Command, l.session.At = l.command(), time.Now()
-	// The id before the process: one that nobody knows could not be resumed.
+	// The id is recorded before there is a process: otherwise, after a crash, nobody
+	// could resume the session.
 	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
-	// Not with our context: the agent may finish its turn when that ends.
+	// Without cancellation: when the relay is ended, the agent may finish its turn.
 	proc, err := claude.Start(context.WithoutCancel(ctx), opts)
 	if err != nil {
 		return fmt.Errorf("relay: start the agent: %w", err)
 	}
 	p := proc.Predecessor()
 	l.session.PID, l.session.Group, l.session.Start = p.PID, p.Group, p.Start
-	// The process before its first frame: only so can the next relay wait for it.
+	// The process is recorded before its first frame, so that the next relay can wait
+	// for it.
 	if err := l.keep(ctx, ledger.RelayRunning, ""); err != nil {
 		return errors.Join(err, proc.Kill())
 	}
@@ -234,8 +248,8 @@ func (l *loop) forget() error {
 	return err
 }
 
-// gone is the end of the agent, which nobody asked for.
-func (l *loop) gone(ctx context.Context) error {
+// agentExited does what follows when the agent exits unasked.
+func (l *loop) agentExited(ctx context.Context) error {
 	atWork := l.frame != nil && l.frame.sent
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
@@ -272,8 +286,8 @@ func (l *loop) gone(ctx context.Context) error {
 	return nil
 }
 
-// end lets the agent finish its turn, records that, and ends it. why is the error
-// that ended the relay, nil if it was told to.
+// end lets the agent finish its turn, records how that ended, and ends the agent. why
+// is the error that ended the relay; nil if it was told to end.
 func (l *loop) end(ctx context.Context, why error) error {
 	// The context has ended; what the agent still prints is recorded anyway.
 	ctx = context.WithoutCancel(ctx)
@@ -285,7 +299,7 @@ func (l *loop) end(ctx context.Context, why error) error {
 		go func() { done <- proc.End(ctx, l.grace) }()
 		for e := range events {
 			if len(errs) > 0 {
-				l.opts.Events(e) // the ledger knows no more; the next relay finds out
+				l.opts.Events(e) // not recorded; the next relay finds out from the transcript
 			} else if err := l.event(ctx, e); err != nil {
 				errs = append(errs, err)
 			}
@@ -304,7 +318,7 @@ func (l *loop) end(ctx context.Context, why error) error {
 	return errors.Join(append(errs, l.keep(ctx, ledger.RelayEnded, reason))...)
 }
 
-// ignoreExit leaves out how a process ended that was told to.
+// ignoreExit leaves out the exit status of a process that was told to end.
 func ignoreExit(err error) error {
 	if _, ok := errors.AsType[*claude.ExitError](err); ok {
 		return nil

@@ -24,6 +24,19 @@ import (
 // relayedBy is the key under which a row says which delivery took it.
 const relayedBy = "relayedBy"
 
+// inboxState is what the loop knows of the inbox between two claims.
+type inboxState struct {
+	dirty     bool            // the inbox may have changed since it was read
+	more      bool            // rows wait in it for which there was no room
+	seen      *look           // the file when nothing in it waited; nil if that is not known
+	unwritten map[string]bool // deliveries that were claimed here and whose rows were certainly not marked
+	named     map[string]bool // deliveries that rows name and that were looked up
+	claimErr  string          // why claiming fails; empty if it does not
+
+	holds      []ledger.Hold // senders whose rows are left in the inbox, see guard
+	heldReason string        // the same for people; empty if there are none
+}
+
 // A claimer claims rows of the inbox: plan says which, by a look at the file without
 // its lock, and mark marks those in one edit.
 type claimer struct {
@@ -55,8 +68,8 @@ type look struct {
 	self bool
 }
 
-// recordTimeout bounds how long the ledger is told what has happened already. That is
-// done even if the relay is being ended.
+// recordTimeout bounds how long the result of a claim is recorded. That is done even if
+// the relay is being ended.
 const recordTimeout = 10 * time.Second
 
 // claim takes rows that wait, if there can be any, until [MaxAhead] are claimed.
@@ -83,7 +96,7 @@ func (l *loop) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := &claimer{loop: l, config: config, self: l.self(config), limit: MaxAhead - open}
+	c := &claimer{loop: l, config: config, self: l.readsOwnInbox(config), limit: MaxAhead - open}
 	// Before the file is read: what comes later is seen next time.
 	now, err := l.stat()
 	if err != nil {
@@ -137,11 +150,11 @@ func (c *claimer) record(ctx context.Context) error {
 	if errors.Is(err, ledger.ErrUnknown) {
 		err = nil
 		for _, id := range c.mine {
-			err = errors.Join(err, passed(c.ledger.Mark(ctx, id), id))
+			err = errors.Join(err, ignoreDropped(c.ledger.Mark(ctx, id), id))
 		}
 	}
 	settle := func(state ledger.DeliveryState, reason, id string) {
-		err = errors.Join(err, passed(c.ledger.Settle(ctx, state, reason, id), id))
+		err = errors.Join(err, ignoreDropped(c.ledger.Settle(ctx, state, reason, id), id))
 	}
 	for _, id := range c.taken {
 		settle(ledger.TakenByAgent, "its row was read by somebody else before it was claimed", id)

@@ -17,8 +17,10 @@ import (
 	"teambridge/teams"
 )
 
-// make makes a frame of what waits. It returns false if nothing does.
-func (l *loop) make(ctx context.Context) (bool, error) {
+// makeFrame makes a frame of what waits, and commits it. It returns false if nothing
+// waits, or if the agent has to be started again first. Otherwise the caller goes on
+// until there is a frame: a delivery that cannot be sent has failed, and makes none.
+func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	waiting, err := l.ledger.Waiting(ctx, l.post)
 	if err != nil || len(waiting) == 0 {
 		return false, err
@@ -28,70 +30,81 @@ func (l *loop) make(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	q, err := pipe.NewQueue(pipe.Options[ledger.Delivery]{
-		MaxBatch: MaxRows, MaxBytes: MaxBytes,
-		Size: func(d ledger.Delivery) int { return len(text(config, d)) },
-	})
+	batch, err := l.batch(ctx, config, waiting)
 	if err != nil {
 		return false, err
 	}
-	mode := l.kept
-	for _, d := range waiting {
-		if len(d.Mode) > 0 {
-			change, err := pipe.ParseMode(d.Mode)
-			if err != nil {
-				return false, err
-			}
-			mode = mode.Merge(change)
-		}
-		// A person's words are a frame of their own, and so is what died in company.
-		if d.Person || d.Isolated {
-			err = q.PushIsolated(d, mode)
-		} else {
-			err = q.Push(d, mode)
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	batch, err := q.Next(ctx)
-	if err != nil {
-		return false, err
-	}
-	// Before the agent is changed for it: what cannot be said changes nothing.
+	// Before the mode is changed: a message that cannot be encoded changes nothing.
 	frame, n, err := l.encode(config, batch.Items)
-	var ids []string
-	kind := ledger.FrameMessage
-	for _, d := range batch.Items[:n] {
-		ids = append(ids, d.UUID)
-		if d.Person && d.Isolated {
-			kind = ledger.FrameCommand
-		}
-	}
 	if err != nil {
-		return true, l.giveUp(ctx, ids[0], err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
+		id := batch.Items[0].UUID
+		return true, l.failDelivery(ctx, id, err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
 	}
 	if batch.Mode != l.mode {
-		if made, err := l.changed(ctx, batch.Mode, ids[0]); !made || err != nil {
+		if made, err := l.setModeFor(ctx, batch.Mode, batch.Items[0].UUID); !made || err != nil {
 			return made, err
 		}
 		if batch.Mode != l.mode {
 			return true, nil // it was refused, and what asked for it has failed
 		}
 	}
+	return l.commit(ctx, frame, batch.Items[:n])
+}
+
+// batch takes from what waits the first messages that can become one frame.
+func (l *loop) batch(ctx context.Context, config *teams.Config, waiting []ledger.Delivery) (b pipe.Batch[ledger.Delivery], err error) {
+	q, err := pipe.NewQueue(pipe.Options[ledger.Delivery]{
+		MaxBatch: MaxRows, MaxBytes: MaxBytes,
+		Size: func(d ledger.Delivery) int { return len(text(config, d)) },
+	})
+	if err != nil {
+		return b, err
+	}
+	mode := l.kept
+	for _, d := range waiting {
+		if len(d.Mode) > 0 {
+			change, err := pipe.ParseMode(d.Mode)
+			if err != nil {
+				return b, err
+			}
+			mode = mode.Merge(change)
+		}
+		// A user prompt is a frame of its own, and so is each message of a frame that was
+		// split.
+		if d.Person || d.Isolated {
+			err = q.PushIsolated(d, mode)
+		} else {
+			err = q.Push(d, mode)
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return q.Next(ctx)
+}
+
+// commit records a frame before its first byte is written. It returns true without a
+// frame in flight if another process has dropped one of its deliveries.
+func (l *loop) commit(ctx context.Context, frame claude.Frame, deliveries []ledger.Delivery) (bool, error) {
 	f := ledger.Frame{
-		UUID: frame.UUID(), Post: l.post, Kind: kind, Bytes: frame.Bytes(), Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+		UUID: frame.UUID(), Post: l.post, Kind: ledger.FrameMessage, Bytes: frame.Bytes(), Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
 	}
-	if d := batch.Items[0]; d.Isolated && !d.Person {
-		f.Deaths = 1
+	var ids []string
+	for _, d := range deliveries {
+		ids = append(ids, d.UUID)
+		if d.Person && d.Isolated {
+			f.Kind = ledger.FrameCommand
+		}
 	}
+	if d := deliveries[0]; d.Isolated && !d.Person {
+		f.Deaths = 1 // of the frame that was split
+	}
+	var err error
 	if f.Mode, err = l.mode.MarshalJSON(); err != nil {
 		return false, err
 	}
 	if err := l.ledger.Commit(ctx, f, ids...); err != nil {
-		// Without what is not to be said any more, from the start: the rest may fit
-		// together in another way.
-		err = passed(err, ids...)
+		err = ignoreDropped(err, ids...)
 		return err == nil, err
 	}
 	l.kept, l.session.Mode = l.mode, f.Mode
@@ -100,9 +113,8 @@ func (l *loop) make(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// encode makes a frame of as many of the items, from the first, as fit into one,
-// and returns how many that are. With an error it is the first alone, which can
-// never be said.
+// encode makes a frame of the first n items, as many as fit. With an error n is 1: the
+// first item does not fit even alone.
 func (l *loop) encode(config *teams.Config, items []ledger.Delivery) (claude.Frame, int, error) {
 	limit := l.opts.Child.FrameLimit
 	if limit == 0 {
@@ -123,19 +135,19 @@ func (l *loop) encode(config *teams.Config, items []ledger.Delivery) (claude.Fra
 	}
 }
 
-// giveUp ends a delivery that cannot be said, and tells of it.
-func (l *loop) giveUp(ctx context.Context, delivery string, why, warning error) error {
+// failDelivery ends a delivery that cannot be sent, and warns of it.
+func (l *loop) failDelivery(ctx context.Context, delivery string, why, warning error) error {
 	err := l.ledger.Settle(ctx, ledger.Failed, why.Error(), delivery)
 	if err == nil {
 		l.opts.Warn(warning)
 	}
-	return passed(err, delivery)
+	return ignoreDropped(err, delivery)
 }
 
-// passed leaves out the error of a step with deliveries that another process took
-// out of the queue since they were looked at ("relay drop", and "gc" after it): the
-// ledger changed nothing, and what it is now is what counts.
-func passed(err error, deliveries ...string) error {
+// ignoreDropped leaves out the error of a step with deliveries that another process has
+// taken out of the queue since they were read ("relay drop", and "gc" after it). The
+// step changed nothing in the ledger, and is made again with what is left.
+func ignoreDropped(err error, deliveries ...string) error {
 	if errors.Is(err, ledger.ErrUnknown) {
 		return nil
 	}
@@ -145,10 +157,10 @@ func passed(err error, deliveries ...string) error {
 	return err
 }
 
-// changed is change, with what becomes of a delivery whose mode cannot be had. It
-// returns false if nothing can be said before the agent was started again.
-func (l *loop) changed(ctx context.Context, to pipe.Mode, delivery string) (bool, error) {
-	err := l.change(ctx, to)
+// setModeFor sets the mode that a delivery asks for. If the agent refuses it, the
+// delivery fails. It returns false if the agent has to be started again first.
+func (l *loop) setModeFor(ctx context.Context, to pipe.Mode, delivery string) (bool, error) {
+	err := l.setMode(ctx, to)
 	if err == nil {
 		return true, nil
 	}
@@ -159,15 +171,15 @@ func (l *loop) changed(ctx context.Context, to pipe.Mode, delivery string) (bool
 		// The first of the batch is what asked for the mode: with what is before it
 		// the agent had another. What was changed on the way to it is changed back for
 		// the next.
-		return true, l.giveUp(ctx, delivery, err, err)
+		return true, l.failDelivery(ctx, delivery, err, err)
 	}
 	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
 	return false, ignoreExit(l.proc.Kill())
 }
 
-// change brings the agent to another mode: in the running process if that is
+// setMode brings the agent to another mode: in the running process if that is
 // possible, else by another process on the same session.
-func (l *loop) change(ctx context.Context, to pipe.Mode) error {
+func (l *loop) setMode(ctx context.Context, to pipe.Mode) error {
 	if l.opts.Child.NeedsRestart(l.mode, to) {
 		if err := l.stop(ctx); err != nil {
 			return err
@@ -191,8 +203,8 @@ func (l *loop) change(ctx context.Context, to pipe.Mode) error {
 	return nil
 }
 
-// write gives the frame to the agent. What goes wrong is the agent's end, which
-// follows.
+// write writes the frame to the agent. If that fails the agent is killed, and
+// agentExited decides what comes next.
 func (l *loop) write(ctx context.Context) error {
 	frame, err := claude.ParseFrame(l.frame.Bytes)
 	if err != nil {
@@ -205,7 +217,7 @@ func (l *loop) write(ctx context.Context) error {
 	}
 	if l.mode != l.kept {
 		// A program that is not told by flags.
-		if err := l.change(ctx, l.kept); err != nil {
+		if err := l.setMode(ctx, l.kept); err != nil {
 			if ctx.Err() != nil || l.proc == nil {
 				return err
 			}
@@ -223,7 +235,7 @@ func (l *loop) write(ctx context.Context) error {
 	l.frame.Tries++
 	l.frame.sent, l.frame.acked, l.frame.pending = true, false, nil
 	l.frame.silent = frame.IsSilent() && !frame.IsSlash()
-	l.begun(false)
+	l.setTurnRuns(false)
 	if err := l.proc.Send(ctx, frame); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -302,7 +314,7 @@ func (l *loop) act(ctx context.Context, o outcome, f facts) error {
 	case accept:
 		l.frame.acked = true
 		l.deaths, l.backoff, l.probation = 0, 0, false
-		l.begun(true)
+		l.setTurnRuns(true)
 		return l.advance(ctx, l.frame.UUID, ledger.Accepted, "")
 	case nudge:
 		return l.nudge(ctx, *f.subject)
@@ -389,7 +401,7 @@ func (l *loop) finish(ctx context.Context, o outcome) error {
 		}
 	}
 	l.frame, l.probation = nil, false
-	l.begun(false)
+	l.setTurnRuns(false)
 	l.set(func(s *Status) { s.LastDone = time.Now() })
 	if !o.agentDied {
 		l.deaths, l.backoff = 0, 0
@@ -408,11 +420,11 @@ func (l *loop) split(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	l.frame, l.dirty = nil, true
-	l.begun(false)
+	l.setTurnRuns(false)
 	return true, nil
 }
 
-// begun notes whether the turn of the frame in flight runs.
-func (l *loop) begun(yes bool) {
+// setTurnRuns notes whether the turn of the frame in flight runs.
+func (l *loop) setTurnRuns(yes bool) {
 	l.move(func() { l.began = yes })
 }

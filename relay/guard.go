@@ -154,7 +154,7 @@ func (l *loop) recordRecipients(ctx context.Context, line []byte) error {
 		return nil
 	}
 	err := l.ledger.Answered(ctx, l.post, names...)
-	if passing(err) || ctx.Err() != nil {
+	if temporary(err) || ctx.Err() != nil {
 		return nil // one exchange is not counted
 	}
 	return err
@@ -174,5 +174,5 @@ func (l *loop) released(ctx context.Context) (bool, error) {
 
 // why is the reason that the status gives, the first that there is; more come last.
 func (l *loop) why(more ...string) string {
-	return cmp.Or(append([]string{l.trouble, l.ledgerErr, l.heldReason}, more...)...)
+	return cmp.Or(append([]string{l.claimErr, l.ledgerErr, l.heldReason}, more...)...)
 }

@@ -123,7 +123,7 @@ func (l *loop) close(ctx context.Context) error {
 		return nil // it has printed something
 	}
 	open, err := l.ledger.OpenCount(ctx, l.post)
-	if passing(err) && ctx.Err() == nil {
+	if temporary(err) && ctx.Err() == nil {
 		l.ledgerFails(err)
 		l.later()
 		return nil

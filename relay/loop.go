@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"teambridge/inbox"
@@ -20,46 +19,26 @@ type loop struct {
 	*Relay
 
 	session ledger.Session
-	kept    pipe.Mode // what the agent is to work with: that of the last frame, as the ledger has it
-	mode    pipe.Mode // what the agent that runs works with; another only while a frame is made
-
-	// The agent that runs, if one does.
-	proc    *claude.Process
-	events  chan claude.Event
-	reading sync.WaitGroup
-	started time.Time
-	spoke   bool          // it has printed something of a turn
-	version teams.Version // of Claude Code, once it has said so
-	reads   bool          // it reads its inbox itself
+	kept    pipe.Mode // of the last frame, as the ledger has it: the agent is to work with it
+	agentProcess
+	idler
 
 	frame     *flight // nil if none is in flight
 	probation bool    // the last agent died with it, and had printed nothing
 
-	// What the claiming of rows goes by.
-	dirty     bool            // the inbox may have changed since it was looked at
-	more      bool            // rows wait in it for which there was no room
-	seen      *look           // when nothing in it waited; nil if that is not known
-	unwritten map[string]bool // deliveries that were claimed here and whose rows were certainly not marked
-	named     map[string]bool // deliveries that its rows name, and that were looked up
-	trouble   string          // why claiming fails; empty if it does not
-
-	holds      []ledger.Hold // senders whose rows are left in it, see guard
-	heldReason string        // that, for people; empty if there are none
-
+	inboxState
 	ledgerErr string // why the ledger cannot be used now; empty if it can
-	ending    bool   // the relay has been told to end, or has failed
 
-	idler
-
-	deaths  int           // in a row, without getting anywhere
-	backoff time.Duration // how long the next start is put off
+	deaths  int           // in a row, without any progress
+	backoff time.Duration // how long the next start is delayed
 	retry   <-chan time.Time
+	ending  bool // the relay has been told to end, or has failed
 }
 
 func (l *loop) run(ctx context.Context) error {
 	look := time.NewTicker(l.opts.Timing.Look)
 	defer look.Stop()
-	err := l.begin(ctx)
+	err := l.restore(ctx)
 	for err == nil {
 		if err = l.step(ctx); err != nil {
 			break
@@ -100,7 +79,7 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 			case l.closing:
 				return l.closed(ctx)
 			}
-			return l.gone(ctx)
+			return l.agentExited(ctx)
 		case <-look:
 			if l.frame != nil {
 				continue
@@ -114,7 +93,7 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 			if err == nil {
 				released, err = l.released(ctx)
 			}
-			if passing(err) && ctx.Err() == nil {
+			if temporary(err) && ctx.Err() == nil {
 				l.ledgerFails(err)
 				l.later()
 				return nil
@@ -129,34 +108,17 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 	}
 }
 
-// step does what can be done now: claim rows, make a frame, write it. What cannot
-// be done for a while is said once, and tried again with the next change or after
-// [Timing.Retry].
+// step does what can be done now: it claims rows, makes a frame and writes it. A
+// failure that may pass is reported once. It is tried again with the next change or
+// after [Timing.Retry].
 func (l *loop) step(ctx context.Context) error {
 	defer l.opts.Recorded()
 	err := l.claim(ctx)
 	works := err == nil // the ledger does
-	switch {
-	case err == nil:
-		l.trouble = ""
-	case errors.Is(err, teams.ErrTeamGone), ctx.Err() != nil, fatal(err):
+	if works {
+		l.claimErr = ""
+	} else if err := l.claimFailed(ctx, err); err != nil {
 		return err
-	case errors.Is(err, inbox.ErrBusy):
-		l.later() // it is being written, which is no trouble
-	case passing(err):
-		l.ledgerFails(err)
-		l.later()
-	default:
-		// Locked by somebody who does not let go, corrupt, on a full disk …
-		again := err.Error() == l.trouble
-		if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
-			// It says for how long.
-			again = strings.Contains(l.trouble, locked.Path)
-		}
-		if l.trouble = err.Error(); !again {
-			l.opts.Warn(err)
-		}
-		l.later()
 	}
 	err = l.proceed(ctx)
 	switch {
@@ -164,13 +126,38 @@ func (l *loop) step(ctx context.Context) error {
 		if works {
 			l.ledgerErr = ""
 		}
-	case ctx.Err() != nil || !passing(err):
+	case ctx.Err() != nil || !temporary(err):
 		return err
 	default:
 		l.ledgerFails(err)
 		l.set(func(s *Status) { s.Reason = l.ledgerErr })
 		l.later()
 	}
+	return nil
+}
+
+// claimFailed returns an error of claim that ends the relay. After every other error
+// rows are claimed later.
+func (l *loop) claimFailed(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, teams.ErrTeamGone), ctx.Err() != nil, fatal(err):
+		return err
+	case errors.Is(err, inbox.ErrBusy):
+		// It is being written.
+	case temporary(err):
+		l.ledgerFails(err)
+	default:
+		// It is locked for long, or corrupt, or on a full disk.
+		again := err.Error() == l.claimErr
+		if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
+			// Its text has the time, and so differs each time.
+			again = strings.Contains(l.claimErr, locked.Path)
+		}
+		if l.claimErr = err.Error(); !again {
+			l.opts.Warn(err)
+		}
+	}
+	l.later()
 	return nil
 }
 
@@ -198,13 +185,10 @@ func (l *loop) proceed(ctx context.Context) error {
 			return err
 		}
 	}
-	for l.frame == nil {
-		made, err := l.make(ctx)
-		if err != nil {
+	for made := true; made && l.frame == nil; {
+		var err error
+		if made, err = l.makeFrame(ctx); err != nil {
 			return err
-		}
-		if !made {
-			break
 		}
 	}
 	open, err := l.ledger.OpenCount(ctx, l.post)
@@ -236,7 +220,7 @@ func (l *loop) event(ctx context.Context, e claude.Event) error {
 		if l.frame != nil && l.frame.pending != nil {
 			l.frame.pending.superseded = true
 		}
-		l.begun(l.frame != nil && l.frame.sent)
+		l.setTurnRuns(l.frame != nil && l.frame.sent)
 		if v, err := teams.ParseVersion(i.Version); err == nil && v != l.version {
 			l.version, l.dirty = v, true
 		}

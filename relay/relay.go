@@ -397,7 +397,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 	})
 	helpers.Go(func() { r.watch(running, w) })
-	l := &loop{Relay: r, unwritten: map[string]bool{}}
+	l := &loop{Relay: r, inboxState: inboxState{unwritten: map[string]bool{}}}
 	err = l.run(running)
 	stop()
 	helpers.Wait()

@@ -64,7 +64,7 @@ func (l *loop) insist(ctx context.Context, call func(context.Context) error) err
 	}
 	for {
 		err := call(ctx)
-		if !passing(err) {
+		if !temporary(err) {
 			if err == nil {
 				l.ledgerErr = ""
 			}
@@ -92,16 +92,16 @@ func (l *loop) ledgerFails(err error) {
 	l.ledgerErr = err.Error()
 }
 
-// passing reports whether an error is one of the ledger that can be waited for: it
+// temporary reports whether an error is one of the ledger that can be waited for: it
 // is locked, or its disk full.
-func passing(err error) bool {
+func temporary(err error) bool {
 	return errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull)
 }
 
 // fatal reports whether an error is one of the ledger that waiting does not
 // mend.
 func fatal(err error) bool {
-	if passing(err) {
+	if temporary(err) {
 		return false
 	}
 	_, ok := errors.AsType[*ledger.Error](err)
