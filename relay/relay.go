@@ -47,7 +47,7 @@
 //
 // A row of an inbox is text. It reaches the agent inside a teammate-message
 // wrapper that it cannot leave, never as plain text, as a command or as a change
-// of mode. Only [Relay.Say], which is for a person, gives those. The mode that a
+// of mode. Only [Relay.Prompt], which is for a person, gives those. The mode that a
 // frame is said in is committed with it, and an agent is resumed in that: no crash
 // gives what was sent in plan mode to an agent that may do everything.
 //
