@@ -24,6 +24,19 @@ import (
 // relayedBy is the key under which a row says which delivery took it.
 const relayedBy = "relayedBy"
 
+// inboxState is what the loop knows of the inbox between two claims.
+type inboxState struct {
+	dirty     bool            // the inbox may have changed since it was read
+	more      bool            // rows wait in it for which there was no room
+	seen      *look           // the file when nothing in it waited; nil if that is not known
+	unwritten map[string]bool // deliveries that were claimed here and whose rows were certainly not marked
+	named     map[string]bool // deliveries that rows name and that were looked up
+	claimErr  string          // why claiming fails; empty if it does not
+
+	holds      []ledger.Hold // senders whose rows are left in the inbox, see guard
+	heldReason string        // the same for people; empty if there are none
+}
+
 // A claimer claims rows of the inbox: plan says which, by a look at the file without
 // its lock, and mark marks those in one edit.
 type claimer struct {
@@ -55,8 +68,8 @@ type look struct {
 	self bool
 }
 
-// recordTimeout bounds how long the ledger is told what has happened already. That is
-// done even if the relay is being ended.
+// recordTimeout bounds how long the result of a claim is recorded. That is done even if
+// the relay is being ended.
 const recordTimeout = 10 * time.Second
 
 // claim takes rows that wait, if there can be any, until [MaxAhead] are claimed.
@@ -64,26 +77,26 @@ const recordTimeout = 10 * time.Second
 // It takes many at once: only when half of the room is free. Each time the whole
 // file is written, and an agent that polls it can find it locked. Rows that are done
 // are removed in the same edit.
-func (l *loop) claim() error {
+func (l *loop) claim(ctx context.Context) error {
 	if !l.dirty && !l.more {
 		return nil
 	}
-	open, err := l.ledger.OpenCount(l.ctx, l.post)
+	open, err := l.ledger.OpenCount(ctx, l.post)
 	if err != nil {
 		return err
 	}
-	unmarked, err := l.ledger.Unmarked(l.ctx, l.post)
+	unmarked, err := l.ledger.Unmarked(ctx, l.post)
 	if err != nil {
 		return err
 	}
 	if open > MaxAhead/2 && len(unmarked) == 0 {
 		return nil // looked at when there is room
 	}
-	config, err := l.config()
+	config, err := l.config(ctx)
 	if err != nil {
 		return err
 	}
-	c := &claimer{loop: l, config: config, self: l.self(config), limit: MaxAhead - open}
+	c := &claimer{loop: l, config: config, self: l.readsOwnInbox(config), limit: MaxAhead - open}
 	// Before the file is read: what comes later is seen next time.
 	now, err := l.stat()
 	if err != nil {
@@ -93,7 +106,7 @@ func (l *loop) claim() error {
 		l.dirty = false
 		return nil
 	}
-	if err := c.plan(unmarked); err != nil {
+	if err := c.plan(ctx, unmarked); err != nil {
 		return err
 	}
 	if !c.work {
@@ -103,21 +116,21 @@ func (l *loop) claim() error {
 	// In the ledger before in the file: a row that says it was taken, and of
 	// which the ledger knows nothing, would be lost.
 	if len(c.fresh) > 0 {
-		if err := l.ledger.Claim(l.ctx, c.fresh...); err != nil {
+		if err := l.ledger.Claim(ctx, c.fresh...); err != nil {
 			return err
 		}
 		for _, d := range c.fresh {
 			l.unwritten[d.UUID] = true
 		}
 	}
-	if err := l.box.Edit(l.ctx, c.mark); err != nil {
+	if err := l.box.Edit(ctx, c.mark); err != nil {
 		if errors.Is(err, lockedfile.ErrReplaced) || errors.Is(err, lockedfile.ErrClobbered) {
 			clear(l.unwritten)
 		}
 		return err
 	}
 	l.at(claimed)
-	if err := c.record(); err != nil {
+	if err := c.record(ctx); err != nil {
 		return err
 	}
 	clear(l.unwritten)
@@ -127,8 +140,8 @@ func (l *loop) claim() error {
 }
 
 // record tells the ledger what became of the rows.
-func (c *claimer) record() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), recordTimeout)
+func (c *claimer) record(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	var err error
 	if len(c.mine) > 0 {
@@ -137,11 +150,11 @@ func (c *claimer) record() error {
 	if errors.Is(err, ledger.ErrUnknown) {
 		err = nil
 		for _, id := range c.mine {
-			err = errors.Join(err, passed(c.ledger.Mark(ctx, id), id))
+			err = errors.Join(err, ignoreDropped(c.ledger.Mark(ctx, id), id))
 		}
 	}
 	settle := func(state ledger.DeliveryState, reason, id string) {
-		err = errors.Join(err, passed(c.ledger.Settle(ctx, state, reason, id), id))
+		err = errors.Join(err, ignoreDropped(c.ledger.Settle(ctx, state, reason, id), id))
 	}
 	for _, id := range c.taken {
 		settle(ledger.TakenByAgent, "its row was read by somebody else before it was claimed", id)
@@ -160,11 +173,11 @@ func (c *claimer) record() error {
 
 // config reads config.json of the team, which must still be the one that the
 // relay was made for: what is claimed for another must not reach this agent.
-func (l *loop) config() (*teams.Config, error) {
+func (l *loop) config(ctx context.Context) (*teams.Config, error) {
 	if err := l.opts.Team.Exists(); err != nil {
 		return nil, err
 	}
-	c, err := l.opts.Team.Config(l.ctx)
+	c, err := l.opts.Team.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -197,15 +210,15 @@ func same(a, b fs.FileInfo) bool {
 // plan reads the inbox and says which rows are to be marked, with which deliveries.
 // It also tells of rows that say they were taken by a delivery that is not in the
 // ledger, each once.
-func (c *claimer) plan(unmarked []ledger.Delivery) error {
-	rows, err := c.box.Read(c.ctx)
+func (c *claimer) plan(ctx context.Context, unmarked []ledger.Delivery) error {
+	rows, err := c.box.Read(ctx)
 	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
 		return err
 	}
-	if err := c.tell(rows); err != nil {
+	if err := c.tell(ctx, rows); err != nil {
 		return err
 	}
-	if c.guard, err = newGuard(c); err != nil {
+	if c.guard, err = newGuard(ctx, c); err != nil {
 		return err
 	}
 	c.unmarked, c.marks = map[string]string{}, map[string][]string{}
@@ -255,7 +268,7 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 			}
 			continue
 		}
-		again, err := c.again(row)
+		again, err := c.again(ctx, row)
 		if err != nil {
 			return err
 		}
@@ -264,7 +277,7 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 			c.marks[key] = append(c.marks[key], again)
 			continue
 		}
-		hops, held, err := c.guard.count(row)
+		hops, held, err := c.guard.count(ctx, row)
 		if err != nil {
 			return err
 		}
@@ -273,11 +286,11 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 		}
 		c.work = true
 		if occurrences[key] == 0 {
-			if occurrences[key], err = c.ledger.Occurrences(c.ctx, c.post, key); err != nil {
+			if occurrences[key], err = c.ledger.Occurrences(ctx, c.post, key); err != nil {
 				return err
 			}
 			if occurrences[key] > 0 {
-				if dropped[key], err = c.ledger.DroppedUnmarked(c.ctx, c.post, key); err != nil {
+				if dropped[key], err = c.ledger.DroppedUnmarked(ctx, c.post, key); err != nil {
 					return err
 				}
 			}
@@ -299,7 +312,7 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 		c.left += len(ids)
 	}
 	if c.compact = c.work && relayed >= KeptRows+KeptRows/2; c.compact {
-		if c.open, err = c.ledger.Open(c.ctx, c.post); err != nil {
+		if c.open, err = c.ledger.Open(ctx, c.post); err != nil {
 			return err
 		}
 	}
@@ -309,11 +322,11 @@ func (c *claimer) plan(unmarked []ledger.Delivery) error {
 // again returns the delivery of a row that has an id of its own and that was taken
 // before, or "". A program that writes back what it read earlier brings such a row back
 // as it was before it was taken.
-func (c *claimer) again(row *inbox.Row) (uuid string, err error) {
+func (c *claimer) again(ctx context.Context, row *inbox.Row) (uuid string, err error) {
 	if !row.HasID() {
 		return "", nil
 	}
-	before, err := c.ledger.Marked(c.ctx, c.post, row.ID())
+	before, err := c.ledger.Marked(ctx, c.post, row.ID())
 	if err != nil {
 		return "", err
 	}
@@ -330,7 +343,7 @@ func (c *claimer) again(row *inbox.Row) (uuid string, err error) {
 }
 
 // tell warns of rows that name deliveries which were never in the ledger, each once.
-func (c *claimer) tell(rows []inbox.Row) error {
+func (c *claimer) tell(ctx context.Context, rows []inbox.Row) error {
 	known := make(map[string]bool, len(c.named))
 	var asked []string
 	for i := range rows {
@@ -342,11 +355,11 @@ func (c *claimer) tell(rows []inbox.Row) error {
 			asked = append(asked, by)
 		}
 	}
-	unknown, err := c.ledger.Missing(c.ctx, c.post, asked...)
+	unknown, err := c.ledger.Missing(ctx, c.post, asked...)
 	if err != nil {
 		return err
 	}
-	if unknown, err = c.notPruned(rows, unknown); err != nil {
+	if unknown, err = c.notPruned(ctx, rows, unknown); err != nil {
 		return err
 	}
 	for _, by := range asked {
@@ -362,7 +375,7 @@ func (c *claimer) tell(rows []inbox.Row) error {
 // notPruned returns those of the missing deliveries that were never in the ledger. Of a
 // delivery that was pruned the ledger keeps the key of its row and its occurrence. Its
 // UUID is derived from both, so it can be computed again from the row that names it.
-func (c *claimer) notPruned(rows []inbox.Row, missing []string) ([]string, error) {
+func (c *claimer) notPruned(ctx context.Context, rows []inbox.Row, missing []string) ([]string, error) {
 	if len(missing) == 0 {
 		return nil, nil
 	}
@@ -380,7 +393,7 @@ func (c *claimer) notPruned(rows []inbox.Row, missing []string) ([]string, error
 			continue
 		}
 		asked[key] = true
-		n, err := c.ledger.Occurrences(c.ctx, c.post, key)
+		n, err := c.ledger.Occurrences(ctx, c.post, key)
 		if err != nil {
 			return nil, err
 		}

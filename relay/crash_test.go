@@ -218,7 +218,7 @@ func killedAtRandomInstants(t *testing.T, env ...string) {
 			// A person's words are frames of their own, and acknowledged by uuid also
 			// where a teammate's message is not.
 			for _, text := range texts[:3] {
-				if _, err := person.Say(t.Context(), Input{Text: text}); err != nil {
+				if _, err := person.Prompt(t.Context(), Input{Text: text}); err != nil {
 					t.Fatal(err)
 				}
 			}

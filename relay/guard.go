@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -30,8 +31,8 @@ type guard struct {
 }
 
 // newGuard asks what is held.
-func newGuard(c *claimer) (*guard, error) {
-	holds, err := c.ledger.Held(c.ctx, c.post)
+func newGuard(ctx context.Context, c *claimer) (*guard, error) {
+	holds, err := c.ledger.Held(ctx, c.post)
 	if err != nil {
 		return nil, err
 	}
@@ -45,12 +46,12 @@ func newGuard(c *claimer) (*guard, error) {
 
 // count returns the hop count of a row that is to be claimed, and whether it is held
 // from now on.
-func (g *guard) count(row *inbox.Row) (hops int, held bool, err error) {
+func (g *guard) count(ctx context.Context, row *inbox.Row) (hops int, held bool, err error) {
 	if hops, known := g.hops[row.From]; known {
 		return hops, false, nil
 	}
 	if g.people == nil {
-		joins, err := g.ledger.Joins(g.ctx, g.post.Root, g.post.Team, g.post.CreatedAt)
+		joins, err := g.ledger.Joins(ctx, g.post.Root, g.post.Team, g.post.CreatedAt)
 		if err != nil {
 			return 0, false, err
 		}
@@ -62,7 +63,7 @@ func (g *guard) count(row *inbox.Row) (hops int, held bool, err error) {
 	now := g.opts.Now()
 	x := ledger.Exchanges{}
 	if row.From != "" && len(row.From) <= maxSender && !slices.Contains(g.people, row.From) {
-		x, err = g.ledger.Exchanges(g.ctx, g.post, row.From, g.people, now, exchangeWindow, MaxExchanges-1)
+		x, err = g.ledger.Exchanges(ctx, g.post, row.From, g.people, now, exchangeWindow, MaxExchanges-1)
 		if err != nil {
 			return 0, false, err
 		}
@@ -73,7 +74,7 @@ func (g *guard) count(row *inbox.Row) (hops int, held bool, err error) {
 	}
 	h := ledger.Hold{Post: g.post, Sender: row.From, Since: now, Reason: fmt.Sprintf(
 		"%s and %s answered each other %d times within %s; see teambridge relay release", row.From, g.opts.Member, MaxExchanges, exchangeWindow)}
-	if err := g.ledger.Hold(g.ctx, h); err != nil {
+	if err := g.ledger.Hold(ctx, h); err != nil {
 		return 0, false, err
 	}
 	g.held[row.From] = true
@@ -129,7 +130,7 @@ func toolUses(line []byte) (uses []toolUse) {
 }
 
 // recordRecipients records to whom the agent writes, as its own output tells.
-func (l *loop) recordRecipients(line []byte) error {
+func (l *loop) recordRecipients(ctx context.Context, line []byte) error {
 	var names []string
 	for _, use := range toolUses(line) {
 		var input struct{ To, Recipient, Type string }
@@ -140,7 +141,7 @@ func (l *loop) recordRecipients(line []byte) error {
 		if input.Type == "broadcast" {
 			name = "*"
 		}
-		if config, err := l.config(); err == nil {
+		if config, err := l.config(ctx); err == nil {
 			if member, err := config.Resolve(name, nil); err == nil {
 				name = member
 			}
@@ -152,19 +153,19 @@ func (l *loop) recordRecipients(line []byte) error {
 	if len(names) == 0 {
 		return nil
 	}
-	err := l.ledger.Answered(l.ctx, l.post, names...)
-	if passing(err) || l.ctx.Err() != nil {
+	err := l.ledger.Answered(ctx, l.post, names...)
+	if temporary(err) || ctx.Err() != nil {
 		return nil // one exchange is not counted
 	}
 	return err
 }
 
 // released reports whether something that was held is held no longer.
-func (l *loop) released() (bool, error) {
+func (l *loop) released(ctx context.Context) (bool, error) {
 	if len(l.holds) == 0 {
 		return false, nil
 	}
-	now, err := l.ledger.Held(l.ctx, l.post)
+	now, err := l.ledger.Held(ctx, l.post)
 	if err != nil {
 		return false, err
 	}
@@ -173,5 +174,5 @@ func (l *loop) released() (bool, error) {
 
 // why is the reason that the status gives, the first that there is; more come last.
 func (l *loop) why(more ...string) string {
-	return cmp.Or(append([]string{l.trouble, l.ledgerErr, l.heldReason}, more...)...)
+	return cmp.Or(append([]string{l.claimErr, l.ledgerErr, l.heldReason}, more...)...)
 }

@@ -117,13 +117,13 @@ func (l *loop) setIdle(empty bool) {
 // close closes the stdin of an idle agent, which then exits. Until it has, it may
 // still begin and finish a turn of a background task, and everything that comes for
 // it waits: what is written now might never be read.
-func (l *loop) close() error {
+func (l *loop) close(ctx context.Context) error {
 	l.at(idle)
 	if len(l.events) > 0 {
 		return nil // it has printed something
 	}
-	open, err := l.ledger.OpenCount(l.ctx, l.post)
-	if passing(err) && l.ctx.Err() == nil {
+	open, err := l.ledger.OpenCount(ctx, l.post)
+	if temporary(err) && ctx.Err() == nil {
 		l.ledgerFails(err)
 		l.later()
 		return nil
@@ -131,8 +131,8 @@ func (l *loop) close() error {
 	if err != nil || open > 0 {
 		return err
 	}
-	config, err := l.config()
-	if errors.Is(err, teams.ErrTeamGone) || l.ctx.Err() != nil {
+	config, err := l.config(ctx)
+	if errors.Is(err, teams.ErrTeamGone) || ctx.Err() != nil {
 		return err
 	}
 	if err == nil {
@@ -198,7 +198,7 @@ func (l *loop) terminate() {
 }
 
 // closed is the end of an agent that was idle. However it exits is no death.
-func (l *loop) closed() error {
+func (l *loop) closed(ctx context.Context) error {
 	l.at(exited)
 	why := l.forget()
 	if _, ok := errors.AsType[*claude.WidenedError](why); ok {
@@ -206,7 +206,7 @@ func (l *loop) closed() error {
 	}
 	l.idler = idler{asleep: true}
 	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
-	if err := l.keep(ledger.RelayAsleep, l.slept()); err != nil {
+	if err := l.keep(ctx, ledger.RelayAsleep, l.slept()); err != nil {
 		return err
 	}
 	l.set(func(s *Status) { s.State, s.PID, s.Reason = Asleep, 0, l.slept() })
@@ -220,8 +220,8 @@ func (l *loop) slept() string {
 
 // wakes reports whether the agent is to be started again: it has exited, and
 // something waits for it.
-func (l *loop) wakes() (bool, error) {
-	open, err := l.ledger.OpenCount(l.ctx, l.post)
+func (l *loop) wakes(ctx context.Context) (bool, error) {
+	open, err := l.ledger.OpenCount(ctx, l.post)
 	if err != nil {
 		return false, err
 	}

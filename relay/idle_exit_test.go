@@ -103,7 +103,7 @@ func TestIdleExit(t *testing.T) {
 		if err := r.Interrupt(t.Context()); !errors.Is(err, claude.ErrNotInFlight) {
 			t.Errorf("interrupt: %v, want that nothing is in flight", err)
 		}
-		if _, err := r.Say(t.Context(), Input{Text: "[m-2]"}); err != nil {
+		if _, err := r.Prompt(t.Context(), Input{Text: "[m-2]"}); err != nil {
 			t.Fatal(err)
 		}
 		s.sleeps(3)
@@ -145,7 +145,7 @@ func TestMessageWhileTheAgentIsEnded(t *testing.T) {
 					sent = true
 					if how == "row" {
 						s.send("[m-2]")
-					} else if _, err := r.Say(t.Context(), Input{Text: "[m-2]"}); err != nil {
+					} else if _, err := r.Prompt(t.Context(), Input{Text: "[m-2]"}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -229,7 +229,7 @@ func TestModeWhileAsleep(t *testing.T) {
 			{Model: pipe.Set("opus")}, {PermissionMode: pipe.Set("plan")}, {AppendSystemPrompt: pipe.Set("be brief")}, {},
 		} {
 			s.sleeps(i + 1)
-			if _, err := r.Say(t.Context(), Input{Text: fmt.Sprintf("[m-%d]", i), Mode: mode}); err != nil {
+			if _, err := r.Prompt(t.Context(), Input{Text: fmt.Sprintf("[m-%d]", i), Mode: mode}); err != nil {
 				t.Fatal(err)
 			}
 			s.settled(i + 1)

@@ -49,7 +49,7 @@ func TestMemberStaysInPlanMode(t *testing.T) {
 				{Text: "LEAVE\n[b]"},
 				{Text: "[c]", Mode: pipe.Mode{PermissionMode: pipe.Set("acceptEdits")}},
 			} {
-				if _, err := r.Say(t.Context(), in); err != nil {
+				if _, err := r.Prompt(t.Context(), in); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -75,7 +75,7 @@ func TestWidenedPermissions(t *testing.T) {
 		}})
 		r, stop := s.relay(s.options())
 		for _, in := range []Input{{Text: "[a]", Mode: plan()}, {Text: "[b]"}} {
-			if _, err := r.Say(t.Context(), in); err != nil {
+			if _, err := r.Prompt(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -111,7 +111,7 @@ func TestPersonEndsPlanMode(t *testing.T) {
 		}}
 		r, stop := s.relay(opts)
 		for _, in := range []Input{{Text: "LEAVE\n[a]", Mode: plan()}, {Text: "[b]"}} {
-			if _, err := r.Say(t.Context(), in); err != nil {
+			if _, err := r.Prompt(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
 		}

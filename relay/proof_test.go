@@ -40,7 +40,7 @@ func TestModeOverACrash(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, text := range []string{"[a]", "[b]", "[c]", "[d]"} {
-						if _, err := person.Say(t.Context(), Input{Text: text, Mode: pipe.Mode{PermissionMode: pipe.Set(modes[text])}}); err != nil {
+						if _, err := person.Prompt(t.Context(), Input{Text: text, Mode: pipe.Mode{PermissionMode: pipe.Set(modes[text])}}); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -152,7 +152,7 @@ func TestAnotherTurnIsNoProof(t *testing.T) {
 				}})
 				r, stop := s.relay(s.options())
 				if person {
-					if _, err := r.Say(t.Context(), Input{Text: "[m-1]"}); err != nil {
+					if _, err := r.Prompt(t.Context(), Input{Text: "[m-1]"}); err != nil {
 						t.Fatal(err)
 					}
 				} else {
@@ -244,7 +244,7 @@ func TestModeOfAPlainProgram(t *testing.T) {
 	opts := s.options()
 	opts.Child.Plain = true
 	r, stop := s.relay(opts)
-	if _, err := r.Say(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
+	if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
 		t.Fatal(err)
 	}
 	s.settled(1)
@@ -274,7 +274,7 @@ func TestModeOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	r, stop := s.relay(s.options())
-	if _, err := r.Say(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
+	if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
 		t.Fatal(err)
 	}
 	s.settled(1)
@@ -314,7 +314,7 @@ func TestRefusedMode(t *testing.T) {
 			{Text: "[a]", Mode: pipe.Mode{Model: pipe.Set("sonnet")}}, {Text: "[b]", Mode: pipe.Mode{Model: pipe.Set("opus"), PermissionMode: pipe.Set("yolo")}},
 			{Text: "[c]"}, {Text: strings.Repeat("x", 1000), Mode: other}, {Text: "[d]"},
 		} {
-			if _, err := r.Say(t.Context(), in); err != nil {
+			if _, err := r.Prompt(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -379,7 +379,7 @@ func TestModeOverARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, stop := s.relay(opts)
-		if _, err := r.Say(t.Context(), Input{Text: "[m]", Mode: step.mode}); err != nil {
+		if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: step.mode}); err != nil {
 			t.Fatal(err)
 		}
 		s.settled(1)

@@ -47,7 +47,7 @@
 //
 // A row of an inbox is text. It reaches the agent inside a teammate-message
 // wrapper that it cannot leave, never as plain text, as a command or as a change
-// of mode. Only [Relay.Say], which is for a person, gives those. The mode that a
+// of mode. Only [Relay.Prompt], which is for a person, gives those. The mode that a
 // frame is said in is committed with it, and an agent is resumed in that: no crash
 // gives what was sent in plan mode to an agent that may do everything.
 //
@@ -397,8 +397,8 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 	})
 	helpers.Go(func() { r.watch(running, w) })
-	l := &loop{Relay: r, ctx: running, ended: running.Done(), unwritten: map[string]bool{}}
-	err = l.run()
+	l := &loop{Relay: r, inboxState: inboxState{unwritten: map[string]bool{}}}
+	err = l.run(running)
 	stop()
 	helpers.Wait()
 	return errors.Join(err, release())

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -54,13 +55,16 @@ const lastTries = 10 * time.Second
 //
 // The end of the relay does not cancel the call, and ends the trying after
 // [lastTries].
-func (l *loop) insist(call func(context.Context) error) error {
-	ctx := context.WithoutCancel(l.ctx)
-	ended := l.ended
+func (l *loop) insist(ctx context.Context, call func(context.Context) error) error {
+	ended := ctx.Done()
+	ctx = context.WithoutCancel(ctx)
 	var last <-chan time.Time
+	if l.ending {
+		last = time.After(lastTries)
+	}
 	for {
 		err := call(ctx)
-		if !passing(err) {
+		if !temporary(err) {
 			if err == nil {
 				l.ledgerErr = ""
 			}
@@ -88,18 +92,28 @@ func (l *loop) ledgerFails(err error) {
 	l.ledgerErr = err.Error()
 }
 
-// passing reports whether an error is one of the ledger that can be waited for: it
+// temporary reports whether an error is one of the ledger that can be waited for: it
 // is locked, or its disk full.
-func passing(err error) bool {
+func temporary(err error) bool {
 	return errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull)
 }
 
 // fatal reports whether an error is one of the ledger that waiting does not
 // mend.
 func fatal(err error) bool {
-	if passing(err) {
+	if temporary(err) {
 		return false
 	}
 	_, ok := errors.AsType[*ledger.Error](err)
 	return ok || errors.Is(err, ledger.ErrClosed)
+}
+
+// keep records the session, and what state the relay is in.
+func (l *loop) keep(ctx context.Context, state ledger.RelayState, reason string) error {
+	l.session.State, l.session.Reason, l.session.Relay = state, reason, os.Getpid()
+	if err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.SetSession(ctx, l.session) }); err != nil {
+		return err
+	}
+	l.opts.Recorded()
+	return nil
 }

@@ -182,7 +182,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 		ended(3)
 		s.send("[b]", "[poison]", "[c]")
 		ended(6)
-		if _, err := r.Say(t.Context(), Input{Text: "[d]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
+		if _, err := r.Prompt(t.Context(), Input{Text: "[d]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
 			t.Fatal(err)
 		}
 		ended(7)

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
 )
 
 // wrapperTag finds what could end or begin a wrapper inside of one.
@@ -43,4 +45,18 @@ func Wrap(row *inbox.Row, verified bool) string {
 	b.WriteString(wrapperTag.ReplaceAllString(row.Text, "&lt;$1"))
 	b.WriteString("\n</teammate-message>")
 	return b.String()
+}
+
+// text is what the agent is told of a delivery.
+func text(config *teams.Config, d ledger.Delivery) string {
+	if d.Person {
+		return string(d.Raw)
+	}
+	rows, err := inbox.Parse([]byte("[" + string(d.Raw) + "]"))
+	if err != nil || len(rows) != 1 {
+		// It was a row when it was claimed.
+		return Wrap(&inbox.Row{From: d.From, Text: string(d.Raw)}, false)
+	}
+	_, member := config.Member(rows[0].From)
+	return Wrap(&rows[0], member)
 }

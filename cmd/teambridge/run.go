@@ -458,7 +458,7 @@ func (r *agentRun) line(ctx context.Context, text []byte) error {
 	case l.Text == "" && len(bytes.TrimSpace(text)) == 0:
 		return nil // an empty line
 	}
-	_, err = r.relay.Say(ctx, relay.Input{Text: l.Text, Mode: l.Mode, Isolated: l.Isolated})
+	_, err = r.relay.Prompt(ctx, relay.Input{Text: l.Text, Mode: l.Mode, Isolated: l.Isolated})
 	return err
 }
 

@@ -340,17 +340,17 @@ func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 	return false
 }
 
-// Say puts a person's words into the queue of a relay, as [relay.Say] does, for
+// Prompt puts a person's words into the queue of a relay, as [relay.Prompt] does, for
 // the team that is there. [ErrUnknown], and [ErrNotRunning] where there is no team
 // to be in a queue for.
-func (f *Fleet) Say(ctx context.Context, id string, in relay.Input) (relay.Said, error) {
+func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.PromptResult, error) {
 	m, err := f.member(id)
 	if err != nil {
 		// It was added this instant, perhaps.
 		entries, lerr := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
 		i := slices.IndexFunc(entries, func(e ledger.Relay) bool { return e.ID == id })
 		if i < 0 {
-			return relay.Said{}, errors.Join(err, lerr)
+			return relay.PromptResult{}, errors.Join(err, lerr)
 		}
 		m = &member{entry: entries[i]}
 	}
@@ -361,9 +361,9 @@ func (f *Fleet) Say(ctx context.Context, id string, in relay.Input) (relay.Said,
 		if post, err = m.place(ctx, t); err == nil {
 			// One that runs may still be ending with an earlier team of that name.
 			if r := m.running(); r != nil && r.Post() == post {
-				return r.Say(ctx, in)
+				return r.Prompt(ctx, in)
 			}
-			said, err := relay.Say(ctx, f.opts.Ledger, post, in)
+			said, err := relay.Prompt(ctx, f.opts.Ledger, post, in)
 			if err == nil {
 				f.opts.Recorded()
 			}
@@ -373,7 +373,7 @@ func (f *Fleet) Say(ctx context.Context, id string, in relay.Input) (relay.Said,
 	if errors.Is(err, teams.ErrTeamGone) {
 		err = fmt.Errorf("fleet: relay %s for %s@%s: %w: there is no team %s", id, m.entry.Member, m.entry.Team, ErrNotRunning, m.entry.Team)
 	}
-	return relay.Said{}, err
+	return relay.PromptResult{}, err
 }
 
 // Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does, which can

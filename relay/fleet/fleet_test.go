@@ -297,7 +297,7 @@ func TestTeamComesAndGoes(t *testing.T) {
 		return s.Now.State == relay.Stopped && strings.Contains(s.Now.Reason, "no team red")
 	}
 	h.until(f, id, "without a team", gone)
-	if _, err := f.Say(t.Context(), id, relay.Input{Text: "x"}); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "no team red") {
+	if _, err := f.Prompt(t.Context(), id, relay.Input{Text: "x"}); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "no team red") {
 		t.Errorf("said to a team that is not there: %v", err)
 	}
 	h.team("red", 1, "lead")
@@ -308,7 +308,7 @@ func TestTeamComesAndGoes(t *testing.T) {
 	if second := h.until(f, id, "idle", state(relay.Idle)).Now.Session; second == first {
 		t.Error("another team goes on with the session of the first")
 	}
-	if _, err := f.Say(t.Context(), id, relay.Input{Text: "[said]"}); err != nil {
+	if _, err := f.Prompt(t.Context(), id, relay.Input{Text: "[said]"}); err != nil {
 		t.Error(err)
 	}
 	if n := h.worked("[said]"); n != 1 {
@@ -340,14 +340,14 @@ func TestDeadUntilRetried(t *testing.T) {
 		t.Errorf("%d starts, want %d", starts, relay.MaxStarts)
 	}
 	// What a person says meanwhile waits for it.
-	said, err := f.Say(t.Context(), id, relay.Input{Text: "[m-2]", ID: "key"})
+	said, err := f.Prompt(t.Context(), id, relay.Input{Text: "[m-2]", ID: "key"})
 	must(t, err)
 	must(t, f.Retry(t.Context(), id))
 	h.until(f, id, "idle", state(relay.Idle))
 	if n := h.worked("[m-1]") + h.worked("[m-2]"); n != 2 {
 		t.Errorf("worked on %d times", n)
 	}
-	again, err := f.Say(t.Context(), id, relay.Input{Text: "[m-2]", ID: "key"})
+	again, err := f.Prompt(t.Context(), id, relay.Input{Text: "[m-2]", ID: "key"})
 	if err != nil || !again.Again || again.Delivery != said.Delivery {
 		t.Errorf("said again: %+v after %+v, %v", again, said, err)
 	}
@@ -382,10 +382,10 @@ func TestServing(t *testing.T) {
 	other, _, err := early.Add(t.Context(), h.entry("red", "other"))
 	must(t, err)
 	want(early, "other", other.ID)
-	if said, err := early.Say(t.Context(), other.ID, relay.Input{Text: "[at once]"}); err != nil || said.Delivery == "" {
+	if said, err := early.Prompt(t.Context(), other.ID, relay.Input{Text: "[at once]"}); err != nil || said.Delivery == "" {
 		t.Errorf("said %+v, %v", said, err)
 	}
-	if _, err := early.Say(t.Context(), "nobody", relay.Input{Text: "x"}); !errors.Is(err, ErrUnknown) {
+	if _, err := early.Prompt(t.Context(), "nobody", relay.Input{Text: "x"}); !errors.Is(err, ErrUnknown) {
 		t.Errorf("said to nobody: %v", err)
 	}
 	if n := h.worked("[at once]"); n != 1 {
@@ -431,7 +431,7 @@ func TestInterruptByID(t *testing.T) {
 	if err := f.Interrupt(t.Context(), id); !errors.Is(err, claude.ErrNotInFlight) {
 		t.Errorf("interrupted what does not run: %v", err)
 	}
-	said, err := f.Say(t.Context(), id, relay.Input{Text: "SLEEP:60"})
+	said, err := f.Prompt(t.Context(), id, relay.Input{Text: "SLEEP:60"})
 	must(t, err)
 	h.until(f, id, "working", state(relay.Working))
 	for err = f.Interrupt(t.Context(), id); errors.Is(err, claude.ErrNotInFlight); err = f.Interrupt(t.Context(), id) {
@@ -472,7 +472,7 @@ func TestPermissions(t *testing.T) {
 			entry.Permissions = tc.permissions
 			id := h.add(f, entry)
 			h.until(f, id, "idle", state(relay.Idle))
-			_, err := f.Say(t.Context(), id, relay.Input{Text: "ASK:Bash"})
+			_, err := f.Prompt(t.Context(), id, relay.Input{Text: "ASK:Bash"})
 			must(t, err)
 			if tc.answer != "" {
 				q := h.until(f, id, "asking", func(s Status) bool { return len(s.Questions) == 1 }).Questions[0]
@@ -528,7 +528,7 @@ func TestInitialMode(t *testing.T) {
 	entry.Mode = []byte(`{"model":"opus"}`)
 	id := h.add(f, entry)
 	h.until(f, id, "idle", state(relay.Idle))
-	_, err := f.Say(t.Context(), id, relay.Input{Text: "hi"})
+	_, err := f.Prompt(t.Context(), id, relay.Input{Text: "hi"})
 	must(t, err)
 	h.until(f, id, "done", func(Status) bool {
 		h.mu.Lock()

@@ -750,7 +750,7 @@ func TestRelayOfRun(t *testing.T) {
 	t.Parallel()
 	h := newHeadless(t, simchild.Script{})
 	r := h.start(t)
-	said, err := relay.Say(t.Context(), r.ledger, ledger.Post{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, relay.Input{Text: "x"})
+	said, err := relay.Prompt(t.Context(), r.ledger, ledger.Post{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, relay.Input{Text: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}

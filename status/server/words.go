@@ -102,7 +102,7 @@ func (s *Server) say(ctx context.Context, t *teams.Team, sender *mail.Sender, me
 	if m.ID == "" {
 		m.ID = uuid.NewString()
 	}
-	said, err := s.fleet.Say(ctx, id, relay.Input{
+	said, err := s.fleet.Prompt(ctx, id, relay.Input{
 		Text: m.Text, Mode: how.mode, Isolated: how.isolated, ID: m.ID, From: sender.From(), DefaultFrom: sender.DefaultFrom(), Summary: m.Summary, Color: m.Color,
 		Protocol: m.Protocol,
 	})

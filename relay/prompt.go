@@ -15,7 +15,7 @@ import (
 	"teambridge/relay/pipe"
 )
 
-// Input is what a person says to the agent. Only Text is needed.
+// Input is a user prompt: what a person says to the agent. Only Text is needed.
 type Input struct {
 	Text string
 	// Mode changes how the agent works, from this message on.
@@ -51,29 +51,29 @@ func (in *Input) digests(mode []byte) [][32]byte {
 	return sums
 }
 
-// Said is what became of an [Input].
-type Said struct {
+// PromptResult is what became of an [Input].
+type PromptResult struct {
 	Delivery string // its id
 	ID       string // of the message
-	Again    bool   // it was said before, under its ID
+	Again    bool   // it was sent before, under its ID
 }
 
-// Say puts a person's words into the queue of a post, ahead of the rows that wait.
-// They are committed when it returns, and reach the agent as they are: plain text,
-// or a command. Where no relay runs, the next one says them.
+// Prompt puts a user prompt into the queue of a post, ahead of the rows that wait. It is
+// committed when Prompt returns, and reaches the agent as it is: plain text, or a
+// command. Where no relay runs, the next one sends it.
 //
 // A text that is an object of Claude Code's own protocol is refused with an
 // *[inbox.ProtocolError], unless in.Protocol says that it is meant.
 //
-// With an ID, saying it again is saying it once. [ledger.ErrConflict]: the ID
+// Sending it twice with one ID is sending it once. [ledger.ErrConflict]: the ID
 // belongs to another message. [ledger.ErrWritten]: that message was put into the
 // inbox before.
-func Say(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (Said, error) {
+func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (PromptResult, error) {
 	if strings.TrimSpace(in.Text) == "" {
-		return Said{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
+		return PromptResult{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
 	}
 	if kind := inbox.ProtocolType(in.Text); kind != "" && !in.Protocol {
-		return Said{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.ProtocolError{Type: kind})
+		return PromptResult{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.ProtocolError{Type: kind})
 	}
 	d := ledger.Delivery{
 		UUID: uuid.NewString(), Post: p, Raw: []byte(in.Text), Person: true, Kind: "message",
@@ -83,31 +83,31 @@ func Say(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (Said, 
 	if in.Mode != (pipe.Mode{}) {
 		var err error
 		if d.Mode, err = in.Mode.MarshalJSON(); err != nil {
-			return Said{}, err
+			return PromptResult{}, err
 		}
 	}
 	if in.ID == "" {
 		d.ID = d.UUID
 		if err := l.Claim(ctx, d); err != nil {
-			return Said{}, err
+			return PromptResult{}, err
 		}
-		return Said{Delivery: d.UUID, ID: d.ID}, nil
+		return PromptResult{Delivery: d.UUID, ID: d.ID}, nil
 	}
 	name := strings.Join([]string{"said", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, in.ID}, "\n")
 	d.UUID = uuid.NewSHA1(namespace, []byte(name)).String()
 	_, again, err := l.Say(ctx, d, in.digests(d.Mode)...)
 	if err != nil {
-		return Said{}, err
+		return PromptResult{}, err
 	}
-	return Said{Delivery: d.UUID, ID: d.ID, Again: again}, nil
+	return PromptResult{Delivery: d.UUID, ID: d.ID, Again: again}, nil
 }
 
-// Say is the function of that name, for what this relay serves.
-func (r *Relay) Say(ctx context.Context, in Input) (Said, error) {
-	said, err := Say(ctx, r.opts.Ledger, r.post, in)
+// Prompt is the function of that name, for the inbox of this relay.
+func (r *Relay) Prompt(ctx context.Context, in Input) (PromptResult, error) {
+	result, err := Prompt(ctx, r.opts.Ledger, r.post, in)
 	if err == nil {
 		r.opts.Recorded()
 		r.poke()
 	}
-	return said, err
+	return result, err
 }

@@ -1,0 +1,327 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+)
+
+// agentProcess is the process that runs, if one does.
+type agentProcess struct {
+	proc    *claude.Process // nil if none runs
+	events  chan claude.Event
+	reading sync.WaitGroup
+	started time.Time
+	mode    pipe.Mode     // that it works with; differs from loop.kept only while a frame is made
+	spoke   bool          // it has printed something of a turn
+	version teams.Version // of Claude Code, once it has printed it
+	reads   bool          // it reads its inbox itself
+}
+
+// grace is the default of Relay.grace.
+var grace = claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
+
+// restore finds out where an earlier relay stopped, and starts the agent.
+func (l *loop) restore(ctx context.Context) error {
+	err := l.insist(ctx, func(ctx context.Context) (err error) {
+		l.session, _, err = l.ledger.Session(ctx, l.post)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := l.restoreMode(ctx); err != nil {
+		return err
+	}
+	l.session.Post = l.post
+	if l.session.ID == "" {
+		l.session.ID = uuid.NewString()
+		if l.opts.Child.Session != "" {
+			l.session.ID = l.opts.Child.Session
+		}
+	}
+	if err := l.predecessor(ctx); err != nil {
+		return err
+	}
+	var f ledger.Frame
+	var found bool
+	err = l.insist(ctx, func(ctx context.Context) (err error) {
+		f, found, err = l.ledger.InFlight(ctx, l.post)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if found {
+		// A power cut may have taken back that it was written.
+		f.Tries = max(f.Tries, 1)
+		l.frame = &flight{Frame: f}
+	}
+	l.dirty = true
+	return l.start(ctx, l.kept)
+}
+
+// restoreMode finds out in which mode the agent is to work. A new session begins with
+// that of [Options]. A session that is resumed keeps its own, so that nothing runs with
+// wider permissions than it was sent with. Flags of another command come after that: a
+// person has given them since.
+func (l *loop) restoreMode(ctx context.Context) error {
+	switch {
+	case l.session.ID == "":
+		l.kept = l.opts.Mode
+	case l.session.Mode != nil:
+		var err error
+		if l.kept, err = pipe.ParseMode(l.session.Mode); err != nil {
+			return fmt.Errorf("relay: the mode of the session in the ledger: %w", err)
+		}
+	default:
+		// An earlier version left it.
+		l.kept = l.opts.Mode
+		var modes [][]byte
+		err := l.insist(ctx, func(ctx context.Context) (err error) {
+			modes, err = l.ledger.Modes(ctx, l.post)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, m := range modes {
+			change, err := pipe.ParseMode(m)
+			if err != nil {
+				return fmt.Errorf("relay: a mode in the ledger: %w", err)
+			}
+			l.kept = l.kept.Merge(change)
+		}
+	}
+	if l.session.ID != "" && l.session.Command != l.command() {
+		l.kept = l.opts.Child.Unnamed(l.kept)
+	}
+	var err error
+	l.session.Mode, err = l.kept.MarshalJSON()
+	return err
+}
+
+func (l *loop) command() string { return strings.Join(l.opts.Child.Command, " ") }
+
+// predecessor waits for the agent of an earlier relay, and ends it if that takes too
+// long. Two agents on one session would run a message twice.
+func (l *loop) predecessor(ctx context.Context) error {
+	if l.session.PID == 0 {
+		return nil
+	}
+	old := claude.Predecessor{PID: l.session.PID, Group: l.session.Group, Start: l.session.Start}
+	alive, err := old.Alive()
+	if err != nil {
+		return fmt.Errorf("relay: the agent of an earlier relay: %w", err)
+	}
+	if !alive {
+		return nil
+	}
+	reason := fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", old.PID)
+	if err := l.keep(ctx, ledger.RelayWaiting, reason); err != nil {
+		return err
+	}
+	l.set(func(s *Status) { s.State, s.Reason = Waiting, reason })
+	wait, cancel := context.WithTimeout(ctx, l.opts.Predecessor)
+	err = old.Wait(wait)
+	cancel()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
+		return nil
+	}
+	if err := old.End(ctx, l.grace.Term); err != nil {
+		return fmt.Errorf("relay: end the agent of an earlier relay (process %d): %w", old.PID, err)
+	}
+	return nil
+}
+
+// readsOwnInbox reports whether the agent may read its inbox by itself. A headless lead up to
+// 2.1.177 does so in the team that its own process made. It delivers a row before it
+// marks it, so that no claim can be sure of coming first: its inbox is left to it.
+//
+// One that was started with the flags of a member never does, on any version from
+// 2.1.62 on that was measured, nor does one that resumes the session that made the
+// team. So only a program that gets no flags, such as one that hands its lines on to
+// a lead that runs already, can have such an inbox.
+func (l *loop) readsOwnInbox(c *teams.Config) bool {
+	lead, _ := c.Lead()
+	self := l.opts.Child.Plain && c.LeadProcess == nil && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID &&
+		l.version.Has(teams.HeadlessDeaf) != teams.Yes
+	if self && !l.reads {
+		l.opts.Warn(fmt.Errorf("relay: %s leads a team that its own session made, and reads its inbox itself: no message of the inbox is relayed to it", l.opts.Member))
+	}
+	l.reads = self
+	return self
+}
+
+// start starts the agent in a mode. It resumes its session, if there is one.
+func (l *loop) start(ctx context.Context, mode pipe.Mode) error {
+	opts := l.opts.Child
+	opts.Session, opts.Mode = l.session.ID, mode
+	var err error
+	if opts.Resume, err = l.transcript().Exists(); err != nil {
+		return fmt.Errorf("relay: look for the session of the agent: %w", err)
+	}
+	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
+	l.session.Command, l.session.At = l.command(), time.Now()
+	// The id is recorded before there is a process: otherwise, after a crash, nobody
+	// could resume the session.
+	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
+		return err
+	}
+	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
+	// Without cancellation: when the relay is ended, the agent may finish its turn.
+	proc, err := claude.Start(context.WithoutCancel(ctx), opts)
+	if err != nil {
+		return fmt.Errorf("relay: start the agent: %w", err)
+	}
+	p := proc.Predecessor()
+	l.session.PID, l.session.Group, l.session.Start = p.PID, p.Group, p.Start
+	// The process is recorded before its first frame, so that the next relay can wait
+	// for it.
+	if err := l.keep(ctx, ledger.RelayRunning, ""); err != nil {
+		return errors.Join(err, proc.Kill())
+	}
+	l.proc, l.spoke, l.started = proc, false, time.Now()
+	l.mode = opts.Begins()
+	l.idler = idler{active: l.started}
+	l.events = make(chan claude.Event, 256)
+	events := l.events
+	l.reading.Go(func() {
+		defer close(events)
+		for e, err := range proc.Events(context.Background()) {
+			if err != nil {
+				return
+			}
+			events <- e
+		}
+	})
+	l.move(func() { l.child = proc })
+	l.set(func(s *Status) { s.PID = p.PID })
+	return nil
+}
+
+func (l *loop) transcript() claude.Transcript {
+	return claude.Transcript{Root: l.post.Root, Dir: l.opts.Child.Dir, Session: l.session.ID}
+}
+
+// stop ends the agent, between two frames.
+func (l *loop) stop(ctx context.Context) error {
+	if l.proc == nil {
+		return nil
+	}
+	proc, events := l.proc, l.events
+	done := make(chan error, 1)
+	go func() { done <- proc.End(context.WithoutCancel(ctx), l.grace) }()
+	for e := range events {
+		l.opts.Events(e)
+	}
+	err := ignoreExit(<-done)
+	_ = l.forget() // its end was asked for
+	return err
+}
+
+// forget lets go of an agent that has ended, and returns how it did.
+func (l *loop) forget() error {
+	err := l.proc.Wait(context.Background())
+	l.reading.Wait()
+	l.move(func() { l.child, l.began = nil, false })
+	l.proc, l.events = nil, nil
+	if l.frame != nil {
+		l.frame.sent, l.frame.pending = false, nil
+	}
+	if err == nil {
+		err = errors.New("it exited with status 0")
+	}
+	return err
+}
+
+// agentExited does what follows when the agent exits unasked.
+func (l *loop) agentExited(ctx context.Context) error {
+	atWork := l.frame != nil && l.frame.sent
+	why := l.forget()
+	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
+	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
+	// What comes of it is decided below.
+	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
+		return err
+	}
+	l.probation = l.frame != nil && (atWork && !l.spoke || l.probation)
+	if atWork {
+		if _, err := l.resolve(ctx, facts{news: died, exit: why}); err != nil {
+			return err
+		}
+	}
+	if !l.spoke || time.Since(l.started) < deadWithin {
+		l.deaths++
+	}
+	if l.deaths >= MaxStarts {
+		reason := fmt.Sprintf("it ended %d times in a row without getting anywhere: %v", l.deaths, why)
+		l.session.Dead = reason
+		if err := l.keep(ctx, ledger.RelayDead, reason); err != nil {
+			return err
+		}
+		l.set(func(s *Status) { s.State, s.Reason = Dead, reason })
+		return fmt.Errorf("relay: %s: %w: %w", l.opts.Member, ErrDead, why)
+	}
+	l.backoff = min(max(2*l.backoff, l.opts.Timing.Backoff), 60*l.opts.Timing.Backoff)
+	l.retry = time.After(l.backoff)
+	if err := l.keep(ctx, ledger.RelayBackOff, why.Error()); err != nil {
+		return err
+	}
+	l.set(func(s *Status) { s.State, s.Reason = BackOff, why.Error() })
+	l.opts.Warn(fmt.Errorf("relay: %s ended (%w) and is started again in %s", l.opts.Member, why, l.backoff))
+	return nil
+}
+
+// end lets the agent finish its turn, records how that ended, and ends the agent. why
+// is the error that ended the relay; nil if it was told to end.
+func (l *loop) end(ctx context.Context, why error) error {
+	// The context has ended; what the agent still prints is recorded anyway.
+	ctx = context.WithoutCancel(ctx)
+	l.ending = true
+	var errs []error
+	if l.proc != nil {
+		proc, events := l.proc, l.events
+		done := make(chan error, 1)
+		go func() { done <- proc.End(ctx, l.grace) }()
+		for e := range events {
+			if len(errs) > 0 {
+				l.opts.Events(e) // not recorded; the next relay finds out from the transcript
+			} else if err := l.event(ctx, e); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		errs = append(errs, ignoreExit(<-done))
+		_ = l.forget() // its end was asked for
+		l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
+	}
+	if l.session.ID == "" || l.session.Dead != "" {
+		return errors.Join(errs...) // it never began, or has said how it ended
+	}
+	reason := ""
+	if why != nil {
+		reason = why.Error()
+	}
+	return errors.Join(append(errs, l.keep(ctx, ledger.RelayEnded, reason))...)
+}
+
+// ignoreExit leaves out the exit status of a process that was told to end.
+func ignoreExit(err error) error {
+	if _, ok := errors.AsType[*claude.ExitError](err); ok {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,430 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+)
+
+// makeFrame makes a frame of what waits, and commits it. It returns false if nothing
+// waits, or if the agent has to be started again first. Otherwise the caller goes on
+// until there is a frame: a delivery that cannot be sent has failed, and makes none.
+func (l *loop) makeFrame(ctx context.Context) (bool, error) {
+	waiting, err := l.ledger.Waiting(ctx, l.post)
+	if err != nil || len(waiting) == 0 {
+		return false, err
+	}
+	l.at(looked)
+	config, err := l.config(ctx)
+	if err != nil {
+		return false, err
+	}
+	batch, err := l.batch(ctx, config, waiting)
+	if err != nil {
+		return false, err
+	}
+	// Before the mode is changed: a message that cannot be encoded changes nothing.
+	frame, n, err := l.encode(config, batch.Items)
+	if err != nil {
+		id := batch.Items[0].UUID
+		return true, l.failDelivery(ctx, id, err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
+	}
+	if batch.Mode != l.mode {
+		if made, err := l.setModeFor(ctx, batch.Mode, batch.Items[0].UUID); !made || err != nil {
+			return made, err
+		}
+		if batch.Mode != l.mode {
+			return true, nil // it was refused, and what asked for it has failed
+		}
+	}
+	return l.commit(ctx, frame, batch.Items[:n])
+}
+
+// batch takes from what waits the first messages that can become one frame.
+func (l *loop) batch(ctx context.Context, config *teams.Config, waiting []ledger.Delivery) (b pipe.Batch[ledger.Delivery], err error) {
+	q, err := pipe.NewQueue(pipe.Options[ledger.Delivery]{
+		MaxBatch: MaxRows, MaxBytes: MaxBytes,
+		Size: func(d ledger.Delivery) int { return len(text(config, d)) },
+	})
+	if err != nil {
+		return b, err
+	}
+	mode := l.kept
+	for _, d := range waiting {
+		if len(d.Mode) > 0 {
+			change, err := pipe.ParseMode(d.Mode)
+			if err != nil {
+				return b, err
+			}
+			mode = mode.Merge(change)
+		}
+		// A user prompt is a frame of its own, and so is each message of a frame that was
+		// split.
+		if d.Person || d.Isolated {
+			err = q.PushIsolated(d, mode)
+		} else {
+			err = q.Push(d, mode)
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return q.Next(ctx)
+}
+
+// commit records a frame before its first byte is written. It returns true without a
+// frame in flight if another process has dropped one of its deliveries.
+func (l *loop) commit(ctx context.Context, frame claude.Frame, deliveries []ledger.Delivery) (bool, error) {
+	f := ledger.Frame{
+		UUID: frame.UUID(), Post: l.post, Kind: ledger.FrameMessage, Bytes: frame.Bytes(), Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+	}
+	var ids []string
+	for _, d := range deliveries {
+		ids = append(ids, d.UUID)
+		if d.Person && d.Isolated {
+			f.Kind = ledger.FrameCommand
+		}
+	}
+	if d := deliveries[0]; d.Isolated && !d.Person {
+		f.Deaths = 1 // of the frame that was split
+	}
+	var err error
+	if f.Mode, err = l.mode.MarshalJSON(); err != nil {
+		return false, err
+	}
+	if err := l.ledger.Commit(ctx, f, ids...); err != nil {
+		err = ignoreDropped(err, ids...)
+		return err == nil, err
+	}
+	l.kept, l.session.Mode = l.mode, f.Mode
+	l.frame = &flight{Frame: f}
+	l.at(committed)
+	return true, nil
+}
+
+// encode makes a frame of the first n items, as many as fit. With an error n is 1: the
+// first item does not fit even alone.
+func (l *loop) encode(config *teams.Config, items []ledger.Delivery) (claude.Frame, int, error) {
+	limit := l.opts.Child.FrameLimit
+	if limit == 0 {
+		limit = claude.DefaultFrameLimit
+	}
+	for n := len(items); ; n /= 2 {
+		var parts []string
+		for _, d := range items[:n] {
+			parts = append(parts, text(config, d))
+		}
+		frame, err := claude.NewFrame(claude.Message{UUID: uuid.NewString(), Text: strings.Join(parts, "\n")})
+		if size := len(frame.Bytes()); err == nil && size > limit {
+			err = &claude.SizeError{UUID: frame.UUID(), Size: size, Limit: limit}
+		}
+		if err == nil || n == 1 {
+			return frame, n, err
+		}
+	}
+}
+
+// failDelivery ends a delivery that cannot be sent, and warns of it.
+func (l *loop) failDelivery(ctx context.Context, delivery string, why, warning error) error {
+	err := l.ledger.Settle(ctx, ledger.Failed, why.Error(), delivery)
+	if err == nil {
+		l.opts.Warn(warning)
+	}
+	return ignoreDropped(err, delivery)
+}
+
+// ignoreDropped leaves out the error of a step with deliveries that another process has
+// taken out of the queue since they were read ("relay drop", and "gc" after it). The
+// step changed nothing in the ledger, and is made again with what is left.
+func ignoreDropped(err error, deliveries ...string) error {
+	if errors.Is(err, ledger.ErrUnknown) {
+		return nil
+	}
+	if state, ok := errors.AsType[*ledger.StateError](err); ok && slices.Contains(deliveries, state.UUID) {
+		return nil
+	}
+	return err
+}
+
+// setModeFor sets the mode that a delivery asks for. If the agent refuses it, the
+// delivery fails. It returns false if the agent has to be started again first.
+func (l *loop) setModeFor(ctx context.Context, to pipe.Mode, delivery string) (bool, error) {
+	err := l.setMode(ctx, to)
+	if err == nil {
+		return true, nil
+	}
+	if ctx.Err() != nil || l.proc == nil {
+		return false, err
+	}
+	if _, ok := errors.AsType[*claude.ControlError](err); ok {
+		// The first of the batch is what asked for the mode: with what is before it
+		// the agent had another. What was changed on the way to it is changed back for
+		// the next.
+		return true, l.failDelivery(ctx, delivery, err, err)
+	}
+	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
+	return false, ignoreExit(l.proc.Kill())
+}
+
+// setMode brings the agent to another mode: in the running process if that is
+// possible, else by another process on the same session.
+func (l *loop) setMode(ctx context.Context, to pipe.Mode) error {
+	if l.opts.Child.NeedsRestart(l.mode, to) {
+		if err := l.stop(ctx); err != nil {
+			return err
+		}
+		if err := l.start(ctx, to); err != nil {
+			return err
+		}
+	}
+	if model, ok := to.Model.Value(); ok && to.Model != l.mode.Model {
+		if _, err := l.proc.SetModel(ctx, model); err != nil {
+			return fmt.Errorf("relay: change the model: %w", err)
+		}
+		l.mode.Model = to.Model
+	}
+	if mode, ok := to.PermissionMode.Value(); ok && to.PermissionMode != l.mode.PermissionMode {
+		if err := l.proc.SetPermissionMode(ctx, mode); err != nil {
+			return fmt.Errorf("relay: change the permission mode: %w", err)
+		}
+	}
+	l.mode = to
+	return nil
+}
+
+// write writes the frame to the agent. If that fails the agent is killed, and
+// agentExited decides what comes next.
+func (l *loop) write(ctx context.Context) error {
+	frame, err := claude.ParseFrame(l.frame.Bytes)
+	if err != nil {
+		return fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err)
+	}
+	do, err := l.resolve(ctx, facts{news: rewrite, slash: frame.IsSlash()})
+	if err != nil || do != resend {
+		l.poke() // for the frame that comes after it
+		return err
+	}
+	if l.mode != l.kept {
+		// A program that is not told by flags.
+		if err := l.setMode(ctx, l.kept); err != nil {
+			if ctx.Err() != nil || l.proc == nil {
+				return err
+			}
+			l.opts.Warn(err)
+			if _, ok := errors.AsType[*claude.ControlError](err); ok {
+				l.poke() // for the frame that comes after it
+				return l.finish(ctx, failed(err.Error()))
+			}
+			return ignoreExit(l.proc.Kill())
+		}
+	}
+	if err := l.ledger.Tried(ctx, l.frame.UUID, l.session.ID); err != nil {
+		return err
+	}
+	l.frame.Tries++
+	l.frame.sent, l.frame.acked, l.frame.pending = true, false, nil
+	l.frame.silent = frame.IsSilent() && !frame.IsSlash()
+	l.setTurnRuns(false)
+	if err := l.proc.Send(ctx, frame); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.opts.Warn(fmt.Errorf("relay: %s: %w; the agent is started again", l.opts.Member, err))
+		return ignoreExit(l.proc.Kill())
+	}
+	return nil
+}
+
+// flight is the frame in flight.
+type flight struct {
+	ledger.Frame
+	sent    bool // it was written to the agent that runs
+	silent  bool // an older agent does not acknowledge it by its uuid
+	acked   bool // the agent that runs has acknowledged it
+	pending *pendingResult
+}
+
+// resolve decides what to do with the frame in flight, and does it.
+func (l *loop) resolve(ctx context.Context, f facts) (action, error) {
+	f.frame, f.onCut, f.plain = l.frame.Frame, l.opts.OnCut, l.opts.Child.Plain
+	f.silent = l.frame.silent && !l.frame.acked
+	for {
+		if p := l.frame.pending; p != nil && f.news == resultPending {
+			f.progress, f.superseded, f.waited = p.progress, p.superseded, time.Since(p.since)
+		}
+		o := decide(f)
+		var err error
+		switch o.do {
+		case readTurn:
+			err = l.readTurn(ctx, &f)
+		case readSubject:
+			err = l.readSubject(ctx, &f)
+		case countDeath:
+			err = l.insist(ctx, func(ctx context.Context) (err error) {
+				f.frame, err = l.ledger.Died(ctx, l.frame.UUID)
+				return err
+			})
+			f.counted = true
+		case holdResult:
+			l.frame.pending = &pendingResult{progress: f.progress, since: time.Now()}
+			f.news = resultPending
+		case split:
+			done, err := l.split(ctx)
+			if done {
+				l.warnOf(o, f)
+			}
+			if done || err != nil {
+				return split, err
+			}
+			f.single = true
+		default:
+			l.warnOf(o, f)
+			return o.do, l.act(ctx, o, f)
+		}
+		if err != nil {
+			return o.do, err
+		}
+	}
+}
+
+func (l *loop) warnOf(o outcome, f facts) {
+	if o.warn != "" {
+		l.opts.Warn(fmt.Errorf("relay: %s %s: %w", l.opts.Member, o.warn, f.exit))
+	}
+}
+
+// act does what was decided.
+func (l *loop) act(ctx context.Context, o outcome, f facts) error {
+	switch o.do {
+	case wait:
+		if o.after > 0 {
+			l.retry = time.After(o.after)
+		}
+	case accept:
+		l.frame.acked = true
+		l.deaths, l.backoff, l.probation = 0, 0, false
+		l.setTurnRuns(true)
+		return l.advance(ctx, l.frame.UUID, ledger.Accepted, "")
+	case nudge:
+		return l.nudge(ctx, *f.subject)
+	case finish:
+		return l.finish(ctx, o)
+	}
+	return nil
+}
+
+func (l *loop) readTurn(ctx context.Context, f *facts) error {
+	t := l.transcript()
+	turn, err := t.Turn(ctx, f.frame.UUID)
+	if err == nil && !turn.Stored && f.plain {
+		var found bool
+		found, err = t.Exists()
+		f.noFile = !found
+	}
+	if err != nil {
+		return fmt.Errorf("relay: what became of frame %s: %w", f.frame.UUID, err)
+	}
+	f.turn = &turn
+	return nil
+}
+
+// readSubject reads the frame that a nudge is about, and of another that frame, with
+// the nudges that the ledger has counted.
+func (l *loop) readSubject(ctx context.Context, f *facts) error {
+	f.subject = &f.frame
+	id := f.frame.UUID
+	if f.frame.Kind == ledger.FrameNudge {
+		id = f.frame.Parent
+	}
+	return l.insist(ctx, func(ctx context.Context) error {
+		frame, found, err := l.ledger.Frame(ctx, id)
+		if found {
+			f.subject = &frame
+		}
+		return err
+	})
+}
+
+// nudge makes a nudge about a frame whose turn was cut. The frame is in the
+// conversation: if it were sent again, the agent would do the work twice.
+func (l *loop) nudge(ctx context.Context, about ledger.Frame) error {
+	if l.frame.Kind == ledger.FrameNudge {
+		if err := l.advance(ctx, l.frame.UUID, ledger.Failed, "cut by a crash"); err != nil {
+			return err
+		}
+	}
+	id := uuid.NewSHA1(namespace, []byte(about.UUID+"\nnudge\n"+strconv.Itoa(about.Nudges+1))).String()
+	frame, err := claude.NewFrame(claude.Message{UUID: id, Text: Nudge})
+	if err != nil {
+		return err
+	}
+	f := ledger.Frame{
+		UUID: id, Post: l.post, Kind: ledger.FrameNudge, Parent: about.UUID, Bytes: frame.Bytes(),
+		Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+	}
+	if err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.Commit(ctx, f) }); err != nil {
+		return err
+	}
+	l.frame = &flight{Frame: f}
+	return nil
+}
+
+// advance records what has become of a frame.
+func (l *loop) advance(ctx context.Context, frame string, state ledger.DeliveryState, reason string) error {
+	return l.insist(ctx, func(ctx context.Context) error { return l.ledger.Advance(ctx, frame, state, reason) })
+}
+
+// finish ends the frame in flight and, if it is a nudge, the frame that it is about.
+func (l *loop) finish(ctx context.Context, o outcome) error {
+	if o.unproven {
+		l.set(func(s *Status) { s.AtLeastOnce = true })
+	}
+	f := l.frame
+	err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.Finish(ctx, f.UUID, o.state, o.reason, o.answer) })
+	if err != nil {
+		return err
+	}
+	if f.Kind == ledger.FrameNudge && o.state != ledger.Done {
+		if err := l.advance(ctx, f.Parent, o.state, o.reason); err != nil {
+			return err
+		}
+	}
+	l.frame, l.probation = nil, false
+	l.setTurnRuns(false)
+	l.set(func(s *Status) { s.LastDone = time.Now() })
+	if !o.agentDied {
+		l.deaths, l.backoff = 0, 0
+	}
+	return nil
+}
+
+// split puts the messages of the frame in flight back into the queue, each to be sent
+// alone. It returns false if there is only one.
+func (l *loop) split(ctx context.Context) (done bool, err error) {
+	err = l.insist(ctx, func(ctx context.Context) (err error) {
+		done, err = l.ledger.Split(ctx, l.frame.UUID, "the agent died with it and others")
+		return err
+	})
+	if err != nil || !done {
+		return false, err
+	}
+	l.frame, l.dirty = nil, true
+	l.setTurnRuns(false)
+	return true, nil
+}
+
+// setTurnRuns notes whether the turn of the frame in flight runs.
+func (l *loop) setTurnRuns(yes bool) {
+	l.move(func() { l.began = yes })
+}

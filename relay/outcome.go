@@ -1,0 +1,238 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/claude"
+)
+
+// news is what has happened to the frame in flight.
+type news int
+
+const (
+	acknowledged  news = iota // the agent has told how far it has come
+	resultPending             // a turn has ended, which may have been another's
+	rewrite                   // it is to be written, perhaps not for the first time
+	died                      // the agent has ended while it had the frame
+)
+
+// facts is what is known of the frame in flight when there is news of it. The last
+// group is missing until [decide] asks for it.
+type facts struct {
+	news   news
+	frame  ledger.Frame
+	onCut  OnCut
+	silent bool // the agent has not acknowledged it by its uuid, and does not
+	slash  bool // it is a command of Claude Code
+	plain  bool // the program is not started as a member, so that its transcripts may be elsewhere
+
+	progress   claude.Progress // of acknowledged and resultPending
+	superseded bool            // of resultPending: another turn has begun since
+	waited     time.Duration   // of resultPending: since the turn ended
+	exit       error           // of died
+
+	turn    *claude.Turn  // readTurn
+	noFile  bool          // readTurn: there is no transcript
+	subject *ledger.Frame // readSubject: the frame that a nudge is about, else the frame itself
+	counted bool          // countDeath: frame has this death
+	single  bool          // split: the frame holds one message
+}
+
+// action is a step of the loop with the frame in flight.
+type action int
+
+const (
+	wait       action = iota
+	accept            // record that the agent has taken it
+	holdResult        // keep the result until it is known whose it is
+	resend            // write its bytes, to the agent that runs or else to the next one
+	nudge             // tell the agent that its turn was cut
+	finish            // end it, with state, reason and answer
+	split             // put its messages back into the queue, to be sent one by one
+
+	// These get what is missing to decide.
+	readTurn
+	readSubject
+	countDeath
+)
+
+// outcome is what comes of facts.
+type outcome struct {
+	do     action
+	state  ledger.DeliveryState // of finish
+	reason string               // of finish
+	answer string               // of finish: what the agent said last
+	after  time.Duration        // of wait: look again then; 0 is with the next news
+	warn   string               // what the user learns of the agent, before the reason of its exit
+
+	unproven  bool // the program acknowledges nothing
+	agentDied bool // a frame that ends so is no progress of the agent
+}
+
+// pendingResult is the end of a turn of an agent that does not say whose turn it was.
+// The tracker takes the first that began after the frame was written. It can have been
+// that of a background task, or of a message that the agent took itself.
+type pendingResult struct {
+	progress   claude.Progress
+	since      time.Time
+	superseded bool // another turn has begun since
+}
+
+// Claude Code 2.1.80 writes the record of a turn some 100 ms after it printed the
+// result. If no other turn begins for resultTimeout, the one that ended was that of
+// the frame.
+const (
+	resultPoll    = 50 * time.Millisecond
+	resultTimeout = 10 * time.Second
+)
+
+// decide says what to do with the frame in flight. It does no I/O: if it needs more
+// than it was given, the outcome says what to get before it is called again.
+//
+// A frame that is in the transcript is never written again. The message would be in
+// the conversation twice, and the agent would do the work twice.
+func decide(f facts) outcome {
+	switch f.news {
+	case acknowledged:
+		switch f.progress.State {
+		case claude.Done, claude.Failed, claude.Cancelled:
+			if f.silent {
+				return outcome{do: holdResult}
+			}
+		}
+		return afterProgress(f)
+	case resultPending:
+		return afterResult(f)
+	case rewrite:
+		return beforeWrite(f)
+	}
+	return afterDeath(f)
+}
+
+func afterProgress(f facts) outcome {
+	text := ""
+	if f.progress.Result != nil {
+		text = f.progress.Result.Text
+	}
+	switch f.progress.State {
+	case claude.Accepted:
+		return outcome{do: accept}
+	case claude.Done:
+		return outcome{do: finish, state: ledger.Done, answer: text}
+	case claude.Unproven:
+		return outcome{
+			do: finish, state: ledger.Done, reason: "the program acknowledges nothing; it may have been said twice", answer: text, unproven: true,
+		}
+	case claude.Failed:
+		return failed(failure(f.progress.Result))
+	case claude.Cancelled:
+		return outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}
+	case claude.Known:
+		return afterTurn(f)
+	}
+	return outcome{do: wait}
+}
+
+// afterResult finds out in the transcript whose turn has ended.
+func afterResult(f facts) outcome {
+	if f.turn == nil {
+		return outcome{do: readTurn}
+	}
+	t := f.turn
+	switch {
+	case t.Finished || t.Interrupted || t.Failed || t.Stop != "" && t.Stop != "tool_use":
+		return afterProgress(f)
+	case f.superseded:
+		return outcome{do: wait}
+	case f.waited > resultTimeout:
+		return afterProgress(f)
+	}
+	return outcome{do: wait, after: resultPoll}
+}
+
+// beforeWrite looks whether an earlier agent has taken the frame. An older version
+// would not say that it knows a teammate's message. A newer one that was killed before
+// it echoed a frame runs it again although the frame is in the conversation.
+func beforeWrite(f facts) outcome {
+	switch {
+	case f.frame.Tries == 0 || f.slash:
+		return outcome{do: resend}
+	case f.turn == nil:
+		return outcome{do: readTurn}
+	case !f.turn.Stored:
+		return outcome{do: resend}
+	}
+	return afterTurn(f)
+}
+
+// afterTurn ends a frame that an agent took before it, or the relay, died. A turn that
+// was cut goes on with a nudge.
+func afterTurn(f facts) outcome {
+	switch {
+	case f.turn == nil:
+		return outcome{do: readTurn}
+	case f.turn.Finished:
+		return outcome{do: finish, state: ledger.Done, answer: f.turn.Text}
+	case f.turn.Interrupted:
+		return outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}
+	case f.turn.Failed:
+		return failed("its turn failed")
+	case f.subject == nil:
+		return outcome{do: readSubject}
+	case f.onCut == ReportCut || f.subject.Kind == ledger.FrameCommand:
+		return failed("its turn was cut by a crash")
+	case f.subject.Nudges >= MaxNudges:
+		return failed(fmt.Sprintf("its turn was cut %d times", f.subject.Nudges+1))
+	}
+	return outcome{do: nudge}
+}
+
+// afterDeath gives the frame to the next agent, unless it is what agents die of. Of
+// several messages only one may be that: they are sent one by one, if the agent has
+// never taken them. What it has taken goes on as one frame.
+func afterDeath(f facts) outcome {
+	if widened, ok := errors.AsType[*claude.WidenedError](f.exit); ok {
+		// With the same permissions it would do the same again.
+		o := failed("stopped: " + widened.Error())
+		o.warn = "was stopped, and its message is given up"
+		return o
+	}
+	if !f.counted {
+		return outcome{do: countDeath}
+	}
+	deaths := f.frame.Deaths
+	if deaths >= MaxDeaths-1 && f.frame.State == ledger.FrameWritten && f.frame.Kind == ledger.FrameMessage && !f.single {
+		if f.turn == nil {
+			return outcome{do: readTurn}
+		}
+		unproven := f.plain && f.noFile
+		if !f.turn.Stored && !unproven {
+			return outcome{do: split, warn: fmt.Sprintf("died %d times with several messages, and took none: they are said one by one", deaths)}
+		}
+	}
+	if deaths >= MaxDeaths {
+		o := failed("agent died")
+		o.warn, o.agentDied = fmt.Sprintf("died %d times with one message: it is given up", deaths), true
+		return o
+	}
+	return outcome{do: resend}
+}
+
+func failed(reason string) outcome {
+	return outcome{do: finish, state: ledger.Failed, reason: reason}
+}
+
+// failure is why a turn failed.
+func failure(r *claude.Result) string {
+	switch {
+	case r == nil:
+		return "its turn failed"
+	case len(r.Errors) > 0:
+		return strings.Join(r.Errors, "; ")
+	}
+	return r.Subtype
+}
