@@ -10,14 +10,7 @@
 // whoever shows them escapes them.
 package api
 
-import (
-	"time"
-
-	"teambridge/inbox"
-	"teambridge/inbox/journal"
-	"teambridge/inbox/mail"
-	"teambridge/status"
-)
+import "time"
 
 // Team is one team under a Claude directory.
 type Team struct {
@@ -58,16 +51,40 @@ type Member struct {
 	Problem  string     `json:"problem,omitempty"` // of the file
 }
 
+// The states of agents.
+const (
+	StateActive     = "ACTIVE"
+	StateIdle       = "IDLE"
+	StateTerminated = "TERMINATED"
+)
+
+// The details of states.
+const (
+	DetailWorking  = "working"   // it was given work, or has not said yet that it is idle
+	DetailWaiting  = "waiting"   // it said that it is idle, and waits for messages
+	DetailFailed   = "failed"    // its last turn failed
+	DetailStale    = "stale"     // the process that led its team has ended
+	DetailShutDown = "shut down" // it has ended
+)
+
 // Status says what one agent is doing, and how that is known.
 type Status struct {
-	Team     string          `json:"team"`
-	Member   string          `json:"member"`
-	State    status.State    `json:"state"`
-	Since    time.Time       `json:"since"`
-	Detail   status.Detail   `json:"detail"`
-	Evidence status.Evidence `json:"evidence"` // empty where that is the member's being started
-	Unread   int             `json:"unread"`
-	Relay    *Relay          `json:"relay,omitempty"` // of a headless agent
+	Team     string    `json:"team"`
+	Member   string    `json:"member"`
+	State    string    `json:"state"` // [StateActive] and its like
+	Since    time.Time `json:"since"`
+	Detail   string    `json:"detail"`   // [DetailWorking] and its like
+	Evidence Evidence  `json:"evidence"` // zero if the member has said nothing since it was started
+	Unread   int       `json:"unread"`
+	Relay    *Relay    `json:"relay,omitempty"` // of a headless agent
+}
+
+// Evidence names the message that a status rests on.
+type Evidence struct {
+	Inbox     string `json:"inbox"`
+	ID        string `json:"id"`
+	Kind      string `json:"kind"`
+	Timestamp string `json:"timestamp"`
 }
 
 // Message is a row of an inbox.
@@ -85,30 +102,14 @@ type Message struct {
 	Gone      bool   `json:"gone"` // it is in its inbox no more
 }
 
-// MessageOf is a row of an inbox of team.
-func MessageOf(team string, e inbox.Entry) Message {
-	return Message{
-		Team: team, Inbox: e.Inbox, ID: e.ID(), From: e.From, Text: e.Text, Timestamp: e.Timestamp,
-		Read: e.Read, Summary: e.Summary, Color: e.Color, Kind: e.Kind(),
-	}
-}
-
-// RecordedMessage is a message of the journal, as far as it is told of any row.
-func RecordedMessage(m journal.Message) Message {
-	shown := MessageOf(m.Team.Team, m.Entry())
-	shown.Read = m.Read || !m.ReadAt.IsZero()
-	shown.Gone, shown.Kind = !m.GoneAt.IsZero(), m.Kind()
-	return shown
-}
-
 // How far a message has come that was sent.
 const (
-	Verified = mail.Verified // it was read back from the inbox
-	Consumed = mail.Consumed // its agent took it
-	Failed   = mail.Failed   // it was not sent
-	Lost     = "lost"        // another program overwrote it
-	Unknown  = "unknown"     // it is gone, and nothing tells whether its agent took it
-	DryRun   = "dry-run"     // all was checked, and nothing sent
+	Verified = "verified" // it was read back from the inbox
+	Consumed = "consumed" // its agent took it
+	Failed   = "failed"   // it was not sent
+	Lost     = "lost"     // another program overwrote it
+	Unknown  = "unknown"  // it is gone, and nothing tells whether its agent took it
+	DryRun   = "dry-run"  // all was checked, and nothing sent
 )
 
 // Sent is the answer to a message that was to be sent.
@@ -123,18 +124,6 @@ type Sent struct {
 	WaitedMs     int64  `json:"waitedMs"`
 	Delivery     string `json:"delivery,omitempty"` // by which it goes to a headless agent as the person's own words
 	Error        *Error `json:"error,omitempty"`    // of a broadcast, for this member
-}
-
-// SentOf is what a sender says of one message.
-func SentOf(d mail.Delivered) Sent {
-	s := Sent{
-		Team: d.Team, Member: d.Member, ID: d.ID, State: d.State, Deduplicated: d.Deduplicated,
-		Reachable: d.Reachable(), WaitedMs: d.Waited.Milliseconds(),
-	}
-	if !s.Reachable {
-		s.Reach = string(d.Reach)
-	}
-	return s
 }
 
 // Version says which teambridge it is.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"teambridge/teams/atomicfile"
 )
 
 // Level is the level of the API that this package speaks. It grows when a client
@@ -39,6 +37,13 @@ func TokenPath(state string) string { return filepath.Join(state, "api.token") }
 // of the state directory for as long as it runs.
 func LockKey(root string) string { return "service for " + root }
 
+// LockPath returns the file of that lock. It is named as package
+// teambridge/teams/lockedfile names the file of a key.
+func LockPath(state, root string) string {
+	sum := sha256.Sum256([]byte(LockKey(root)))
+	return filepath.Join(state, "locks", hex.EncodeToString(sum[:16])+".lock")
+}
+
 // key tells Claude directories apart in names of files, some of which have to be
 // short.
 func key(root string) string {
@@ -59,13 +64,4 @@ func ReadCard(state, root string) (Card, error) {
 		return Card{}, fmt.Errorf("read %s: %w", CardPath(state, root), err)
 	}
 	return c, nil
-}
-
-// Write makes c the card of the service for root, at once or not at all.
-func (c Card) Write(state, root string) error {
-	data, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(CardPath(state, root), data)
 }

@@ -3,9 +3,6 @@ package api
 import (
 	"encoding/json"
 	"time"
-
-	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
 )
 
 // Relay is what is known of the relay of one headless member.
@@ -104,19 +101,6 @@ type Delivery struct {
 	Person   bool      `json:"person,omitempty"` // it is a person's own words
 }
 
-// DeliveryOf is a delivery of the ledger.
-func DeliveryOf(d ledger.Delivery) Delivery {
-	return Delivery{
-		Delivery: d.UUID, Team: d.Team, Member: d.Inbox, ID: d.ID, From: d.From, Kind: d.Kind,
-		State: string(d.State), Reason: d.Reason, At: d.At, Person: d.Person,
-	}
-}
-
-// Unfinished are the states of deliveries that are on their way, or failed.
-func Unfinished() []ledger.DeliveryState {
-	return []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed}
-}
-
 // RelayEvent is one thing that happened to a message on its way to a headless
 // agent or, without Delivery, to the relay that brings it there.
 type RelayEvent struct {
@@ -137,28 +121,10 @@ type RelayEvent struct {
 	Session  string `json:"session,omitempty"`
 }
 
-// RelayEventOf is an event of the journal.
-func RelayEventOf(r journal.Relayed) RelayEvent {
-	return RelayEvent{
-		Seq: r.Seq, Team: r.Team.Team, CreatedAt: r.Team.CreatedAt, Member: r.Inbox, At: r.At, State: r.State, Reason: r.Reason,
-		Delivery: r.Delivery, ID: r.ID, From: r.From, Person: r.Person, AgentPID: r.PID, Session: r.Session,
-	}
-}
-
 // Fate is what became of a message that was relayed.
 type Fate struct {
 	Delivery string    `json:"delivery"`
 	State    string    `json:"state"` // of the delivery: claimed, written, accepted, done, cut, …
 	Reason   string    `json:"reason,omitempty"`
 	At       time.Time `json:"at"` // when it came to that state
-}
-
-// FateOf is how far a delivery came.
-func FateOf(d ledger.Delivery) *Fate {
-	return &Fate{Delivery: d.UUID, State: string(d.State), Reason: d.Reason, At: d.At}
-}
-
-// PostOf is what the relay of a message's inbox keeps it under.
-func PostOf(m journal.Message) ledger.Post {
-	return ledger.Post{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox}
 }

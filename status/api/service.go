@@ -3,8 +3,6 @@ package api
 import (
 	"encoding/json"
 	"time"
-
-	"teambridge/inbox/journal"
 )
 
 // What only the service says and is told. openapi.json of package
@@ -46,30 +44,6 @@ type Answer struct {
 	Truncated bool     `json:"truncated,omitempty"`
 }
 
-// RecordOf is a message of the journal; r is what became of it, if we sent it, else nil.
-func RecordOf(m journal.Message, r *journal.Receipt) Record {
-	shown := Record{
-		Message: RecordedMessage(m), Seq: m.Seq, CreatedAt: m.Team.CreatedAt, Noise: m.Noise(), FirstSeen: m.FirstSeen,
-		ReadAt: moment(m.ReadAt), GoneAt: moment(m.GoneAt), Person: m.Said != "",
-	}
-	if m.Answer != "" {
-		shown.Answer = &Answer{Frame: m.Answer, InReplyTo: m.InReplyTo(), Truncated: m.Truncated()}
-	}
-	if r != nil {
-		receipt := ReceiptOf(*r)
-		shown.Receipt = &receipt
-	}
-	return shown
-}
-
-// moment is a time that may not have come.
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
 // Receipt says what became of a message that was sent.
 type Receipt struct {
 	Seq        int64      `json:"seq"` // number of its last change in the journal
@@ -82,14 +56,6 @@ type Receipt struct {
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 	ConsumedAt *time.Time `json:"consumedAt,omitempty"`
 	LostAt     *time.Time `json:"lostAt,omitempty"` // when it was found to be lost or unknown
-}
-
-// ReceiptOf is a receipt of the journal.
-func ReceiptOf(r journal.Receipt) Receipt {
-	return Receipt{
-		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, ID: r.ID, State: string(r.State), Reason: r.Reason,
-		VerifiedAt: moment(r.VerifiedAt), ConsumedAt: moment(r.ConsumedAt), LostAt: moment(r.LostAt),
-	}
 }
 
 // Page is a part of the messages of a team, oldest first.
@@ -121,24 +87,6 @@ type Hit struct {
 type Piece struct {
 	Text  string `json:"text"`
 	Match bool   `json:"match"` // it is what was looked for
-}
-
-// HitOf is a hit of the journal.
-func HitOf(h journal.Hit, r *journal.Receipt) Hit {
-	hit := Hit{Record: RecordOf(h.Message, r), Snippet: []Piece{}}
-	add := func(text string, match bool) {
-		if text != "" {
-			hit.Snippet = append(hit.Snippet, Piece{text, match})
-		}
-	}
-	end := 0
-	for _, m := range h.Matches {
-		add(h.Snippet[end:m[0]], false)
-		add(h.Snippet[m[0]:m[1]], true)
-		end = m[1]
-	}
-	add(h.Snippet[end:], false)
-	return hit
 }
 
 // NewMessage is a message to send. Only Text is needed. Its id, under which
@@ -221,9 +169,9 @@ type Snapshot struct {
 
 // The changes of messages.
 const (
-	Appeared = string(journal.Appeared)
-	Read     = string(journal.Read)
-	Gone     = string(journal.Gone)
+	Appeared = "appeared"
+	Read     = "read"
+	Gone     = "gone"
 )
 
 // MessageEvent says that a message appeared, was read, or is gone from its inbox.
@@ -254,18 +202,9 @@ type Problem struct {
 	Nearest []string `json:"nearest,omitempty"` // names that are most like one that was not found
 }
 
-// Error is what went wrong. A client returns a *Problem, so that whoever asks
-// through a service is told what they would have been told without it: [Explain]
-// gives its code and its hint.
+// Error returns what went wrong. A client returns the *Problem itself, so that its
+// caller gets the same code, text and hint as without the service.
 func (p *Problem) Error() string { return p.Detail }
 
-// ProblemOf is how the service tells err.
-func ProblemOf(err error) Problem {
-	f := Explain(err)
-	p := Problem{
-		Type: "urn:teambridge:" + string(f.Code), Status: f.Code.HTTP(), Title: f.Code.Title(),
-		Detail: f.Message, Code: f.Code, Hint: f.Hint,
-	}
-	p.Nearest = nearest(err)
-	return p
-}
+// Is reports whether target is the code of p.
+func (p *Problem) Is(target error) bool { return target == p.Code }

@@ -12,7 +12,7 @@
 //
 // # Errors
 //
-//   - *[api.Problem]: the service answered that it did not do it. [api.Explain]
+//   - *[api.Problem]: the service answered that it did not do it. [view.Explain]
 //     gives the code and the hint, the same as without the service.
 //   - *[UnreachableError], which is [ErrUnreachable]: there was no answer. With Sent
 //     the service may have done it all the same: a message is sent again under the
@@ -41,12 +41,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"teambridge/status/api"
-	"teambridge/teams/lockedfile"
 )
 
 // Options says where the service is. Socket or Address is needed.
@@ -157,7 +157,7 @@ func Find(state, root string) (*Client, error) {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
 	}
 	// One that was killed has left its card. Who listens there now may be anybody.
-	held, err := lockedfile.Held(filepath.Join(state, "locks"), api.LockKey(root))
+	held, err := locked(api.LockPath(state, root))
 	if err != nil {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
 	}
@@ -184,6 +184,21 @@ func Find(state, root string) (*Client, error) {
 	}
 	opts.Token = strings.TrimSpace(string(token))
 	return New(opts)
+}
+
+// locked reports whether another process holds an exclusive flock on a file. It does
+// not create the file.
+func locked(path string) (bool, error) {
+	// A shared lock: two clients that look at the same time do not see each other.
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	free, err := lock.TryRLock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err = errors.Join(err, lock.Close()); err != nil {
+		return false, fmt.Errorf("look at lock %s: %w", path, err)
+	}
+	return !free, nil
 }
 
 // Where returns where the service is: unix:PATH or HOST:PORT.

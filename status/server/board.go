@@ -13,7 +13,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/status"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -87,7 +87,7 @@ func (b *board) run(ctx context.Context) error {
 			continue
 		}
 		if err := b.refresh(ctx); err != nil && ctx.Err() == nil {
-			b.log.Warn("the teams cannot be listed", "err", api.Describe(err))
+			b.log.Warn("the teams cannot be listed", "err", view.Describe(err))
 		}
 		// Many changes of one moment are one.
 		select {
@@ -231,7 +231,7 @@ func (b *board) examine(ctx context.Context, l teams.Listing, now time.Time) (*e
 	if err == nil {
 		e.config = info
 	}
-	if e.team, err = roster.Listed(ctx, b.root, l); err != nil {
+	if e.team, err = view.Listed(ctx, b.root, l); err != nil {
 		return nil, err
 	}
 	if e.team.Problem != "" {
@@ -243,10 +243,10 @@ func (b *board) examine(ctx context.Context, l teams.Listing, now time.Time) (*e
 			return nil, err
 		}
 		e.states, e.config = []api.Status{}, nil
-		e.team.Problem = api.Describe(err)
+		e.team.Problem = view.Describe(err)
 	}
 	for _, s := range e.states {
-		if s.State != status.Active {
+		if s.State != api.StateActive {
 			continue
 		}
 		if end := s.Since.Add(status.IdleAfter); e.due.IsZero() || end.Before(e.due) {
@@ -268,12 +268,12 @@ func (b *board) states(ctx context.Context, e *entry, name string, now time.Time
 		return err
 	}
 	e.lead, e.led = c.LeadProcess, c.LeadProcess.Liveness()
-	e.team = roster.Team(t, c, now)
+	e.team = view.Team(t, c, now)
 	if e.lead == nil && e.team.LeadState != teams.Unknown.String() {
 		// Nothing in the team changes when such a lead ends.
 		e.due = now.Add(leadAgain)
 	}
-	if e.states, err = roster.Statuses(ctx, b.source, t, now); err != nil {
+	if e.states, err = view.Statuses(ctx, b.source, t, now); err != nil {
 		return err
 	}
 	return b.relaysOf(ctx, e, t)
@@ -296,6 +296,6 @@ func (b *board) relaysOf(ctx context.Context, e *entry, t *teams.Team) error {
 		return err
 	}
 	e.relays = len(relays)
-	roster.WithRelays(e.states, relays)
+	view.WithRelays(e.states, relays)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
+	"teambridge/status/view"
 )
 
 // events tells what happens, as server-sent events
@@ -190,17 +191,17 @@ func (t *telling) change(c journal.Change) error {
 		if !wanted(c.Message.Root, c.Message.Team.Team) {
 			return nil
 		}
-		return t.out.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: api.RecordOf(c.Message, nil)})
+		return t.out.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)})
 	case journal.Receipted:
 		if !wanted(c.Receipt.Root, c.Receipt.Team) {
 			return nil
 		}
-		return t.out.event(api.EventReceipt, t.at, api.ReceiptOf(c.Receipt))
+		return t.out.event(api.EventReceipt, t.at, view.Receipt(c.Receipt))
 	case journal.Relaying:
 		if !wanted(c.Relayed.Root, c.Relayed.Team.Team) {
 			return nil
 		}
-		return t.out.event(api.EventRelay, t.at, api.RelayEventOf(c.Relayed))
+		return t.out.event(api.EventRelay, t.at, view.RelayEvent(c.Relayed))
 	}
 	return nil // a kind that this stream does not know yet
 }

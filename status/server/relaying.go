@@ -8,7 +8,7 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -17,7 +17,7 @@ import (
 func (s *Server) openRecorder() {
 	s.chronicle = chronicle.New(chronicle.Options{
 		Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell,
-		Warn: func(err error) { s.log.Warn("recording", "err", api.Describe(err)) },
+		Warn: func(err error) { s.log.Warn("recording", "err", view.Describe(err)) },
 	})
 }
 
@@ -27,7 +27,7 @@ func (s *Server) openRelays() {
 		Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
 		Recorded: s.chronicle.Poke,
 		Report:   s.relayed,
-		Warn:     func(err error) { s.log.Warn("relaying", "err", api.Describe(err)) },
+		Warn:     func(err error) { s.log.Warn("relaying", "err", view.Describe(err)) },
 	})
 }
 
@@ -44,10 +44,10 @@ func (s *Server) relayed(r fleet.Status) {
 	s.board.look()
 }
 
-// relaysOf tells how the relays of a team's members stand, as [roster.Relays] does, and
+// relaysOf tells how the relays of a team's members stand, as [view.Relays] does, and
 // why those that this service is told to run do not.
 func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
-	known, err := roster.Relays(ctx, s.ledger, s.opts.State, t)
+	known, err := view.Relays(ctx, s.ledger, s.opts.State, t)
 	if err != nil || s.fleet == nil {
 		return known, err
 	}

@@ -1,9 +1,8 @@
-package roster
+package view
 
 import (
 	"context"
 
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/status/api"
@@ -31,7 +30,7 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 			return nil, err
 		}
 		if f.Headless || o.Queue > 0 {
-			known[m.Name] = RelayOf(o)
+			known[m.Name] = Relay(o)
 		}
 	}
 	return known, nil
@@ -44,14 +43,14 @@ func WithRelays(list []api.Status, relays map[string]*api.Relay) {
 	}
 }
 
-// RelayOf is how a relay looks from outside.
-func RelayOf(o relay.Outlook) *api.Relay {
+// Relay shows the state of a relay.
+func Relay(o relay.Outlook) *api.Relay {
 	r := &api.Relay{
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
 		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason,
 	}
 	for _, h := range o.Held {
-		r.Held = append(r.Held, HoldOf(h))
+		r.Held = append(r.Held, Hold(h))
 		if r.Reason == "" {
 			r.Reason = "messages are held: " + h.Reason
 		}
@@ -63,8 +62,8 @@ func RelayOf(o relay.Outlook) *api.Relay {
 	return r
 }
 
-// HoldOf is a hold of the ledger.
-func HoldOf(h ledger.Hold) api.Hold {
+// Hold shows a hold of the ledger.
+func Hold(h ledger.Hold) api.Hold {
 	return api.Hold{Team: h.Team, Member: h.Inbox, Sender: h.Sender, Reason: h.Reason, Since: h.Since}
 }
 
@@ -89,36 +88,7 @@ func Release(ctx context.Context, l *ledger.Ledger, p ledger.Post, sender string
 			return nil, err
 		}
 		for _, h := range released {
-			list = append(list, HoldOf(h))
-		}
-	}
-	return list, nil
-}
-
-// Fates tells what became of recorded messages, rows and a person's words, nil of
-// those that were not relayed.
-func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
-	list := make([]*api.Fate, len(found))
-	for i, m := range found {
-		if m.Answer != "" {
-			continue
-		}
-		if m.Said != "" {
-			said, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Said})
-			if err != nil {
-				return nil, err
-			}
-			if len(said) > 0 {
-				list[i] = api.FateOf(said[0])
-			}
-			continue
-		}
-		d, ok, err := l.Fate(ctx, api.PostOf(m), m.Key(), m.Occurrence)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			list[i] = api.FateOf(d)
+			list = append(list, Hold(h))
 		}
 	}
 	return list, nil

@@ -1,4 +1,4 @@
-package roster
+package view
 
 import (
 	"context"
@@ -103,5 +103,5 @@ func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.R
 	if err != nil {
 		return gone, false, err
 	}
-	return *RelayOf(o), true, nil
+	return *Relay(o), true, nil
 }

@@ -1,7 +1,11 @@
-// Package roster lists what there is: the teams under a Claude directory, the
-// members of a team, what waits in their inboxes, and what each is doing. It
-// reads the files as they are now, and the journal for what was said before.
-package roster
+// Package view shows what there is, as the types of package api: the teams under a
+// Claude directory, the members of a team and what each is doing, messages,
+// deliveries, relays and errors. The command line and the service both use it, so
+// that they say the same.
+//
+// Teams, members and inboxes are read from the files as they are now, and what
+// was said before from the journal.
+package view
 
 import (
 	"context"
@@ -39,7 +43,7 @@ func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, e
 		shown.Problem = "no config.json"
 		return shown, nil
 	case l.Err != nil:
-		shown.Problem = api.Describe(l.Err)
+		shown.Problem = Describe(l.Err)
 		return shown, nil
 	}
 	t, err := root.Team(l.Name)
@@ -53,7 +57,7 @@ func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, e
 	if ctx.Err() != nil {
 		return shown, err
 	}
-	shown.Problem = api.Describe(err)
+	shown.Problem = Describe(err)
 	return shown, nil
 }
 
@@ -126,7 +130,7 @@ func count(ctx context.Context, t *teams.Team, m *api.Member) error {
 		return nil
 	case errors.Is(err, inbox.ErrEmpty):
 	case err != nil:
-		m.Problem = api.Describe(err)
+		m.Problem = Describe(err)
 	}
 	m.Inbox = true
 	for _, r := range rows {
@@ -162,7 +166,8 @@ func Shown(ctx context.Context, t *teams.Team, all []status.Status) ([]api.Statu
 			return nil, err
 		}
 		list = append(list, api.Status{
-			Team: t.Name(), Member: s.Member, State: s.State, Since: s.Since.UTC(), Detail: s.Detail, Evidence: s.Evidence, Unread: m.Unread,
+			Team: t.Name(), Member: s.Member, State: string(s.State), Since: s.Since.UTC(), Detail: string(s.Detail),
+			Evidence: api.Evidence(s.Evidence), Unread: m.Unread,
 		})
 	}
 	return list, nil
