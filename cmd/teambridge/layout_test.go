@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":              {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
-	"inbox/chronicle":         {"inbox", "inbox/journal", "inbox/ledger", "teams"},
+	"inbox/replicate":         {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":          {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/pipe":              {},
@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/pipe", "status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/server": {
-		"inbox", "inbox/chronicle", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude", "relay/fleet", "relay/pipe",
+		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude", "relay/fleet", "relay/pipe",
 		"status", "status/api", "status/view", "teams", "teams/atomicfile", "teams/lockedfile",
 	},
 	"status/server/page": {}, // files alone

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 
-	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -84,13 +84,13 @@ func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query
 		if err != nil || l == nil {
 			return err
 		}
-		_, err = chronicle.Copy(ctx, l, j)
+		_, err = replicate.Copy(ctx, l, j)
 		return errors.Join(err, l.Close())
 	}()
 	if err == nil {
 		var boxes []journal.Box
 		if boxes, err = j.Occupied(ctx, q); err == nil {
-			err = chronicle.Look(ctx, j, boxes...)
+			err = replicate.Look(ctx, j, boxes...)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -109,7 +109,7 @@ func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke
 		return func() {}, func() error { return nil }
 	}
 	broken := false // the journal is; only the tap's goroutine looks
-	r := chronicle.New(chronicle.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", view.Describe(err)) }})
+	r := replicate.New(replicate.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", view.Describe(err)) }})
 	tap := journal.NewTap(journal.TapOptions{
 		Root: t.Root(), Journal: j, Only: func(name string) bool { return name == t.Name() },
 		Warn: func(err error) {
@@ -154,7 +154,7 @@ func lastLook(ctx context.Context, j *journal.Journal, t *teams.Team) error {
 	for _, name := range names {
 		boxes = append(boxes, journal.Box{Root: t.Root().Path(), Team: c.Instance(), Inbox: name})
 	}
-	return chronicle.Look(ctx, j, boxes...)
+	return replicate.Look(ctx, j, boxes...)
 }
 
 // facts is what is known of a member beside what config.json says. l may be nil.

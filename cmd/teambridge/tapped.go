@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/replicate"
 	"teambridge/inbox/sqlite"
 	"teambridge/status"
 	"teambridge/status/api"
@@ -147,10 +147,10 @@ func (t *tapped) replicate(ctx context.Context) {
 			t.app.warn("%s", view.Describe(err))
 		}
 	}
-	if _, err := chronicle.Copy(ctx, l, t.journal); err != nil {
+	if _, err := replicate.Copy(ctx, l, t.journal); err != nil {
 		warn(fmt.Errorf("what was sent is not recorded: %w", err))
 	}
-	r := chronicle.New(chronicle.Options{Ledger: l, Journal: t.journal, Warn: warn})
+	r := replicate.New(replicate.Options{Ledger: l, Journal: t.journal, Warn: warn})
 	t.copying.Go(func() { _ = r.Run(running) }) // it has no error
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"teambridge/inbox/chronicle"
+	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
@@ -12,10 +12,10 @@ import (
 	"teambridge/teams"
 )
 
-// openRecorder makes what records what the ledger has: what relays do, and what is
-// sent without the service.
-func (s *Server) openRecorder() {
-	s.chronicle = chronicle.New(chronicle.Options{
+// openReplicator makes the replicator, by which the journal gets what relays do and
+// what is sent without the service.
+func (s *Server) openReplicator() {
+	s.replicator = replicate.New(replicate.Options{
 		Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell,
 		Warn: func(err error) { s.log.Warn("recording", "err", view.Describe(err)) },
 	})
@@ -25,7 +25,7 @@ func (s *Server) openRecorder() {
 func (s *Server) openRelays() {
 	s.fleet = fleet.New(fleet.Options{
 		Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
-		Recorded: s.chronicle.Poke,
+		Recorded: s.replicator.Poke,
 		Report:   s.relayed,
 		Warn:     func(err error) { s.log.Warn("relaying", "err", view.Describe(err)) },
 	})

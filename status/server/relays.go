@@ -315,7 +315,7 @@ func (s *Server) releaseRelay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(list) > 0 {
-		s.chronicle.Poke()
+		s.replicator.Poke()
 	}
 	return write(w, http.StatusOK, list)
 }
@@ -424,7 +424,7 @@ func (s *Server) move(w http.ResponseWriter, r *http.Request, to func(context.Co
 	if err != nil {
 		return err
 	}
-	s.chronicle.Poke()
+	s.replicator.Poke()
 	if found, err = s.ledger.Deliveries(ctx, q); err != nil {
 		return err
 	}

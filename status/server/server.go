@@ -68,9 +68,9 @@ import (
 	"sync"
 	"time"
 
-	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status"
@@ -126,8 +126,8 @@ type Server struct {
 	streams  chan struct{} // one for each that is open
 
 	// Of a service that is not read-only.
-	fleet     *fleet.Fleet
-	chronicle *chronicle.Recorder
+	fleet      *fleet.Fleet
+	replicator *replicate.Replicator
 }
 
 // limits are what keeps clients from using the service up.
@@ -281,7 +281,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	part("following", s.follower.run)
 	part("states", s.board.run)
-	part("replicating", s.chronicle.Run)
+	part("replicating", s.replicator.Run)
 	if !s.opts.ReadOnly {
 		part("joining", s.rejoiner.run)
 		defer s.startRelays(ctx, running, stop)()
@@ -358,7 +358,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	}
 	s.board = newBoard(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.relaysOf, s.limits, s.news, s.log)
 	s.rejoiner = newRejoiner(s.opts.Root, s.opts.State, s.ledger, s.locker, s.limits, s.log)
-	s.openRecorder()
+	s.openReplicator()
 	if !s.opts.ReadOnly {
 		s.openRelays()
 	}
