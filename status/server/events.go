@@ -45,7 +45,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	// Before anything is read, so that nothing that comes after is overlooked.
 	news, done := s.news.subscribe()
 	defer done()
-	changed, done := s.board.changed.subscribe()
+	changed, done := s.statuses.changed.subscribe()
 	defer done()
 	ctx := r.Context()
 	at, known, err := s.locate(ctx, at, id)
@@ -209,7 +209,7 @@ func (t *telling) change(c journal.Change) error {
 // snapshot tells how things are. Its id is where the stream stands, so that a
 // client that comes again after nothing else goes on there.
 func (t *telling) snapshot(ctx context.Context) error {
-	shot, err := t.server.board.snapshot(ctx, t.team)
+	shot, err := t.server.statuses.snapshot(ctx, t.team)
 	if err != nil {
 		return err
 	}

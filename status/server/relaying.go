@@ -41,7 +41,7 @@ func (s *Server) relayed(r fleet.Status) {
 		log = s.log.Warn
 	}
 	log("a relay", "relay", r.ID, "team", r.Team, "member", r.Member, "state", r.Now.State, "reason", r.Now.Reason, "pid", r.Now.PID)
-	s.board.look()
+	s.statuses.look()
 }
 
 // relaysOf tells how the relays of a team's members stand, as [view.Relays] does, and

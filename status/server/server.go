@@ -119,7 +119,7 @@ type Server struct {
 	journal  *journal.Journal // that the tap writes
 	reads    *journal.Journal // the same file, so that a long search does not keep the tap waiting
 	news     *hub             // the journal has more
-	board    *board
+	statuses *statusCache
 	follower *follower
 	codes    codes // that sign browsers in
 	rejoiner *rejoiner
@@ -280,7 +280,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		}
 	}
 	part("following", s.follower.run)
-	part("states", s.board.run)
+	part("states", s.statuses.run)
 	part("replicating", s.replicator.Run)
 	if !s.opts.ReadOnly {
 		part("joining", s.rejoiner.run)
@@ -356,7 +356,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 			}
 		}
 	}
-	s.board = newBoard(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.relaysOf, s.limits, s.news, s.log)
+	s.statuses = newStatusCache(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.relaysOf, s.limits, s.news, s.log)
 	s.rejoiner = newRejoiner(s.opts.Root, s.opts.State, s.ledger, s.locker, s.limits, s.log)
 	s.openReplicator()
 	if !s.opts.ReadOnly {
@@ -420,7 +420,7 @@ func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {
 			return nil
 		case <-look:
 			// Also what is in no journal may have changed: a config.json.
-			s.board.look()
+			s.statuses.look()
 			s.rejoiner.look()
 		case <-again.C:
 		}
