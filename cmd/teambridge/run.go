@@ -160,13 +160,13 @@ func checkCommand(command []string, plain bool) error {
 
 // agentRun is a run at work.
 type agentRun struct {
-	app    *app
-	opts   runOptions
-	relay  *relay.Relay
-	ledger *ledger.Ledger
-	desk   *fleet.Desk
-	output *writeQueue // stdout
-	errors *writeQueue // stderr
+	app      *app
+	opts     runOptions
+	relay    *relay.Relay
+	ledger   *ledger.Ledger
+	prompter *fleet.PermissionPrompter
+	output   *writeQueue // stdout
+	errors   *writeQueue // stderr
 
 	mu     sync.Mutex
 	failed error // of the output
@@ -229,8 +229,8 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 		return err
 	}
 	run.ledger = l
-	run.desk = fleet.NewDesk(run.asked)
-	child, err := a.childOptions(ctx, t, member, command, o, permissions.Permission(run.desk))
+	run.prompter = fleet.NewPermissionPrompter(run.asked)
+	child, err := a.childOptions(ctx, t, member, command, o, permissions.Permission(run.prompter))
 	if err != nil {
 		return err
 	}
@@ -440,7 +440,7 @@ func (r *agentRun) input(ctx context.Context) {
 			r.app.warn("line %d of standard input is refused: %s", lines.number, view.Describe(err))
 		}
 	}
-	r.desk.Close("Nobody is there any more who could allow this.")
+	r.prompter.Close("Nobody is there any more who could allow this.")
 	r.mu.Lock()
 	r.eof = true
 	r.mu.Unlock()
@@ -454,7 +454,7 @@ func (r *agentRun) line(ctx context.Context, text []byte) error {
 	case err != nil:
 		return err
 	case l.Permit != "":
-		return r.desk.Answer(l.Permit, l.Allow, l.Reason)
+		return r.prompter.Answer(l.Permit, l.Allow, l.Reason)
 	case l.Text == "" && len(bytes.TrimSpace(text)) == 0:
 		return nil // an empty line
 	}
@@ -521,7 +521,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 		return
 	}
 	if !to.offer(line, true) && open {
-		if err := r.desk.Answer(q.ID, false, "The person who could allow this does not read what is asked."); err == nil {
+		if err := r.prompter.Answer(q.ID, false, "The person who could allow this does not read what is asked."); err == nil {
 			r.app.warn("a question of the agent was answered with no, since nobody reads the output: %s", q.Tool)
 		}
 	}
