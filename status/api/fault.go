@@ -18,45 +18,45 @@ func (c Code) Error() string { return string(c) }
 
 // The codes.
 const (
-	CodeError         Code = "error"          // another one
-	CodeUsage         Code = "usage"          // a mistake in the command line, or in a request
-	CodeInvalid       Code = "invalid"        // a name or a message that is no good
-	CodeAmbiguousTeam Code = "ambiguous_team" // several teams could be meant
+	CodeError         Code = "error"          // any other error
+	CodeUsage         Code = "usage"          // a mistake in the command line or in a request
+	CodeInvalid       Code = "invalid"        // a name or a message that breaks a rule
+	CodeAmbiguousTeam Code = "ambiguous_team" // the request fits several teams
 	CodeNotFound      Code = "not_found"
 	CodeGone          Code = "gone" // the team ended
 	CodeTimeout       Code = "timeout"
-	CodeRefused       Code = "refused"         // it could be done, and will not be
+	CodeRefused       Code = "refused"         // possible, but not allowed
 	CodeIDTaken       Code = "id_taken"        // the id belongs to another message
 	CodeJoinNotNeeded Code = "join_not_needed" // agents can write to "user"
-	CodeCorrupt       Code = "corrupt"         // a file that is not what it has to be
+	CodeCorrupt       Code = "corrupt"         // a file with the wrong content
 	CodeTooLarge      Code = "too_large"       // a file that is over the limit
-	CodeLocked        Code = "locked"          // others hold the lock
-	CodeForeignLock   Code = "foreign_lock"    // what stands in the lock's place is none
+	CodeLocked        Code = "locked"          // another process holds the lock
+	CodeForeignLock   Code = "foreign_lock"    // something that is no lock is in its place
 	CodeBusy          Code = "busy"            // the file is being written
 	CodeCompromised   Code = "compromised"     // the lock was taken over; nothing was written
 	CodeLost          Code = "lost"            // overwritten by a tool that ignores the lock
 	CodeUnknown       Code = "unknown"         // it is not known whether it arrived
-	CodeNoLedger      Code = "no_ledger"       // nothing could remember the id
-	CodeNoAnswer      Code = "no_answer"       // the agent's turn ended without one
-	CodePermission    Code = "permission"      // the system does not allow it
+	CodeNoLedger      Code = "no_ledger"       // there is no database to remember the id
+	CodeNoAnswer      Code = "no_answer"       // the agent's turn ended without an answer
+	CodePermission    Code = "permission"      // the operating system does not allow it
 	CodeOutput        Code = "output"          // the answer could not be written
 	CodeInterrupted   Code = "interrupted"
 
-	// Of the service alone.
-	CodeUnauthorized Code = "unauthorized" // no token, or a wrong one
-	CodeForbidden    Code = "forbidden"    // from another site, or for another host
+	// Only from the service.
+	CodeUnauthorized Code = "unauthorized" // the token is missing or wrong
+	CodeForbidden    Code = "forbidden"    // the request is from another site or for another host
 	CodeReadOnly     Code = "read_only"    // the service changes nothing
-	CodeMethod       Code = "method"       // there is the path, and not for this method
-	CodeNoRoute      Code = "no_route"     // there is no such path: a service of another version may have it
-	CodeBody         Code = "body"         // the body is no JSON, or has what is not known
+	CodeMethod       Code = "method"       // the path exists, but not with this method
+	CodeNoRoute      Code = "no_route"     // no such path; a service of another version may have it
+	CodeBody         Code = "body"         // the body is not JSON, or has unknown fields
 	CodeBodyTooLarge Code = "body_too_large"
-	CodeConflict     Code = "conflict"      // there is one already, or it is not as it has to be for that
-	CodeNotInFlight  Code = "not_in_flight" // no turn runs that could be interrupted
-	CodeTooMany      Code = "too_many"      // connections
+	CodeConflict     Code = "conflict"      // it exists already, or its state does not allow this
+	CodeNotInFlight  Code = "not_in_flight" // no turn is running that could be interrupted
+	CodeTooMany      Code = "too_many"      // too many connections
 	CodeUnavailable  Code = "unavailable"   // the service is starting or ending
 )
 
-// Exit statuses of the command line; they are documented in its help.
+// Exit statuses of the command line, as documented in its help.
 const (
 	ExitOK          = 0
 	ExitError       = 1
@@ -68,14 +68,14 @@ const (
 	ExitUnknown     = 7
 	ExitNoAnswer    = 8
 	ExitInterrupted = 130
-	ExitPipe        = 141 // the reader of the output went away, which is no error of the command
+	ExitPipe        = 141 // the reader of the output closed it, which is not an error of the command
 )
 
-// standing is what a code means to those who do not read it.
-type standing struct{ exit, http int }
+// status is the exit status and the HTTP status of a code.
+type status struct{ exit, http int }
 
-// standings has every code.
-var standings = map[Code]standing{
+// statuses has every code.
+var statuses = map[Code]status{
 	CodeError:         {ExitError, http.StatusInternalServerError},
 	CodeUsage:         {ExitUsage, http.StatusBadRequest},
 	CodeInvalid:       {ExitUsage, http.StatusUnprocessableEntity},
@@ -112,33 +112,30 @@ var standings = map[Code]standing{
 	CodeUnavailable:   {ExitError, http.StatusServiceUnavailable},
 }
 
-// Exit returns the exit status of the command line for the code; 1 for one that
-// is not known here.
+// Exit returns the exit status of the command line for c, or 1 if c is unknown.
 func (c Code) Exit() int {
-	if s, ok := standings[c]; ok {
+	if s, ok := statuses[c]; ok {
 		return s.exit
 	}
 	return ExitError
 }
 
-// HTTP returns the status of the service's answer for the code; 500 for one that
-// is not known here.
+// HTTP returns the HTTP status of the service for c, or 500 if c is unknown.
 func (c Code) HTTP() int {
-	if s, ok := standings[c]; ok {
+	if s, ok := statuses[c]; ok {
 		return s.http
 	}
 	return http.StatusInternalServerError
 }
 
-// Title says in a few words what a code is about. It is the same for every error
-// of that code.
+// Title describes c in a few words. All errors with the same code have the same title.
 func (c Code) Title() string { return strings.ReplaceAll(string(c), "_", " ") }
 
-// Error is what is said of an error, as it is printed with --json.
+// Error describes an error, as the command line prints it with --json.
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"` // lower case, one line or more, without a full stop
-	Hint    string `json:"hint"`    // what to do; may be empty
+	Hint    string `json:"hint"`    // what to do about it; may be empty
 }
 
 // Decided is an error whose code and hint were chosen where it was found, because
@@ -155,10 +152,10 @@ func (d *Decided) Unwrap() error { return d.Err }
 // Is reports whether target is the code of d.
 func (d *Decided) Is(target error) bool { return target == d.Code }
 
-// Decide makes a [Decided] of a new error.
+// Decide returns a [*Decided] with a new error.
 func Decide(code Code, hint, format string, args ...any) error {
 	return &Decided{Err: fmt.Errorf(format, args...), Code: code, Hint: hint}
 }
 
 // Codes returns every code, in byte order.
-func Codes() []Code { return slices.Sorted(maps.Keys(standings)) }
+func Codes() []Code { return slices.Sorted(maps.Keys(statuses)) }
