@@ -9,8 +9,9 @@ import (
 	"teambridge/teams"
 )
 
-// Relays tells how the relay of each member of a team stands, of those that have
-// one, or had one and are not reached any more. state is our state directory.
+// Relays returns the state of the relays of a team by member. It has the members with a
+// relay, and those that had one and cannot be reached without it. state is our state
+// directory.
 func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) (map[string]*api.Relay, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -36,7 +37,7 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 	return known, nil
 }
 
-// WithRelays adds to statuses how the relays of their members stand.
+// WithRelays adds the state of their relays to statuses.
 func WithRelays(list []api.Status, relays map[string]*api.Relay) {
 	for i := range list {
 		list[i].Relay = relays[list[i].Member]
@@ -67,8 +68,8 @@ func Hold(h ledger.Hold) api.Hold {
 	return api.Hold{Team: h.Team, Member: h.Inbox, Sender: h.Sender, Reason: h.Reason, Since: h.Since}
 }
 
-// Release releases what is held for the relay of a member, of one sender, or of all if
-// sender is "". It returns what was held, none if nothing was.
+// Release releases the messages of one sender that are held back from a member, or
+// those of all senders if sender is "". It returns what was held.
 func Release(ctx context.Context, l *ledger.Ledger, p ledger.Post, sender string) ([]api.Hold, error) {
 	senders := []string{sender}
 	if sender == "" {
