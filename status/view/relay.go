@@ -51,7 +51,7 @@ func Relay(o relay.Outlook) *api.Relay {
 		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason,
 	}
 	for _, h := range o.Held {
-		r.Held = append(r.Held, Hold(h))
+		r.Held = append(r.Held, hold(h))
 		if r.Reason == "" {
 			r.Reason = "messages are held: " + h.Reason
 		}
@@ -63,8 +63,8 @@ func Relay(o relay.Outlook) *api.Relay {
 	return r
 }
 
-// Hold shows a hold of the ledger.
-func Hold(h ledger.Hold) api.Hold {
+// hold shows a hold of the ledger.
+func hold(h ledger.Hold) api.Hold {
 	return api.Hold{Team: h.Team, Member: h.Inbox, Sender: h.Sender, Reason: h.Reason, Since: h.Since}
 }
 
@@ -89,7 +89,7 @@ func Release(ctx context.Context, l *ledger.Ledger, p ledger.Post, sender string
 			return nil, err
 		}
 		for _, h := range released {
-			list = append(list, Hold(h))
+			list = append(list, hold(h))
 		}
 	}
 	return list, nil
