@@ -16,6 +16,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -137,7 +138,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return ended(wait, err)
 	}
 	if a.json {
-		return a.printJSON(answered{api.SentOf(q.Delivered), api.RecordedMessage(reply.m), reply.text, reply.via, reply.certain})
+		return a.printJSON(answered{view.Sent(q.Delivered), view.Recorded(reply.m), reply.text, reply.via, reply.certain})
 	}
 	if !reply.certain {
 		a.note("this may belong to another task of %s", member)

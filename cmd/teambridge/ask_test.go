@@ -13,6 +13,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -205,7 +206,7 @@ func TestEndOfATurnBehindAMessage(t *testing.T) {
 	}
 	since := time.Now()
 	q := question{sender: &sender{Sender: sends}, from: "user", since: since, taken: since, Delivered: mail.Delivered{Team: "t", Member: "worker"}}
-	if r, err := q.unseen(t.Context()); api.Explain(err).Code != api.CodeNoAnswer {
+	if r, err := q.unseen(t.Context()); view.Explain(err).Code != api.CodeNoAnswer {
 		t.Errorf("no inbox: %+v, %v; want no answer", r, err)
 	}
 	for _, m := range []simagent.Message{{To: "user", Text: "here it is"}, {To: simagent.Lead, Text: "I told him"}} {
@@ -217,7 +218,7 @@ func TestEndOfATurnBehindAMessage(t *testing.T) {
 		t.Errorf("%+v, %v; want the message", r, err)
 	}
 	q.since, q.taken = since.Add(time.Minute), since.Add(time.Minute)
-	if r, err := q.unseen(t.Context()); api.Explain(err).Code != api.CodeNoAnswer {
+	if r, err := q.unseen(t.Context()); view.Explain(err).Code != api.CodeNoAnswer {
 		t.Errorf("a message of before: %+v, %v; want no answer", r, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
+	"teambridge/status/view"
 )
 
 // broadcastOptions are the flags of broadcast.
@@ -66,7 +67,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 		return err
 	}
 	answers := make([]outcome, 0, len(to))
-	var worst api.Fault
+	var worst api.Error
 	failed := 0
 	for _, member := range to {
 		d, err := s.send(ctx, member, body)
@@ -92,7 +93,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 // outcome is what became of the message to one member.
 type outcome struct {
 	mail.Delivered
-	fault api.Fault // its code is empty where there is none
+	fault api.Error // its code is empty where there is none
 }
 
 // printAnswers says what became of each message.
@@ -100,9 +101,9 @@ func (a *app) printAnswers(answers []outcome) error {
 	if a.json {
 		list := make([]api.Sent, 0, len(answers))
 		for _, told := range answers {
-			sent := api.SentOf(told.Delivered)
+			sent := view.Sent(told.Delivered)
 			if told.fault.Code != "" {
-				sent.Error = told.fault.Wire()
+				sent.Error = &told.fault
 			}
 			list = append(list, sent)
 		}

@@ -15,7 +15,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
-	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -156,7 +156,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 	path := filepath.Join(root.Path(), "teams", l.Name)
 	switch {
 	case l.Err != nil:
-		x.add(finding{Level: problem, Code: "unreadable_team", Team: l.Name, Path: path, Message: api.Describe(l.Err),
+		x.add(finding{Level: problem, Code: "unreadable_team", Team: l.Name, Path: path, Message: view.Describe(l.Err),
 			Advice: "teambridge leaves it alone"})
 		return nil
 	case l.Orphan:
@@ -181,7 +181,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 			return nil // ended while we looked
 		case err != nil:
 			x.add(finding{Level: problem, Code: "corrupt_config", Team: l.Name, Path: filepath.Join(path, "config.json"),
-				Message: api.Describe(err), Advice: "messages cannot be sent to this team; its session, if it runs, may repair it"})
+				Message: view.Describe(err), Advice: "messages cannot be sent to this team; its session, if it runs, may repair it"})
 		default:
 			c = got
 			x.config(path, t, c)
@@ -191,7 +191,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 	names, err := t.Inboxes()
 	if err != nil {
 		x.add(finding{Level: problem, Code: "unreadable_inboxes", Team: l.Name, Path: filepath.Join(path, "inboxes"),
-			Message: api.Describe(err), Advice: "look at its permissions"})
+			Message: view.Describe(err), Advice: "look at its permissions"})
 		return nil
 	}
 	for _, name := range names {
@@ -215,7 +215,7 @@ func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
 			Advice: "nobody reads messages to it; remove the directory, or resume its session " + c.LeadSessionID})
 	}
 	for _, fault := range c.Faults {
-		x.add(finding{Level: notice, Code: "odd_config", Team: c.Team, Path: file, Message: api.Describe(fault),
+		x.add(finding{Level: notice, Code: "odd_config", Team: c.Team, Path: file, Message: view.Describe(fault),
 			Advice: "it is passed over"})
 	}
 }
@@ -239,22 +239,22 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 		x.add(f)
 		return nil
 	case errors.Is(err, lockedfile.ErrTooLarge):
-		f.Code, f.Message = "oversized_inbox", api.Describe(err)
+		f.Code, f.Message = "oversized_inbox", view.Describe(err)
 		f.Advice = "move the file away while no agent of this team runs"
 		x.add(f)
 		return nil
 	case errors.Is(err, inbox.ErrBusy):
-		f.Level, f.Code, f.Message = notice, "busy_inbox", api.Describe(err)
+		f.Level, f.Code, f.Message = notice, "busy_inbox", view.Describe(err)
 		f.Advice = "look again later"
 		x.add(f)
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		f.Code, f.Message = "unreadable_inbox", api.Describe(err)
+		f.Code, f.Message = "unreadable_inbox", view.Describe(err)
 		f.Advice = "run as the user who runs Claude Code, or look at its permissions"
 		x.add(f)
 		return nil
 	case err != nil:
-		f.Code, f.Message = "corrupt_inbox", api.Describe(err)
+		f.Code, f.Message = "corrupt_inbox", view.Describe(err)
 		f.Advice = "save a copy: the next agent that writes here replaces the file, and what is in it is gone"
 		x.add(f)
 		return nil
@@ -380,7 +380,7 @@ func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
 func (x *examination) state(ctx context.Context, root *teams.Root) {
 	dir, err := x.app.state()
 	if err != nil {
-		x.add(finding{Level: problem, Code: "no_state", Message: api.Describe(err), Advice: "set $TEAMBRIDGE_STATE"})
+		x.add(finding{Level: problem, Code: "no_state", Message: view.Describe(err), Advice: "set $TEAMBRIDGE_STATE"})
 		return
 	}
 	info, err := os.Stat(dir)
@@ -399,12 +399,12 @@ func (x *examination) state(ctx context.Context, root *teams.Root) {
 	}
 	l, err := x.app.ledger(ctx)
 	if err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: api.Describe(err),
+		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: view.Describe(err),
 			Advice: "messages can be sent, but not under an --id, and nothing remembers them"})
 		return
 	}
 	x.relays(ctx, dir, l, root)
 	if err := l.Close(); err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: api.Describe(err)})
+		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: view.Describe(err)})
 	}
 }

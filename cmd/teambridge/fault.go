@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"teambridge/status/api"
+	"teambridge/status/view"
 )
 
 // Exit statuses; they are documented in the help and stay what they are.
@@ -45,11 +46,11 @@ func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)
 
 // explain classifies an error, and says with which status the command ends. A
 // fault without a code was told already.
-func explain(ctx context.Context, err error) (api.Fault, int) {
+func explain(ctx context.Context, err error) (api.Error, int) {
 	if s, ok := errors.AsType[exitStatus](err); ok {
-		return api.Fault{}, int(s)
+		return api.Error{}, int(s)
 	}
-	f := api.Explain(err)
+	f := view.Explain(err)
 	if f.Code == api.CodeInterrupted && ctx.Err() == nil {
 		f.Code = api.CodeError // nobody interrupted us
 	}

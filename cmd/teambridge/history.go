@@ -17,7 +17,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
@@ -172,9 +172,9 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []journal.Message) error {
 	became := make([]*api.Fate, len(found))
 	if l, err := a.ledgerIfAny(ctx); err != nil {
-		a.warn("%s; what was relayed is not known", api.Describe(err))
+		a.warn("%s; what was relayed is not known", view.Describe(err))
 	} else if l != nil {
-		became, err = roster.Fates(ctx, l, found)
+		became, err = view.Fates(ctx, l, found)
 		if err := errors.Join(err, l.Close()); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []jour
 	if a.json {
 		messages := make([]api.Record, 0, len(found))
 		for i, m := range found {
-			shown := api.RecordOf(m, receipts[i])
+			shown := view.Record(m, receipts[i])
 			shown.Relay = became[i]
 			messages = append(messages, shown)
 		}

@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":              {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},
-	"inbox/chronicle":         {"inbox", "inbox/journal", "inbox/ledger", "teams"},
+	"inbox/replicate":         {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":          {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/pipe":              {},
@@ -33,14 +33,16 @@ var mayImport = map[string][]string{
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/ledger", "relay", "relay/claude", "relay/pipe", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},
-	"status/api":              {"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "status", "teams", "teams/atomicfile", "teams/lockedfile"},
-	"status/roster":           {"inbox", "inbox/journal", "inbox/ledger", "relay", "relay/pipe", "status", "status/api", "teams"},
+	"status/api":              {}, // plain structs and codes: what a client links
+	"status/view": {
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/pipe", "status", "status/api", "teams", "teams/lockedfile",
+	},
 	"status/server": {
-		"inbox", "inbox/chronicle", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude", "relay/fleet", "relay/pipe",
-		"status", "status/api", "status/roster", "teams", "teams/atomicfile", "teams/lockedfile",
+		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude", "relay/fleet", "relay/pipe",
+		"status", "status/api", "status/view", "teams", "teams/atomicfile", "teams/lockedfile",
 	},
 	"status/server/page": {}, // files alone
-	"status/client":      {"status/api", "teams/lockedfile"},
+	"status/client":      {"status/api"},
 	"cmd/teambridge":     {"*"},
 }
 
@@ -48,7 +50,7 @@ var mayImport = map[string][]string{
 // change of one package.
 var onlyUser = map[string][]string{
 	"golang.org/x/sys":                            {"teams/lockedfile"},
-	"github.com/gofrs/flock":                      {"teams/lockedfile"},
+	"github.com/gofrs/flock":                      {"status/client", "teams/lockedfile"}, // the client looks whether a service runs
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},
 	"github.com/fsnotify/fsnotify":                {"teams/watch"},
 	"github.com/google/renameio":                  {"teams/atomicfile"},
@@ -92,5 +94,24 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 	if seen < len(mayImport) {
 		t.Errorf("go list gave %d packages; the layout has at least %d", seen, len(mayImport))
+	}
+}
+
+// A Go program that talks to the service links little: of ours nothing but the
+// types, and no database and no watcher.
+func TestClientIsSmall(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", "teambridge/status/client").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for dep := range strings.FieldsSeq(string(out)) {
+		first, _, _ := strings.Cut(dep, "/")
+		switch {
+		case dep == "teambridge/status/client", dep == "teambridge/status/api":
+		case dep == "github.com/gofrs/flock", strings.HasPrefix(dep, "golang.org/x/sys/"):
+		case first == "teambridge", strings.Contains(first, "."): // a domain: not of the standard library
+			t.Errorf("status/client is built with %s", dep)
+		}
 	}
 }

@@ -237,7 +237,7 @@ func (a *app) fail(ctx context.Context, err error) int {
 		return status
 	}
 	if a.json {
-		line, err := jsonLine(map[string]*api.Error{"error": f.Wire()})
+		line, err := jsonLine(map[string]api.Error{"error": f})
 		if err == nil {
 			a.stderr.Write(line)
 			return status

@@ -18,6 +18,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -95,7 +96,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 		case err == nil, errors.Is(err, inbox.ErrMissing):
 		case errors.Is(err, inbox.ErrEmpty):
 			// Not the same as one without messages: something went wrong here.
-			a.warn("%s", api.Describe(err))
+			a.warn("%s", view.Describe(err))
 		case ctx.Err() != nil, errors.Is(err, teams.ErrTeamGone):
 			return err
 		default:
@@ -110,7 +111,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			a.warn("%s; what was before is not shown", api.Describe(err))
+			a.warn("%s; what was before is not shown", view.Describe(err))
 		}
 	}
 	if o.from != "" {
@@ -331,7 +332,7 @@ func (a *app) printFeed(team string, feed []item) error {
 	if a.json {
 		messages := make([]api.Message, 0, len(feed))
 		for _, e := range feed {
-			m := api.MessageOf(team, e.Entry)
+			m := view.Message(team, e.Entry)
 			m.Gone = e.gone
 			messages = append(messages, m)
 		}

@@ -9,7 +9,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
-	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -24,7 +24,7 @@ func (s *sender) record(ctx context.Context, d mail.Delivered, seen *inbox.Seen)
 		return
 	}
 	if err := s.observe(ctx, d, seen); err != nil && ctx.Err() == nil {
-		s.app.warn("%s; the history may lack this message", api.Describe(err))
+		s.app.warn("%s; the history may lack this message", view.Describe(err))
 		s.unrecorded = true
 	}
 }
@@ -65,7 +65,7 @@ func (s *sender) sight(ctx context.Context, d mail.Delivered) (*inbox.Seen, erro
 func (s *sender) history(ctx context.Context) (*journal.Journal, error) {
 	j, err := s.journal(ctx)
 	if err != nil && ctx.Err() == nil && !s.unrecorded {
-		s.app.warn("%s; what became of this message may not be known", api.Describe(err))
+		s.app.warn("%s; what became of this message may not be known", view.Describe(err))
 		s.unrecorded = true
 	}
 	return j, err

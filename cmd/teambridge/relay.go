@@ -12,7 +12,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -112,7 +112,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	}
 	q := ledger.DeliveryQuery{Team: a.teamName}
 	if !all {
-		q.States = api.Unfinished()
+		q.States = view.Unfinished()
 	}
 	found, err := l.Deliveries(ctx, q)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	}
 	infos := make([]api.Delivery, 0, len(found))
 	for _, d := range found {
-		infos = append(infos, api.DeliveryOf(d))
+		infos = append(infos, view.Delivery(d))
 	}
 	if a.json {
 		return a.printJSON(infos)
@@ -184,7 +184,7 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 // findDelivery returns the id of the unfinished delivery whose id begins with prefix, or
 // prefix itself if there is none. It is a usage error if there are several.
 func findDelivery(ctx context.Context, l *ledger.Ledger, prefix string) (string, error) {
-	all, err := l.Deliveries(ctx, ledger.DeliveryQuery{States: api.Unfinished()})
+	all, err := l.Deliveries(ctx, ledger.DeliveryQuery{States: view.Unfinished()})
 	if err != nil {
 		return "", err
 	}
@@ -238,7 +238,7 @@ func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger,
 	if err != nil {
 		return err
 	}
-	unread, err := roster.Unread(ctx, t, s.Inbox)
+	unread, err := view.Unread(ctx, t, s.Inbox)
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (x *examination) relays(ctx context.Context, state string, l *ledger.Ledger
 	}
 	for _, s := range sessions {
 		if err := x.relay(ctx, state, l, root, s); err != nil {
-			x.add(finding{Level: problem, Code: "relay", Team: s.Team, Message: api.Describe(err)})
+			x.add(finding{Level: problem, Code: "relay", Team: s.Team, Message: view.Describe(err)})
 		}
 	}
 	holds, err := l.Holds(ctx, root.Path())

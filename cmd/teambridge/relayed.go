@@ -11,12 +11,12 @@ import (
 	"strings"
 	"sync"
 
-	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -49,7 +49,7 @@ func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[
 	if err != nil {
 		return nil, err
 	}
-	known, err := roster.Relays(ctx, l, state, t)
+	known, err := view.Relays(ctx, l, state, t)
 	if err != nil {
 		return nil, err
 	}
@@ -84,17 +84,17 @@ func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query
 		if err != nil || l == nil {
 			return err
 		}
-		_, err = chronicle.Copy(ctx, l, j)
+		_, err = replicate.Copy(ctx, l, j)
 		return errors.Join(err, l.Close())
 	}()
 	if err == nil {
 		var boxes []journal.Box
 		if boxes, err = j.Occupied(ctx, q); err == nil {
-			err = chronicle.Look(ctx, j, boxes...)
+			err = replicate.Look(ctx, j, boxes...)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		a.warn("%s; the last messages may be missing", api.Describe(err))
+		a.warn("%s; the last messages may be missing", view.Describe(err))
 	}
 }
 
@@ -105,17 +105,17 @@ func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke
 	defer cancel()
 	j, err := a.journal(opening)
 	if err != nil {
-		a.warn("%s; what passes is not recorded now", api.Describe(err))
+		a.warn("%s; what passes is not recorded now", view.Describe(err))
 		return func() {}, func() error { return nil }
 	}
 	broken := false // the journal is; only the tap's goroutine looks
-	r := chronicle.New(chronicle.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", api.Describe(err)) }})
+	r := replicate.New(replicate.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", view.Describe(err)) }})
 	tap := journal.NewTap(journal.TapOptions{
 		Root: t.Root(), Journal: j, Only: func(name string) bool { return name == t.Name() },
 		Warn: func(err error) {
 			again := broken
 			if broken = errors.As(err, new(*journal.Error)); !broken || !again {
-				a.warn("%s", api.Describe(err))
+				a.warn("%s", view.Describe(err))
 			}
 		},
 	})
@@ -124,14 +124,14 @@ func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke
 	parts.Go(func() { _ = r.Run(running) }) // it has no error
 	parts.Go(func() {
 		if err := tap.Run(running); err != nil {
-			a.warn("%s; what passes is not recorded any more", api.Describe(err))
+			a.warn("%s; what passes is not recorded any more", view.Describe(err))
 		}
 	})
 	return r.Poke, func() error {
 		end()
 		parts.Wait()
 		if err := lastLook(context.WithoutCancel(ctx), j, t); err != nil && !broken {
-			a.warn("%s; what came last may not be recorded", api.Describe(err))
+			a.warn("%s; what came last may not be recorded", view.Describe(err))
 		}
 		return j.Close()
 	}
@@ -154,7 +154,7 @@ func lastLook(ctx context.Context, j *journal.Journal, t *teams.Team) error {
 	for _, name := range names {
 		boxes = append(boxes, journal.Box{Root: t.Root().Path(), Team: c.Instance(), Inbox: name})
 	}
-	return chronicle.Look(ctx, j, boxes...)
+	return replicate.Look(ctx, j, boxes...)
 }
 
 // facts is what is known of a member beside what config.json says. l may be nil.

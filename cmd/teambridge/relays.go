@@ -18,7 +18,7 @@ import (
 	"teambridge/relay/pipe"
 	"teambridge/status/api"
 	"teambridge/status/client"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -166,7 +166,7 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 	if err != nil {
 		return err
 	}
-	e := roster.Entry(r)
+	e := view.Entry(r)
 	e.Member = root.MemberName(ctx, r.Team, r.Member)
 	word := "added"
 	if !added {
@@ -260,7 +260,7 @@ func (a *app) relayRemove(ctx context.Context, query string, team bool) error {
 		doomed, err = own.Doomed(ctx, r)
 		_, occupied := errors.AsType[*teams.OccupiedError](err)
 		if _, another := errors.AsType[*fleet.NotOwnError](err); occupied || another {
-			return refuse("nothing was removed; without --delete-team the relay goes, and the team stays", "%s", api.Describe(err))
+			return refuse("nothing was removed; without --delete-team the relay goes, and the team stays", "%s", view.Describe(err))
 		}
 		if err != nil {
 			return err
@@ -274,7 +274,7 @@ func (a *app) relayRemove(ctx context.Context, query string, team bool) error {
 		return err
 	}
 	if a.json {
-		err = a.printJSON(roster.Entry(r))
+		err = a.printJSON(view.Entry(r))
 	} else {
 		err = a.printf("removed  %s  %s@%s\n", r.ID, escape(r.Member, false), escape(r.Team, false))
 	}
@@ -415,7 +415,7 @@ func (a *app) notAdded(ctx context.Context, l *ledger.Ledger, query string) erro
 	if !ok {
 		return notFound("see them with: teambridge relay list --relays", "no relay %s", query)
 	}
-	hint, reason := roster.Elsewhere(e)
+	hint, reason := view.Elsewhere(e)
 	return refuse(hint, "%s", reason)
 }
 
@@ -445,7 +445,7 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEnt
 	if err != nil {
 		return nil, err
 	}
-	if list, err = roster.Entries(ctx, l, state, root, a.teamName); err != nil {
+	if list, err = view.Entries(ctx, l, state, root, a.teamName); err != nil {
 		return nil, err
 	}
 	reason := "no service runs"
@@ -502,7 +502,7 @@ func (a *app) relayRevive(ctx context.Context, l *ledger.Ledger, query string) (
 	if !ok {
 		e, ok, err := a.findRun(ctx, l, query)
 		if ok {
-			hint, reason := roster.Elsewhere(e)
+			hint, reason := view.Elsewhere(e)
 			err = refuse(hint, "%s", reason)
 		}
 		return ok, err // else it is a delivery, if it is anything

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/relay/fleet"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -51,7 +51,7 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 		return err
 	}
 	defer l.Close()
-	list, err := roster.Release(ctx, l, post, sender)
+	list, err := view.Release(ctx, l, post, sender)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
-	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -153,20 +153,20 @@ func policy(flag string) (fleet.Policy, error) {
 // checkCommand refuses the command of an agent whose flags contradict.
 func checkCommand(command []string, plain bool) error {
 	if err := fleet.CheckCommand(command, plain); err != nil {
-		return usage("", "the command of the agent: %s", api.Describe(err))
+		return usage("", "the command of the agent: %s", view.Describe(err))
 	}
 	return nil
 }
 
 // agentRun is a run at work.
 type agentRun struct {
-	app    *app
-	opts   runOptions
-	relay  *relay.Relay
-	ledger *ledger.Ledger
-	desk   *fleet.Desk
-	output *writeQueue // stdout
-	errors *writeQueue // stderr
+	app      *app
+	opts     runOptions
+	relay    *relay.Relay
+	ledger   *ledger.Ledger
+	prompter *fleet.PermissionPrompter
+	output   *writeQueue // stdout
+	errors   *writeQueue // stderr
 
 	mu     sync.Mutex
 	failed error // of the output
@@ -229,8 +229,8 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 		return err
 	}
 	run.ledger = l
-	run.desk = fleet.NewDesk(run.asked)
-	child, err := a.childOptions(ctx, t, member, command, o, permissions.Permission(run.desk))
+	run.prompter = fleet.NewPermissionPrompter(run.asked)
+	child, err := a.childOptions(ctx, t, member, command, o, permissions.Permission(run.prompter))
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
 		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut), IdleExit: o.idleExit,
-		Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", api.Describe(err)) },
+		Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
 	})
 	if err != nil {
 		return err
@@ -354,7 +354,7 @@ func (r *agentRun) serve(ctx context.Context) error {
 	go r.input(running)
 	err := r.relay.Run(running)
 	if errors.Is(err, relay.ErrBusy) {
-		return refuse("see which with: teambridge relay list --relays", "%s", api.Describe(err))
+		return refuse("see which with: teambridge relay list --relays", "%s", view.Describe(err))
 	}
 	return err
 }
@@ -381,7 +381,7 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 			case errors.Is(err, claude.ErrNotInFlight):
 				r.app.note("the turn has ended; once more ends the agent")
 			case ctx.Err() == nil:
-				r.app.warn("%s", api.Describe(err))
+				r.app.warn("%s", view.Describe(err))
 			}
 		case s := <-signals:
 			r.mu.Lock()
@@ -437,10 +437,10 @@ func (r *agentRun) input(ctx context.Context) {
 			err = r.line(ctx, text)
 		}
 		if err != nil && ctx.Err() == nil {
-			r.app.warn("line %d of standard input is refused: %s", lines.number, api.Describe(err))
+			r.app.warn("line %d of standard input is refused: %s", lines.number, view.Describe(err))
 		}
 	}
-	r.desk.Close("Nobody is there any more who could allow this.")
+	r.prompter.Close("Nobody is there any more who could allow this.")
 	r.mu.Lock()
 	r.eof = true
 	r.mu.Unlock()
@@ -454,7 +454,7 @@ func (r *agentRun) line(ctx context.Context, text []byte) error {
 	case err != nil:
 		return err
 	case l.Permit != "":
-		return r.desk.Answer(l.Permit, l.Allow, l.Reason)
+		return r.prompter.Answer(l.Permit, l.Allow, l.Reason)
 	case l.Text == "" && len(bytes.TrimSpace(text)) == 0:
 		return nil // an empty line
 	}
@@ -521,7 +521,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 		return
 	}
 	if !to.offer(line, true) && open {
-		if err := r.desk.Answer(q.ID, false, "The person who could allow this does not read what is asked."); err == nil {
+		if err := r.prompter.Answer(q.ID, false, "The person who could allow this does not read what is asked."); err == nil {
 			r.app.warn("a question of the agent was answered with no, since nobody reads the output: %s", q.Tool)
 		}
 	}

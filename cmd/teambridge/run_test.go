@@ -169,14 +169,14 @@ func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 			full := queueTo(t, reader)
 			full.maxBytes = 10
 			r := &agentRun{app: &app{host: host{stderr: &errs}, out: &outlet{}}, opts: runOptions{output: output}, output: full, errors: full}
-			r.desk = fleet.NewDesk(r.asked)
-			ask := fleet.Policy{Ask: true}.Permission(r.desk).Ask
+			r.prompter = fleet.NewPermissionPrompter(r.asked)
+			ask := fleet.Policy{Ask: true}.Permission(r.prompter).Ask
 
 			// The first has room, and stays open; the second has none.
 			answered := make(chan claude.Decision, 1)
 			go func() { answered <- ask(t.Context(), claude.Use{Tool: "Read", Input: []byte(`{}`)}) }()
 			synctest.Wait()
-			if open := r.desk.Questions(); len(open) != 1 {
+			if open := r.prompter.Questions(); len(open) != 1 {
 				t.Fatalf("%s: %d questions are open, want the first", output, len(open))
 			}
 			got := ask(t.Context(), claude.Use{Tool: "Bash", Input: []byte(`{}`)})
@@ -186,7 +186,7 @@ func TestRunAnswersAQuestionNobodySees(t *testing.T) {
 			if !strings.Contains(errs.String(), "Bash") {
 				t.Errorf("%s: warned of %q", output, errs.String())
 			}
-			r.desk.Close("over")
+			r.prompter.Close("over")
 			if got := <-answered; got.Allow || got.Reason != "over" {
 				t.Errorf("%s: the first was answered %+v", output, got)
 			}

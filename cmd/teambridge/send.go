@@ -17,6 +17,7 @@ import (
 	"teambridge/relay/pipe"
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -156,7 +157,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 		return err
 	}
 	if a.json {
-		err = a.printJSON(api.SentOf(answer))
+		err = a.printJSON(view.Sent(answer))
 	} else {
 		err = a.printf("%s\n", a.sentLine(answer))
 		a.reachNote(answer)

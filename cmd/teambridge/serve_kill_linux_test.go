@@ -20,6 +20,7 @@ import (
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/view"
 )
 
 // The service is killed at random instants while messages pass and others follow
@@ -86,7 +87,7 @@ func TestServiceIsKilled(t *testing.T) {
 					if err == nil && s.ID == id {
 						break
 					}
-					switch code := api.Explain(err).Code; {
+					switch code := view.Explain(err).Code; {
 					case ctx.Err() != nil:
 						return fmt.Errorf("%s: %w", id, err)
 					case code == api.CodeUnknown && !there(box, id):

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -171,7 +172,9 @@ func mute(ts *testscript.TestScript, neg bool, args []string) {
 	l, err := net.Listen("unix", path)
 	ts.Check(err)
 	card.Listen = []string{"unix:" + path}
-	ts.Check(card.Write(state, root))
+	data, err := json.Marshal(card)
+	ts.Check(err)
+	ts.Check(os.WriteFile(api.CardPath(state, root), data, 0o600))
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {

@@ -16,6 +16,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -147,9 +148,9 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	case err != nil:
 		return d, refusal(err)
 	case r.State == api.Lost:
-		return d, api.Decide(api.CodeLost, api.Explain(inbox.ErrLost).Hint, "%s", r.Reason)
+		return d, api.Decide(api.CodeLost, view.Explain(inbox.ErrLost).Hint, "%s", r.Reason)
 	case r.State == api.Unknown:
-		return d, api.Decide(api.CodeUnknown, api.Explain(inbox.ErrUnclear).Hint, "%s", r.Reason)
+		return d, api.Decide(api.CodeUnknown, view.Explain(inbox.ErrUnclear).Hint, "%s", r.Reason)
 	}
 	d.State = api.Consumed
 	return d, nil
@@ -190,7 +191,7 @@ func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered,
 		if why.sent {
 			return served, err
 		}
-		return served, notWords(api.Describe(err))
+		return served, notWords(view.Describe(err))
 	}
 	if err := s.alone(ctx, why); err != nil {
 		return served, err

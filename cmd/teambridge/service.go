@@ -18,6 +18,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
+	"teambridge/status/view"
 	"teambridge/teams/atomicfile"
 )
 
@@ -388,7 +389,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 			a.debug("%v", err)
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		a.warn("%s", api.Describe(err))
+		a.warn("%s", view.Describe(err))
 	}
 	c, err := client.Find(state, root.Path())
 	if err == nil {
@@ -409,7 +410,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 			return err
 		}
 		if s.Reason = "no service runs for " + root.Path(); !errors.Is(err, fs.ErrNotExist) {
-			s.Reason = api.Describe(err)
+			s.Reason = view.Describe(err)
 		}
 	}
 	if err := a.printService(s); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"teambridge/status"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -87,7 +87,7 @@ func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args 
 			return nil, notFound("see who is there with: teambridge members", "%s is no agent of %s", name, t.Name())
 		}
 	}
-	infos, err := roster.Shown(ctx, t, all)
+	infos, err := view.Shown(ctx, t, all)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args 
 		if err != nil {
 			return nil, err
 		}
-		roster.WithRelays(infos, relays)
+		view.WithRelays(infos, relays)
 	}
 	return infos, nil
 }
@@ -164,10 +164,10 @@ func (a *app) followStatus(ctx context.Context, tap *tapped, t *teams.Team, args
 		}
 		changed := slices.DeleteFunc(slices.Clone(now), func(i api.Status) bool {
 			return slices.ContainsFunc(before, func(b api.Status) bool {
-				b.Unread, b.Evidence, i.Evidence = i.Unread, status.Evidence{}, status.Evidence{}
+				b.Unread, b.Evidence, i.Evidence = i.Unread, api.Evidence{}, api.Evidence{}
 				b.Relay, i.Relay = b.Relay.Lasting(), i.Relay.Lasting()
 				// Being active for longer is no change.
-				if b.State == status.Active && i.State == status.Active {
+				if b.State == api.StateActive && i.State == api.StateActive {
 					b.Since = i.Since
 				}
 				return reflect.DeepEqual(b, i)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"teambridge/relay/claude/claudetest"
-	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -111,7 +110,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 		home := claudetest.NewHome(t, claudetest.StartAPI(t, obliging))
 		u := &user{t: t, team: claudetest.StartTeam(t, v, home), home: t.TempDir()}
 		ctx := deadline(t, 3*time.Minute)
-		is := func(state status.State) func(string) bool {
+		is := func(state string) func(string) bool {
 			return func(line string) bool {
 				var i api.Status
 				if err := json.Unmarshal([]byte(line), &i); err != nil {
@@ -121,7 +120,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 			}
 		}
 		following := u.start("status", "--watch", "--json")
-		following.line(ctx, is(status.Active))
+		following.line(ctx, is(api.StateActive))
 		waiting := u.start("wait", "--for", "terminated", "--member", "worker")
 
 		call := claudetest.CallLine("SendMessage", map[string]any{"to": "worker",
@@ -129,7 +128,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 		if err := u.team.Lead.Prompt(ctx, call); err != nil {
 			t.Fatal(err)
 		}
-		if line := following.line(ctx, is(status.Terminated)); !strings.Contains(line, `"kind":"shutdown_approved"`) {
+		if line := following.line(ctx, is(api.StateTerminated)); !strings.Contains(line, `"kind":"shutdown_approved"`) {
 			t.Errorf("the evidence: %s", line)
 		}
 		waiting.line(ctx, func(line string) bool {

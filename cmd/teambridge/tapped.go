@@ -11,12 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/replicate"
 	"teambridge/inbox/sqlite"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -57,7 +58,7 @@ func (a *app) journalOrNot(ctx context.Context) (j *journal.Journal, done func()
 	if ctx.Err() != nil {
 		return nil, nil, err
 	}
-	a.warn("%s; what was before is not known, and nothing is kept", api.Describe(err))
+	a.warn("%s; what was before is not known, and nothing is kept", view.Describe(err))
 	return spareJournal(ctx)
 }
 
@@ -143,13 +144,13 @@ func (t *tapped) replicate(ctx context.Context) {
 	}
 	warn := func(err error) {
 		if ctx.Err() == nil {
-			t.app.warn("%s", api.Describe(err))
+			t.app.warn("%s", view.Describe(err))
 		}
 	}
-	if _, err := chronicle.Copy(ctx, l, t.journal); err != nil {
+	if _, err := replicate.Copy(ctx, l, t.journal); err != nil {
 		warn(fmt.Errorf("what was sent is not recorded: %w", err))
 	}
-	r := chronicle.New(chronicle.Options{Ledger: l, Journal: t.journal, Warn: warn})
+	r := replicate.New(replicate.Options{Ledger: l, Journal: t.journal, Warn: warn})
 	t.copying.Go(func() { _ = r.Run(running) }) // it has no error
 }
 
@@ -190,7 +191,7 @@ func (t *tapped) begin(ctx context.Context) error {
 func (t *tapped) warn(err error) {
 	broken, ok := errors.AsType[*journal.Error](err)
 	if !ok || errors.Is(broken, journal.ErrBusy) {
-		t.app.warn("%s", api.Describe(err))
+		t.app.warn("%s", view.Describe(err))
 		return
 	}
 	select {
@@ -202,7 +203,7 @@ func (t *tapped) warn(err error) {
 // spare goes on with an empty journal when the journal cannot be written any
 // more: it is full, or was damaged. With an error t is closed.
 func (t *tapped) spare(ctx context.Context, failure error) error {
-	t.app.warn("%s; nothing more is kept", api.Describe(failure))
+	t.app.warn("%s; nothing more is kept", view.Describe(failure))
 	t.stopCopy()
 	t.copying.Wait()
 	t.stop()
@@ -259,7 +260,7 @@ func (t *tapped) sends(ctx context.Context) *ledger.Ledger {
 	if !t.opened {
 		var err error
 		if t.ledger, err = t.app.ledger(ctx); err != nil && ctx.Err() == nil {
-			t.app.warn("%s; what was sent is not known", api.Describe(err))
+			t.app.warn("%s; what was sent is not known", view.Describe(err))
 		}
 		t.opened = true
 	}
@@ -346,7 +347,7 @@ func within(ctx context.Context, d time.Duration, what string) (context.Context,
 	if d <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, d, &api.TimeoutError{What: fmt.Sprintf("%s within %s", what, d)})
+	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "%s within %s", what, d))
 }
 
 // ended is err or, where that comes of the end of ctx, why it ended.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 )
 
 func newTeams(a *app) *cobra.Command {
@@ -35,7 +35,7 @@ func (a *app) teams(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	infos, err := roster.Teams(ctx, root)
+	infos, err := view.Teams(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -80,12 +80,12 @@ func (a *app) members(ctx context.Context) error {
 		return err
 	}
 	defer closeAll(t)
-	infos, err := roster.Members(ctx, t)
+	infos, err := view.Members(ctx, t)
 	if err != nil {
 		return err
 	}
 	if l, err := a.ledgerIfAny(ctx); err != nil {
-		a.warn("%s; what is relayed is not known", api.Describe(err))
+		a.warn("%s; what is relayed is not known", view.Describe(err))
 	} else if l != nil {
 		relays, err := a.relays(ctx, l, t)
 		if err := errors.Join(err, l.Close()); err != nil {

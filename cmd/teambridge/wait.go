@@ -13,7 +13,6 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
-	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -196,7 +195,7 @@ func (a *app) leadName(ctx context.Context, t *teams.Team) string {
 // judge says whether what is waited for holds now.
 func judge(infos []api.Status, what, name, lead string) (found []api.Status, holds bool) {
 	for _, i := range infos {
-		idle := i.State == status.Terminated || i.Unread == 0 && (i.Detail == status.Waiting || i.Detail == status.Failed)
+		idle := i.State == api.StateTerminated || i.Unread == 0 && (i.Detail == api.DetailWaiting || i.Detail == api.DetailFailed)
 		switch {
 		case what == forAllIdle:
 			if i.Member == lead {
@@ -207,7 +206,7 @@ func judge(infos []api.Status, what, name, lead string) (found []api.Status, hol
 			}
 			found = append(found, i)
 		case i.Member != name:
-		case what == forIdle && idle, what == forTerminated && i.State == status.Terminated:
+		case what == forIdle && idle, what == forTerminated && i.State == api.StateTerminated:
 			return []api.Status{i}, true
 		}
 	}

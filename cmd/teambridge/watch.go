@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
-	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -186,7 +186,7 @@ func (a *app) replay(ctx context.Context, tap *tapped, root *teams.Root, team, s
 // printRecorded prints one message of the journal.
 func (a *app) printRecorded(m journal.Message) error {
 	if a.json {
-		return a.printJSON(api.RecordedMessage(m))
+		return a.printJSON(view.Recorded(m))
 	}
 	if m.Answer != "" {
 		return a.print([]byte(a.answerEntry(m)))

@@ -180,7 +180,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 			continue
 		}
 		m := &member{fleet: f, entry: e, retry: make(chan struct{}, 1)}
-		m.desk = NewDesk(func(q Question, open bool) {
+		m.prompter = NewPermissionPrompter(func(q Question, open bool) {
 			f.opts.Asked(e.ID, q, open)
 			f.opts.Report(m.read())
 		})
@@ -387,14 +387,14 @@ func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	return r.Interrupt(ctx)
 }
 
-// Answer decides a question of an agent, as [Desk.Answer] does. [ErrUnknown] and
+// Answer decides a question of an agent, as [PermissionPrompter.Answer] does. [ErrUnknown] and
 // [ErrNoQuestion].
 func (f *Fleet) Answer(id, question string, allow bool, reason string) error {
 	m, err := f.member(id)
 	if err != nil {
 		return err
 	}
-	return m.desk.Answer(question, allow, reason)
+	return m.prompter.Answer(question, allow, reason)
 }
 
 // Status tells how a relay stands. [ErrUnknown].
@@ -446,11 +446,11 @@ func (f *Fleet) running(id string) (*relay.Relay, error) {
 
 // member is one relay of a fleet.
 type member struct {
-	fleet *Fleet
-	entry ledger.Relay
-	desk  *Desk
-	stop  context.CancelFunc
-	retry chan struct{}
+	fleet    *Fleet
+	entry    ledger.Relay
+	prompter *PermissionPrompter
+	stop     context.CancelFunc
+	retry    chan struct{}
 
 	mu     sync.Mutex
 	relay  *relay.Relay // while it runs
@@ -468,7 +468,7 @@ func (m *member) running() *relay.Relay {
 func (m *member) read() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return Status{Relay: m.entry, Now: m.status, Questions: m.desk.Questions()}
+	return Status{Relay: m.entry, Now: m.status, Questions: m.prompter.Questions()}
 }
 
 func (m *member) dead() (ledger.Post, bool) {
@@ -583,7 +583,7 @@ func (m *member) once(ctx context.Context) error {
 		}
 	}
 	child, err := Launch{
-		Team: t, Member: name, Command: e.Command, Plain: e.Plain, Dir: e.Dir, Env: f.opts.Env, Permission: policy.Permission(m.desk),
+		Team: t, Member: name, Command: e.Command, Plain: e.Plain, Dir: e.Dir, Env: f.opts.Env, Permission: policy.Permission(m.prompter),
 	}.Options(ctx)
 	if err != nil {
 		return err

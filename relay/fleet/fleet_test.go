@@ -546,7 +546,7 @@ func TestInitialMode(t *testing.T) {
 func TestDeskCloses(t *testing.T) {
 	t.Parallel()
 	asked := make(chan Question, 1)
-	d := NewDesk(func(q Question, open bool) {
+	d := NewPermissionPrompter(func(q Question, open bool) {
 		if open {
 			asked <- q
 		}

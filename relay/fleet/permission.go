@@ -53,16 +53,16 @@ func (p Policy) String() string {
 	return "deny"
 }
 
-// Permission answers an agent by the policy. desk is where a person is asked; it
+// Permission answers an agent by the policy. prompter asks a person; it
 // may be nil for a policy that does not ask.
-func (p Policy) Permission(desk *Desk) *claude.Permission {
+func (p Policy) Permission(prompter *PermissionPrompter) *claude.Permission {
 	answers := &claude.Permission{
 		Allow:  p.Allow,
 		Reason: "This agent runs without a person who could allow it, and its permissions do not. Go on without it, or say what you would need.",
 	}
-	if p.Ask && desk != nil {
+	if p.Ask && prompter != nil {
 		answers.Reason = "The person who was asked did not allow it."
-		answers.Ask = desk.ask
+		answers.Ask = prompter.ask
 	}
 	return answers
 }
@@ -80,15 +80,16 @@ type Question struct {
 // withdrawn with the turn that it belonged to.
 var ErrNoQuestion = errors.New("no such question is open")
 
-// Desk is where the questions of one agent wait for a person. Make it with
-// [NewDesk]; it may be used from several goroutines.
-type Desk struct {
+// A PermissionPrompter asks a person whether an agent may use a tool, and keeps the
+// question until it is answered. Make one with [NewPermissionPrompter]. It may be used
+// from several goroutines.
+type PermissionPrompter struct {
 	changed func(asked Question, open bool)
 
 	mu     sync.Mutex
 	open   map[string]waiting
 	closed bool
-	reason string // what is told when it is closed
+	reason string // what the agent is told after Close
 }
 
 type waiting struct {
@@ -96,75 +97,75 @@ type waiting struct {
 	answer chan claude.Decision
 }
 
-// NewDesk returns a desk. changed, if not nil, is called with each question that
-// is asked, and again when it is not open any more.
-func NewDesk(changed func(q Question, open bool)) *Desk {
+// NewPermissionPrompter returns a prompter. changed, if not nil, is called when a
+// question is asked, and again when it is no longer open.
+func NewPermissionPrompter(changed func(q Question, open bool)) *PermissionPrompter {
 	if changed == nil {
 		changed = func(Question, bool) {}
 	}
-	return &Desk{changed: changed, open: map[string]waiting{}}
+	return &PermissionPrompter{changed: changed, open: map[string]waiting{}}
 }
 
 // ask waits for a person's decision.
-func (d *Desk) ask(ctx context.Context, use claude.Use) claude.Decision {
+func (p *PermissionPrompter) ask(ctx context.Context, use claude.Use) claude.Decision {
 	w := waiting{
 		Question: Question{ID: uuid.NewString(), Tool: use.Tool, Input: slices.Clone(use.Input), At: time.Now().UTC()},
 		answer:   make(chan claude.Decision, 1),
 	}
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
-		return claude.Decision{Reason: d.reason}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return claude.Decision{Reason: p.reason}
 	}
-	d.open[w.ID] = w
-	d.mu.Unlock()
-	d.changed(w.Question, true)
+	p.open[w.ID] = w
+	p.mu.Unlock()
+	p.changed(w.Question, true)
 	defer func() {
-		d.mu.Lock()
-		delete(d.open, w.ID)
-		d.mu.Unlock()
-		d.changed(w.Question, false)
+		p.mu.Lock()
+		delete(p.open, w.ID)
+		p.mu.Unlock()
+		p.changed(w.Question, false)
 	}()
 	select {
 	case decision := <-w.answer:
 		return decision
 	case <-ctx.Done():
-		return claude.Decision{} // nobody is told of it any more
+		return claude.Decision{} // nobody waits for it
 	}
 }
 
-// Answer decides a question. reason is what the agent is told where it is not
-// allowed; empty is a sentence that says as much. [ErrNoQuestion].
-func (d *Desk) Answer(id string, allow bool, reason string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	w, ok := d.open[id]
+// Answer answers a question. reason is what the agent is told if it is not allowed; if
+// empty, a standard sentence. The error is [ErrNoQuestion] if no such question is open.
+func (p *PermissionPrompter) Answer(id string, allow bool, reason string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, ok := p.open[id]
 	if !ok {
 		return fmt.Errorf("fleet: answer question %s: %w", id, ErrNoQuestion)
 	}
-	delete(d.open, id) // the first answer counts
+	delete(p.open, id) // the first answer counts
 	w.answer <- claude.Decision{Allow: allow, Reason: reason}
 	return nil
 }
 
-// Close says that nobody answers any more: what is open, and what is asked later,
-// is not allowed. reason is what the agent is told.
-func (d *Desk) Close(reason string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed, d.reason = true, reason
-	for id, w := range d.open {
-		delete(d.open, id)
+// Close denies the open questions and all later ones, because nobody will answer.
+// reason is what the agent is told.
+func (p *PermissionPrompter) Close(reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed, p.reason = true, reason
+	for id, w := range p.open {
+		delete(p.open, id)
 		w.answer <- claude.Decision{Reason: reason}
 	}
 }
 
-// Questions lists those that are open, the oldest first.
-func (d *Desk) Questions() []Question {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := make([]Question, 0, len(d.open))
-	for _, w := range d.open {
+// Questions returns the open questions, the oldest first.
+func (p *PermissionPrompter) Questions() []Question {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]Question, 0, len(p.open))
+	for _, w := range p.open {
 		list = append(list, w.Question)
 	}
 	slices.SortFunc(list, func(a, b Question) int { return a.At.Compare(b.At) })

@@ -1,34 +1,26 @@
-// Package api is what the command line prints with --json and what the service
-// speaks: one definition of each answer and of each error, for both of them and
-// for their clients.
+// Package api defines the JSON that the command line prints with --json and that the
+// service reads and writes: one type for each answer and one code for each kind of
+// error. It imports nothing else of this module, so that a client stays small.
 //
-// Names of JSON fields stay what they are. A field that is new may come at any
-// time, so a client passes over those it does not know; what a client sends is
-// read strictly.
+// Names of JSON fields do not change. New fields can appear at any time, so a client
+// must ignore those it does not know. The service refuses unknown fields in requests.
 //
-// Texts, names and paths come from files that others write. They are whole here:
-// whoever shows them escapes them.
+// Texts, names and paths come from files that other programs write. They are not
+// escaped here: escape them before showing them.
 package api
 
-import (
-	"time"
-
-	"teambridge/inbox"
-	"teambridge/inbox/journal"
-	"teambridge/inbox/mail"
-	"teambridge/status"
-)
+import "time"
 
 // Team is one team under a Claude directory.
 type Team struct {
 	Team      string    `json:"team"`
 	Lead      string    `json:"lead"`      // the lead's name
 	LeadState string    `json:"leadState"` // alive, gone, unknown
-	Version   string    `json:"version"`   // of the lead's Claude Code; empty if it is not known
+	Version   string    `json:"version"`   // of the lead's Claude Code; empty if unknown
 	Members   int       `json:"members"`
 	CreatedAt time.Time `json:"createdAt"`
 	Cwd       string    `json:"cwd"`
-	Problem   string    `json:"problem,omitempty"` // why the rest is not known
+	Problem   string    `json:"problem,omitempty"` // why the other fields are empty
 }
 
 // The roles of members.
@@ -39,8 +31,8 @@ const (
 	RoleNone  = "none"  // an inbox without a member
 )
 
-// Member is one member of a team, or an inbox without one. What a member was
-// started with, its prompt, is not in it: that can hold secrets.
+// Member is one member of a team, or an inbox without a member. It does not have the
+// prompt that the member was started with, because that can hold secrets.
 type Member struct {
 	Team     string     `json:"team"`
 	Member   string     `json:"member"`
@@ -52,22 +44,46 @@ type Member struct {
 	Backend  string     `json:"backendType,omitempty"`
 	Cwd      string     `json:"cwd,omitempty"`
 	JoinedAt *time.Time `json:"joinedAt,omitempty"`
-	Inbox    bool       `json:"inbox"`             // there is a file
-	Unread   int        `json:"unread"`            // rows that are not read
-	Relay    string     `json:"relay,omitempty"`   // what the relay of a headless agent does
-	Problem  string     `json:"problem,omitempty"` // of the file
+	Inbox    bool       `json:"inbox"`             // the inbox file exists
+	Unread   int        `json:"unread"`            // unread rows
+	Relay    string     `json:"relay,omitempty"`   // state of the relay of a headless agent
+	Problem  string     `json:"problem,omitempty"` // with the inbox file
 }
 
-// Status says what one agent is doing, and how that is known.
+// The states of agents.
+const (
+	StateActive     = "ACTIVE"
+	StateIdle       = "IDLE"
+	StateTerminated = "TERMINATED"
+)
+
+// The details of states.
+const (
+	DetailWorking  = "working"   // it was given work, or has not said yet that it is idle
+	DetailWaiting  = "waiting"   // it said that it is idle, and waits for messages
+	DetailFailed   = "failed"    // its last turn failed
+	DetailStale    = "stale"     // the process that led its team has ended
+	DetailShutDown = "shut down" // it has ended
+)
+
+// Status says what one agent is doing, and how we know.
 type Status struct {
-	Team     string          `json:"team"`
-	Member   string          `json:"member"`
-	State    status.State    `json:"state"`
-	Since    time.Time       `json:"since"`
-	Detail   status.Detail   `json:"detail"`
-	Evidence status.Evidence `json:"evidence"` // empty where that is the member's being started
-	Unread   int             `json:"unread"`
-	Relay    *Relay          `json:"relay,omitempty"` // of a headless agent
+	Team     string    `json:"team"`
+	Member   string    `json:"member"`
+	State    string    `json:"state"` // [StateActive] and its like
+	Since    time.Time `json:"since"`
+	Detail   string    `json:"detail"`   // [DetailWorking] and its like
+	Evidence Evidence  `json:"evidence"` // zero if the member has said nothing since it was started
+	Unread   int       `json:"unread"`
+	Relay    *Relay    `json:"relay,omitempty"` // of a headless agent
+}
+
+// Evidence names the message that a status rests on.
+type Evidence struct {
+	Inbox     string `json:"inbox"`
+	ID        string `json:"id"`
+	Kind      string `json:"kind"`
+	Timestamp string `json:"timestamp"`
 }
 
 // Message is a row of an inbox.
@@ -77,67 +93,39 @@ type Message struct {
 	ID        string `json:"id"`
 	From      string `json:"from"`
 	Text      string `json:"text"`
-	Timestamp string `json:"timestamp"` // as it stands in the row: any text
+	Timestamp string `json:"timestamp"` // as in the row; may be any text
 	Read      bool   `json:"read"`
 	Summary   string `json:"summary"`
 	Color     string `json:"color"`
 	Kind      string `json:"kind"` // message, the type of a structured text, or answer: see [Record.Answer]
-	Gone      bool   `json:"gone"` // it is in its inbox no more
+	Gone      bool   `json:"gone"` // it is no longer in its inbox
 }
 
-// MessageOf is a row of an inbox of team.
-func MessageOf(team string, e inbox.Entry) Message {
-	return Message{
-		Team: team, Inbox: e.Inbox, ID: e.ID(), From: e.From, Text: e.Text, Timestamp: e.Timestamp,
-		Read: e.Read, Summary: e.Summary, Color: e.Color, Kind: e.Kind(),
-	}
-}
-
-// RecordedMessage is a message of the journal, as far as it is told of any row.
-func RecordedMessage(m journal.Message) Message {
-	shown := MessageOf(m.Team.Team, m.Entry())
-	shown.Read = m.Read || !m.ReadAt.IsZero()
-	shown.Gone, shown.Kind = !m.GoneAt.IsZero(), m.Kind()
-	return shown
-}
-
-// How far a message has come that was sent.
+// The states of a sent message.
 const (
-	Verified = mail.Verified // it was read back from the inbox
-	Consumed = mail.Consumed // its agent took it
-	Failed   = mail.Failed   // it was not sent
-	Lost     = "lost"        // another program overwrote it
-	Unknown  = "unknown"     // it is gone, and nothing tells whether its agent took it
-	DryRun   = "dry-run"     // all was checked, and nothing sent
+	Verified = "verified" // it was read back from the inbox
+	Consumed = "consumed" // its agent took it
+	Failed   = "failed"   // it was not sent
+	Lost     = "lost"     // another program overwrote it
+	Unknown  = "unknown"  // it is gone, and we cannot know whether its agent took it
+	DryRun   = "dry-run"  // everything was checked, nothing was sent
 )
 
-// Sent is the answer to a message that was to be sent.
+// Sent is the result of sending a message.
 type Sent struct {
 	Team         string `json:"team"`
 	Member       string `json:"member"`
 	ID           string `json:"id"`
 	State        string `json:"state"`
-	Deduplicated bool   `json:"deduplicated"` // it was sent before, under this id
+	Deduplicated bool   `json:"deduplicated"` // it was sent before under this id
 	Reachable    bool   `json:"reachable"`
 	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, unread
 	WaitedMs     int64  `json:"waitedMs"`
-	Delivery     string `json:"delivery,omitempty"` // by which it goes to a headless agent as the person's own words
-	Error        *Error `json:"error,omitempty"`    // of a broadcast, for this member
+	Delivery     string `json:"delivery,omitempty"` // if it goes to a headless agent as a user prompt: the id of the delivery
+	Error        *Error `json:"error,omitempty"`    // of a broadcast to this member
 }
 
-// SentOf is what a sender says of one message.
-func SentOf(d mail.Delivered) Sent {
-	s := Sent{
-		Team: d.Team, Member: d.Member, ID: d.ID, State: d.State, Deduplicated: d.Deduplicated,
-		Reachable: d.Reachable(), WaitedMs: d.Waited.Milliseconds(),
-	}
-	if !s.Reachable {
-		s.Reach = string(d.Reach)
-	}
-	return s
-}
-
-// Version says which teambridge it is.
+// Version is the version of a teambridge binary.
 type Version struct {
 	Version string `json:"version"` // of the module; "(devel)" for a build from a checkout
 	Commit  string `json:"commit,omitempty"`

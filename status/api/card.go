@@ -7,17 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"teambridge/teams/atomicfile"
 )
 
-// Level is the level of the API that this package speaks. It grows when a client
-// of before would misunderstand what it is answered; fields and routes that are
-// new do not make it grow.
+// Level is the version of the API. It is raised when an older client would
+// misunderstand an answer, but not for new fields and routes.
 const Level = 1
 
-// Card is what a running service says of itself in a file of the state directory,
-// so that clients find it.
+// Card describes a running service. It is a file in the state directory, by which
+// clients find the service.
 type Card struct {
 	PID     int      `json:"pid"`
 	Listen  []string `json:"listen"`  // unix:PATH, and HOST:PORT for TCP
@@ -25,30 +22,36 @@ type Card struct {
 	Version string   `json:"version"` // of the service
 }
 
-// CardPath returns where the service for the Claude directory with the real path
-// root keeps its card.
+// CardPath returns the path of the card of the service for root, the real path of a
+// Claude directory.
 func CardPath(state, root string) string { return filepath.Join(state, key(root)+".service.json") }
 
-// SocketPath returns where that service listens by default.
+// SocketPath returns the path of the socket on which that service listens by default.
 func SocketPath(state, root string) string { return filepath.Join(state, key(root)+".sock") }
 
-// TokenPath returns where the token is kept that requests over TCP need.
+// TokenPath returns the path of the token that requests over TCP need.
 func TokenPath(state string) string { return filepath.Join(state, "api.token") }
 
-// LockKey names the lock that the service for root holds in the directory "locks"
-// of the state directory for as long as it runs.
+// LockKey names the lock that the service for root holds while it runs. The lock is in
+// the directory "locks" of the state directory.
 func LockKey(root string) string { return "service for " + root }
 
-// key tells Claude directories apart in names of files, some of which have to be
-// short.
+// LockPath returns the file of that lock. It is named as package
+// teambridge/teams/lockedfile names the file of a key.
+func LockPath(state, root string) string {
+	sum := sha256.Sum256([]byte(LockKey(root)))
+	return filepath.Join(state, "locks", hex.EncodeToString(sum[:16])+".lock")
+}
+
+// key makes file names of different Claude directories different. It is short
+// because the path of a socket must be.
 func key(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return hex.EncodeToString(sum[:6])
 }
 
-// ReadCard returns what the service for root says of itself. The error is
-// fs.ErrNotExist where none has said anything; one that was killed leaves its
-// card behind.
+// ReadCard reads the card of the service for root. The error is fs.ErrNotExist if there
+// is none. A service that was killed leaves its card.
 func ReadCard(state, root string) (Card, error) {
 	data, err := os.ReadFile(CardPath(state, root))
 	if err != nil {
@@ -59,13 +62,4 @@ func ReadCard(state, root string) (Card, error) {
 		return Card{}, fmt.Errorf("read %s: %w", CardPath(state, root), err)
 	}
 	return c, nil
-}
-
-// Write makes c the card of the service for root, at once or not at all.
-func (c Card) Write(state, root string) error {
-	data, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(CardPath(state, root), data)
 }

@@ -1,99 +1,20 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"syscall"
 	"testing"
-
-	"teambridge/inbox"
-	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
-	"teambridge/teams"
-	"teambridge/teams/lockedfile"
 )
 
-// Codes and statuses are for programs, and stay what they are.
-func TestExplain(t *testing.T) {
+// A program tells errors apart by their code, whether they came from a service or not.
+func TestCodesAreSentinels(t *testing.T) {
 	t.Parallel()
-	at := func(err error) error { return fmt.Errorf("send to worker: %w", err) }
-	for _, c := range []struct {
-		err  error
-		code Code
-		exit int
-		http int
-		hint bool // there is one
-	}{
-		{Decide(CodeUsage, "h", "wrong"), "usage", 2, 400, true},
-		{at(&inbox.InvalidError{Field: "text", Reason: "is blank"}), "invalid", 2, 422, true},
-		{at(teams.ErrBadName), "invalid", 2, 422, true},
-		{&teams.AmbiguousTeamError{Teams: []teams.Candidate{{Name: "a"}, {Name: "b"}}}, "ambiguous_team", 2, 400, true},
-		{&teams.NoRootError{Dir: "/x", Err: fs.ErrNotExist}, "not_found", 3, 404, true},
-		{&teams.NotFoundError{Kind: "team", Query: "x"}, "not_found", 3, 404, true},
-		{&teams.NotFoundError{Kind: "team"}, "not_found", 3, 404, true},
-		{&teams.NotFoundError{Kind: "member", Query: "x", Team: "t"}, "not_found", 3, 404, true},
-		{Decide(CodeNotFound, "h", "nothing"), "not_found", 3, 404, true},
-		{at(inbox.ErrMissing), "not_found", 3, 404, true},
-		{at(teams.ErrTeamGone), "gone", 3, 410, true},
-		{at(context.DeadlineExceeded), "timeout", 4, 504, false},
-		{Decide(CodeRefused, "h", "no"), "refused", 5, 403, true},
-		{at(teams.ErrNameTaken), "refused", 5, 403, true},
-		{at(teams.ErrNotOurs), "refused", 5, 403, true},
-		{at(teams.ErrNotDir), "refused", 5, 403, true},
-		{at(lockedfile.ErrNotRegular), "refused", 5, 403, true},
-		{at(teams.ErrJoinNotNeeded), "join_not_needed", 5, 409, true},
-		{at(inbox.ErrIDTaken), "id_taken", 5, 409, true},
-		{at(ledger.ErrConflict), "id_taken", 5, 409, true},
-		{at(&inbox.CorruptError{Path: "/x"}), "corrupt", 6, 409, true},
-		{at(&teams.CorruptError{Path: "/x", Err: errors.New("bad")}), "corrupt", 6, 409, true},
-		{at(lockedfile.ErrForeignLock), "foreign_lock", 6, 423, true},
-		{at(&lockedfile.LockedError{Path: "/x"}), "locked", 6, 423, true},
-		{at(lockedfile.ErrHeldTooLong), "locked", 6, 423, true},
-		{at(&ledger.Error{Op: "open", Path: "/x", Kind: ledger.ErrBusy}), "locked", 6, 423, true},
-		{at(lockedfile.ErrTooLarge), "too_large", 6, 409, true},
-		{at(inbox.ErrBusy), "busy", 6, 423, true},
-		{at(inbox.ErrEmpty), "busy", 6, 423, true},
-		{at(&lockedfile.CompromisedError{Path: "/x"}), "compromised", 6, 503, true},
-		{at(&lockedfile.CompromisedError{Path: "/x", Replaced: true}), "unknown", 7, 500, true},
-		{at(inbox.ErrUnknown), "unknown", 7, 500, true},
-		{at(lockedfile.ErrClobbered), "lost", 7, 500, true},
-		{at(inbox.ErrNoMemory), "no_ledger", 1, 503, true},
-		{Decide(CodeNoAnswer, "h", "none"), "no_answer", 8, 502, true},
-		{at(&os.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}), "permission", 1, 500, true},
-		{at(&os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}), "output", 1, 500, true},
-		{errors.New("anything"), "error", 1, 500, false},
-		{at(&TimeoutError{"it did not happen"}), "timeout", 4, 504, false},
-		{at(&journal.ValueError{Field: "search words", Reason: "is blank"}), "usage", 2, 400, false},
-		{at(context.Canceled), "interrupted", 130, 503, false},
-		// An interrupt counts for more than the lock that was waited for.
-		{fmt.Errorf("lock /x: %w (%w)", context.Canceled, &lockedfile.LockedError{Path: "/x"}), "interrupted", 130, 503, false},
+	for _, err := range []error{
+		&Problem{Code: CodeConflict, Detail: "there is one already"},
+		Decide(CodeConflict, "", "there is one already"),
 	} {
-		f := Explain(c.err)
-		if f.Code != c.code || f.Code.Exit() != c.exit || f.Code.HTTP() != c.http || (f.Hint != "") != c.hint {
-			t.Errorf("%v: %+v, exit %d, HTTP %d; want %s, %d, %d, hint %v", c.err, f, f.Code.Exit(), f.Code.HTTP(), c.code, c.exit, c.http, c.hint)
+		if wrapped := fmt.Errorf("add: %w", err); !errors.Is(wrapped, CodeConflict) || errors.Is(wrapped, CodeNotFound) {
+			t.Errorf("%T is not exactly %s", err, CodeConflict)
 		}
-	}
-}
-
-func TestDescribe(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ in, want string }{
-		{"teams: no team \"x\"", "no team \"x\""},
-		{"inbox /a.json: inbox /a.json: there is none", "inbox /a.json: there is none"},
-		{"join: teams: join: lockedfile: lock /a: held", "join: lock /a: held"},
-		{`send "teams: a: a": no: no`, `send "teams: a: a": no`},
-		{`say "a \" teams: b": c`, `say "a \" teams: b": c`},
-		{"12:30:15 and http://x", "12:30:15 and http://x"},
-		{"ledger: open /x: full", "ledger: open /x: full"},
-	} {
-		if got := Describe(errors.New(c.in)); got != c.want {
-			t.Errorf("Describe(%q) = %q, want %q", c.in, got, c.want)
-		}
-	}
-	if got := Describe(fmt.Errorf("a: %w", errors.New("a"))); got != "a" {
-		t.Errorf("got %q", got)
 	}
 }

@@ -3,27 +3,25 @@ package api
 import (
 	"encoding/json"
 	"time"
-
-	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
 )
 
-// Relay is what is known of the relay of one headless member.
+// Relay is the state of the relay of one headless member.
 type Relay struct {
 	State       string     `json:"state"` // starting, waiting, idle, working, asleep, backing off, dead, stopped
 	Running     bool       `json:"running"`
-	Queue       int        `json:"queue"`       // claimed, and not done
+	Queue       int        `json:"queue"`       // claimed, but not done
 	DeadLetters int        `json:"deadLetters"` // failed
 	LastAck     *time.Time `json:"lastAck,omitempty"`
 	PID         int        `json:"pid,omitempty"`      // of the relay
 	AgentPID    int        `json:"agentPid,omitempty"` // of the agent
 	Session     string     `json:"session,omitempty"`
 	Reason      string     `json:"reason,omitempty"` // why it waits, is asleep or is dead, or what is held
-	Held        []Hold     `json:"held,omitempty"`   // senders whose messages are not relayed now
+	Held        []Hold     `json:"held,omitempty"`   // senders whose messages are held back
 }
 
-// Hold keeps the messages of one sender from a headless agent, because the two
-// answered each other too often. They stay unread in the inbox until it is released.
+// Hold keeps back the messages of one sender to a headless agent, because the two
+// answered each other too often. They stay unread in the inbox until the hold is
+// released.
 type Hold struct {
 	Team   string    `json:"team"`
 	Member string    `json:"member"` // the agent
@@ -32,7 +30,7 @@ type Hold struct {
 	Since  time.Time `json:"since"`
 }
 
-// Lasting leaves out what changes with each message.
+// Lasting returns r without the fields that change with each message.
 func (r *Relay) Lasting() *Relay {
 	if r == nil {
 		return nil
@@ -40,10 +38,10 @@ func (r *Relay) Lasting() *Relay {
 	return &Relay{State: r.State, DeadLetters: r.DeadLetters, Reason: r.Reason, Held: r.Held}
 }
 
-// RelayEntry is one relay: one that the service is told to run, or one that was
-// run by "teambridge run".
+// RelayEntry is a relay that was added to the service, or one that "teambridge run"
+// runs or ran.
 type RelayEntry struct {
-	ID          string          `json:"relay"` // its id, of which that of one run by "teambridge run" is made of its place
+	ID          string          `json:"relay"` // its id; for "teambridge run", derived from the inbox
 	Team        string          `json:"team"`
 	Member      string          `json:"member"`
 	Command     []string        `json:"command"`
@@ -53,15 +51,15 @@ type RelayEntry struct {
 	Mode        json.RawMessage `json:"mode,omitempty"`
 	Plain       bool            `json:"plain,omitempty"`
 	CreateTeam  bool            `json:"createTeam,omitempty"`
-	IdleExit    string          `json:"idleExit,omitempty"` // how long the agent may be idle, such as "30m0s"; empty: for ever
-	Created     *time.Time      `json:"created,omitempty"`  // when it was added; nil for one run by "teambridge run"
+	IdleExit    string          `json:"idleExit,omitempty"` // how long the agent may be idle, such as "30m0s"; empty: no limit
+	Created     *time.Time      `json:"created,omitempty"`  // when it was added; nil for "teambridge run"
 	Relay
 
-	Questions []Question `json:"questions,omitempty"` // of the agent, that wait for a person; only the service knows them
+	Questions []Question `json:"questions,omitempty"` // that wait for a person; only the service knows them
 }
 
-// Question is a use of a tool that an agent asks a person to allow. All but ID
-// and At is text of the agent.
+// Question asks a person to allow an agent to use a tool. Tool and Input come from the
+// agent.
 type Question struct {
 	ID    string          `json:"id"`
 	Tool  string          `json:"tool"`
@@ -69,9 +67,9 @@ type Question struct {
 	At    time.Time       `json:"at"`
 }
 
-// NewRelay says which agent the service is to run, and how.
+// NewRelay is the request to add a relay: which agent to run, and how.
 type NewRelay struct {
-	Team        string          `json:"team"`    // which need not be there yet
+	Team        string          `json:"team"`    // need not exist yet
 	Member      string          `json:"member"`  // a name, or lead
 	Command     []string        `json:"command"` // the program and its arguments
 	Dir         string          `json:"dir"`     // an absolute path
@@ -79,15 +77,15 @@ type NewRelay struct {
 	Permissions string          `json:"permissions,omitempty"`
 	Mode        json.RawMessage `json:"mode,omitempty"`
 	Plain       bool            `json:"plain,omitempty"`
-	IdleExit    string          `json:"idleExit,omitempty"`   // end the agent when it was idle for so long, such as "30m"; empty: never
-	CreateTeam  bool            `json:"createTeam,omitempty"` // whenever there is none of that name
+	IdleExit    string          `json:"idleExit,omitempty"`   // end the agent after this idle time, such as "30m"; empty: never
+	CreateTeam  bool            `json:"createTeam,omitempty"` // create the team if it does not exist
 }
 
 // Permit answers a [Question].
 type Permit struct {
 	Question string `json:"question"` // its id
 	Allow    bool   `json:"allow"`
-	Reason   string `json:"reason,omitempty"` // told to the agent where it is not allowed
+	Reason   string `json:"reason,omitempty"` // told to the agent if it is not allowed
 }
 
 // Delivery is one message on its way to a headless agent.
@@ -100,65 +98,36 @@ type Delivery struct {
 	Kind     string    `json:"kind"`
 	State    string    `json:"state"` // claimed, written, accepted, cut, done, cancelled, failed, dropped, taken_by_agent
 	Reason   string    `json:"reason"`
-	At       time.Time `json:"at"`               // when it came to that state
-	Person   bool      `json:"person,omitempty"` // it is a person's own words
+	At       time.Time `json:"at"`               // when it reached the state
+	Person   bool      `json:"person,omitempty"` // it is a user prompt
 }
 
-// DeliveryOf is a delivery of the ledger.
-func DeliveryOf(d ledger.Delivery) Delivery {
-	return Delivery{
-		Delivery: d.UUID, Team: d.Team, Member: d.Inbox, ID: d.ID, From: d.From, Kind: d.Kind,
-		State: string(d.State), Reason: d.Reason, At: d.At, Person: d.Person,
-	}
-}
-
-// Unfinished are the states of deliveries that are on their way, or failed.
-func Unfinished() []ledger.DeliveryState {
-	return []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed}
-}
-
-// RelayEvent is one thing that happened to a message on its way to a headless
-// agent or, without Delivery, to the relay that brings it there.
+// RelayEvent is an event of a message on its way to a headless agent or, if Delivery
+// is empty, of the relay itself.
 type RelayEvent struct {
 	Seq       int64     `json:"seq"`
 	Team      string    `json:"team"`
 	CreatedAt int64     `json:"createdAt"` // of the team, in milliseconds
 	Member    string    `json:"member"`
 	At        time.Time `json:"at"`
-	State     string    `json:"state"` // of a message: as in Delivery; of a relay: waiting, running, asleep, backing off, dead, ended; held, released: the messages of a sender
-	Reason    string    `json:"reason,omitempty"`
+	// State is that of a message, as in [Delivery], or that of the relay: waiting, running,
+	// asleep, backing off, dead, ended; or held, released, of the messages of a sender.
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
 
 	Delivery string `json:"delivery,omitempty"`
 	ID       string `json:"id,omitempty"` // of the message
 	From     string `json:"from,omitempty"`
-	Person   bool   `json:"person,omitempty"` // it is a person's own words
+	Person   bool   `json:"person,omitempty"` // it is a user prompt
 
 	AgentPID int    `json:"agentPid,omitempty"`
 	Session  string `json:"session,omitempty"`
 }
 
-// RelayEventOf is an event of the journal.
-func RelayEventOf(r journal.Relayed) RelayEvent {
-	return RelayEvent{
-		Seq: r.Seq, Team: r.Team.Team, CreatedAt: r.Team.CreatedAt, Member: r.Inbox, At: r.At, State: r.State, Reason: r.Reason,
-		Delivery: r.Delivery, ID: r.ID, From: r.From, Person: r.Person, AgentPID: r.PID, Session: r.Session,
-	}
-}
-
-// Fate is what became of a message that was relayed.
+// Fate is what happened to a relayed message.
 type Fate struct {
 	Delivery string    `json:"delivery"`
 	State    string    `json:"state"` // of the delivery: claimed, written, accepted, done, cut, …
 	Reason   string    `json:"reason,omitempty"`
-	At       time.Time `json:"at"` // when it came to that state
-}
-
-// FateOf is how far a delivery came.
-func FateOf(d ledger.Delivery) *Fate {
-	return &Fate{Delivery: d.UUID, State: string(d.State), Reason: d.Reason, At: d.At}
-}
-
-// PostOf is what the relay of a message's inbox keeps it under.
-func PostOf(m journal.Message) ledger.Post {
-	return ledger.Post{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox}
+	At       time.Time `json:"at"` // when it reached the state
 }

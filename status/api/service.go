@@ -3,115 +3,81 @@ package api
 import (
 	"encoding/json"
 	"time"
-
-	"teambridge/inbox/journal"
 )
 
-// What only the service says and is told. openapi.json of package
-// teambridge/status/server explains the same for programs that are not Go.
+// The types below are used only by the service. For programs that are not written in
+// Go, openapi.json of package teambridge/status/server describes the same.
 
-// TeamDetail is a team, and who asks in it.
+// TeamDetail is a team, and the names of the person in it.
 type TeamDetail struct {
 	Team
-	Ours       []string `json:"ours"`       // the inboxes of the person: "user", and the names that were joined under
-	From       string   `json:"from"`       // the name that messages are sent under
+	Ours       []string `json:"ours"`       // the inboxes of the person: "user", and the names the person joined under
+	From       string   `json:"from"`       // the default sender of messages
 	Answerable bool     `json:"answerable"` // agents can write to that name
 }
 
-// Record is a message as the journal has it.
+// Record is a message in the journal.
 type Record struct {
 	Message
-	Seq       int64      `json:"seq"`              // its number in the journal, in the order of appearing
-	CreatedAt int64      `json:"createdAt"`        // of the team, in milliseconds: it tells teams of one name apart
-	Noise     bool       `json:"noise"`            // a confirmation that nobody needs to read; answers leave it out unless asked
+	Seq       int64      `json:"seq"`              // its number in the journal, in order of appearance
+	CreatedAt int64      `json:"createdAt"`        // of the team, in milliseconds; it tells teams with the same name apart
+	Noise     bool       `json:"noise"`            // a confirmation that nobody needs to read; left out unless asked for
 	FirstSeen time.Time  `json:"firstSeen"`        // to the microsecond
-	ReadAt    *time.Time `json:"readAt,omitempty"` // when it was first seen to be read
-	GoneAt    *time.Time `json:"goneAt,omitempty"` // when it was first seen to be gone
+	ReadAt    *time.Time `json:"readAt,omitempty"` // when it was first seen as read
+	GoneAt    *time.Time `json:"goneAt,omitempty"` // when it was first missing
 	Receipt   *Receipt   `json:"receipt,omitempty"`
-	Relay     *Fate      `json:"relay,omitempty"` // what became of it if it was relayed
+	Relay     *Fate      `json:"relay,omitempty"` // what happened to it if it was relayed
 
-	// Person says that these are a person's own words to a headless agent. They never
-	// stood in the inbox, and no row of an inbox can say so of itself.
+	// Person marks a user prompt to a headless agent. It was never in the inbox, and
+	// no row of an inbox can claim to be one.
 	Person bool `json:"person,omitempty"`
 
-	// Answer says that this is what a headless agent said last in a turn. It never stood
-	// in the inbox, which is the agent's own, and no row can say so of itself.
+	// Answer marks the last text of a headless agent in a turn. It was never in the
+	// inbox, which is the agent's own, and no row can claim to be one.
 	Answer *Answer `json:"answer,omitempty"`
 }
 
-// Answer says what a headless agent answered to.
+// Answer says which messages a headless agent answered.
 type Answer struct {
-	Frame     string   `json:"frame"`     // what the agent was given in one turn
+	Frame     string   `json:"frame"`     // the id of what the agent was given in one turn
 	InReplyTo []string `json:"inReplyTo"` // the ids of the messages in it
 	Truncated bool     `json:"truncated,omitempty"`
 }
 
-// RecordOf is a message of the journal; r is what became of it, if we sent it, else nil.
-func RecordOf(m journal.Message, r *journal.Receipt) Record {
-	shown := Record{
-		Message: RecordedMessage(m), Seq: m.Seq, CreatedAt: m.Team.CreatedAt, Noise: m.Noise(), FirstSeen: m.FirstSeen,
-		ReadAt: moment(m.ReadAt), GoneAt: moment(m.GoneAt), Person: m.Said != "",
-	}
-	if m.Answer != "" {
-		shown.Answer = &Answer{Frame: m.Answer, InReplyTo: m.InReplyTo(), Truncated: m.Truncated()}
-	}
-	if r != nil {
-		receipt := ReceiptOf(*r)
-		shown.Receipt = &receipt
-	}
-	return shown
-}
-
-// moment is a time that may not have come.
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-// Receipt says what became of a message that was sent.
+// Receipt says what happened to a sent message.
 type Receipt struct {
-	Seq        int64      `json:"seq"` // number of its last change in the journal
+	Seq        int64      `json:"seq"` // the number of its last change in the journal
 	Team       string     `json:"team"`
 	CreatedAt  int64      `json:"createdAt"` // of the team, in milliseconds
 	Member     string     `json:"member"`
 	ID         string     `json:"id"`
 	State      string     `json:"state"`            // verified, consumed, lost, unknown
-	Reason     string     `json:"reason,omitempty"` // why it is lost or unknown
+	Reason     string     `json:"reason,omitempty"` // why the state is lost or unknown
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 	ConsumedAt *time.Time `json:"consumedAt,omitempty"`
-	LostAt     *time.Time `json:"lostAt,omitempty"` // when it was found to be lost or unknown
+	LostAt     *time.Time `json:"lostAt,omitempty"` // when the state became lost or unknown
 }
 
-// ReceiptOf is a receipt of the journal.
-func ReceiptOf(r journal.Receipt) Receipt {
-	return Receipt{
-		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, ID: r.ID, State: string(r.State), Reason: r.Reason,
-		VerifiedAt: moment(r.VerifiedAt), ConsumedAt: moment(r.ConsumedAt), LostAt: moment(r.LostAt),
-	}
-}
-
-// Page is a part of the messages of a team, oldest first.
+// Page is one page of the messages of a team, oldest first.
 type Page struct {
 	Messages []Record `json:"messages"`
 
-	// More says that there are more in the direction that was asked for: behind the
-	// last one with after, else before the first one.
+	// More is set if there are more in the requested direction: after the last one if
+	// the request had "after", otherwise before the first one.
 	More bool `json:"more"`
 
-	// Seq is the number that the journal had come to before the messages were
-	// read: events after it miss nothing, and may repeat what is here.
+	// Seq is the last number in the journal before the messages were read. Events
+	// after it miss nothing, but can repeat what is here.
 	Seq int64 `json:"seq"`
 }
 
-// Found is what a search found, the newest first.
+// Found is the result of a search, the newest first.
 type Found struct {
 	Hits []Hit `json:"hits"`
 	More bool  `json:"more"` // there are older ones
 }
 
-// Hit is a message that was found, with the part of it that fits best.
+// Hit is a message that was found, and the part of it that matches best.
 type Hit struct {
 	Record
 	Snippet []Piece `json:"snippet"`
@@ -120,47 +86,29 @@ type Hit struct {
 // Piece is a part of a snippet.
 type Piece struct {
 	Text  string `json:"text"`
-	Match bool   `json:"match"` // it is what was looked for
+	Match bool   `json:"match"` // it matches the search
 }
 
-// HitOf is a hit of the journal.
-func HitOf(h journal.Hit, r *journal.Receipt) Hit {
-	hit := Hit{Record: RecordOf(h.Message, r), Snippet: []Piece{}}
-	add := func(text string, match bool) {
-		if text != "" {
-			hit.Snippet = append(hit.Snippet, Piece{text, match})
-		}
-	}
-	end := 0
-	for _, m := range h.Matches {
-		add(h.Snippet[end:m[0]], false)
-		add(h.Snippet[m[0]:m[1]], true)
-		end = m[1]
-	}
-	add(h.Snippet[end:], false)
-	return hit
-}
-
-// NewMessage is a message to send. Only Text is needed. Its id, under which
-// sending again is sending once, is the header Idempotency-Key.
+// NewMessage is a message to send. Only Text is needed. Its id is the header
+// Idempotency-Key: sending again under the same id is sending once.
 type NewMessage struct {
 	Text    string `json:"text"`
 	Summary string `json:"summary,omitempty"`
 	Color   string `json:"color,omitempty"`
 	From    string `json:"from,omitempty"` // default: [TeamDetail.From]
 
-	// Protocol says that Text may be an object of Claude Code's own protocol, which
-	// agents obey. In the name of an agent it is refused anyway.
+	// Protocol allows Text to be an object of Claude Code's own protocol, which agents
+	// obey. It is refused even then if From is an agent.
 	Protocol bool `json:"protocol,omitempty"`
 
-	// Only for members that the service relays to, and in the person's name. Mode
-	// changes how the agent works, from this message on; Isolated keeps it from being
-	// joined with others. See package relay.
+	// Mode and Isolated are only for members that the service relays to, and only if
+	// the person is the sender. Mode changes how the agent works from this message on.
+	// Isolated keeps the message from being joined with others. See package relay.
 	Mode     json.RawMessage `json:"mode,omitempty"`
 	Isolated bool            `json:"isolated,omitempty"`
 
-	// Force sends to an inbox that nobody is known to read, and although it is
-	// not known whether the id was sent before.
+	// Force sends even if nobody is known to read the inbox, or if it is unknown
+	// whether the id was sent before.
 	Force bool `json:"force,omitempty"`
 }
 
@@ -175,36 +123,36 @@ type NewBroadcast struct {
 	IncludeLead bool     `json:"includeLead,omitempty"`
 }
 
-// MarkRead says which messages to mark as read, of an inbox that is the person's.
+// MarkRead says which messages to mark as read in an inbox of the person.
 type MarkRead struct {
 	Inbox string   `json:"inbox,omitempty"` // default: "user"
 	IDs   []string `json:"ids"`
 }
 
-// Marked says how many messages were marked: not those that were read already.
+// Marked says how many messages were marked. Those already read do not count.
 type Marked struct {
 	Inbox  string `json:"inbox"`
 	Marked int    `json:"marked"`
 }
 
-// SignIn is an address that opens the page of the service, signed in, once.
+// SignIn is a URL that opens the page of the service signed in. It works once.
 type SignIn struct {
 	URL   string    `json:"url"`
-	Until time.Time `json:"until"` // when it opens nothing any more
+	Until time.Time `json:"until"` // when it expires
 }
 
-// ServiceVersion says which teambridge the service is.
+// ServiceVersion is the version of the service.
 type ServiceVersion struct {
 	Version
-	ReadOnly bool `json:"readOnly"` // it refuses whatever changes anything, and relays nothing
+	ReadOnly bool `json:"readOnly"` // it refuses every change, and relays nothing
 }
 
-// Health says that the service is there.
+// Health says that the service is running.
 type Health struct {
 	Status string `json:"status"` // ok
 }
 
-// The events of the stream, by the name that is in their "event:" line.
+// The events of the stream, by the name in their "event:" line.
 const (
 	EventSnapshot = "snapshot" // Snapshot
 	EventMessage  = "message"  // MessageEvent
@@ -213,7 +161,7 @@ const (
 	EventReset    = "reset"    // Reset
 )
 
-// Snapshot is all teams and what their agents are doing.
+// Snapshot is the state of all teams and their agents.
 type Snapshot struct {
 	Teams  []Team   `json:"teams"`
 	Status []Status `json:"status"`
@@ -221,20 +169,20 @@ type Snapshot struct {
 
 // The changes of messages.
 const (
-	Appeared = string(journal.Appeared)
-	Read     = string(journal.Read)
-	Gone     = string(journal.Gone)
+	Appeared = "appeared"
+	Read     = "read"
+	Gone     = "gone"
 )
 
-// MessageEvent says that a message appeared, was read, or is gone from its inbox.
+// MessageEvent says that a message appeared, was read, or left its inbox.
 type MessageEvent struct {
 	Seq     int64  `json:"seq"` // of the change; the message has its own
 	Change  string `json:"change"`
 	Message Record `json:"message"`
 }
 
-// Reset says that events were forgotten before they could be told: what the
-// client knows has gaps, and it reads anew what it shows. Events go on after Seq.
+// Reset says that events were deleted before the client got them. What the client
+// has is incomplete: it must read everything again. Events continue after Seq.
 type Reset struct {
 	Seq int64 `json:"seq"`
 }
@@ -242,8 +190,8 @@ type Reset struct {
 // ProblemType is the media type of a [Problem].
 const ProblemType = "application/problem+json"
 
-// Problem is how the service tells an error (RFC 9457), with the code and the
-// hint of the command line.
+// Problem is an error of the service (RFC 9457), with the code and the hint of the
+// command line.
 type Problem struct {
 	Type    string   `json:"type"` // urn:teambridge:CODE
 	Title   string   `json:"title"`
@@ -251,21 +199,12 @@ type Problem struct {
 	Detail  string   `json:"detail"`
 	Code    Code     `json:"code"`
 	Hint    string   `json:"hint"`
-	Nearest []string `json:"nearest,omitempty"` // names that are most like one that was not found
+	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found
 }
 
-// Error is what went wrong. A client returns a *Problem, so that whoever asks
-// through a service is told what they would have been told without it: [Explain]
-// gives its code and its hint.
+// Error returns what went wrong. A client returns the *Problem itself, so that its
+// caller gets the same code, text and hint as without the service.
 func (p *Problem) Error() string { return p.Detail }
 
-// ProblemOf is how the service tells err.
-func ProblemOf(err error) Problem {
-	f := Explain(err)
-	p := Problem{
-		Type: "urn:teambridge:" + string(f.Code), Status: f.Code.HTTP(), Title: f.Code.Title(),
-		Detail: f.Message, Code: f.Code, Hint: f.Hint,
-	}
-	p.Nearest = nearest(err)
-	return p
-}
+// Is reports whether target is the code of p.
+func (p *Problem) Is(target error) bool { return target == p.Code }

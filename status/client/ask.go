@@ -12,45 +12,44 @@ import (
 	"teambridge/status/api"
 )
 
-// Health reports nil if the service is there and can read its journal. It needs no
-// token.
+// Health returns nil if the service runs and can read its journal. It needs no token.
 func (c *Client) Health(ctx context.Context) error {
 	var h api.Health
 	return c.ask(ctx, http.MethodGet, "/healthz", nil, nil, &h)
 }
 
-// Version returns which teambridge the service is, and whether it changes anything.
+// Version returns the version of the service, and whether it is read-only.
 func (c *Client) Version(ctx context.Context) (v api.ServiceVersion, err error) {
 	return v, c.get(ctx, "/v1/version", nil, &v)
 }
 
-// Document returns the reference of the API, as OpenAPI 3.1.
+// Document returns the OpenAPI 3.1 document of the API.
 func (c *Client) Document(ctx context.Context) (doc map[string]any, err error) {
 	return doc, c.get(ctx, "/openapi.json", nil, &doc)
 }
 
-// Teams returns the teams that are there, by name.
+// Teams returns all teams, sorted by name.
 func (c *Client) Teams(ctx context.Context) (list []api.Team, err error) {
 	return list, c.get(ctx, "/v1/teams", nil, &list)
 }
 
-// Team returns one team, and who the person is in it.
+// Team returns one team, and the names of the person in it.
 func (c *Client) Team(ctx context.Context, team string) (t api.TeamDetail, err error) {
-	return t, c.get(ctx, of(team), nil, &t)
+	return t, c.get(ctx, teamPath(team), nil, &t)
 }
 
-// Members returns the members of a team, and behind them the inboxes without one.
+// Members returns the members of a team, then the inboxes without a member.
 func (c *Client) Members(ctx context.Context, team string) (list []api.Member, err error) {
-	return list, c.get(ctx, of(team)+"/members", nil, &list)
+	return list, c.get(ctx, teamPath(team)+"/members", nil, &list)
 }
 
 // Status says what each agent of a team is doing.
 func (c *Client) Status(ctx context.Context, team string) (list []api.Status, err error) {
-	return list, c.get(ctx, of(team)+"/status", nil, &list)
+	return list, c.get(ctx, teamPath(team)+"/status", nil, &list)
 }
 
-// MessageQuery says which messages are wanted. The zero value is for the last 100
-// of the team that is there now.
+// MessageQuery selects messages. The zero value selects the last 100 of the team that
+// exists now.
 type MessageQuery struct {
 	Inbox     string // only to this inbox
 	From      string // only of this sender
@@ -63,8 +62,8 @@ type MessageQuery struct {
 	Protocol  bool   // also confirmations that nobody needs to read
 }
 
-// Messages returns messages that were recorded of a team, oldest first; also of one
-// that is gone.
+// Messages returns recorded messages of a team, oldest first. The team may have
+// ended.
 func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p api.Page, err error) {
 	v := query{}
 	v.text("inbox", q.Inbox)
@@ -77,10 +76,10 @@ func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p a
 	v.number("limit", int64(q.Limit))
 	v.number("createdAt", q.CreatedAt)
 	v.flag("protocol", q.Protocol)
-	return p, c.get(ctx, of(team)+"/messages", v, &p)
+	return p, c.get(ctx, teamPath(team)+"/messages", v, &p)
 }
 
-// SearchQuery says what is looked for. Words is needed.
+// SearchQuery selects messages by their words. Words is needed.
 type SearchQuery struct {
 	Words    string // all of them; "in quotes" as they stand, and word* for what begins so
 	Team     string // only in teams of this name
@@ -103,40 +102,40 @@ func (c *Client) Search(ctx context.Context, q SearchQuery) (f api.Found, err er
 	return f, c.get(ctx, "/v1/search", v, &f)
 }
 
-// Receipt says what became of a message that was sent through the service. member
-// and id are those of the answer to it.
+// Receipt says what happened to a message that was sent through the service. member
+// and id are those that [Client.Send] returned.
 func (c *Client) Receipt(ctx context.Context, team, member, id string) (r api.Receipt, err error) {
-	return r, c.get(ctx, to(team, member)+"/receipt", query{"id": []string{id}}, &r)
+	return r, c.get(ctx, memberPath(team, member)+"/receipt", query{"id": []string{id}}, &r)
 }
 
-// Send sends a message to a member, which may be named "lead". Under one id, which
-// may be "" for a new one, sending again is sending once.
+// Send sends a message to a member; "lead" is the lead. Sending again under the same id
+// is sending once. If id is "", the service makes a new one.
 func (c *Client) Send(ctx context.Context, team, member, id string, m api.NewMessage) (s api.Sent, err error) {
-	header, err := under(id, m.Text, m.Summary, m.From)
+	header, err := idHeader(id, m.Text, m.Summary, m.From)
 	if err != nil {
 		return s, err
 	}
-	return s, c.ask(ctx, http.MethodPost, to(team, member)+"/messages", header, m, &s)
+	return s, c.ask(ctx, http.MethodPost, memberPath(team, member)+"/messages", header, m, &s)
 }
 
-// Broadcast sends a message to every agent of a team. What could not be sent has an
-// Error in its answer. With an id each message has the id ID-MEMBER.
+// Broadcast sends a message to every agent of a team. A result has an Error if that
+// message could not be sent. If id is not "", each message has the id ID-MEMBER.
 func (c *Client) Broadcast(ctx context.Context, team, id string, m api.NewBroadcast) (list []api.Sent, err error) {
-	header, err := under(id, m.Text, m.Summary, m.From)
+	header, err := idHeader(id, m.Text, m.Summary, m.From)
 	if err != nil {
 		return nil, err
 	}
-	return list, c.ask(ctx, http.MethodPost, of(team)+"/broadcast", header, m, &list)
+	return list, c.ask(ctx, http.MethodPost, teamPath(team)+"/broadcast", header, m, &list)
 }
 
-// MarkRead marks messages as read, in an inbox of the person.
+// MarkRead marks messages in an inbox of the person as read.
 func (c *Client) MarkRead(ctx context.Context, team string, m api.MarkRead) (done api.Marked, err error) {
-	return done, c.ask(ctx, http.MethodPost, of(team)+"/read", nil, m, &done)
+	return done, c.ask(ctx, http.MethodPost, teamPath(team)+"/read", nil, m, &done)
 }
 
-// SignIn returns an address that opens the page of the service in a browser, signed
-// in, once. The error is a *[api.Problem] with [api.CodeRefused] where the service
-// listens on a unix socket alone.
+// SignIn returns a URL that opens the page of the service in a browser, signed in. It
+// works once. The error is [api.CodeRefused] if the service listens only on a unix
+// socket.
 func (c *Client) SignIn(ctx context.Context) (in api.SignIn, err error) {
 	return in, c.ask(ctx, http.MethodPost, "/v1/sign-in", nil, nil, &in)
 }
@@ -148,26 +147,25 @@ func (c *Client) get(ctx context.Context, path string, q query, v any) error {
 	return c.ask(ctx, http.MethodGet, path, nil, nil, v)
 }
 
-// of is the path of a team, and to that of a member. A name is one segment,
-// whatever it holds.
-func of(team string) string         { return "/v1/teams/" + segment(team) }
-func to(team, member string) string { return of(team) + "/members/" + segment(member) }
+// teamPath and memberPath build request paths. A name is always one segment.
+func teamPath(team string) string           { return "/v1/teams/" + segment(team) }
+func memberPath(team, member string) string { return teamPath(team) + "/members/" + segment(member) }
 
 func segment(name string) string {
 	switch name {
 	case ".":
-		return "%2E" // which a path would be cleaned of
+		return "%2E" // a "." would be cleaned from the path
 	case "..":
 		return "%2E%2E"
 	case "":
-		return "%20" // no name either, and the path stays what it is
+		return "%20" // not a name either, but it keeps the shape of the path
 	}
 	return url.PathEscape(name)
 }
 
-// under is the header of a message with an id. texts are those of the message: JSON
-// would make other texts of what is no UTF-8, and nobody would be told.
-func under(id string, texts ...string) (http.Header, error) {
+// idHeader returns the header of a message with an id. It refuses invalid UTF-8 in texts,
+// the texts of the message, because JSON encoding would silently change it.
+func idHeader(id string, texts ...string) (http.Header, error) {
 	for _, text := range append(texts, id) {
 		if !utf8.ValidString(text) {
 			return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the message is not valid UTF-8: %.40q", text)

@@ -1,5 +1,6 @@
-// Package client speaks with the service of teambridge ("teambridge serve") from
-// Go programs, over its unix socket or over TCP.
+// Package client is a client of the teambridge service ("teambridge serve"), over its
+// unix socket or over TCP. A program that imports it links no database and nothing else
+// of teambridge except package api.
 //
 //	c, err := client.Find(stateDir, root.Path()) // or client.New(client.Options{…})
 //	sent, err := c.Send(ctx, "myteam", "worker", "review-12", api.NewMessage{Text: "please review task 12"})
@@ -7,24 +8,25 @@
 //		…
 //	}
 //
-// What it answers has the types of package api. openapi.json of package server,
-// which the service has at /openapi.json, is the reference.
+// Answers have the types of package api. The reference is openapi.json of package
+// server, which the service has at /openapi.json.
 //
 // # Errors
 //
-//   - *[api.Problem]: the service answered that it did not do it. [api.Explain]
-//     gives the code and the hint, the same as without the service.
-//   - *[UnreachableError], which is [ErrUnreachable]: there was no answer. With Sent
-//     the service may have done it all the same: a message is sent again under the
-//     same id, which is sending it once.
-//   - *[SkewError]: what answered is of another version, or no teambridge.
-//   - the cause of ctx, when that ended.
+//   - *[api.Problem]: the service refused or failed. It has the code, the text and the
+//     hint that the command line gives without the service. Its code is a sentinel:
+//     errors.Is(err, api.CodeNotFound).
+//   - *[UnreachableError], which is [ErrUnreachable]: there was no answer. If Sent is
+//     set, the service may have done it anyway. A message can be sent again under the
+//     same id: it is sent once.
+//   - *[SkewError]: what answered is another version, or not teambridge.
+//   - the cause of ctx, if ctx ended.
 //
 // # What is promised
 //
-// A message without an id is sent once at most; all else may be asked again where a
-// connection that was kept had been closed. No proxy is used and no redirection
-// followed. A Client may be used by several goroutines.
+// A message without an id is sent at most once. Other requests may be repeated if a
+// kept connection turns out to be closed. No proxy is used and no redirect followed. A
+// Client may be used by several goroutines.
 package client
 
 import (
@@ -41,12 +43,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"teambridge/status/api"
-	"teambridge/teams/lockedfile"
 )
 
 // Options says where the service is. Socket or Address is needed.
@@ -64,7 +66,7 @@ type Options struct {
 	Silence time.Duration
 }
 
-// Client asks one service. Make it with [New] or [Find].
+// A Client talks to one service. Make one with [New] or [Find].
 type Client struct {
 	http    *http.Client
 	base    string // in front of paths
@@ -77,7 +79,7 @@ type Client struct {
 // ErrUnreachable means that the service did not answer.
 var ErrUnreachable = errors.New("the service does not answer")
 
-// UnreachableError says why there is no answer. It is [ErrUnreachable].
+// UnreachableError says why there was no answer. It is [ErrUnreachable].
 type UnreachableError struct {
 	Where string // unix:PATH or HOST:PORT
 	Sent  bool   // it was connected to, and may have done what it was asked
@@ -88,7 +90,7 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("the service at %s does not answer: %v", e.Where, e.Err)
 }
 
-// Unwrap returns ErrUnreachable and the reason.
+// Unwrap returns ErrUnreachable and e.Err.
 func (e *UnreachableError) Unwrap() []error { return []error{ErrUnreachable, e.Err} }
 
 // SkewError says that client and service do not understand each other.
@@ -105,7 +107,7 @@ func (e *SkewError) Error() string {
 // Unwrap returns what the service said.
 func (e *SkewError) Unwrap() error { return e.Err }
 
-// New returns a client. It connects to nothing. The error is about the options.
+// New returns a client. It does not connect. The error is about the options.
 func New(opts Options) (*Client, error) {
 	dialer := &net.Dialer{Timeout: cmp.Or(opts.Dial, 2*time.Second)}
 	c := &Client{token: opts.Token, silence: cmp.Or(opts.Silence, 45*time.Second), back: backOff{100 * time.Millisecond, 5 * time.Second}}
@@ -139,25 +141,24 @@ func New(opts Options) (*Client, error) {
 	return c, nil
 }
 
-// dialError tells what came before a request could be received from what came
-// after.
+// dialError marks errors from before the request was sent.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
 // Find returns a client of the service that runs for the Claude directory with the
-// real path root, and keeps its files in the directory state. The error is
-// fs.ErrNotExist where no service runs, and *[SkewError] for one that this package
-// does not understand. It asks the service nothing.
+// real path root and has its files in the directory state. The error is
+// fs.ErrNotExist if no service runs, and a *[SkewError] if it has an API that this
+// package does not know. Find does not connect.
 func Find(state, root string) (*Client, error) {
-	// Before anything else: where there is none it has to cost next to nothing.
+	// First, so that it costs next to nothing if there is no service.
 	card, err := api.ReadCard(state, root)
 	if err != nil {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
 	}
-	// One that was killed has left its card. Who listens there now may be anybody.
-	held, err := lockedfile.Held(filepath.Join(state, "locks"), api.LockKey(root))
+	// A service that was killed left its card. Another program may listen there now.
+	held, err := locked(api.LockPath(state, root))
 	if err != nil {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
 	}
@@ -186,20 +187,35 @@ func Find(state, root string) (*Client, error) {
 	return New(opts)
 }
 
+// locked reports whether another process holds an exclusive flock on a file. It does
+// not create the file.
+func locked(path string) (bool, error) {
+	// A shared lock: two clients that look at the same time do not see each other.
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	free, err := lock.TryRLock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err = errors.Join(err, lock.Close()); err != nil {
+		return false, fmt.Errorf("look at lock %s: %w", path, err)
+	}
+	return !free, nil
+}
+
 // Where returns where the service is: unix:PATH or HOST:PORT.
 func (c *Client) Where() string { return c.where }
 
-// Close closes the connections that are kept for the next question. Streams and
-// questions that are under way go on.
+// Close closes idle connections. Streams and requests in progress go on.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// mostAnswer is how large an answer may be, in bytes; mostProblem an error.
+// mostAnswer is the largest size of an answer, in bytes, and mostProblem that of an
+// error.
 const (
 	mostAnswer  = 256 << 20
 	mostProblem = 1 << 20
 )
 
-// ask asks for something and reads the answer into v.
+// ask sends a request and decodes the answer into v.
 func (c *Client) ask(ctx context.Context, method, path string, header http.Header, in, v any) error {
 	res, err := c.open(ctx, method, path, header, in)
 	if err != nil {
@@ -219,7 +235,7 @@ func (c *Client) ask(ctx context.Context, method, path string, header http.Heade
 	return nil
 }
 
-// open asks, and returns an answer of success. Close its body.
+// open sends a request and returns the answer if it is a success. Close its body.
 func (c *Client) open(ctx context.Context, method, path string, header http.Header, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
@@ -253,7 +269,7 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 	return nil, c.problem(ctx, req, res)
 }
 
-// problem reads an answer that is an error.
+// problem decodes an answer that is an error.
 func (c *Client) problem(ctx context.Context, req *http.Request, res *http.Response) error {
 	asked := req.Method + " " + req.URL.Path
 	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != api.ProblemType {
@@ -282,14 +298,14 @@ func (c *Client) skewed(p *api.Problem, format string, args ...any) error {
 	return e
 }
 
-// unreachable is why there was no answer: because nobody wanted it any more, or
-// because of the service.
+// unreachable says why there was no answer: because ctx ended, or because of the
+// service.
 func (c *Client) unreachable(ctx context.Context, sent bool, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // it also has the address, with a host that means nothing
+		err = u.Err // u also shows the URL, whose host is made up
 	}
 	return &UnreachableError{Where: c.where, Sent: sent, Err: err}
 }

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,8 +20,8 @@ import (
 	"teambridge/inbox"
 	"teambridge/status/api"
 	"teambridge/status/client"
-	"teambridge/status/roster"
 	"teambridge/status/server"
+	"teambridge/status/view"
 )
 
 // Every route answers over both ways in, with what the packages say themselves.
@@ -50,10 +51,10 @@ func TestRoutes(t *testing.T) {
 		if doc, err := c.Document(ctx); err != nil || doc["openapi"] != "3.1.0" {
 			t.Errorf("document %v, %v", doc["openapi"], err)
 		}
-		if _, err := c.SignIn(ctx); api.Explain(err).Code != api.CodeRefused { // there is no page here
+		if _, err := c.SignIn(ctx); view.Explain(err).Code != api.CodeRefused { // there is no page here
 			t.Errorf("signed in: %v", err)
 		}
-		want, err := roster.Teams(ctx, w.root)
+		want, err := view.Teams(ctx, w.root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,11 +135,11 @@ func TestProblems(t *testing.T) {
 	}
 	for _, name := range []string{"nobody", "mytea", "../teams/myteam", "..", ".", "", " ", "a/b", `a\b`, "myteam\x00", "%2e%2e", "CON", strings.Repeat("x", 65), "myteam?x=1", "myteam#"} {
 		_, err := c.Team(ctx, name)
-		want := api.Explain(team(name))
+		want := view.Explain(team(name))
 		if name == "" {
-			want = api.Explain(team(" ")) // no name either
+			want = view.Explain(team(" ")) // no name either
 		}
-		if got := api.Explain(err); got != want {
+		if got := view.Explain(err); got != want {
 			t.Errorf("team %q: %+v, want %+v", name, got, want)
 		}
 	}
@@ -150,23 +151,23 @@ func TestProblems(t *testing.T) {
 		}
 	}
 	_, err := c.Send(ctx, older, "workr", "", api.NewMessage{Text: "x"})
-	if p, ok := errors.AsType[*api.Problem](err); !ok || !slices.Contains(p.Nearest, "worker") || p.Status != http.StatusNotFound || api.Explain(err).Code.Exit() != api.ExitNotFound {
+	if p, ok := errors.AsType[*api.Problem](err); !ok || !slices.Contains(p.Nearest, "worker") || p.Status != http.StatusNotFound || view.Explain(err).Code.Exit() != api.ExitNotFound {
 		t.Errorf("%+v", err)
 	}
 	_, err = c.Send(ctx, older, "worker", "", api.NewMessage{Text: " "})
-	without := api.Explain(&inbox.InvalidError{Field: "text", Reason: "is blank"})
-	if got := api.Explain(err); got != without {
+	without := view.Explain(&inbox.InvalidError{Field: "text", Reason: "is blank"})
+	if got := view.Explain(err); got != without {
 		t.Errorf("a blank text: %+v, want %+v", got, without)
 	}
 	for name, m := range map[string]api.NewMessage{"text": {Text: "\xff"}, "summary": {Text: "x", Summary: "\xff"}} {
-		if _, err := c.Send(ctx, older, "worker", "", m); api.Explain(err).Code != api.CodeInvalid {
+		if _, err := c.Send(ctx, older, "worker", "", m); view.Explain(err).Code != api.CodeInvalid {
 			t.Errorf("a %s that is no UTF-8: %v", name, err)
 		}
 	}
-	if _, err := c.Send(ctx, older, "worker", "a\nb", api.NewMessage{Text: "x"}); api.Explain(err).Code != api.CodeInvalid {
+	if _, err := c.Send(ctx, older, "worker", "a\nb", api.NewMessage{Text: "x"}); view.Explain(err).Code != api.CodeInvalid {
 		t.Errorf("an id of two lines: %v", err)
 	}
-	if _, err := c.Receipt(ctx, older, "worker", "nothing"); api.Explain(err).Code != api.CodeNotFound {
+	if _, err := c.Receipt(ctx, older, "worker", "nothing"); view.Explain(err).Code != api.CodeNotFound {
 		t.Errorf("no receipt: %v", err)
 	}
 	canceled, cancel := context.WithCancelCause(ctx)
@@ -199,15 +200,21 @@ func TestFind(t *testing.T) {
 	}
 	end()
 	none("it ended")
-	if err := card.Write(w.state, w.root.Path()); err != nil { // as one that was killed leaves it
-		t.Fatal(err)
+	leave := func() {
+		t.Helper()
+		data, err := json.Marshal(card)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(api.CardPath(w.state, w.root.Path()), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	leave() // as a service that was killed leaves it
 	none("it was killed")
 	w.serve()
 	card.API = api.Level + 1
-	if err := card.Write(w.state, w.root.Path()); err != nil {
-		t.Fatal(err)
-	}
+	leave()
 	if _, err := client.Find(w.state, w.root.Path()); !errors.As(err, new(*client.SkewError)) || !strings.Contains(err.Error(), "version 2 of the API") {
 		t.Errorf("a newer one: %v", err)
 	}
@@ -352,7 +359,7 @@ func TestSettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Where it is not even recorded yet, nothing is known of such a team.
-	if got := <-waiting; got.err == nil || api.Explain(got.err).Code.Exit() != api.ExitNotFound {
+	if got := <-waiting; got.err == nil || view.Explain(got.err).Code.Exit() != api.ExitNotFound {
 		t.Errorf("the team ended: %+v, %v", got.r, got.err)
 	}
 	open := send(older)

@@ -12,6 +12,7 @@ import (
 
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/status/view"
 )
 
 // What the document has, the client asks for: a route that is new needs a method here.
@@ -90,7 +91,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			return nil
 		},
 	} {
-		if p := api.Explain(ask(ctx)); p.Code != api.CodeError {
+		if p := view.Explain(ask(ctx)); p.Code != api.CodeError {
 			t.Errorf("an answer that is a problem is told as %+v", p)
 		}
 	}

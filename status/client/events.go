@@ -19,16 +19,16 @@ import (
 	"teambridge/status/api"
 )
 
-// Now, as where a stream begins, stands for what comes from now on.
+// Now makes a stream begin with the next event.
 const Now = ""
 
-// After returns where a stream begins that goes on after a number of the journal, such
-// as the Seq of an [api.Page]. Prefer the ID of an event: the service cannot tell that
-// a number is from a journal that was lost or restored.
+// After makes a stream begin after a number of the journal, such as the Seq of an
+// [api.Page]. Prefer the ID of an event: from a number alone the service cannot tell
+// that the journal was lost or restored.
 func After(seq int64) string { return strconv.FormatInt(seq, 10) }
 
-// Event is one event of a stream. Of the pointers one is set, or none for a kind
-// of event that this package does not know.
+// Event is one event of a stream. One of the pointers is set, or none if this package
+// does not know the kind of event.
 type Event struct {
 	Name string // api.EventSnapshot and its like
 	ID   string // the next stream goes on after it
@@ -43,19 +43,18 @@ type Event struct {
 	Data json.RawMessage // as it came
 }
 
-// Events yields what happens, in one team or (the name is empty) in all, after the
-// event whose ID is after ([Now], [After]): first a snapshot of how things are, and
-// one whenever that changes; messages, receipts and the rest each once, in the order
-// of the journal.
+// Events yields the events of one team, or of all teams if the name is empty. It begins
+// after the event with the ID after; see also [Now] and [After]. The first event is a
+// snapshot, and another one follows whenever the state changes. Messages, receipts and
+// relay events come once each, in the order of the journal.
 //
-// When the connection breaks, or the service is restarted, it connects again and
-// goes on after the last event that was yielded, without a gap and without a
-// repeat. If that is impossible, because events were pruned or the service has
-// another journal, it yields an api.EventReset: the caller reads everything again.
-// Events waits from 0.1 s to 5 s between two tries.
+// If the connection breaks or the service restarts, Events connects again, after 0.1 s
+// to 5 s, and continues after the last event that it yielded, without a gap or a
+// repeat. If that is impossible, because events were pruned or the journal is another
+// one, it yields an api.EventReset: the caller must read everything again.
 //
-// It ends with an error when asking again is of no use: a *[api.Problem],
-// a *[SkewError]; and without one when ctx ends.
+// It ends with an error if connecting again is of no use, a *[api.Problem] or a
+// *[SkewError], and without an error if ctx ends.
 func (c *Client) Events(ctx context.Context, team, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		wait := c.back.first
@@ -66,7 +65,7 @@ func (c *Client) Events(ctx context.Context, team, after string) iter.Seq2[Event
 						yield(Event{}, err)
 						return
 					}
-					break // one is all that comes of a broken stream
+					break // an error is the last thing that Stream yields
 				}
 				wait = c.back.first
 				after = e.ID
@@ -84,10 +83,10 @@ func (c *Client) Events(ctx context.Context, team, after string) iter.Seq2[Event
 	}
 }
 
-// backOff is how long to wait between two tries, at first and at most.
+// backOff is the first and the longest delay between two attempts.
 type backOff struct{ first, most time.Duration }
 
-// lasting reports whether asking again would end the same way.
+// lasting reports whether another attempt would fail in the same way.
 func lasting(err error) bool {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		return p.Status < 500 // a service that is ending, or has too many streams, comes back
@@ -95,8 +94,9 @@ func lasting(err error) bool {
 	return errors.As(err, new(*SkewError))
 }
 
-// Stream is [Client.Events] over one connection: it ends with an error when that
-// breaks, io.EOF when the service has ended it, and without one when ctx ends.
+// Stream is [Client.Events] over one connection. It ends with an error if the
+// connection breaks, with io.EOF if the service ends the stream, and without an error
+// if ctx ends.
 func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		fail := func(err error) {
@@ -149,7 +149,7 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 				fail(c.unreachable(running, true, err))
 				return
 			}
-			// What was told before is not told again, also by a service that would.
+			// An event that came before is dropped, even if the service repeats it.
 			if e.Seq <= told && e.Snapshot == nil && e.Reset == nil {
 				continue
 			}
@@ -161,21 +161,21 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 	}
 }
 
-// errStrange is about an event that is not what it has to be.
+// errStrange means that an event could not be decoded.
 var errStrange = errors.New("an event cannot be read")
 
-// mostEvent is how large an event may be, in bytes: an inbox is 32 MiB at most, and
-// JSON can spell a byte with six.
+// mostEvent is the largest size of an event, in bytes: an inbox has at most 32 MiB, and
+// JSON may need six bytes for one.
 const mostEvent = 256 << 20
 
-// reader reads server-sent events, as far as the service uses them: fields event,
-// id and data, each on a line.
+// reader reads server-sent events. It knows what the service uses: the fields event,
+// id and data, one line each.
 type reader struct {
 	in    *bufio.Reader
 	alive func()
 }
 
-// next returns the next whole event.
+// next returns the next complete event.
 func (r *reader) next() (Event, error) {
 	var e Event
 	for {
@@ -186,7 +186,7 @@ func (r *reader) next() (Event, error) {
 		r.alive()
 		if len(line) == 0 {
 			if e.Name == "" {
-				continue // behind a comment
+				continue // after a comment
 			}
 			return e, e.decode()
 		}
@@ -207,7 +207,7 @@ func (r *reader) next() (Event, error) {
 	}
 }
 
-// line returns one line without its end.
+// line returns one line without its newline.
 func (r *reader) line() ([]byte, error) {
 	var whole []byte
 	for {
@@ -220,7 +220,7 @@ func (r *reader) line() ([]byte, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err // what was begun is no event
+			return nil, err // an incomplete event is dropped
 		}
 		if whole != nil {
 			part = append(whole, part...)

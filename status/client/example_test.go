@@ -32,8 +32,10 @@ func Example() {
 	// Under an id of its own it can be sent again whatever happens: it is sent once.
 	sent, err := c.Send(ctx, "myteam", "worker", "review-12", api.NewMessage{Text: "please review task 12"})
 	if err != nil {
-		fault := api.Explain(err)
-		log.Fatalf("%s (%s): %s", fault.Message, fault.Code, fault.Hint)
+		if p, ok := errors.AsType[*api.Problem](err); ok {
+			log.Fatalf("%s (%s): %s", p.Detail, p.Code, p.Hint)
+		}
+		log.Fatal(err)
 	}
 	receipt, err := c.Settled(ctx, sent.Team, sent.Member, sent.ID)
 	if err != nil {

@@ -8,13 +8,12 @@ import (
 	"teambridge/status/api"
 )
 
-// Settled waits until it is known what became of a message that was sent through
-// the service: its receipt is consumed, lost or unknown then. member and id are those
-// of the answer to the message.
+// Settled waits until the receipt of a message that was sent through the service is
+// consumed, lost or unknown. member and id are those that [Client.Send] returned.
 //
-// The errors are those of [Client.Receipt] and [Client.Stream]; it does not
-// connect again. A problem with api.CodeGone says that the team has ended: then
-// nothing tells what became of the message.
+// The errors are those of [Client.Receipt] and [Client.Stream]; Settled does not
+// connect again. The error is [api.CodeGone] if the team has ended: then nobody can
+// know what happened to the message.
 func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Receipt, error) {
 	settled := func(r api.Receipt) bool { return r.State != api.Verified }
 	asked := false
@@ -26,7 +25,7 @@ func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Rece
 			return api.Receipt{}, err
 		}
 		if !asked {
-			// The stream tells what comes after: nothing falls in between.
+			// The stream has started, so no change after this request is missed.
 			asked = true
 			if r, err := c.Receipt(ctx, team, member, id); err != nil || settled(r) {
 				return r, err
@@ -41,7 +40,7 @@ func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Rece
 				Detail: "the team " + team + " has ended", Hint: "nothing tells what became of the message",
 			}
 		case e.Reset != nil:
-			asked = false // the receipt may have changed in what was forgotten
+			asked = false // the deleted events may have changed the receipt
 		}
 	}
 	return api.Receipt{}, context.Cause(ctx)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"teambridge/status/api"
+	"teambridge/status/view"
 )
 
 // write answers with v.
@@ -33,7 +34,7 @@ func writeAs(w http.ResponseWriter, media string, status int, v any) error {
 
 // fail answers with what went wrong.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	problem := api.ProblemOf(err)
+	problem := view.Problem(err)
 	if r.Context().Err() != nil && problem.Code == api.CodeInterrupted {
 		return // the client went away, or the service is gone
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams/lockedfile"
 )
@@ -38,7 +37,7 @@ func TestTeamsAndMembers(t *testing.T) {
 		t.Errorf("members %v, want %v", names, want)
 	}
 	states := get[[]api.Status](t, r, "/v1/teams/"+older+"/status")
-	if len(states) != 2 || states[1].State != status.Terminated || states[1].Evidence.Kind != "shutdown_approved" {
+	if len(states) != 2 || states[1].State != api.StateTerminated || states[1].Evidence.Kind != "shutdown_approved" {
 		t.Errorf("states %+v", states)
 	}
 	if v := get[api.ServiceVersion](t, r, "/v1/version"); v.Version.Version != "v" || v.ReadOnly {

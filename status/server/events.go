@@ -12,6 +12,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
+	"teambridge/status/view"
 )
 
 // events tells what happens, as server-sent events
@@ -44,7 +45,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	// Before anything is read, so that nothing that comes after is overlooked.
 	news, done := s.news.subscribe()
 	defer done()
-	changed, done := s.board.changed.subscribe()
+	changed, done := s.statuses.changed.subscribe()
 	defer done()
 	ctx := r.Context()
 	at, known, err := s.locate(ctx, at, id)
@@ -190,17 +191,17 @@ func (t *telling) change(c journal.Change) error {
 		if !wanted(c.Message.Root, c.Message.Team.Team) {
 			return nil
 		}
-		return t.out.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: api.RecordOf(c.Message, nil)})
+		return t.out.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)})
 	case journal.Receipted:
 		if !wanted(c.Receipt.Root, c.Receipt.Team) {
 			return nil
 		}
-		return t.out.event(api.EventReceipt, t.at, api.ReceiptOf(c.Receipt))
+		return t.out.event(api.EventReceipt, t.at, view.Receipt(c.Receipt))
 	case journal.Relaying:
 		if !wanted(c.Relayed.Root, c.Relayed.Team.Team) {
 			return nil
 		}
-		return t.out.event(api.EventRelay, t.at, api.RelayEventOf(c.Relayed))
+		return t.out.event(api.EventRelay, t.at, view.RelayEvent(c.Relayed))
 	}
 	return nil // a kind that this stream does not know yet
 }
@@ -208,7 +209,7 @@ func (t *telling) change(c journal.Change) error {
 // snapshot tells how things are. Its id is where the stream stands, so that a
 // client that comes again after nothing else goes on there.
 func (t *telling) snapshot(ctx context.Context) error {
-	shot, err := t.server.board.snapshot(ctx, t.team)
+	shot, err := t.server.statuses.snapshot(ctx, t.team)
 	if err != nil {
 		return err
 	}

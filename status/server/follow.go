@@ -14,7 +14,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
-	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -312,16 +312,16 @@ func (f *follower) judge(ctx context.Context, i *followed, at *sight) (over bool
 	var rerr error
 	switch fate {
 	case inbox.Lost:
-		f.log.Warn("a message was lost", "id", i.ID, "inbox", i.Inbox.Path(), "err", api.Describe(err))
-		_, rerr = f.journal.Lost(ctx, i.key, now, api.Describe(err))
+		f.log.Warn("a message was lost", "id", i.ID, "inbox", i.Inbox.Path(), "err", view.Describe(err))
+		_, rerr = f.journal.Lost(ctx, i.key, now, view.Describe(err))
 	case inbox.Unknown:
-		f.log.Warn("it is not known what became of a message", "id", i.ID, "inbox", i.Inbox.Path(), "err", api.Describe(err))
-		_, rerr = f.journal.Unknown(ctx, i.key, now, api.Describe(err))
+		f.log.Warn("it is not known what became of a message", "id", i.ID, "inbox", i.Inbox.Path(), "err", view.Describe(err))
+		_, rerr = f.journal.Unknown(ctx, i.key, now, view.Describe(err))
 	default:
 		_, rerr = f.journal.Consumed(ctx, i.key, now)
 	}
 	if rerr != nil && ctx.Err() == nil {
-		f.log.Warn("what became of a message is not recorded", "id", i.ID, "err", api.Describe(rerr))
+		f.log.Warn("what became of a message is not recorded", "id", i.ID, "err", view.Describe(rerr))
 	}
 	f.news.tell()
 	return true
@@ -331,13 +331,13 @@ func (f *follower) judge(ctx context.Context, i *followed, at *sight) (over bool
 func (f *follower) observe(ctx context.Context, s journal.Snapshot) (again bool) {
 	o, err := f.journal.Observe(ctx, s)
 	if err != nil && ctx.Err() == nil {
-		f.log.Warn("what was seen of an inbox is not recorded", "inbox", s.Inbox, "err", api.Describe(err))
+		f.log.Warn("what was seen of an inbox is not recorded", "inbox", s.Inbox, "err", view.Describe(err))
 	}
 	return len(o.Again) > 0
 }
 
 func (f *follower) unfollowed(i *followed, err error) {
-	f.log.Warn("a message that was sent cannot be followed for now", "id", i.ID, "err", api.Describe(err))
+	f.log.Warn("a message that was sent cannot be followed for now", "id", i.ID, "err", view.Describe(err))
 }
 
 // unchanged reports whether a file is the one it was.

@@ -11,7 +11,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -168,11 +168,11 @@ func (s *Server) record(ctx context.Context, m journal.Message) (api.Record, err
 	if err != nil {
 		return api.Record{}, err
 	}
-	fates, err := roster.Fates(ctx, s.ledger, []journal.Message{m})
+	fates, err := view.Fates(ctx, s.ledger, []journal.Message{m})
 	if err != nil {
 		return api.Record{}, err
 	}
-	record := api.RecordOf(m, receipt)
+	record := view.Record(m, receipt)
 	record.Relay = fates[0]
 	return record, nil
 }
@@ -212,11 +212,11 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
 			found.More = true
 			break
 		}
-		hit := api.HitOf(h, nil)
-		if hit.Record, err = s.record(r.Context(), h.Message); err != nil {
+		record, err := s.record(r.Context(), h.Message)
+		if err != nil {
 			return err
 		}
-		found.Hits = append(found.Hits, hit)
+		found.Hits = append(found.Hits, view.Hit(h, record))
 	}
 	return write(w, http.StatusOK, found)
 }

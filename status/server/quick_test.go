@@ -15,6 +15,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -62,7 +63,7 @@ func (r *running) receipts(t *testing.T, ids []string) map[string]api.Receipt {
 				t.Fatal(err)
 			}
 			if rc.State != journal.Verified && slices.Contains(ids, rc.ID) {
-				got[rc.ID] = api.ReceiptOf(rc)
+				got[rc.ID] = view.Receipt(rc)
 			}
 		}
 		if len(got) == len(ids) {

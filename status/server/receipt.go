@@ -5,6 +5,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/status/api"
+	"teambridge/status/view"
 )
 
 // receipted answers with what became of one message that was sent through a
@@ -34,5 +35,5 @@ func (s *Server) receipted(w http.ResponseWriter, r *http.Request) error {
 		return api.Decide(api.CodeNotFound, "the id is the one of the answer to the message",
 			"no message %q was sent to %s of %s through the service", id, member, team.Team)
 	}
-	return write(w, http.StatusOK, api.ReceiptOf(receipt))
+	return write(w, http.StatusOK, view.Receipt(receipt))
 }

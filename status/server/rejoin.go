@@ -10,7 +10,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
-	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -52,7 +52,7 @@ func (j *rejoiner) run(ctx context.Context) error {
 	for {
 		joins, err := j.ledger.JoinsUnder(ctx, j.root.Path())
 		if err != nil && ctx.Err() == nil {
-			j.log.Warn("which teams were joined is not known", "err", api.Describe(err))
+			j.log.Warn("which teams were joined is not known", "err", view.Describe(err))
 		}
 		for _, join := range joins {
 			j.check(ctx, join)
@@ -85,7 +85,7 @@ func (j *rejoiner) check(ctx context.Context, join ledger.Join) {
 	case errors.Is(err, lockedfile.ErrLocked):
 		return // tried again soon
 	case err != nil && !errors.Is(err, teams.ErrTeamGone):
-		j.log.Warn("a team cannot be joined again", "team", join.Team, "as", join.Member, "err", api.Describe(err))
+		j.log.Warn("a team cannot be joined again", "team", join.Team, "as", join.Member, "err", view.Describe(err))
 	case again:
 		j.log.Info("joined again: the entry had vanished from config.json", "team", join.Team, "as", join.Member)
 		return // it was written, by us

@@ -4,20 +4,20 @@ import (
 	"context"
 	"fmt"
 
-	"teambridge/inbox/chronicle"
+	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
-// openRecorder makes what records what the ledger has: what relays do, and what is
-// sent without the service.
-func (s *Server) openRecorder() {
-	s.chronicle = chronicle.New(chronicle.Options{
+// openReplicator makes the replicator, by which the journal gets what relays do and
+// what is sent without the service.
+func (s *Server) openReplicator() {
+	s.replicator = replicate.New(replicate.Options{
 		Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell,
-		Warn: func(err error) { s.log.Warn("recording", "err", api.Describe(err)) },
+		Warn: func(err error) { s.log.Warn("recording", "err", view.Describe(err)) },
 	})
 }
 
@@ -25,9 +25,9 @@ func (s *Server) openRecorder() {
 func (s *Server) openRelays() {
 	s.fleet = fleet.New(fleet.Options{
 		Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
-		Recorded: s.chronicle.Poke,
+		Recorded: s.replicator.Poke,
 		Report:   s.relayed,
-		Warn:     func(err error) { s.log.Warn("relaying", "err", api.Describe(err)) },
+		Warn:     func(err error) { s.log.Warn("relaying", "err", view.Describe(err)) },
 	})
 }
 
@@ -41,13 +41,13 @@ func (s *Server) relayed(r fleet.Status) {
 		log = s.log.Warn
 	}
 	log("a relay", "relay", r.ID, "team", r.Team, "member", r.Member, "state", r.Now.State, "reason", r.Now.Reason, "pid", r.Now.PID)
-	s.board.look()
+	s.statuses.look()
 }
 
-// relaysOf tells how the relays of a team's members stand, as [roster.Relays] does, and
+// relaysOf tells how the relays of a team's members stand, as [view.Relays] does, and
 // why those that this service is told to run do not.
 func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
-	known, err := roster.Relays(ctx, s.ledger, s.opts.State, t)
+	known, err := view.Relays(ctx, s.ledger, s.opts.State, t)
 	if err != nil || s.fleet == nil {
 		return known, err
 	}

@@ -16,7 +16,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -30,7 +30,7 @@ func (s *Server) relays(w http.ResponseWriter, r *http.Request) error {
 	if ask.err != nil {
 		return ask.err
 	}
-	list, err := roster.Entries(r.Context(), s.ledger, s.opts.State, s.opts.Root, ask.text("team"))
+	list, err := view.Entries(r.Context(), s.ledger, s.opts.State, s.opts.Root, ask.text("team"))
 	if err != nil {
 		return err
 	}
@@ -70,11 +70,11 @@ func (s *Server) entry(ctx context.Context, id string) (api.RelayEntry, error) {
 	if err != nil {
 		return api.RelayEntry{}, err
 	}
-	all, err := roster.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, r.Team)
+	all, err := view.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, r.Team)
 	if err != nil {
 		return api.RelayEntry{}, err
 	}
-	e := roster.Entry(r)
+	e := view.Entry(r)
 	if i := slices.IndexFunc(all, func(e api.RelayEntry) bool { return e.ID == id }); i >= 0 {
 		e = all[i]
 	}
@@ -95,7 +95,7 @@ func (s *Server) told(ctx context.Context, id string) (ledger.Relay, error) {
 	if e, err := s.elsewhere(ctx, id); err != nil {
 		return ledger.Relay{}, err
 	} else if e != nil {
-		hint, reason := roster.Elsewhere(*e)
+		hint, reason := view.Elsewhere(*e)
 		return ledger.Relay{}, api.Decide(api.CodeConflict, hint, "%s", reason)
 	}
 	return ledger.Relay{}, noRelay(id)
@@ -104,7 +104,7 @@ func (s *Server) told(ctx context.Context, id string) (ledger.Relay, error) {
 // elsewhere is the relay of that id that this service was not told to run; nil if
 // there is none.
 func (s *Server) elsewhere(ctx context.Context, id string) (*api.RelayEntry, error) {
-	all, err := roster.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, "")
+	all, err := view.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, "")
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if err := fleet.CheckCommand(n.Command, n.Plain); err != nil {
-		return bad("command: %s", api.Describe(err))
+		return bad("command: %s", view.Describe(err))
 	}
 	// Where the service was started means nothing to whoever asks.
 	if !filepath.IsAbs(n.Dir) {
@@ -172,7 +172,7 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 	}
 	made, isNew, err := s.fleet.Add(ctx, added)
 	if errors.Is(err, ledger.ErrConflict) {
-		return api.Decide(api.CodeConflict, "GET /v1/relays lists them; DELETE takes one away", "%s", api.Describe(err))
+		return api.Decide(api.CodeConflict, "GET /v1/relays lists them; DELETE takes one away", "%s", view.Describe(err))
 	}
 	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
 		return bad("%s %s", value.Field, value.Reason)
@@ -234,7 +234,7 @@ func (s *Server) removeRelay(w http.ResponseWriter, r *http.Request) error {
 	_, another := errors.AsType[*fleet.NotOwnError](err)
 	switch {
 	case occupied || another:
-		return api.Decide(api.CodeConflict, "nothing was removed; without deleteTeam the relay goes, and the team stays", "%s", api.Describe(err))
+		return api.Decide(api.CodeConflict, "nothing was removed; without deleteTeam the relay goes, and the team stays", "%s", view.Describe(err))
 	case errors.Is(err, fleet.ErrUnknown):
 		return noRelay(id)
 	case err != nil:
@@ -253,7 +253,7 @@ func (s *Server) interrupt(w http.ResponseWriter, r *http.Request) error {
 	case errors.Is(err, claude.ErrNotInFlight):
 		return api.Decide(api.CodeNotInFlight, "what waits can be given up: POST /v1/deliveries/{delivery}/drop", "no turn of its agent runs that could be interrupted")
 	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
-		return api.Decide(api.CodeNotInFlight, "GET /v1/relays says how it stands", "its agent does not run: %s", api.Describe(err))
+		return api.Decide(api.CodeNotInFlight, "GET /v1/relays says how it stands", "its agent does not run: %s", view.Describe(err))
 	case err != nil:
 		return err
 	}
@@ -293,7 +293,7 @@ func (s *Server) releaseRelay(w http.ResponseWriter, r *http.Request) error {
 		return ask.err
 	}
 	ctx, id := r.Context(), r.PathValue("relay")
-	all, err := roster.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, "")
+	all, err := view.Entries(ctx, s.ledger, s.opts.State, s.opts.Root, "")
 	if err != nil {
 		return err
 	}
@@ -308,14 +308,14 @@ func (s *Server) releaseRelay(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if list, err = roster.Release(ctx, s.ledger, post, sender); err != nil {
+		if list, err = view.Release(ctx, s.ledger, post, sender); err != nil {
 			return err
 		}
 	} else if !errors.Is(err, teams.ErrTeamGone) {
 		return err
 	}
 	if len(list) > 0 {
-		s.chronicle.Poke()
+		s.replicator.Poke()
 	}
 	return write(w, http.StatusOK, list)
 }
@@ -358,7 +358,7 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request) error {
 		state := ledger.DeliveryState(name)
 		switch {
 		case name == "":
-		case !state.Ended() && !slices.Contains(api.Unfinished(), state):
+		case !state.Ended() && !slices.Contains(view.Unfinished(), state):
 			ask.bad("state=%s is none", name)
 		default:
 			q.States = append(q.States, state)
@@ -389,7 +389,7 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := make([]api.Delivery, 0, len(found))
 	for _, d := range found {
-		list = append(list, api.DeliveryOf(d))
+		list = append(list, view.Delivery(d))
 	}
 	return write(w, http.StatusOK, list)
 }
@@ -424,12 +424,12 @@ func (s *Server) move(w http.ResponseWriter, r *http.Request, to func(context.Co
 	if err != nil {
 		return err
 	}
-	s.chronicle.Poke()
+	s.replicator.Poke()
 	if found, err = s.ledger.Deliveries(ctx, q); err != nil {
 		return err
 	}
 	if len(found) == 0 {
 		return unknown // it was pruned this instant
 	}
-	return write(w, http.StatusOK, api.DeliveryOf(found[0]))
+	return write(w, http.StatusOK, view.Delivery(found[0]))
 }

@@ -622,17 +622,17 @@ func TestSnapshotHasRelays(t *testing.T) {
 	stream.until(api.EventSnapshot, stands(""))
 	lead := h.add(t, r, "lead", "")
 	stream.until(api.EventSnapshot, stands("idle"))
-	r.board.mu.Lock()
-	before := r.board.entries[band]
-	r.board.mu.Unlock()
+	r.statuses.mu.Lock()
+	before := r.statuses.entries[band]
+	r.statuses.mu.Unlock()
 	// What happens to a relay is no reason to read the team again.
 	if err := r.ledger.SetSession(t.Context(), session(t, r, "team-lead", "backing off")); err != nil {
 		t.Fatal(err)
 	}
 	stream.until(api.EventSnapshot, stands("backing off"))
-	r.board.mu.Lock()
-	same := r.board.entries[band] == before
-	r.board.mu.Unlock()
+	r.statuses.mu.Lock()
+	same := r.statuses.entries[band] == before
+	r.statuses.mu.Unlock()
 	if !same {
 		t.Error("the team was looked at anew")
 	}

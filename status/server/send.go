@@ -9,6 +9,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -126,7 +127,7 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
 		answer, d, err := s.pass(ctx, t, sender, member, message, manner{}, false)
 		switch {
 		case err != nil:
-			answer.Error = api.Explain(err).Wire()
+			answer.Error = new(view.Explain(err))
 			code = http.StatusMultiStatus
 		case d != nil:
 			sent = append(sent, *d)

@@ -56,6 +56,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,14 +68,16 @@ import (
 	"sync"
 	"time"
 
-	"teambridge/inbox/chronicle"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
 )
 
@@ -116,15 +119,15 @@ type Server struct {
 	journal  *journal.Journal // that the tap writes
 	reads    *journal.Journal // the same file, so that a long search does not keep the tap waiting
 	news     *hub             // the journal has more
-	board    *board
+	statuses *statusCache
 	follower *follower
 	codes    codes // that sign browsers in
 	rejoiner *rejoiner
 	streams  chan struct{} // one for each that is open
 
 	// Of a service that is not read-only.
-	fleet     *fleet.Fleet
-	chronicle *chronicle.Recorder
+	fleet      *fleet.Fleet
+	replicator *replicate.Replicator
 }
 
 // limits are what keeps clients from using the service up.
@@ -230,7 +233,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		s.log.Debug("a service with another state directory would not be noticed", "err", api.Describe(err))
+		s.log.Debug("a service with another state directory would not be noticed", "err", view.Describe(err))
 	case err != nil:
 		return fmt.Errorf("server: %w", err)
 	default:
@@ -260,7 +263,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	tap := journal.NewTap(journal.TapOptions{
 		Root: s.opts.Root, Journal: s.journal,
 		Report: func() { signal(look) },
-		Warn:   func(err error) { s.log.Warn("recording", "err", api.Describe(err)) },
+		Warn:   func(err error) { s.log.Warn("recording", "err", view.Describe(err)) },
 	})
 	part("recording", tap.Run)
 	select {
@@ -273,12 +276,12 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	part("news", func(ctx context.Context) error { return s.pump(ctx, look) })
 	if !s.opts.ReadOnly { // one that follows puts back
 		if err := s.follower.adopt(running); err != nil {
-			s.log.Warn("messages that were sent before are not followed", "err", api.Describe(err))
+			s.log.Warn("messages that were sent before are not followed", "err", view.Describe(err))
 		}
 	}
 	part("following", s.follower.run)
-	part("states", s.board.run)
-	part("replicating", s.chronicle.Run)
+	part("states", s.statuses.run)
+	part("replicating", s.replicator.Run)
 	if !s.opts.ReadOnly {
 		part("joining", s.rejoiner.run)
 		defer s.startRelays(ctx, running, stop)()
@@ -353,9 +356,9 @@ func (s *Server) open(ctx context.Context) (err error) {
 			}
 		}
 	}
-	s.board = newBoard(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.relaysOf, s.limits, s.news, s.log)
+	s.statuses = newStatusCache(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.relaysOf, s.limits, s.news, s.log)
 	s.rejoiner = newRejoiner(s.opts.Root, s.opts.State, s.ledger, s.locker, s.limits, s.log)
-	s.openRecorder()
+	s.openReplicator()
 	if !s.opts.ReadOnly {
 		s.openRelays()
 	}
@@ -382,10 +385,13 @@ func (s *Server) close() error {
 	return errors.Join(errs...)
 }
 
-// announce says in a file who serves, and where.
+// announce writes the card by which clients find the service.
 func (s *Server) announce() error {
-	c := api.Card{PID: os.Getpid(), Listen: s.addrs, API: api.Level, Version: s.opts.Version.Version}
-	if err := c.Write(s.opts.State, s.opts.Root.Path()); err != nil {
+	card, err := json.Marshal(api.Card{PID: os.Getpid(), Listen: s.addrs, API: api.Level, Version: s.opts.Version.Version})
+	if err == nil {
+		err = atomicfile.Write(api.CardPath(s.opts.State, s.opts.Root.Path()), card)
+	}
+	if err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
 	return nil
@@ -403,7 +409,7 @@ func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {
 	for {
 		seq, err := s.reads.Last(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("the journal cannot be read", "err", api.Describe(err))
+			s.log.Warn("the journal cannot be read", "err", view.Describe(err))
 		}
 		if seq != last {
 			last = seq
@@ -414,7 +420,7 @@ func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {
 			return nil
 		case <-look:
 			// Also what is in no journal may have changed: a config.json.
-			s.board.look()
+			s.statuses.look()
 			s.rejoiner.look()
 		case <-again.C:
 		}

@@ -11,7 +11,7 @@ import (
 	"teambridge/relay"
 	"teambridge/status"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -38,7 +38,7 @@ func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *Server) teams(w http.ResponseWriter, r *http.Request) error {
-	list, err := roster.Teams(r.Context(), s.opts.Root)
+	list, err := view.Teams(r.Context(), s.opts.Root)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *Server) team(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		return write(w, http.StatusOK, api.TeamDetail{
-			Team: roster.Team(t, sender.Config(), time.Now()), Ours: ours, From: sender.From(), Answerable: sender.AllAnswerable(),
+			Team: view.Team(t, sender.Config(), time.Now()), Ours: ours, From: sender.From(), Answerable: sender.AllAnswerable(),
 		})
 	})
 }
@@ -91,7 +91,7 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 
 func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
 	return s.within(r, func(t *teams.Team) error {
-		list, err := roster.Members(r.Context(), t)
+		list, err := view.Members(r.Context(), t)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	return s.within(r, func(t *teams.Team) error {
-		list, err := roster.Statuses(r.Context(), status.Source{Journal: s.reads, Ledger: s.ledger}, t, time.Now())
+		list, err := view.Statuses(r.Context(), status.Source{Journal: s.reads, Ledger: s.ledger}, t, time.Now())
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		roster.WithRelays(list, relays)
+		view.WithRelays(list, relays)
 		return write(w, http.StatusOK, list)
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -66,9 +67,9 @@ func (s *Server) pass(ctx context.Context, t *teams.Team, sender *mail.Sender, m
 	}
 	d, err := s.put(ctx, sender, member, m, force)
 	if err != nil {
-		return api.SentOf(d), nil, err
+		return view.Sent(d), nil, err
 	}
-	return api.SentOf(d), &d, nil
+	return view.Sent(d), &d, nil
 }
 
 // say says a person's words to a member that is relayed here. *[notWords] where
@@ -137,7 +138,7 @@ func (s *Server) put(ctx context.Context, sender *mail.Sender, member string, m 
 		s.log.Warn("a message is in the inbox, but was not recorded", "id", d.ID, "err", d.Unrecorded)
 	}
 	if err := s.recordSent(ctx, sender.Key(d), d); err != nil {
-		s.log.Warn("there is no record of a message that was sent", "id", d.ID, "err", api.Describe(err))
+		s.log.Warn("there is no record of a message that was sent", "id", d.ID, "err", view.Describe(err))
 	}
 	d.Seen = nil // of use no more
 	s.news.tell()

@@ -1,4 +1,4 @@
-package roster
+package view
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"teambridge/teams"
 )
 
-// Entries lists the relays that a service is told to run for root, and those that
-// were run otherwise, of teams that are there or for which something is left to
-// decide. team, if not empty, is the only one that is looked at.
+// Entries returns the relays that were added to the service for root, and those of
+// "teambridge run" whose team exists or that have unfinished or failed deliveries. If
+// team is not empty, only those of that team.
 func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, team string) ([]api.RelayEntry, error) {
 	told, err := l.Relays(ctx, root.Path())
 	if err != nil {
@@ -53,8 +53,8 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 	return list, nil
 }
 
-// Elsewhere says, with a hint and a reason, why the service can do nothing with a relay
-// that it was not told to run.
+// Elsewhere returns a hint and a reason why the service cannot control a relay that was
+// not added to it.
 func Elsewhere(e api.RelayEntry) (hint, reason string) {
 	if e.Running {
 		return fmt.Sprintf("end process %d, or interrupt it (^C)", e.PID),
@@ -64,7 +64,7 @@ func Elsewhere(e api.RelayEntry) (hint, reason string) {
 		fmt.Sprintf("the relay %s of %s@%s is not the service's: it was run by \"teambridge run\", or was removed, and runs no more", e.ID, e.Member, e.Team)
 }
 
-// Entry is a relay that a service is told to run, of which nothing more is known.
+// Entry shows a relay that was added to the service, as if it were not running.
 func Entry(r ledger.Relay) api.RelayEntry {
 	created := r.Created.UTC()
 	e := api.RelayEntry{
@@ -80,8 +80,8 @@ func Entry(r ledger.Relay) api.RelayEntry {
 	return e
 }
 
-// standing tells how one relay stands, and whether its team is the one that is
-// there now.
+// standing returns the state of one relay, and whether its team is the one that exists
+// now.
 func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, s ledger.Standing) (info api.Relay, now bool, err error) {
 	gone := api.Relay{State: string(relay.Stopped), Queue: s.Open, DeadLetters: s.Failed, Session: s.ID, Reason: "the team has ended"}
 	t, err := root.Team(s.Team)
@@ -103,5 +103,5 @@ func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.R
 	if err != nil {
 		return gone, false, err
 	}
-	return *RelayOf(o), true, nil
+	return *Relay(o), true, nil
 }

@@ -1,4 +1,4 @@
-// Package chronicle copies the events of a ledger into a journal, each event once.
+// Package replicate copies the events of a ledger into a journal, each event once.
 //
 // The ledger records an event in the commit that causes it, so the ledger is the
 // truth. The journal records how far it has copied in the commit that copies. So
@@ -13,13 +13,14 @@
 // is copied as a message to the agent's inbox, with its receipt, in the same commit
 // as its "claimed" event. So the journal has all messages in one order.
 //
-// A message that was sent is copied with its receipt, too. Its agent may take it before
-// anybody sees it in the file. If somebody did see it, it is the same message. So it is
-// with a row that a relay claimed. What a headless agent answers is copied as a message of its own inbox.
+// A sent message is copied with its receipt, because its agent may take it before
+// anybody sees it in the file. If it was seen in the file, the journal has one message,
+// not two. The same holds for a row that a relay claimed. What a headless agent answers
+// is copied as a message in the agent's own inbox.
 //
 // A journal that cannot be written delays nothing. What it lacks is copied later, as
-// long as the ledger has it ([ledger.Ledger.Prune]).
-package chronicle
+// long as the ledger still has it ([ledger.Ledger.Prune]).
+package replicate
 
 import (
 	"cmp"
@@ -35,12 +36,12 @@ import (
 	"teambridge/teams"
 )
 
-// page is how many events one commit copies at most.
+// page is the largest number of events that one commit copies.
 const page = 200
 
 // Copy copies the events that the journal does not have yet and returns their
-// number. Then it looks at the inboxes that something was sent to: see [Look]. The
-// errors are those of the ledger and of the journal.
+// number. Then it reads the inboxes that something was sent to: see [Look]. Errors come
+// from the ledger and the journal.
 func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int, err error) {
 	if err := l.Announce(ctx); err != nil {
 		return 0, err
@@ -159,20 +160,20 @@ func relayed(e ledger.Event) (journal.Relayed, error) {
 		return r, nil
 	}
 	var err error
-	r.Row, err = json.Marshal(said{
+	r.Row, err = json.Marshal(promptRow{
 		From: r.From, Text: e.Text, Summary: e.Summary, Timestamp: e.At.UTC().Format(timestamp), Color: e.Color, Type: "message", ID: r.ID,
 	})
 	return r, err
 }
 
-// user is who types where it is not said under which name.
+// user is the sender of a prompt that names none.
 const user = "user"
 
-// timestamp is how Claude Code writes times.
+// timestamp is the layout in which Claude Code writes times.
 const timestamp = "2006-01-02T15:04:05.000Z07:00"
 
-// said is what a person said, as a row would have it.
-type said struct {
+// promptRow is a user prompt in the format of an inbox row.
+type promptRow struct {
 	From      string `json:"from"`
 	Text      string `json:"text"`
 	Summary   string `json:"summary,omitempty"`
@@ -182,30 +183,30 @@ type said struct {
 	ID        string `json:"messageId"`
 }
 
-// Options says what to copy where.
+// Options are the options of [New]. Ledger and Journal are needed.
 type Options struct {
 	Ledger  *ledger.Ledger
 	Journal *journal.Journal
 
-	// Every is how often the ledger is looked at without [Recorder.Poke]: for
-	// what other processes write; 0 is 2 s.
+	// Every is the interval at which the ledger is read without [Replicator.Poke],
+	// for events of other processes. 0 means 2 s.
 	Every time.Duration
 
-	// Copied, if not nil, is called when something was copied.
+	// Copied, if not nil, is called after events were copied.
 	Copied func()
 
-	// Warn, if not nil, is told once when copying begins to fail.
+	// Warn, if not nil, is called once when copying begins to fail.
 	Warn func(error)
 }
 
-// Recorder copies as long as it runs. Make it with [New].
-type Recorder struct {
+// A Replicator copies events while it runs. Make one with [New].
+type Replicator struct {
 	opts Options
 	wake chan struct{}
 }
 
-// New returns a recorder. It starts nothing.
-func New(opts Options) *Recorder {
+// New returns a Replicator. It starts nothing.
+func New(opts Options) *Replicator {
 	if opts.Every == 0 {
 		opts.Every = 2 * time.Second
 	}
@@ -215,23 +216,23 @@ func New(opts Options) *Recorder {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	return &Recorder{opts: opts, wake: make(chan struct{}, 1)}
+	return &Replicator{opts: opts, wake: make(chan struct{}, 1)}
 }
 
-// Poke says that there may be something to copy. It never waits.
-func (r *Recorder) Poke() {
+// Poke tells r that there may be new events. It never blocks.
+func (r *Replicator) Poke() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // said already
+	default: // already told
 	}
 }
 
-// last is how long the copying of what is left may take in the end.
-const last = 2 * time.Second
+// lastCopy limits how long Run may copy after its context has ended.
+const lastCopy = 2 * time.Second
 
-// Run copies until ctx ends, and what is left then. It always returns nil: what
-// could not be copied stays in the ledger.
-func (r *Recorder) Run(ctx context.Context) error {
+// Run copies events until ctx ends, and then those that are left. It always returns
+// nil: events that could not be copied stay in the ledger.
+func (r *Replicator) Run(ctx context.Context) error {
 	tick := time.NewTicker(r.opts.Every)
 	defer tick.Stop()
 	failing := false
@@ -248,12 +249,12 @@ func (r *Recorder) Run(ctx context.Context) error {
 	for {
 		wake := r.wake
 		if failing {
-			wake = nil // not with each event
+			wake = nil // try again at the next tick, not with each event
 		}
 		step(ctx)
 		select {
 		case <-ctx.Done():
-			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), last)
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCopy)
 			defer cancel()
 			step(ending)
 			return nil

@@ -1,7 +1,11 @@
-// Package roster lists what there is: the teams under a Claude directory, the
-// members of a team, what waits in their inboxes, and what each is doing. It
-// reads the files as they are now, and the journal for what was said before.
-package roster
+// Package view shows what there is, as the types of package api: the teams under a
+// Claude directory, the members of a team and what each is doing, messages,
+// deliveries, relays and errors. The command line and the service both use it, so
+// that they say the same.
+//
+// Teams, members and inboxes are read from the files as they are now, and what
+// was said before from the journal.
+package view
 
 import (
 	"context"
@@ -14,7 +18,7 @@ import (
 	"teambridge/teams"
 )
 
-// Teams lists the teams, by name. What is wrong with one is part of the answer.
+// Teams returns all teams, sorted by name. Problems of a team are part of the result.
 func Teams(ctx context.Context, root *teams.Root) ([]api.Team, error) {
 	all, err := root.Teams()
 	if err != nil {
@@ -31,7 +35,7 @@ func Teams(ctx context.Context, root *teams.Root) ([]api.Team, error) {
 	return list, nil
 }
 
-// Listed is one team as [Teams] has it.
+// Listed returns one team as [Teams] does.
 func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, error) {
 	shown := api.Team{Team: l.Name, LeadState: teams.Unknown.String()}
 	switch {
@@ -39,7 +43,7 @@ func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, e
 		shown.Problem = "no config.json"
 		return shown, nil
 	case l.Err != nil:
-		shown.Problem = api.Describe(l.Err)
+		shown.Problem = Describe(l.Err)
 		return shown, nil
 	}
 	t, err := root.Team(l.Name)
@@ -53,11 +57,11 @@ func Listed(ctx context.Context, root *teams.Root, l teams.Listing) (api.Team, e
 	if ctx.Err() != nil {
 		return shown, err
 	}
-	shown.Problem = api.Describe(err)
+	shown.Problem = Describe(err)
 	return shown, nil
 }
 
-// Team is what is known of a team with that config.json, as of now.
+// Team shows a team with the config.json c, as of now.
 func Team(t *teams.Team, c *teams.Config, now time.Time) api.Team {
 	lead, _ := c.Lead()
 	version := ""
@@ -70,7 +74,7 @@ func Team(t *teams.Team, c *teams.Config, now time.Time) api.Team {
 	}
 }
 
-// Members lists the members of a team in the order of its config.json, and then the
+// Members returns the members of a team in the order of its config.json, then the
 // inboxes without a member.
 func Members(ctx context.Context, t *teams.Team) ([]api.Member, error) {
 	c, err := t.Config(ctx)
@@ -112,7 +116,7 @@ func Members(ctx context.Context, t *teams.Team) ([]api.Member, error) {
 	return list, nil
 }
 
-// count reads the inbox of m's member.
+// count counts the unread rows in m's inbox.
 func count(ctx context.Context, t *teams.Team, m *api.Member) error {
 	box, err := inbox.Open(t, m.Member, nil) // reading takes no lock
 	if err != nil {
@@ -126,7 +130,7 @@ func count(ctx context.Context, t *teams.Team, m *api.Member) error {
 		return nil
 	case errors.Is(err, inbox.ErrEmpty):
 	case err != nil:
-		m.Problem = api.Describe(err)
+		m.Problem = Describe(err)
 	}
 	m.Inbox = true
 	for _, r := range rows {
@@ -137,14 +141,14 @@ func count(ctx context.Context, t *teams.Team, m *api.Member) error {
 	return nil
 }
 
-// Unread counts what nobody has read in the inbox of a member.
+// Unread returns the number of unread rows in the inbox of a member.
 func Unread(ctx context.Context, t *teams.Team, member string) (int, error) {
 	m := api.Member{Team: t.Name(), Member: member}
 	err := count(ctx, t, &m)
 	return m.Unread, err
 }
 
-// Statuses says what each agent of a team is doing, as of now.
+// Statuses returns what each agent of a team is doing, as of now.
 func Statuses(ctx context.Context, src status.Source, t *teams.Team, now time.Time) ([]api.Status, error) {
 	all, err := src.Read(ctx, t, now)
 	if err != nil {
@@ -153,7 +157,7 @@ func Statuses(ctx context.Context, src status.Source, t *teams.Team, now time.Ti
 	return Shown(ctx, t, all)
 }
 
-// Shown adds to statuses what waits in the inboxes of their members.
+// Shown shows statuses, with the number of unread rows of each member.
 func Shown(ctx context.Context, t *teams.Team, all []status.Status) ([]api.Status, error) {
 	list := make([]api.Status, 0, len(all))
 	for _, s := range all {
@@ -162,7 +166,8 @@ func Shown(ctx context.Context, t *teams.Team, all []status.Status) ([]api.Statu
 			return nil, err
 		}
 		list = append(list, api.Status{
-			Team: t.Name(), Member: s.Member, State: s.State, Since: s.Since.UTC(), Detail: s.Detail, Evidence: s.Evidence, Unread: m.Unread,
+			Team: t.Name(), Member: s.Member, State: string(s.State), Since: s.Since.UTC(), Detail: string(s.Detail),
+			Evidence: api.Evidence(s.Evidence), Unread: m.Unread,
 		})
 	}
 	return list, nil

@@ -1,4 +1,4 @@
-package chronicle
+package replicate
 
 import (
 	"context"
@@ -10,12 +10,11 @@ import (
 	"teambridge/teams"
 )
 
-// Look looks at inboxes and records what is in them now. The journal takes a message
-// that was sent to be in its inbox until somebody looks. An inbox that cannot be read
-// for now is left out.
+// Look reads inboxes and records their rows. Until then the journal assumes that a sent
+// message is still in its inbox. Look skips an inbox that cannot be read at the moment.
 func Look(ctx context.Context, j *journal.Journal, boxes ...journal.Box) error {
 	for _, b := range boxes {
-		// Somebody else may look at the same time, and then another look is asked for.
+		// If another process reads it at the same time, Observe asks to read it again.
 		for range 3 {
 			s, ok := look(ctx, b)
 			if !ok {
@@ -47,8 +46,8 @@ func look(ctx context.Context, b journal.Box) (s journal.Snapshot, ok bool) {
 	return s, false
 }
 
-// read reads an inbox, once. It fails with [teams.ErrTeamGone] if another team has the
-// name by now.
+// read reads an inbox once. It fails with [teams.ErrTeamGone] if the name now belongs to
+// another team.
 func read(ctx context.Context, b journal.Box) ([]inbox.Row, error) {
 	root, err := teams.Open(b.Root)
 	if err != nil {
@@ -75,6 +74,6 @@ func read(ctx context.Context, b journal.Box) ([]inbox.Row, error) {
 		return nil, err
 	}
 	once, cancel := context.WithCancel(ctx)
-	cancel() // Read looks once before it waits
+	cancel() // so that Read tries once and does not wait
 	return box.Read(once)
 }

@@ -1,4 +1,4 @@
-package chronicle
+package replicate
 
 import (
 	"bufio"
@@ -188,9 +188,9 @@ func TestCopiedOnceThroughKills(t *testing.T) {
 	}
 }
 
-// A recorder records what happens while it runs, what happened before and what is
+// A replicator copies what happens while it runs, what happened before and what is
 // left when it ends; what another one has recorded it does not record again.
-func TestRecorder(t *testing.T) {
+func TestReplicator(t *testing.T) {
 	t.Parallel()
 	l, j := open(t, t.TempDir())
 	must(t, deliver(t.Context(), l, "d0"))

@@ -1,4 +1,4 @@
-package chronicle
+package replicate
 
 import (
 	"encoding/json"

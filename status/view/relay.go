@@ -1,17 +1,17 @@
-package roster
+package view
 
 import (
 	"context"
 
-	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
 
-// Relays tells how the relay of each member of a team stands, of those that have
-// one, or had one and are not reached any more. state is our state directory.
+// Relays returns the state of the relays of a team by member. It has the members with a
+// relay, and those that had one and cannot be reached without it. state is our state
+// directory.
 func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) (map[string]*api.Relay, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -31,27 +31,27 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 			return nil, err
 		}
 		if f.Headless || o.Queue > 0 {
-			known[m.Name] = RelayOf(o)
+			known[m.Name] = Relay(o)
 		}
 	}
 	return known, nil
 }
 
-// WithRelays adds to statuses how the relays of their members stand.
+// WithRelays adds the state of their relays to statuses.
 func WithRelays(list []api.Status, relays map[string]*api.Relay) {
 	for i := range list {
 		list[i].Relay = relays[list[i].Member]
 	}
 }
 
-// RelayOf is how a relay looks from outside.
-func RelayOf(o relay.Outlook) *api.Relay {
+// Relay shows the state of a relay.
+func Relay(o relay.Outlook) *api.Relay {
 	r := &api.Relay{
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
 		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason,
 	}
 	for _, h := range o.Held {
-		r.Held = append(r.Held, HoldOf(h))
+		r.Held = append(r.Held, hold(h))
 		if r.Reason == "" {
 			r.Reason = "messages are held: " + h.Reason
 		}
@@ -63,13 +63,13 @@ func RelayOf(o relay.Outlook) *api.Relay {
 	return r
 }
 
-// HoldOf is a hold of the ledger.
-func HoldOf(h ledger.Hold) api.Hold {
+// hold shows a hold of the ledger.
+func hold(h ledger.Hold) api.Hold {
 	return api.Hold{Team: h.Team, Member: h.Inbox, Sender: h.Sender, Reason: h.Reason, Since: h.Since}
 }
 
-// Release releases what is held for the relay of a member, of one sender, or of all if
-// sender is "". It returns what was held, none if nothing was.
+// Release releases the messages of one sender that are held back from a member, or
+// those of all senders if sender is "". It returns what was held.
 func Release(ctx context.Context, l *ledger.Ledger, p ledger.Post, sender string) ([]api.Hold, error) {
 	senders := []string{sender}
 	if sender == "" {
@@ -89,36 +89,7 @@ func Release(ctx context.Context, l *ledger.Ledger, p ledger.Post, sender string
 			return nil, err
 		}
 		for _, h := range released {
-			list = append(list, HoldOf(h))
-		}
-	}
-	return list, nil
-}
-
-// Fates tells what became of recorded messages, rows and a person's words, nil of
-// those that were not relayed.
-func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
-	list := make([]*api.Fate, len(found))
-	for i, m := range found {
-		if m.Answer != "" {
-			continue
-		}
-		if m.Said != "" {
-			said, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Said})
-			if err != nil {
-				return nil, err
-			}
-			if len(said) > 0 {
-				list[i] = api.FateOf(said[0])
-			}
-			continue
-		}
-		d, ok, err := l.Fate(ctx, api.PostOf(m), m.Key(), m.Occurrence)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			list[i] = api.FateOf(d)
+			list = append(list, hold(h))
 		}
 	}
 	return list, nil

@@ -13,64 +13,64 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/status"
 	"teambridge/status/api"
-	"teambridge/status/roster"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
-// board keeps what the teams and their agents are doing for as long as a stream
-// wants to know. It looks again at those of which the journal has news, whose
-// config.json was written, whose lead came or went, or of which a state ends by
-// time alone.
-type board struct {
+// statusCache keeps the state of all teams and their agents for the streams of
+// events. A team is read again if the journal has news of it, its config.json was
+// written, its lead started or ended, or a state has ended by time alone.
+type statusCache struct {
 	root    *teams.Root
 	source  status.Source
 	known   knownRelays
 	limits  limits
-	news    *hub          // of the journal
-	changed *hub          // the snapshot is another one
-	dirty   chan struct{} // something may have changed that is in no journal
+	news    *hub          // the journal has more
+	changed *hub          // the snapshot has changed
+	dirty   chan struct{} // something may have changed that the journal does not have
 	log     *slog.Logger
 
 	mu      sync.Mutex
-	entries map[string]*entry // by team
-	seq     int64             // of the journal, up to which entries know it
-	list    []api.Team        // of the last look, in their order
-	digest  string            // of the last snapshot that was told of
-	fresh   time.Time         // when it was looked at
+	entries map[string]*cachedTeam // by team
+	seq     int64                  // the last change of the journal that entries have
+	list    []api.Team             // as of the last refresh, in order
+	digest  string                 // the last snapshot that streams were told of, as JSON
+	fresh   time.Time              // when it was refreshed
 }
 
-// entry is one team as it was last looked at.
-type entry struct {
+// cachedTeam is one team as it was last read.
+type cachedTeam struct {
 	team   api.Team
 	states []api.Status
 	relays int // of its members
 	config os.FileInfo
 	lead   *teams.LeadProcess
 	led    teams.Liveness // of lead
-	due    time.Time      // when a state ends by time alone; zero: it does not
-	stale  bool
-	moved  bool // a relay has done something
+	due    time.Time      // when a state ends by time alone; zero if none does
+	stale  bool           // it has to be read again
+	moved  bool           // a relay has done something
 }
 
-// knownRelays tells how the relays of a team's members stand.
+// knownRelays returns the relays of a team by member.
 type knownRelays = func(context.Context, *teams.Team) (map[string]*api.Relay, error)
 
-// leadAgain is how often it is looked whether a lead is there that does not write down
-// which process it is.
+// leadAgain is the interval at which a team is read again whose lead does not record
+// its process, because nothing tells when such a lead ends.
 const leadAgain = time.Minute
 
-func newBoard(root *teams.Root, source status.Source, known knownRelays, limits limits, news *hub, log *slog.Logger) *board {
-	return &board{
+func newStatusCache(root *teams.Root, source status.Source, known knownRelays, limits limits, news *hub, log *slog.Logger) *statusCache {
+	return &statusCache{
 		root: root, source: source, known: known, limits: limits, news: news, changed: newHub(), dirty: make(chan struct{}, 1), log: log,
-		entries: map[string]*entry{},
+		entries: map[string]*cachedTeam{},
 	}
 }
 
-// look is told that something may have changed.
-func (b *board) look() { signal(b.dirty) }
+// look tells the cache that something may have changed.
+func (b *statusCache) look() { signal(b.dirty) }
 
-// run tells streams when the snapshot changes, while there are any.
-func (b *board) run(ctx context.Context) error {
+// run refreshes the cache while there are streams, and tells them when the snapshot
+// changes.
+func (b *statusCache) run(ctx context.Context) error {
 	news, done := b.news.subscribe()
 	defer done()
 	tick := time.NewTicker(b.limits.tick)
@@ -87,9 +87,9 @@ func (b *board) run(ctx context.Context) error {
 			continue
 		}
 		if err := b.refresh(ctx); err != nil && ctx.Err() == nil {
-			b.log.Warn("the teams cannot be listed", "err", api.Describe(err))
+			b.log.Warn("the teams cannot be listed", "err", view.Describe(err))
 		}
-		// Many changes of one moment are one.
+		// Changes that follow each other closely become one.
 		select {
 		case <-ctx.Done():
 		case <-time.After(b.limits.gather):
@@ -97,8 +97,8 @@ func (b *board) run(ctx context.Context) error {
 	}
 }
 
-// snapshot returns how things are, of one team or (the name is empty) of all.
-func (b *board) snapshot(ctx context.Context, team string) (api.Snapshot, error) {
+// snapshot returns the state of one team, or of all teams if the name is empty.
+func (b *statusCache) snapshot(ctx context.Context, team string) (api.Snapshot, error) {
 	b.mu.Lock()
 	old := time.Since(b.fresh) > b.limits.gather
 	b.mu.Unlock()
@@ -122,8 +122,8 @@ func (b *board) snapshot(ctx context.Context, team string) (api.Snapshot, error)
 	return s, nil
 }
 
-// refresh looks at what may have changed, and tells streams if it has.
-func (b *board) refresh(ctx context.Context) error {
+// refresh reads what may have changed, and tells streams if it has.
+func (b *statusCache) refresh(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.catchUp(ctx); err != nil {
@@ -145,13 +145,12 @@ func (b *board) refresh(ctx context.Context) error {
 			}
 			b.entries[l.Name] = e
 		} else if e.moved || e.relays > 0 {
-			// That a relay was killed, nothing tells. No more is read for that than what
-			// the ledger has of it.
+			// Nothing tells when a relay was killed. Only the ledger is read for that.
 			if err := b.relays(ctx, e, l.Name); err != nil {
 				if ctx.Err() != nil {
 					return err
 				}
-				e.stale = true // the next look says what is wrong
+				e.stale = true // the next refresh says what is wrong
 			}
 		}
 		list = append(list, e.team)
@@ -177,8 +176,8 @@ func (b *board) refresh(ctx context.Context) error {
 	return nil
 }
 
-// catchUp marks the teams of which the journal has news.
-func (b *board) catchUp(ctx context.Context) error {
+// catchUp marks the teams that have changes in the journal as stale.
+func (b *statusCache) catchUp(ctx context.Context) error {
 	const page = 50
 	for {
 		list, err := b.source.Journal.Changes(ctx, b.seq, page)
@@ -209,8 +208,8 @@ func (b *board) catchUp(ctx context.Context) error {
 	}
 }
 
-// same reports whether an entry still says how a team is.
-func (b *board) same(e *entry, l teams.Listing, now time.Time) bool {
+// same reports whether e is still up to date.
+func (b *statusCache) same(e *cachedTeam, l teams.Listing, now time.Time) bool {
 	if e.stale || e.config == nil || l.Orphan || l.Err != nil || !e.due.IsZero() && !now.Before(e.due) {
 		return false
 	}
@@ -219,19 +218,19 @@ func (b *board) same(e *entry, l teams.Listing, now time.Time) bool {
 		e.lead.Liveness() == e.led
 }
 
-func (b *board) config(team string) string {
+func (b *statusCache) config(team string) string {
 	return filepath.Join(b.root.Path(), "teams", team, "config.json")
 }
 
-// examine looks at a team. What is wrong with it is part of what it says.
-func (b *board) examine(ctx context.Context, l teams.Listing, now time.Time) (*entry, error) {
-	e := &entry{states: []api.Status{}}
-	// Before it is read: what changes meanwhile is looked at again.
+// examine reads a team. Problems with its files are part of the result.
+func (b *statusCache) examine(ctx context.Context, l teams.Listing, now time.Time) (*cachedTeam, error) {
+	e := &cachedTeam{states: []api.Status{}}
+	// Before the team is read, so that a change in the meantime is noticed.
 	info, err := os.Stat(b.config(l.Name))
 	if err == nil {
 		e.config = info
 	}
-	if e.team, err = roster.Listed(ctx, b.root, l); err != nil {
+	if e.team, err = view.Listed(ctx, b.root, l); err != nil {
 		return nil, err
 	}
 	if e.team.Problem != "" {
@@ -243,10 +242,10 @@ func (b *board) examine(ctx context.Context, l teams.Listing, now time.Time) (*e
 			return nil, err
 		}
 		e.states, e.config = []api.Status{}, nil
-		e.team.Problem = api.Describe(err)
+		e.team.Problem = view.Describe(err)
 	}
 	for _, s := range e.states {
-		if s.State != status.Active {
+		if s.State != api.StateActive {
 			continue
 		}
 		if end := s.Since.Add(status.IdleAfter); e.due.IsZero() || end.Before(e.due) {
@@ -256,8 +255,8 @@ func (b *board) examine(ctx context.Context, l teams.Listing, now time.Time) (*e
 	return e, nil
 }
 
-// states looks at what the agents of a team are doing.
-func (b *board) states(ctx context.Context, e *entry, name string, now time.Time) error {
+// states reads what the agents of a team are doing.
+func (b *statusCache) states(ctx context.Context, e *cachedTeam, name string, now time.Time) error {
 	t, err := b.root.Team(name)
 	if err != nil {
 		return err
@@ -268,19 +267,19 @@ func (b *board) states(ctx context.Context, e *entry, name string, now time.Time
 		return err
 	}
 	e.lead, e.led = c.LeadProcess, c.LeadProcess.Liveness()
-	e.team = roster.Team(t, c, now)
+	e.team = view.Team(t, c, now)
 	if e.lead == nil && e.team.LeadState != teams.Unknown.String() {
 		// Nothing in the team changes when such a lead ends.
 		e.due = now.Add(leadAgain)
 	}
-	if e.states, err = roster.Statuses(ctx, b.source, t, now); err != nil {
+	if e.states, err = view.Statuses(ctx, b.source, t, now); err != nil {
 		return err
 	}
 	return b.relaysOf(ctx, e, t)
 }
 
-// relays looks how the relays of a team's members stand.
-func (b *board) relays(ctx context.Context, e *entry, name string) error {
+// relays reads the relays of a team.
+func (b *statusCache) relays(ctx context.Context, e *cachedTeam, name string) error {
 	t, err := b.root.Team(name)
 	if err != nil {
 		return err
@@ -289,13 +288,13 @@ func (b *board) relays(ctx context.Context, e *entry, name string) error {
 	return b.relaysOf(ctx, e, t)
 }
 
-func (b *board) relaysOf(ctx context.Context, e *entry, t *teams.Team) error {
-	e.moved = false // before it is looked at
+func (b *statusCache) relaysOf(ctx context.Context, e *cachedTeam, t *teams.Team) error {
+	e.moved = false // before they are read
 	relays, err := b.known(ctx, t)
 	if err != nil {
 		return err
 	}
 	e.relays = len(relays)
-	roster.WithRelays(e.states, relays)
+	view.WithRelays(e.states, relays)
 	return nil
 }

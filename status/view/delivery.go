@@ -1,0 +1,65 @@
+package view
+
+import (
+	"context"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/status/api"
+)
+
+// Delivery shows a delivery of the ledger.
+func Delivery(d ledger.Delivery) api.Delivery {
+	return api.Delivery{
+		Delivery: d.UUID, Team: d.Team, Member: d.Inbox, ID: d.ID, From: d.From, Kind: d.Kind,
+		State: string(d.State), Reason: d.Reason, At: d.At, Person: d.Person,
+	}
+}
+
+// Unfinished returns the states of deliveries that are on their way or have failed.
+func Unfinished() []ledger.DeliveryState {
+	return []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed}
+}
+
+// RelayEvent shows an event of a relay from the journal.
+func RelayEvent(r journal.Relayed) api.RelayEvent {
+	return api.RelayEvent{
+		Seq: r.Seq, Team: r.Team.Team, CreatedAt: r.Team.CreatedAt, Member: r.Inbox, At: r.At, State: r.State, Reason: r.Reason,
+		Delivery: r.Delivery, ID: r.ID, From: r.From, Person: r.Person, AgentPID: r.PID, Session: r.Session,
+	}
+}
+
+// Fates returns what became of each message: of the rows of inboxes and of what a
+// person wrote to an agent. It is nil for those that were not relayed.
+func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
+	list := make([]*api.Fate, len(found))
+	for i, m := range found {
+		if m.Answer != "" {
+			continue
+		}
+		if m.Said != "" {
+			said, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Said})
+			if err != nil {
+				return nil, err
+			}
+			if len(said) > 0 {
+				list[i] = fate(said[0])
+			}
+			continue
+		}
+		inbox := ledger.Post{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox}
+		d, ok, err := l.Fate(ctx, inbox, m.Key(), m.Occurrence)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			list[i] = fate(d)
+		}
+	}
+	return list, nil
+}
+
+// fate shows how far a delivery came.
+func fate(d ledger.Delivery) *api.Fate {
+	return &api.Fate{Delivery: d.UUID, State: string(d.State), Reason: d.Reason, At: d.At}
+}

@@ -1,0 +1,39 @@
+package view
+
+import (
+	"testing"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
+	"teambridge/status"
+	"teambridge/status/api"
+)
+
+// Package api spells these out because it imports nothing of ours.
+func TestNamesOfTheAPI(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ api, ours string }{
+		{api.StateActive, string(status.Active)},
+		{api.StateIdle, string(status.Idle)},
+		{api.StateTerminated, string(status.Terminated)},
+		{api.DetailWorking, string(status.Working)},
+		{api.DetailWaiting, string(status.Waiting)},
+		{api.DetailFailed, string(status.Failed)},
+		{api.DetailStale, string(status.Stale)},
+		{api.DetailShutDown, string(status.ShutDown)},
+		{api.Verified, mail.Verified},
+		{api.Consumed, mail.Consumed},
+		{api.Failed, mail.Failed},
+		{api.Verified, string(journal.Verified)},
+		{api.Consumed, string(journal.Consumed)},
+		{api.Lost, string(journal.Lost)},
+		{api.Unknown, string(journal.Unknown)},
+		{api.Appeared, string(journal.Appeared)},
+		{api.Read, string(journal.Read)},
+		{api.Gone, string(journal.Gone)},
+	} {
+		if c.api != c.ours {
+			t.Errorf("the API says %q, we say %q", c.api, c.ours)
+		}
+	}
+}
