@@ -155,7 +155,7 @@ func TestReadmeOfTheService(t *testing.T) {
 
 // documents are checked for the tests, files and variables that they name.
 var documents = []string{
-	"README.md", "testdata/contract/CONTRACT.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md",
+	"README.md", "testdata/contract/CONTRACT.md", ".github/ARCHITECTURE.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md",
 }
 
 // sources returns the Go files of the module, by their path from its top.
@@ -199,15 +199,19 @@ func testsIn(files map[string]string) map[string][]string {
 	return tests
 }
 
-// declared reports whether a package called owner, or the file that declares a type
-// called owner, declares name.
+// declared reports whether a package called owner, or one that declares a type called
+// owner, declares name.
 func declared(files map[string]string, owner, name string) bool {
-	declaration := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |var |\t|const )` + name + `\b`)
+	var packages []string
 	for file, text := range files {
-		if path.Base(path.Dir(file)) == owner || strings.Contains(text, "\ntype "+owner+" ") {
-			if declaration.MatchString(text) {
-				return true
-			}
+		if dir := path.Dir(file); path.Base(dir) == owner || strings.Contains(text, "\ntype "+owner+" ") {
+			packages = append(packages, dir)
+		}
+	}
+	declaration := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |var |const |\t)` + name + `\b`)
+	for file, text := range files {
+		if slices.Contains(packages, path.Dir(file)) && declaration.MatchString(text) {
+			return true
 		}
 	}
 	return false
