@@ -81,7 +81,9 @@ func ExampleClient_Send() {
 	}
 	// The same id with another text is refused.
 	_, err := c.Send(ctx, "myteam", "worker", "review-12", api.NewMessage{Text: "something else"})
-	fmt.Println(api.Explain(err).Code)
+	if problem, ok := errors.AsType[*api.Problem](err); ok {
+		fmt.Println(problem.Code)
+	}
 
 	page, err := c.Messages(ctx, "myteam", client.MessageQuery{Inbox: "worker"})
 	if err != nil {
