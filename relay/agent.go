@@ -43,7 +43,7 @@ func (l *loop) restore(ctx context.Context) error {
 	if err := l.restoreMode(ctx); err != nil {
 		return err
 	}
-	l.session.Post = l.post
+	l.session.InboxKey = l.post
 	if l.session.ID == "" {
 		l.session.ID = uuid.NewString()
 		if l.opts.Child.Session != "" {

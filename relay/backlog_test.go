@@ -121,7 +121,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	if err := stopOther(); err != nil {
 		t.Error(err)
 	}
-	open, err := s.ledger.OpenCount(t.Context(), r.Post())
+	open, err := s.ledger.OpenCount(t.Context(), r.Key())
 	if err != nil || open > MaxAhead {
 		t.Errorf("%d are claimed, %v; want at most %d", open, err, MaxAhead)
 	}

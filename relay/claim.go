@@ -507,13 +507,13 @@ func (c *claimer) remove(d *inbox.Draft, relayed []taken) {
 // delivery is the claim of a row that was not claimed before.
 func (c *claimer) delivery(row *inbox.Row, key string, occurrence int) ledger.Delivery {
 	return ledger.Delivery{
-		UUID: deliveryUUID(c.post, key, occurrence), Post: c.post, Key: key, Occurrence: occurrence,
+		UUID: deliveryUUID(c.post, key, occurrence), InboxKey: c.post, Key: key, Occurrence: occurrence,
 		ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: slices.Clone(row.Raw), State: ledger.Claimed, At: c.opts.Now(),
 	}
 }
 
 // deliveryUUID derives the UUID of a delivery from the row that it is of.
-func deliveryUUID(p ledger.Post, key string, occurrence int) string {
+func deliveryUUID(p ledger.InboxKey, key string, occurrence int) string {
 	name := strings.Join([]string{p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, key, strconv.Itoa(occurrence)}, "\n")
 	return uuid.NewSHA1(namespace, []byte(name)).String()
 }

@@ -32,49 +32,49 @@ func (q *unlockedStore) free(call string) error {
 	return errors.New("called while the lock of the inbox was held")
 }
 
-func (q *unlockedStore) OpenCount(ctx context.Context, p ledger.Post) (int, error) {
+func (q *unlockedStore) OpenCount(ctx context.Context, p ledger.InboxKey) (int, error) {
 	if err := q.free("OpenCount"); err != nil {
 		return 0, err
 	}
 	return q.store.OpenCount(ctx, p)
 }
 
-func (q *unlockedStore) Open(ctx context.Context, p ledger.Post) ([]string, error) {
+func (q *unlockedStore) Open(ctx context.Context, p ledger.InboxKey) ([]string, error) {
 	if err := q.free("Open"); err != nil {
 		return nil, err
 	}
 	return q.store.Open(ctx, p)
 }
 
-func (q *unlockedStore) Unmarked(ctx context.Context, p ledger.Post) ([]ledger.Delivery, error) {
+func (q *unlockedStore) Unmarked(ctx context.Context, p ledger.InboxKey) ([]ledger.Delivery, error) {
 	if err := q.free("Unmarked"); err != nil {
 		return nil, err
 	}
 	return q.store.Unmarked(ctx, p)
 }
 
-func (q *unlockedStore) Marked(ctx context.Context, p ledger.Post, id string) ([]ledger.Delivery, error) {
+func (q *unlockedStore) Marked(ctx context.Context, p ledger.InboxKey, id string) ([]ledger.Delivery, error) {
 	if err := q.free("Marked"); err != nil {
 		return nil, err
 	}
 	return q.store.Marked(ctx, p, id)
 }
 
-func (q *unlockedStore) DroppedUnmarked(ctx context.Context, p ledger.Post, key string) ([]string, error) {
+func (q *unlockedStore) DroppedUnmarked(ctx context.Context, p ledger.InboxKey, key string) ([]string, error) {
 	if err := q.free("DroppedUnmarked"); err != nil {
 		return nil, err
 	}
 	return q.store.DroppedUnmarked(ctx, p, key)
 }
 
-func (q *unlockedStore) Occurrences(ctx context.Context, p ledger.Post, key string) (int, error) {
+func (q *unlockedStore) Occurrences(ctx context.Context, p ledger.InboxKey, key string) (int, error) {
 	if err := q.free("Occurrences"); err != nil {
 		return 0, err
 	}
 	return q.store.Occurrences(ctx, p, key)
 }
 
-func (q *unlockedStore) Missing(ctx context.Context, p ledger.Post, uuids ...string) ([]string, error) {
+func (q *unlockedStore) Missing(ctx context.Context, p ledger.InboxKey, uuids ...string) ([]string, error) {
 	if err := q.free("Missing"); err != nil {
 		return nil, err
 	}
@@ -306,7 +306,7 @@ func TestClaimedAndNotMarked(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := s.ledger.Claim(t.Context(), ledger.Delivery{
-				UUID: ours, Post: r.post, Key: rows[0].Key(), Occurrence: 1, ID: "one", From: "worker", Kind: "message", Raw: rows[0].Raw,
+				UUID: ours, InboxKey: r.post, Key: rows[0].Key(), Occurrence: 1, ID: "one", From: "worker", Kind: "message", Raw: rows[0].Raw,
 			}); err != nil {
 				t.Fatal(err)
 			}

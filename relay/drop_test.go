@@ -183,7 +183,7 @@ func TestRetriedBetweenTwoSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said, err := Prompt(t.Context(), other, r.Post(), Input{Text: "[m-1]"})
+			said, err := Prompt(t.Context(), other, r.Key(), Input{Text: "[m-1]"})
 			if err == nil {
 				err = other.Settle(t.Context(), ledger.Failed, "for the test", said.Delivery)
 			}

@@ -87,7 +87,7 @@ func (l *loop) batch(ctx context.Context, config *teams.Config, waiting []ledger
 // frame in flight if another process has dropped one of its deliveries.
 func (l *loop) commit(ctx context.Context, frame claude.Frame, deliveries []ledger.Delivery) (bool, error) {
 	f := ledger.Frame{
-		UUID: frame.UUID(), Post: l.post, Kind: ledger.FrameMessage, Bytes: frame.Bytes(), Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+		UUID: frame.UUID(), InboxKey: l.post, Kind: ledger.FrameMessage, Bytes: frame.Bytes(), Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
 	}
 	var ids []string
 	for _, d := range deliveries {
@@ -370,7 +370,7 @@ func (l *loop) nudge(ctx context.Context, about ledger.Frame) error {
 		return err
 	}
 	f := ledger.Frame{
-		UUID: id, Post: l.post, Kind: ledger.FrameNudge, Parent: about.UUID, Bytes: frame.Bytes(),
+		UUID: id, InboxKey: l.post, Kind: ledger.FrameNudge, Parent: about.UUID, Bytes: frame.Bytes(),
 		Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
 	}
 	if err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.Commit(ctx, f) }); err != nil {

@@ -56,7 +56,7 @@ func TestRetryIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	again := ledger.Delivery{UUID: uuid.NewString(), Post: d.Post, Raw: []byte("[m-2]"), Person: true, Kind: "message", Marked: true, State: ledger.Claimed}
+	again := ledger.Delivery{UUID: uuid.NewString(), InboxKey: d.InboxKey, Raw: []byte("[m-2]"), Person: true, Kind: "message", Marked: true, State: ledger.Claimed}
 	if err := l.Claim(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}

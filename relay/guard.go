@@ -72,7 +72,7 @@ func (g *guard) count(ctx context.Context, row *inbox.Row) (hops int, held bool,
 		g.hops[row.From] = x.Hops
 		return x.Hops, false, nil
 	}
-	h := ledger.Hold{Post: g.post, Sender: row.From, Since: now, Reason: fmt.Sprintf(
+	h := ledger.Hold{InboxKey: g.post, Sender: row.From, Since: now, Reason: fmt.Sprintf(
 		"%s and %s answered each other %d times within %s; see teambridge relay release", row.From, g.opts.Member, MaxExchanges, exchangeWindow)}
 	if err := g.ledger.Hold(ctx, h); err != nil {
 		return 0, false, err

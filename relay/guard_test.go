@@ -130,7 +130,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 	h := holds()[0]
 	at, from := h.Inbox, h.Sender
 	s.await("nothing more is done", func() bool {
-		open, err := s.ledger.Standings(t.Context(), "")
+		open, err := s.ledger.RelayInfos(t.Context(), "")
 		return err == nil && len(s.unread(at)) == 1 && open[0].Open+open[1].Open == 0
 	})
 	for _, way := range [][2]string{{"team-lead", "worker"}, {"worker", "team-lead"}} {
@@ -149,7 +149,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, _, err := Look(t.Context(), s.ledger, s.dir+"/state", s.team, config, at)
+	o, _, err := Stat(t.Context(), s.ledger, s.dir+"/state", s.team, config, at)
 	if err != nil || len(o.Held) != 1 || o.Held[0] != h {
 		t.Errorf("from outside %+v, %v; want %+v to be held", o, err, h)
 	}
@@ -164,7 +164,7 @@ func TestEndlessTalkIsHeld(t *testing.T) {
 	}
 	held := s.unread(at)
 
-	if _, err := s.ledger.Release(t.Context(), h.Post, h.Sender); err != nil {
+	if _, err := s.ledger.Release(t.Context(), h.InboxKey, h.Sender); err != nil {
 		t.Fatal(err)
 	}
 	c.pass(time.Hour)
@@ -214,7 +214,7 @@ func TestTalkThatIsNotEndless(t *testing.T) {
 		s.await("all is said", func() bool { return s.told("team-lead", "worker") == 201 }) // and one answer to the answer
 		stop()
 		for _, r := range []*Relay{lead, worker} {
-			if held, err := s.ledger.Held(t.Context(), r.Post()); err != nil || len(held) > 0 {
+			if held, err := s.ledger.Held(t.Context(), r.Key()); err != nil || len(held) > 0 {
 				t.Errorf("held %+v, %v; want nothing", held, err)
 			}
 		}
@@ -241,7 +241,7 @@ func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 	r, stop := s.relay(opts)
 	s.send("TELL:worker\n[m-00]")
 	held := func() bool {
-		list, err := s.ledger.Held(t.Context(), r.Post())
+		list, err := s.ledger.Held(t.Context(), r.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +263,7 @@ func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 	if got := s.unread("team-lead"); len(got) != 1 || s.told("team-lead", "worker") != before {
 		t.Errorf("unread %q, %d said; want one message held", got, s.told("team-lead", "worker"))
 	}
-	if _, err := s.ledger.Release(t.Context(), r.Post(), "worker"); err != nil {
+	if _, err := s.ledger.Release(t.Context(), r.Key(), "worker"); err != nil {
 		t.Fatal(err)
 	}
 	s.await("it is said", func() bool { return s.told("team-lead", "worker") == before+1 })

@@ -68,7 +68,7 @@ type PromptResult struct {
 // Sending it twice with one ID is sending it once. [ledger.ErrConflict]: the ID
 // belongs to another message. [ledger.ErrWritten]: that message was put into the
 // inbox before.
-func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (PromptResult, error) {
+func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, in Input) (PromptResult, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return PromptResult{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
 	}
@@ -76,7 +76,7 @@ func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (Pro
 		return PromptResult{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.ProtocolError{Type: kind})
 	}
 	d := ledger.Delivery{
-		UUID: uuid.NewString(), Post: p, Raw: []byte(in.Text), Person: true, Kind: "message",
+		UUID: uuid.NewString(), InboxKey: p, Raw: []byte(in.Text), Person: true, Kind: "message",
 		Isolated: in.Isolated || strings.HasPrefix(in.Text, "/"), Marked: true, State: ledger.Claimed, At: time.Now(),
 		ID: in.ID, From: in.From, Summary: in.Summary, Color: in.Color,
 	}
@@ -95,7 +95,7 @@ func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.Post, in Input) (Pro
 	}
 	name := strings.Join([]string{"said", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, in.ID}, "\n")
 	d.UUID = uuid.NewSHA1(namespace, []byte(name)).String()
-	_, again, err := l.Say(ctx, d, in.digests(d.Mode)...)
+	_, again, err := l.AddPrompt(ctx, d, in.digests(d.Mode)...)
 	if err != nil {
 		return PromptResult{}, err
 	}

@@ -281,7 +281,7 @@ func TestModeOfAnEarlierVersion(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	session, _, err := s.ledger.Session(t.Context(), r.Post())
+	session, _, err := s.ledger.Session(t.Context(), r.Key())
 	if err != nil {
 		t.Fatal(err)
 	}

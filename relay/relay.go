@@ -241,7 +241,7 @@ type Status struct {
 // Relay serves one inbox. Make it with [New].
 type Relay struct {
 	opts Options
-	post ledger.Post
+	post ledger.InboxKey
 	box  *inbox.Inbox
 	wake chan struct{}
 
@@ -308,12 +308,12 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	i := c.Instance()
 	return &Relay{
 		opts: opts, ledger: opts.Ledger, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, grace: grace, at: func(moment) {},
-		post: ledger.Post{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
+		post: ledger.InboxKey{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
 	}, nil
 }
 
-// Post returns what the relay's deliveries are kept under in the ledger.
-func (r *Relay) Post() ledger.Post { return r.post }
+// Key returns what the relay's deliveries are kept under in the ledger.
+func (r *Relay) Key() ledger.InboxKey { return r.post }
 
 // Status returns what the relay is doing.
 func (r *Relay) Status() Status {

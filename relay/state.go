@@ -18,9 +18,9 @@ import (
 // gone. Nobody reads what comes into the inbox until it runs again.
 const Stopped State = "stopped"
 
-// Outlook is what can be seen of a relay from another process.
-type Outlook struct {
-	ledger.Post
+// Info is what can be seen of a relay from another process.
+type Info struct {
+	ledger.InboxKey
 	Running bool // its process is there
 	State   State
 	Reason  string // why it waits, backs off, is dead or stopped
@@ -42,7 +42,7 @@ func lockOf(state, path string) (dir, key string) {
 
 // RunID is the id of a relay that no service was told to run: a version 5 UUID of its
 // post, so that it stays the same from run to run.
-func RunID(p ledger.Post) string {
+func RunID(p ledger.InboxKey) string {
 	name := strings.Join([]string{"run", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox}, "\n")
 	return uuid.NewSHA1(namespace, []byte(name)).String()
 }
@@ -53,30 +53,30 @@ func Running(state string, t *teams.Team, member string) (bool, error) {
 	return lockedfile.Held(lockOf(state, filepath.Join(t.Path(), "inboxes", member+".json")))
 }
 
-// Look tells how the relay of a member stands, and whether there ever was one for
-// it in this instance of its team. A zero Outlook with Running is that of a relay
+// Stat tells how the relay of a member stands, and whether there ever was one for
+// it in this instance of its team. A zero Info with Running is that of a relay
 // that has only just begun.
-func Look(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (o Outlook, found bool, err error) {
+func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (o Info, found bool, err error) {
 	i := c.Instance()
-	post := ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member}
+	post := ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member}
 	running, err := Running(state, t, member)
 	if err != nil {
-		return Outlook{}, false, err
+		return Info{}, false, err
 	}
-	s, found, err := l.Standing(ctx, post)
+	s, found, err := l.RelayInfo(ctx, post)
 	if err != nil || !found && !running {
-		return Outlook{}, false, err
+		return Info{}, false, err
 	}
-	s.Post = post
-	o = outlook(s, running)
+	s.InboxKey = post
+	o = newInfo(s, running)
 	o.Held, err = l.Held(ctx, post)
 	return o, true, err
 }
 
-// outlook puts together what the ledger says and whether the relay runs.
-func outlook(s ledger.Standing, running bool) Outlook {
-	o := Outlook{
-		Post: s.Post, Running: running, State: Stopped, Reason: s.Reason, PID: s.PID, Session: s.ID, Command: s.Command,
+// newInfo puts together what the ledger says and whether the relay runs.
+func newInfo(s ledger.RelayInfo, running bool) Info {
+	o := Info{
+		InboxKey: s.InboxKey, Running: running, State: Stopped, Reason: s.Reason, PID: s.PID, Session: s.ID, Command: s.Command,
 		Queue: s.Open, Failed: s.Failed, LastAck: s.Acked,
 	}
 	if !running {
@@ -107,7 +107,7 @@ func outlook(s ledger.Standing, running bool) Outlook {
 	return o
 }
 
-// Facts is what [teams.Config.Reach] wants to know of a member. Without a ledger
+// Facts is what [teams.Config.Deliverability] wants to know of a member. Without a ledger
 // it is only known whether a relay runs.
 //
 // A member is headless if it was relayed to before. The lead is not if its
@@ -123,7 +123,7 @@ func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c
 		return f, nil
 	}
 	i := c.Instance()
-	s, found, err := l.Session(ctx, ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member})
+	s, found, err := l.Session(ctx, ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member})
 	f.Headless = found && headless(c, member, s)
 	return f, err
 }

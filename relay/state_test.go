@@ -23,22 +23,22 @@ func (s *station) config() *teams.Config {
 }
 
 // outside is the lead's relay as another process sees it.
-func (s *station) outside() (Outlook, bool) {
+func (s *station) outside() (Info, bool) {
 	s.t.Helper()
-	o, found, err := Look(s.t.Context(), s.ledger, s.options().State, s.team, s.config(), "team-lead")
+	o, found, err := Stat(s.t.Context(), s.ledger, s.options().State, s.team, s.config(), "team-lead")
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return o, found
 }
 
-func (s *station) reach(member string) teams.Reach {
+func (s *station) reach(member string) teams.Deliverability {
 	s.t.Helper()
 	f, err := Facts(s.t.Context(), s.ledger, s.options().State, s.team, s.config(), member)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.config().Reach(member, f)
+	return s.config().Deliverability(member, f)
 }
 
 // happened are the events of the ledger, without pids and sessions.
@@ -112,7 +112,7 @@ func TestSeenFromOutside(t *testing.T) {
 	}
 
 	// As kill -9 leaves it: nobody said that it ended.
-	session, _, err := s.ledger.Session(t.Context(), o.Post)
+	session, _, err := s.ledger.Session(t.Context(), o.InboxKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,28 +12,28 @@ import (
 // store is what the loop needs of a [ledger.Ledger]. Tests make its calls fail.
 type store interface {
 	// For claiming. None of it is called while the lock of the inbox is held.
-	Open(context.Context, ledger.Post) (uuids []string, err error)
-	Unmarked(context.Context, ledger.Post) ([]ledger.Delivery, error)
-	Marked(ctx context.Context, p ledger.Post, id string) ([]ledger.Delivery, error)
-	DroppedUnmarked(ctx context.Context, p ledger.Post, key string) (uuids []string, err error)
-	Occurrences(ctx context.Context, p ledger.Post, key string) (int, error)
-	Missing(ctx context.Context, p ledger.Post, uuids ...string) (missing []string, err error)
+	Open(context.Context, ledger.InboxKey) (uuids []string, err error)
+	Unmarked(context.Context, ledger.InboxKey) ([]ledger.Delivery, error)
+	Marked(ctx context.Context, p ledger.InboxKey, id string) ([]ledger.Delivery, error)
+	DroppedUnmarked(ctx context.Context, p ledger.InboxKey, key string) (uuids []string, err error)
+	Occurrences(ctx context.Context, p ledger.InboxKey, key string) (int, error)
+	Missing(ctx context.Context, p ledger.InboxKey, uuids ...string) (missing []string, err error)
 	Claim(context.Context, ...ledger.Delivery) error
-	Held(context.Context, ledger.Post) ([]ledger.Hold, error)
+	Held(context.Context, ledger.InboxKey) ([]ledger.Hold, error)
 	Hold(context.Context, ledger.Hold) error
-	Answered(ctx context.Context, p ledger.Post, recipients ...string) error
+	Answered(ctx context.Context, p ledger.InboxKey, recipients ...string) error
 	Joins(ctx context.Context, root, team string, createdAt int64) ([]ledger.Join, error)
-	Exchanges(ctx context.Context, p ledger.Post, sender string, people []string, now time.Time, quiet time.Duration, back int) (ledger.Exchanges, error)
+	Exchanges(ctx context.Context, p ledger.InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (ledger.Exchanges, error)
 	Mark(ctx context.Context, uuids ...string) error
 
-	Session(context.Context, ledger.Post) (ledger.Session, bool, error)
+	Session(context.Context, ledger.InboxKey) (ledger.Session, bool, error)
 	SetSession(context.Context, ledger.Session) error
-	Modes(context.Context, ledger.Post) ([][]byte, error)
-	OpenCount(context.Context, ledger.Post) (int, error)
-	Waiting(context.Context, ledger.Post) ([]ledger.Delivery, error)
+	Modes(context.Context, ledger.InboxKey) ([][]byte, error)
+	OpenCount(context.Context, ledger.InboxKey) (int, error)
+	Waiting(context.Context, ledger.InboxKey) ([]ledger.Delivery, error)
 	Settle(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error
 
-	InFlight(context.Context, ledger.Post) (ledger.Frame, bool, error)
+	InFlight(context.Context, ledger.InboxKey) (ledger.Frame, bool, error)
 	Frame(ctx context.Context, uuid string) (ledger.Frame, bool, error)
 	Commit(ctx context.Context, f ledger.Frame, deliveries ...string) error
 	Tried(ctx context.Context, uuid, session string) error

@@ -24,7 +24,7 @@ type faultyStore struct {
 	fail func(op string) error
 }
 
-func (s faultyStore) Session(ctx context.Context, p ledger.Post) (session ledger.Session, found bool, err error) {
+func (s faultyStore) Session(ctx context.Context, p ledger.InboxKey) (session ledger.Session, found bool, err error) {
 	if err := s.fail("session"); err != nil {
 		return session, false, err
 	}
@@ -38,21 +38,21 @@ func (s faultyStore) SetSession(ctx context.Context, session ledger.Session) err
 	return s.Ledger.SetSession(ctx, session)
 }
 
-func (s faultyStore) Modes(ctx context.Context, p ledger.Post) ([][]byte, error) {
+func (s faultyStore) Modes(ctx context.Context, p ledger.InboxKey) ([][]byte, error) {
 	if err := s.fail("modes"); err != nil {
 		return nil, err
 	}
 	return s.Ledger.Modes(ctx, p)
 }
 
-func (s faultyStore) OpenCount(ctx context.Context, p ledger.Post) (int, error) {
+func (s faultyStore) OpenCount(ctx context.Context, p ledger.InboxKey) (int, error) {
 	if err := s.fail("count"); err != nil {
 		return 0, err
 	}
 	return s.Ledger.OpenCount(ctx, p)
 }
 
-func (s faultyStore) Waiting(ctx context.Context, p ledger.Post) ([]ledger.Delivery, error) {
+func (s faultyStore) Waiting(ctx context.Context, p ledger.InboxKey) ([]ledger.Delivery, error) {
 	if err := s.fail("waiting"); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (s faultyStore) Settle(ctx context.Context, state ledger.DeliveryState, rea
 	return s.Ledger.Settle(ctx, state, reason, deliveries...)
 }
 
-func (s faultyStore) InFlight(ctx context.Context, p ledger.Post) (f ledger.Frame, found bool, err error) {
+func (s faultyStore) InFlight(ctx context.Context, p ledger.InboxKey) (f ledger.Frame, found bool, err error) {
 	if err := s.fail("in flight"); err != nil {
 		return f, false, err
 	}
@@ -373,7 +373,7 @@ func TestEndWithALockedLedger(t *testing.T) {
 		if d := all[i]; d.State != ledger.Done {
 			t.Errorf("%s: %s is %s (%s), want done", op, d.Raw, d.State, d.Reason)
 		}
-		if session, _, err := s.ledger.Session(t.Context(), r.Post()); err != nil || session.State != ledger.RelayEnded {
+		if session, _, err := s.ledger.Session(t.Context(), r.Key()); err != nil || session.State != ledger.RelayEnded {
 			t.Errorf("%s: the session is %s, %v, want ended", op, session.State, err)
 		}
 	}

@@ -124,10 +124,10 @@ func TestReadsInbox(t *testing.T) {
 		if want == No {
 			reach = NoTeammate
 		}
-		if got := c.Reach("l", Facts{}); got != reach {
+		if got := c.Deliverability("l", Facts{}); got != reach {
 			t.Errorf("%s: %s, want %s", config, got, reach)
 		}
-		if got := c.Reach("l", Facts{Relayed: true}); got != Reachable {
+		if got := c.Deliverability("l", Facts{Relayed: true}); got != Reachable {
 			t.Errorf("%s, and relayed: %s", config, got)
 		}
 	}

@@ -17,10 +17,10 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// A Founding tells a team that [Root.Create] made from every other, also from one
+// A OwnedTeam tells a team that [Root.Create] made from every other, also from one
 // of its name that is made later, and from itself once somebody else has taken it
 // over.
-type Founding struct {
+type OwnedTeam struct {
 	Team      string
 	CreatedAt int64  // milliseconds since 1970, as in [Instance]
 	Lead      string // the name of its lead
@@ -44,7 +44,7 @@ type Founding struct {
 // The errors are [ErrBadName], [ErrNotDir], [ErrTeamGone] where a directory of that name
 // has no config.json, and those of the file system; what was made by then is removed. If
 // the process is killed, [Root.Sweep] removes it later.
-func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, record func(Founding) error) (made bool, err error) {
+func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, record func(OwnedTeam) error) (made bool, err error) {
 	if err := errors.Join(CheckName("team", name), CheckName("member", lead)); err != nil {
 		return false, err
 	}
@@ -65,7 +65,7 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 			err = errors.Join(err, r.dir.RemoveAll(dir))
 		}
 	}()
-	config, err := firstConfig(Founding{Team: name, CreatedAt: millis(now), Lead: lead, Session: session}, cwd, thisLeader(now))
+	config, err := firstConfig(OwnedTeam{Team: name, CreatedAt: millis(now), Lead: lead, Session: session}, cwd, thisLeader(now))
 	if err != nil {
 		return false, err
 	}
@@ -76,7 +76,7 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 		return false, fmt.Errorf("teams: make %s: %w", path, reason(err))
 	}
 	if record != nil {
-		if err := record(Founding{Team: name, CreatedAt: millis(now), Lead: lead, Session: session, Leaders: []string{thisLeader(now).text()}}); err != nil {
+		if err := record(OwnedTeam{Team: name, CreatedAt: millis(now), Lead: lead, Session: session, Leaders: []string{thisLeader(now).text()}}); err != nil {
 			return false, err
 		}
 	}
@@ -192,7 +192,7 @@ func thisLeader(now time.Time) leader {
 	return leader{os.Getpid(), space, millis(now), start}
 }
 
-// text is the form of it in a [Founding].
+// text is the form of it in a [OwnedTeam].
 func (l leader) text() string {
 	return strconv.Itoa(l.PID) + " " + l.ProcStart + " " + strconv.FormatInt(l.ClaimedAt, 10) + " " + l.PidSpace
 }
@@ -205,7 +205,7 @@ func (p *LeadProcess) leader() leader {
 // taken it over since: it is the same instance, led by the same member, and
 // leadProcess is as we wrote it. Who has come into it, and what else was added,
 // does not count.
-func (c *Config) Founded(f Founding) bool {
+func (c *Config) Founded(f OwnedTeam) bool {
 	lead, ok := c.Lead()
 	return ok && c.Instance() == Instance{Team: f.Team, CreatedAt: f.CreatedAt} && lead.Name == f.Lead && !lead.Guest() &&
 		c.LeadSessionID == f.Session && c.LeadProcess != nil && slices.Contains(f.Leaders, c.LeadProcess.leader().text())
@@ -223,7 +223,7 @@ func (c *Config) Founded(f Founding) bool {
 //
 // The errors are those of record, a [*CorruptError] and those of
 // [lockedfile.Locker.Transform].
-func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f Founding, record func(Founding) error) (adopted bool, err error) {
+func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, record func(OwnedTeam) error) (adopted bool, err error) {
 	t, err := r.Team(f.Team)
 	if errors.Is(err, ErrTeamGone) {
 		return false, nil
@@ -290,7 +290,7 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f Founding, reco
 // restored is false, and nothing is changed, where the team is not there at all, or has a
 // config.json. What is in the directory cannot tell whether it is the team of f: the
 // caller has to know that nobody else uses its name. record is as in [Root.Adopt].
-func (r *Root) Restore(f Founding, cwd string, record func(Founding) error) (restored bool, err error) {
+func (r *Root) Restore(f OwnedTeam, cwd string, record func(OwnedTeam) error) (restored bool, err error) {
 	t, err := r.Team(f.Team)
 	if errors.Is(err, ErrTeamGone) {
 		return false, nil
@@ -339,7 +339,7 @@ func (r *Root) Restore(f Founding, cwd string, record func(Founding) error) (res
 }
 
 // firstConfig is the config.json of a team that is made, or made again.
-func firstConfig(f Founding, cwd string, process leader) ([]byte, error) {
+func firstConfig(f OwnedTeam, cwd string, process leader) ([]byte, error) {
 	type member struct {
 		AgentID       string   `json:"agentId"`
 		Name          string   `json:"name"`
@@ -375,7 +375,7 @@ func firstConfig(f Founding, cwd string, process leader) ([]byte, error) {
 //
 // It goes as a whole, by one rename to a hidden name. If the process is killed before
 // everything under that is removed, [Root.Sweep] removes the rest.
-func (r *Root) Discard(ctx context.Context, f Founding) (removed bool, err error) {
+func (r *Root) Discard(ctx context.Context, f OwnedTeam) (removed bool, err error) {
 	t, err := r.Team(f.Team)
 	if errors.Is(err, ErrTeamGone) {
 		return false, nil

@@ -27,8 +27,8 @@ func TestCreateAndDiscard(t *testing.T) {
 	}
 	defer root.Close()
 	path := filepath.Join(dir, "teams", "mine")
-	f := Founding{}
-	keep := func(next Founding) error {
+	f := OwnedTeam{}
+	keep := func(next OwnedTeam) error {
 		f = next
 		return nil
 	}
@@ -72,7 +72,7 @@ func TestCreateAndDiscard(t *testing.T) {
 }
 
 // orphaned makes a team of whose leader it looks as if it had died.
-func orphaned(t *testing.T) (root *Root, f Founding, config string) {
+func orphaned(t *testing.T) (root *Root, f OwnedTeam, config string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -82,7 +82,7 @@ func orphaned(t *testing.T) (root *Root, f Founding, config string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	if _, err := root.Create(t.Context(), "mine", "boss", "s-1", "/", func(next Founding) error {
+	if _, err := root.Create(t.Context(), "mine", "boss", "s-1", "/", func(next OwnedTeam) error {
 		f = next
 		return nil
 	}); err != nil {
@@ -166,7 +166,7 @@ func TestAdopt(t *testing.T) {
 	was := teamConfig(t, root)
 	recorded := 0
 	locker := lockedfile.New(lockedfile.Options{Hold: time.Minute})
-	adopted, err := root.Adopt(t.Context(), locker, f, func(next Founding) error {
+	adopted, err := root.Adopt(t.Context(), locker, f, func(next OwnedTeam) error {
 		recorded++
 		if !was.Founded(next) {
 			t.Errorf("recorded %+v, by which the team is not known as it stands when the process dies now", next)
@@ -193,7 +193,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("more than leadProcess was changed: %s", after)
 	}
 	// Once more it is ours already.
-	if adopted, err := root.Adopt(t.Context(), locker, f, func(Founding) error { return errors.New("recorded again") }); !adopted || err != nil {
+	if adopted, err := root.Adopt(t.Context(), locker, f, func(OwnedTeam) error { return errors.New("recorded again") }); !adopted || err != nil {
 		t.Errorf("again: %v, %v", adopted, err)
 	}
 	// Agents are in it.
@@ -204,13 +204,13 @@ func TestAdopt(t *testing.T) {
 }
 
 // untouched tries to take and to remove a team that is not to be had.
-func untouched(t *testing.T, root *Root, f Founding, config string) {
+func untouched(t *testing.T, root *Root, f OwnedTeam, config string) {
 	t.Helper()
 	before, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{Hold: time.Minute}), f, func(Founding) error { return nil })
+	adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{Hold: time.Minute}), f, func(OwnedTeam) error { return nil })
 	if adopted || err != nil {
 		t.Errorf("adopted %v, %v", adopted, err)
 	}
@@ -243,13 +243,13 @@ func TestOthersTeamsAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		full := errors.New("full")
-		if adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{Hold: time.Minute}), f, func(Founding) error { return full }); adopted || !errors.Is(err, full) {
+		if adopted, err := root.Adopt(t.Context(), lockedfile.New(lockedfile.Options{Hold: time.Minute}), f, func(OwnedTeam) error { return full }); adopted || !errors.Is(err, full) {
 			t.Errorf("adopted %v, %v", adopted, err)
 		}
 		if after, err := os.ReadFile(config); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("changed to %s, %v", after, err)
 		}
-		if made, err := root.Create(t.Context(), "second", "boss", "", "/", func(Founding) error { return full }); made || !errors.Is(err, full) {
+		if made, err := root.Create(t.Context(), "second", "boss", "", "/", func(OwnedTeam) error { return full }); made || !errors.Is(err, full) {
 			t.Errorf("made %v, %v", made, err)
 		}
 		if left, err := os.ReadDir(filepath.Dir(filepath.Dir(config))); err != nil || len(left) != 1 {
@@ -335,7 +335,7 @@ func TestRestore(t *testing.T) {
 	t.Parallel()
 	root, f, config := orphaned(t)
 	dir := filepath.Dir(config)
-	keep := func(next Founding) error {
+	keep := func(next OwnedTeam) error {
 		f = next
 		return nil
 	}
@@ -348,11 +348,11 @@ func TestRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := errors.New("full")
-	if restored, err := root.Restore(f, "/", func(Founding) error { return full }); restored || !errors.Is(err, full) {
+	if restored, err := root.Restore(f, "/", func(OwnedTeam) error { return full }); restored || !errors.Is(err, full) {
 		t.Errorf("not recorded: %v, %v", restored, err)
 	}
 	made := []byte("{}")
-	if restored, err := root.Restore(f, "/", func(Founding) error { return os.WriteFile(config, made, 0o600) }); restored || err != nil {
+	if restored, err := root.Restore(f, "/", func(OwnedTeam) error { return os.WriteFile(config, made, 0o600) }); restored || err != nil {
 		t.Errorf("made by somebody else meanwhile: %v, %v", restored, err)
 	}
 	if data, err := os.ReadFile(config); !bytes.Equal(data, made) || err != nil {

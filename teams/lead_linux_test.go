@@ -243,7 +243,7 @@ func TestReach(t *testing.T) {
 		lead  *LeadProcess
 		name  string
 		facts Facts
-		want  Reach
+		want  Deliverability
 	}{
 		{&alive, "worker", Facts{}, Reachable},
 		{&alive, "left", Facts{}, NotMember},
@@ -261,7 +261,7 @@ func TestReach(t *testing.T) {
 		{nil, "lead", Facts{Headless: true}, NoRelay},
 	} {
 		c := &Config{LeadProcess: tc.lead, Members: crew}
-		if got := c.Reach(tc.name, tc.facts); got != tc.want {
+		if got := c.Deliverability(tc.name, tc.facts); got != tc.want {
 			t.Errorf("%s of a team whose lead is %v, %+v: %s, want %s", tc.name, tc.lead.Liveness(), tc.facts, got, tc.want)
 		}
 	}

@@ -150,14 +150,14 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 const anyway = "teambridge send puts it into the inbox anyway"
 
 // terminated reports whether a member has shut down.
-func (t *tapped) terminated(ctx context.Context, team *teams.Team, member string) (bool, error) {
+func (t *recorder) terminated(ctx context.Context, team *teams.Team, member string) (bool, error) {
 	all, err := t.statuses(ctx, team, time.Now())
 	return slices.ContainsFunc(all, func(s status.Status) bool { return s.Member == member && s.State == status.Terminated }), err
 }
 
 // silent says why nobody can answer for a member, or "".
 func silent(c *teams.Config, member string, known teams.Facts) string {
-	switch c.Reach(member, known) {
+	switch c.Deliverability(member, known) {
 	case teams.NotMember:
 		return fmt.Sprintf("%s is not a member of %s, or not any more: nobody would answer", member, c.Team)
 	case teams.LeadGone:
@@ -207,7 +207,7 @@ type question struct {
 	sender *sender
 	from   string // that the answer is to
 	text   string
-	tap    *tapped
+	tap    *recorder
 	clock  bool // files there are dated by our clock
 
 	// The message was taken between these times: it was still there, and was

@@ -243,7 +243,7 @@ func relayID(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	for _, s := range run {
 		if s.Inbox+"@"+s.Team == args[1] {
-			ts.Setenv(args[0], relay.RunID(s.Post))
+			ts.Setenv(args[0], relay.RunID(s.InboxKey))
 			return
 		}
 	}

@@ -234,7 +234,7 @@ func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger,
 	if err != nil || !f.Headless || f.Relayed {
 		return err
 	}
-	o, _, err := relay.Look(ctx, l, state, t, c, s.Inbox)
+	o, _, err := relay.Stat(ctx, l, state, t, c, s.Inbox)
 	if err != nil {
 		return err
 	}

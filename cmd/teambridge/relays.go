@@ -246,8 +246,8 @@ func (a *app) relayRemove(ctx context.Context, query string, team bool) error {
 	if !ok {
 		return a.notAdded(ctx, l, query)
 	}
-	var own fleet.Own
-	var doomed *ledger.Founding
+	var own fleet.TeamOwner
+	var doomed *ledger.OwnedTeam
 	if team {
 		root, err := teams.Open(r.Root)
 		if err != nil {
@@ -257,9 +257,9 @@ func (a *app) relayRemove(ctx context.Context, query string, team bool) error {
 		if own, err = a.own(root, l); err != nil {
 			return err
 		}
-		doomed, err = own.Doomed(ctx, r)
+		doomed, err = own.PendingDelete(ctx, r)
 		_, occupied := errors.AsType[*teams.OccupiedError](err)
-		if _, another := errors.AsType[*fleet.NotOwnError](err); occupied || another {
+		if _, another := errors.AsType[*fleet.NotOwnerError](err); occupied || another {
 			return refuse("nothing was removed; without --delete-team the relay goes, and the team stays", "%s", view.Describe(err))
 		}
 		if err != nil {
@@ -288,7 +288,7 @@ func (a *app) relayRemove(ctx context.Context, query string, team bool) error {
 		}
 		return errors.Join(err, rerr)
 	}
-	return errors.Join(err, own.Bury(ctx))
+	return errors.Join(err, own.Reap(ctx))
 }
 
 // relayQuery is what a relay is called on the command line: its id, or else its member,
@@ -420,13 +420,13 @@ func (a *app) notAdded(ctx context.Context, l *ledger.Ledger, query string) erro
 }
 
 // own is what keeps the teams of agents that have one of their own.
-func (a *app) own(root *teams.Root, l *ledger.Ledger) (fleet.Own, error) {
+func (a *app) own(root *teams.Root, l *ledger.Ledger) (fleet.TeamOwner, error) {
 	locker, err := a.locks()
 	if err != nil {
-		return fleet.Own{}, err
+		return fleet.TeamOwner{}, err
 	}
 	state, err := a.state()
-	return fleet.Own{Root: root, Ledger: l, Locker: locker, State: state}, err
+	return fleet.TeamOwner{Root: root, Ledger: l, Locker: locker, State: state}, err
 }
 
 // relaysKnown lists the relays that are to be run, and those that were. A service that
@@ -525,7 +525,7 @@ func (a *app) relayRevive(ctx context.Context, l *ledger.Ledger, query string) (
 	if err != nil {
 		return true, err
 	}
-	post := ledger.Post{Root: r.Root, Team: r.Team, CreatedAt: c.Instance().CreatedAt, Inbox: member}
+	post := ledger.InboxKey{Root: r.Root, Team: r.Team, CreatedAt: c.Instance().CreatedAt, Inbox: member}
 	s, _, err := l.Session(ctx, post)
 	if err != nil {
 		return true, err

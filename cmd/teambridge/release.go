@@ -42,7 +42,7 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 		return err
 	}
 	defer closeAll(t)
-	post, err := fleet.Post(ctx, t, member)
+	post, err := fleet.Key(ctx, t, member)
 	if err != nil {
 		return err
 	}

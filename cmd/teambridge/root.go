@@ -54,7 +54,7 @@ type app struct {
 	verbose   bool
 
 	locker    *lockedfile.Locker
-	recording *tapped // the tap that runs in this command; nil: none
+	recording *recorder // the tap that runs in this command; nil: none
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }

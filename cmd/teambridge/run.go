@@ -254,7 +254,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	}
 	err = run.serve(ctx)
 	// What waits belongs to this team: without it nobody would ever be told.
-	waits, more := waiting(context.WithoutCancel(ctx), t, member, locker, l, run.relay.Post())
+	waits, more := waiting(context.WithoutCancel(ctx), t, member, locker, l, run.relay.Key())
 	if waits > 0 && o.create {
 		a.note("team %s is kept: %d messages wait in it, or failed; run again to have them said", t.Name(), waits)
 	}
@@ -264,7 +264,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 
 // waiting is how many messages an agent was not told: rows that nobody took,
 // and deliveries that have not ended or failed.
-func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfile.Locker, l *ledger.Ledger, p ledger.Post) (int, error) {
+func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfile.Locker, l *ledger.Ledger, p ledger.InboxKey) (int, error) {
 	open, err := l.Deliveries(ctx, ledger.DeliveryQuery{
 		Root: p.Root, Team: p.Team, CreatedAt: p.CreatedAt, Inbox: p.Inbox,
 		States: []ledger.DeliveryState{ledger.Claimed, ledger.FrameWritten, ledger.Accepted, ledger.Cut, ledger.Failed},
@@ -496,7 +496,7 @@ func (r *agentRun) over() {
 		return
 	}
 	// The status may be older than the last line of standard input, which is in the ledger.
-	if open, err := r.ledger.OpenCount(context.Background(), r.relay.Post()); err != nil || open == 0 {
+	if open, err := r.ledger.OpenCount(context.Background(), r.relay.Key()); err != nil || open == 0 {
 		r.stop()
 	}
 }
@@ -620,7 +620,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err != nil {
 		return nil, err
 	}
-	f, ours, err := own.Take(ctx, a.teamName, teams.LeadName(o.as), o.session, cwd)
+	f, ours, err := own.Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, cwd)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}

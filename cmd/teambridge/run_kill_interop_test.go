@@ -117,7 +117,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 				h.kill()
 			}
 			session, _ := h.agent(l)
-			if _, ok, err := l.InFlight(ctx, session.Post); err != nil {
+			if _, ok, err := l.InFlight(ctx, session.InboxKey); err != nil {
 				t.Fatal(err)
 			} else if ok {
 				struck++

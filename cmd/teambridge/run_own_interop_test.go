@@ -53,7 +53,7 @@ func TestRealTeamOfAKilledRunIsTakenBack(t *testing.T) {
 				t.Errorf("taken back, it is %s", out)
 			}
 			if now, _ := h.agent(l); now.ID != first.ID || now.CreatedAt != first.CreatedAt {
-				t.Errorf("session %s of %v, want %s of %v", now.ID, now.Post, first.ID, first.Post)
+				t.Errorf("session %s of %v, want %s of %v", now.ID, now.InboxKey, first.ID, first.InboxKey)
 			}
 		}
 		for _, m := range []string{"<m-1>", "<m-2>", "<m-3>"} {

@@ -70,15 +70,15 @@ func (a *app) present(ctx context.Context, c *client.Client) (context.Context, c
 	return bound, func() { late.Stop(); end(nil) }
 }
 
-// unserved means that the service has not done it, or that it is not known whether
+// serviceError means that the service has not done it, or that it is not known whether
 // it has.
-type unserved struct {
+type serviceError struct {
 	sent bool // it may have
 	err  error
 }
 
-func (u *unserved) Error() string { return u.err.Error() }
-func (u *unserved) Unwrap() error { return u.err }
+func (u *serviceError) Error() string { return u.err.Error() }
+func (u *serviceError) Unwrap() error { return u.err }
 
 // refusal decides what an error of a service means: it is about what was asked, and
 // is told as it is; or it is about the service, and there are the files.
@@ -86,15 +86,15 @@ func refusal(err error) error {
 	if p, ok := errors.AsType[*api.Problem](err); ok && !errors.As(err, new(*client.SkewError)) {
 		switch p.Code {
 		case api.CodeUnauthorized, api.CodeForbidden, api.CodeReadOnly, api.CodeTooMany, api.CodeUnavailable, api.CodeInterrupted:
-			return &unserved{sent: true, err: err}
+			return &serviceError{sent: true, err: err}
 		}
 		return err
 	}
 	if u, ok := errors.AsType[*client.UnreachableError](err); ok {
-		return &unserved{sent: u.Sent, err: err}
+		return &serviceError{sent: u.Sent, err: err}
 	}
 	if errors.As(err, new(*client.SkewError)) || errors.Is(err, errSilent) {
-		return &unserved{sent: true, err: err}
+		return &serviceError{sent: true, err: err}
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	d.ID, d.State, d.Deduplicated = sent.ID, sent.State, sent.Deduplicated
 	d.Waited = time.Duration(sent.WaitedMs) * time.Millisecond
 	if !sent.Reachable {
-		d.Reach = teams.Reach(sent.Reach)
+		d.Reach = teams.Deliverability(sent.Reach)
 	}
 	if s.opts.wait != api.Consumed {
 		return d, nil
@@ -144,7 +144,7 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	case wait.Err() != nil:
 		return d, context.Cause(wait)
 	case errors.Is(err, client.ErrUnreachable), errors.As(err, new(*client.SkewError)):
-		return d, &unserved{sent: true, err: err}
+		return d, &serviceError{sent: true, err: err}
 	case err != nil:
 		return d, refusal(err)
 	case r.State == api.Lost:
@@ -156,8 +156,8 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	return d, nil
 }
 
-// alone makes s send through the files, after the service has failed to.
-func (s *sender) alone(ctx context.Context, why *unserved) error {
+// fallback makes s send through the files, after the service has failed to.
+func (s *sender) fallback(ctx context.Context, why *serviceError) error {
 	s.app.debug("going on without the service: %v", why)
 	s.service = nil
 	if err := s.remember(ctx, why.sent); err != nil {
@@ -182,7 +182,7 @@ func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered,
 		return s.directly(ctx, member, text)
 	}
 	served, err := s.through(ctx, member, text)
-	why, ok := errors.AsType[*unserved](err)
+	why, ok := errors.AsType[*serviceError](err)
 	if !ok {
 		return served, err
 	}
@@ -193,7 +193,7 @@ func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered,
 		}
 		return served, notWords(view.Describe(err))
 	}
-	if err := s.alone(ctx, why); err != nil {
+	if err := s.fallback(ctx, why); err != nil {
 		return served, err
 	}
 	chosen := s.opts.id

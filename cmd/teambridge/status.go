@@ -72,7 +72,7 @@ func (a *app) status(ctx context.Context, args []string, watch bool) (err error)
 }
 
 // statusInfos returns the status of all members, or of one.
-func (a *app) statusInfos(ctx context.Context, tap *tapped, t *teams.Team, args []string) ([]api.Status, error) {
+func (a *app) statusInfos(ctx context.Context, tap *recorder, t *teams.Team, args []string) ([]api.Status, error) {
 	all, err := tap.statuses(ctx, t, time.Now())
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (a *app) printStatus(infos []api.Status, stream bool) error {
 const statusStep = time.Second
 
 // followStatus prints what changes, until the team ends.
-func (a *app) followStatus(ctx context.Context, tap *tapped, t *teams.Team, args []string, before []api.Status) error {
+func (a *app) followStatus(ctx context.Context, tap *recorder, t *teams.Team, args []string, before []api.Status) error {
 	for {
 		if _, err := tap.changes(ctx, statusStep); err != nil {
 			return err

@@ -120,7 +120,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 }
 
 // waitName finds the member that is meant, also one that has left.
-func (a *app) waitName(ctx context.Context, tap *tapped, t *teams.Team, name string) (string, error) {
+func (a *app) waitName(ctx context.Context, tap *recorder, t *teams.Team, name string) (string, error) {
 	all, err := tap.statuses(ctx, t, time.Now())
 	if err != nil {
 		return "", err
@@ -129,7 +129,7 @@ func (a *app) waitName(ctx context.Context, tap *tapped, t *teams.Team, name str
 }
 
 // waitMessage waits for a message that is new and wanted.
-func (a *app) waitMessage(ctx context.Context, tap *tapped, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
+func (a *app) waitMessage(ctx context.Context, tap *recorder, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
 	for {
 		list, err := tap.changes(ctx, recheck) // a team can end without a change
 		if err != nil {
@@ -151,7 +151,7 @@ func (a *app) waitMessage(ctx context.Context, tap *tapped, t *teams.Team, wante
 const settled = 1500 * time.Millisecond
 
 // waitStatus waits until a status holds, and for idle: goes on holding.
-func (a *app) waitStatus(ctx context.Context, tap *tapped, t *teams.Team, what, name string) ([]api.Status, error) {
+func (a *app) waitStatus(ctx context.Context, tap *recorder, t *teams.Team, what, name string) ([]api.Status, error) {
 	var since time.Time
 	for {
 		infos, err := a.statusInfos(ctx, tap, t, nil)

@@ -167,7 +167,7 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 const lastWords = 250 * time.Millisecond
 
 // replay prints what the journal has from before.
-func (a *app) replay(ctx context.Context, tap *tapped, root *teams.Root, team, since string, show func(journal.Message) error) error {
+func (a *app) replay(ctx context.Context, tap *recorder, root *teams.Root, team, since string, show func(journal.Message) error) error {
 	q := journal.Query{Root: root.Path(), Team: team, Before: tap.after + 1}
 	if err := sinceQuery(ctx, tap.journal, since, &q); err != nil {
 		return err

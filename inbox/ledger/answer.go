@@ -50,7 +50,7 @@ func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
 	if err := enc.Encode(a); err != nil {
 		return err
 	}
-	post, err := f.Post.number(c)
+	post, err := f.InboxKey.number(c)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func answers(t *testing.T, l *Ledger) []answer {
 		}
 		var a answer
 		must(t, json.Unmarshal(e.Row, &a))
-		if at, err := time.Parse(time.RFC3339, a.Timestamp); err != nil || at.After(e.At) || e.At.Sub(at) > time.Millisecond || e.Answer != a.ID || e.Post != bob {
+		if at, err := time.Parse(time.RFC3339, a.Timestamp); err != nil || at.After(e.At) || e.At.Sub(at) > time.Millisecond || e.Answer != a.ID || e.InboxKey != bob {
 			t.Errorf("event %+v", e)
 		}
 		a.Timestamp = ""

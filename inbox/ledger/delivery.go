@@ -14,7 +14,7 @@ import (
 // the agent.
 type Delivery struct {
 	UUID string // of the delivery; what relayedBy says in the row
-	Post
+	InboxKey
 	Seq        int64  // order of claiming, given by the ledger: unique, growing, never used again
 	Key        string // [inbox.Row.Key]; empty for a person's input
 	Occurrence int    // which of the rows with that key ever, from 1; 0 for a person's input
@@ -40,7 +40,7 @@ type Delivery struct {
 const maxContent = 32 << 20
 
 func (d *Delivery) check() error {
-	if err := d.Post.check(); err != nil {
+	if err := d.InboxKey.check(); err != nil {
 		return err
 	}
 	if err := names(field{"uuid", d.UUID}); err != nil {
@@ -108,7 +108,7 @@ func (l *Ledger) Claim(ctx context.Context, ds ...Delivery) error {
 }
 
 func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
-	post, err := d.Post.add(c)
+	post, err := d.InboxKey.add(c)
 	if err != nil {
 		return 0, err
 	}
@@ -137,8 +137,8 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 		return was.Seq, err
 	case !found:
 		return 0, fmt.Errorf("ledger: claim %s: occurrence %d of row %s was claimed under another uuid: %w", d.UUID, d.Occurrence, d.Key, ErrConflict)
-	case was.Post != d.Post || was.Person != d.Person || was.Key != d.Key || was.Occurrence != d.Occurrence:
-		return 0, fmt.Errorf("ledger: claim %s in %v: it stands for something in %v: %w", d.UUID, d.Post, was.Post, ErrConflict)
+	case was.InboxKey != d.InboxKey || was.Person != d.Person || was.Key != d.Key || was.Occurrence != d.Occurrence:
+		return 0, fmt.Errorf("ledger: claim %s in %v: it stands for something in %v: %w", d.UUID, d.InboxKey, was.InboxKey, ErrConflict)
 	case d.Person:
 		if was, err = withContent(c, was); err != nil {
 			return 0, err
@@ -177,7 +177,7 @@ func unknown(op, uuid string) error {
 
 // Marked lists the deliveries of rows with that message id whose rows were read back from
 // the file as ours, in the order of claiming.
-func (l *Ledger) Marked(ctx context.Context, p Post, id string) ([]Delivery, error) {
+func (l *Ledger) Marked(ctx context.Context, p InboxKey, id string) ([]Delivery, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -187,14 +187,14 @@ func (l *Ledger) Marked(ctx context.Context, p Post, id string) ([]Delivery, err
 
 // Unmarked lists the deliveries of an inbox that are claimed and not yet marked,
 // in the order of claiming: those whose claim was perhaps not finished.
-func (l *Ledger) Unmarked(ctx context.Context, p Post) ([]Delivery, error) {
+func (l *Ledger) Unmarked(ctx context.Context, p InboxKey) ([]Delivery, error) {
 	return l.list(ctx, "unmarked", p, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
 }
 
 // DroppedUnmarked lists the uuids of the deliveries of rows with that key which were
 // dropped before their claim was finished, in the order of claiming: a row that
 // waits in the inbox all the same is theirs, and not to be claimed anew.
-func (l *Ledger) DroppedUnmarked(ctx context.Context, p Post, key string) (uuids []string, err error) {
+func (l *Ledger) DroppedUnmarked(ctx context.Context, p InboxKey, key string) (uuids []string, err error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (l *Ledger) DroppedUnmarked(ctx context.Context, p Post, key string) (uuids
 }
 
 // Open lists the uuids of the deliveries of an inbox that have not ended.
-func (l *Ledger) Open(ctx context.Context, p Post) (uuids []string, err error) {
+func (l *Ledger) Open(ctx context.Context, p InboxKey) (uuids []string, err error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (l *Ledger) uuids(ctx context.Context, op, rest string, args ...sqlite.Valu
 // mode that the agent was brought to. Inputs that were pruned are left out, and
 // one that was put back counts where it stood first: a [Session] has the mode
 // itself, unless an earlier version left it.
-func (l *Ledger) Modes(ctx context.Context, p Post) (modes [][]byte, err error) {
+func (l *Ledger) Modes(ctx context.Context, p InboxKey) (modes [][]byte, err error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ func (l *Ledger) Modes(ctx context.Context, p Post) (modes [][]byte, err error) 
 // Missing returns those of the uuids that are no deliveries of the inbox, in
 // their order. Deliveries that were pruned are missing too; [Ledger.Occurrences]
 // still counts them.
-func (l *Ledger) Missing(ctx context.Context, p Post, uuids ...string) (missing []string, err error) {
+func (l *Ledger) Missing(ctx context.Context, p InboxKey, uuids ...string) (missing []string, err error) {
 	if err := p.check(); err != nil || len(uuids) == 0 {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (l *Ledger) Missing(ctx context.Context, p Post, uuids ...string) (missing 
 		for _, uuid := range uuids {
 			if d, found, err := delivery(c, uuid); err != nil {
 				return err
-			} else if !found || d.Post != p {
+			} else if !found || d.InboxKey != p {
 				missing = append(missing, uuid)
 			}
 		}
@@ -278,12 +278,12 @@ func (l *Ledger) Missing(ctx context.Context, p Post, uuids ...string) (missing 
 
 // Waiting lists the deliveries of an inbox that can go into a frame: claimed,
 // marked and in none. Persons' come first, each in the order of claiming.
-func (l *Ledger) Waiting(ctx context.Context, p Post) ([]Delivery, error) {
+func (l *Ledger) Waiting(ctx context.Context, p InboxKey) ([]Delivery, error) {
 	return l.list(ctx, "waiting", p, unended+" AND state='claimed' AND marked=1 AND frame='' ORDER BY person DESC, seq")
 }
 
 // list gives the deliveries of one post, in the order that rest says.
-func (l *Ledger) list(ctx context.Context, op string, p Post, rest string) ([]Delivery, error) {
+func (l *Ledger) list(ctx context.Context, op string, p InboxKey, rest string) ([]Delivery, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -292,7 +292,7 @@ func (l *Ledger) list(ctx context.Context, op string, p Post, rest string) ([]De
 
 // Occurrences tells how many rows with that key were ever claimed in an inbox:
 // the highest Occurrence, of deliveries that were pruned too.
-func (l *Ledger) Occurrences(ctx context.Context, p Post, key string) (int, error) {
+func (l *Ledger) Occurrences(ctx context.Context, p InboxKey, key string) (int, error) {
 	if err := p.check(); err != nil {
 		return 0, err
 	}
@@ -303,7 +303,7 @@ func (l *Ledger) Occurrences(ctx context.Context, p Post, key string) (int, erro
 }
 
 // OpenCount tells how many deliveries of an inbox have not ended.
-func (l *Ledger) OpenCount(ctx context.Context, p Post) (int, error) {
+func (l *Ledger) OpenCount(ctx context.Context, p InboxKey) (int, error) {
 	if err := p.check(); err != nil {
 		return 0, err
 	}
@@ -374,9 +374,9 @@ const deliveryColumnCount = 21
 
 func scanDelivery(v []sqlite.Value) Delivery {
 	return Delivery{
-		UUID: text(v[0]),
-		Post: Post{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
-		Seq:  integer(v[5]), Key: text(v[6]), Occurrence: int(integer(v[7])),
+		UUID:     text(v[0]),
+		InboxKey: InboxKey{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
+		Seq:      integer(v[5]), Key: text(v[6]), Occurrence: int(integer(v[7])),
 		ID: text(v[8]), From: text(v[9]), Kind: text(v[10]),
 		Person: integer(v[11]) != 0, Isolated: integer(v[12]) != 0, Marked: integer(v[13]) != 0,
 		Frame: text(v[14]), State: DeliveryState(text(v[15])), Reason: text(v[16]), At: moment(v[17]),

@@ -31,7 +31,7 @@ func (l *Ledger) Doubt(ctx context.Context, key SendKey) error {
 
 // WithID lists the deliveries of rows of an inbox that have that id, in the order
 // of claiming.
-func (l *Ledger) WithID(ctx context.Context, p Post, id string) ([]Delivery, error) {
+func (l *Ledger) WithID(ctx context.Context, p InboxKey, id string) ([]Delivery, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 type Event struct {
 	N     int64  // increasing; used once within its epoch
 	Epoch string // [Epoch.ID]
-	Post
+	InboxKey
 	At time.Time // when; kept to the microsecond, given in UTC
 
 	// Of a delivery: itself, and the state it came to.
@@ -76,7 +76,7 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 		}
 		return s.Query(func(v []sqlite.Value) error {
 			e := Event{
-				N: integer(v[0]), Epoch: text(v[1]), Post: Post{Root: text(v[2]), Team: text(v[3]), CreatedAt: integer(v[4]), Inbox: text(v[5])},
+				N: integer(v[0]), Epoch: text(v[1]), InboxKey: InboxKey{Root: text(v[2]), Team: text(v[3]), CreatedAt: integer(v[4]), Inbox: text(v[5])},
 				At: moment(v[6]), Reason: text(v[9]),
 			}
 			if integer(v[19]) != 0 {

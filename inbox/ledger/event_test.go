@@ -64,7 +64,7 @@ func TestEventForEachStep(t *testing.T) {
 	list, err := l.Events(t.Context(), 0, 1)
 	must(t, err)
 	e := aRow("a")
-	if diff := cmp.Diff([]Event{{N: 1, Epoch: list[0].Epoch, Post: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed, Row: e.Raw}}, list); diff != "" {
+	if diff := cmp.Diff([]Event{{N: 1, Epoch: list[0].Epoch, InboxKey: bob, At: e.At, Delivery: "a", ID: e.ID, From: e.From, State: Claimed, Row: e.Raw}}, list); diff != "" {
 		t.Errorf("the first event (-want +got):\n%s", diff)
 	}
 }
@@ -86,7 +86,7 @@ func TestEventsOfARelay(t *testing.T) {
 		{ID: "s2", State: RelayEnded},
 		{ID: "s2", State: RelayDead, Dead: "5 deaths", Reason: "5 deaths"},
 	} {
-		s.Post = bob
+		s.InboxKey = bob
 		must(t, l.SetSession(t.Context(), s))
 	}
 	want := []string{
@@ -140,28 +140,28 @@ func TestPruneForgetsEvents(t *testing.T) {
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
-	if _, found, err := l.Standing(t.Context(), bob); found || err != nil {
+	if _, found, err := l.RelayInfo(t.Context(), bob); found || err != nil {
 		t.Errorf("found %v, %v in an empty ledger", found, err)
 	}
-	session := Session{Post: bob, ID: "s", At: monday, State: RelayRunning, PID: 7, Relay: 6}
+	session := Session{InboxKey: bob, ID: "s", At: monday, State: RelayRunning, PID: 7, Relay: 6}
 	must(t, l.SetSession(t.Context(), session))
 	claimRows(t, l, "a", "b", "c")
 	must(t, l.Settle(t.Context(), Failed, "too large", "c"))
 	must(t, l.Commit(t.Context(), aFrame("f"), "a"))
-	standing := func(want Standing) {
+	standing := func(want RelayInfo) {
 		t.Helper()
-		got, found, err := l.Standing(t.Context(), bob)
+		got, found, err := l.RelayInfo(t.Context(), bob)
 		must(t, err)
 		if diff := cmp.Diff(want, got); !found || diff != "" {
 			t.Errorf("found %v (-want +got):\n%s", found, diff)
 		}
-		all, err := l.Standings(t.Context(), bob.Root)
+		all, err := l.RelayInfos(t.Context(), bob.Root)
 		must(t, err)
-		if diff := cmp.Diff([]Standing{want}, all); diff != "" {
+		if diff := cmp.Diff([]RelayInfo{want}, all); diff != "" {
 			t.Errorf("all (-want +got):\n%s", diff)
 		}
 	}
-	want := Standing{Session: session, Open: 2, Failed: 1, InFlight: "f"}
+	want := RelayInfo{Session: session, Open: 2, Failed: 1, InFlight: "f"}
 	standing(want)
 	must(t, l.Advance(t.Context(), "f", Accepted, ""))
 	must(t, l.SetSession(t.Context(), session)) // keeps when the agent acknowledged
@@ -170,7 +170,7 @@ func TestStanding(t *testing.T) {
 	must(t, l.Advance(t.Context(), "f", Done, ""))
 	want.Acked, want.Open, want.InFlight = mustFrame(t, l, "f").At, 1, ""
 	standing(want)
-	if list, err := l.Standings(t.Context(), "/elsewhere"); err != nil || len(list) != 0 {
+	if list, err := l.RelayInfos(t.Context(), "/elsewhere"); err != nil || len(list) != 0 {
 		t.Errorf("elsewhere: %v, %v", list, err)
 	}
 
@@ -201,7 +201,7 @@ func TestEpochs(t *testing.T) {
 	if err := first.Drop(t.Context(), "unknown"); err == nil {
 		t.Error("dropped what is not there")
 	}
-	must(t, first.SetSession(t.Context(), Session{Post: bob, ID: "s", State: RelayStarting})) // makes no event
+	must(t, first.SetSession(t.Context(), Session{InboxKey: bob, ID: "s", State: RelayStarting})) // makes no event
 	must(t, first.Drop(t.Context(), "b"))
 	claimRows(t, second, "c") // by another process that is still in its epoch
 	got := epochs()

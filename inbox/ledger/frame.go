@@ -26,7 +26,7 @@ const (
 // its turn was cut, a nudge about it. While there is one no other is committed.
 type Frame struct {
 	UUID string
-	Post
+	InboxKey
 	Kind    FrameKind
 	Parent  string // of a nudge: the frame it is about, which is no nudge
 	Bytes   []byte // the exact line, without a newline: a second try writes the same bytes
@@ -44,7 +44,7 @@ type Frame struct {
 }
 
 func (f *Frame) check(deliveries int) error {
-	if err := f.Post.check(); err != nil {
+	if err := f.InboxKey.check(); err != nil {
 		return err
 	}
 	if err := names(field{"uuid", f.UUID}); err != nil {
@@ -113,7 +113,7 @@ func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) erro
 			if err := cutParent(c, f, at); err != nil {
 				return err
 			}
-		} else if other, found, err := inFlight(c, f.Post); err != nil {
+		} else if other, found, err := inFlight(c, f.InboxKey); err != nil {
 			return err
 		} else if found {
 			return &StateError{Op: "commit", UUID: other.UUID, State: other.State, Want: "one frame is in flight at a time: wait for its end"}
@@ -129,7 +129,7 @@ func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) erro
 		if len(f.Mode) == 0 {
 			return nil
 		}
-		post, err := f.Post.number(c)
+		post, err := f.InboxKey.number(c)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) erro
 
 // same refuses a frame that differs from the one with its uuid.
 func same(c *sqlite.Conn, was, f Frame, deliveries []string) error {
-	if was.Post != f.Post || was.Kind != f.Kind || was.Parent != f.Parent || !bytes.Equal(was.Bytes, f.Bytes) {
+	if was.InboxKey != f.InboxKey || was.Kind != f.Kind || was.Parent != f.Parent || !bytes.Equal(was.Bytes, f.Bytes) {
 		return fmt.Errorf("ledger: commit %s: another frame has this uuid: %w", f.UUID, ErrConflict)
 	}
 	if was.State.Ended() {
@@ -170,14 +170,14 @@ func cutParent(c *sqlite.Conn, nudge Frame, at int64) error {
 		return err
 	case !found:
 		return unknown("commit of a nudge for", nudge.Parent)
-	case parent.Post != nudge.Post:
-		return &ValueError{Field: "parent", Reason: fmt.Sprintf("is of another inbox, %v", parent.Post)}
+	case parent.InboxKey != nudge.InboxKey:
+		return &ValueError{Field: "parent", Reason: fmt.Sprintf("is of another inbox, %v", parent.InboxKey)}
 	case parent.Kind == FrameNudge:
 		return &ValueError{Field: "parent", Reason: "is a nudge; name the frame that one is about"}
 	case parent.State.Ended():
 		return &StateError{Op: "commit", UUID: parent.UUID, State: parent.State, Want: "it needs no nudge"}
 	}
-	if last, _, err := inFlight(c, nudge.Post); err != nil {
+	if last, _, err := inFlight(c, nudge.InboxKey); err != nil {
 		return err
 	} else if last.Kind == FrameNudge {
 		if last.State != Cut {
@@ -195,7 +195,7 @@ func cutParent(c *sqlite.Conn, nudge Frame, at int64) error {
 }
 
 func insertFrame(c *sqlite.Conn, f Frame, at int64) error {
-	post, err := f.Post.add(c)
+	post, err := f.InboxKey.add(c)
 	if err != nil {
 		return err
 	}
@@ -223,8 +223,8 @@ func board(c *sqlite.Conn, f Frame, uuid string, at int64) error {
 		return err
 	case !found:
 		return unknown("commit", uuid)
-	case d.Post != f.Post:
-		return &ValueError{Field: "deliveries", Reason: fmt.Sprintf("hold %s, which is of another inbox, %v", uuid, d.Post)}
+	case d.InboxKey != f.InboxKey:
+		return &ValueError{Field: "deliveries", Reason: fmt.Sprintf("hold %s, which is of another inbox, %v", uuid, d.InboxKey)}
 	case d.State != Claimed || d.Frame != "":
 		return &StateError{Op: "commit", UUID: uuid, State: d.State, Frame: d.Frame, Want: "only what is claimed and in no frame goes into one"}
 	case !d.Marked:
@@ -324,7 +324,7 @@ func (l *Ledger) Finish(ctx context.Context, uuid string, state DeliveryState, r
 			return err
 		}
 		if state == Accepted || state == Done || state == Cancelled {
-			if err := acked(c, f.Post, at); err != nil {
+			if err := acked(c, f.InboxKey, at); err != nil {
 				return err
 			}
 		}
@@ -341,7 +341,7 @@ func (l *Ledger) Finish(ctx context.Context, uuid string, state DeliveryState, r
 			}
 			return advance(c, parent, Done, reason, at)
 		case f.Kind != FrameNudge && state.Ended():
-			nudge, found, err := inFlight(c, f.Post)
+			nudge, found, err := inFlight(c, f.InboxKey)
 			if err != nil || !found {
 				return err
 			}
@@ -356,7 +356,7 @@ func advance(c *sqlite.Conn, f Frame, state DeliveryState, reason string, at int
 	if err := setFrame(c, f.UUID, state, reason, at); err != nil {
 		return err
 	}
-	post, err := f.Post.number(c)
+	post, err := f.InboxKey.number(c)
 	if err != nil {
 		return err
 	}
@@ -370,7 +370,7 @@ func advance(c *sqlite.Conn, f Frame, state DeliveryState, reason string, at int
 }
 
 // acked notes that the agent acknowledged something.
-func acked(c *sqlite.Conn, p Post, at int64) error {
+func acked(c *sqlite.Conn, p InboxKey, at int64) error {
 	post, err := p.number(c)
 	if err != nil {
 		return err
@@ -420,7 +420,7 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 		if err := setFrame(c, uuid, Cancelled, reason, at); err != nil {
 			return err
 		}
-		post, err := f.Post.number(c)
+		post, err := f.InboxKey.number(c)
 		if err != nil {
 			return err
 		}
@@ -433,7 +433,7 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 
 // InFlight gives the frame of an inbox that has not ended, and whether there is
 // one: a nudge before the frame it is about.
-func (l *Ledger) InFlight(ctx context.Context, p Post) (f Frame, found bool, err error) {
+func (l *Ledger) InFlight(ctx context.Context, p InboxKey) (f Frame, found bool, err error) {
 	if err := p.check(); err != nil {
 		return Frame{}, false, err
 	}
@@ -482,7 +482,7 @@ func frame(c *sqlite.Conn, uuid string) (Frame, bool, error) {
 }
 
 // inFlight is InFlight without the bytes.
-func inFlight(c *sqlite.Conn, p Post) (Frame, bool, error) {
+func inFlight(c *sqlite.Conn, p InboxKey) (Frame, bool, error) {
 	return oneFrame(c, "root=? AND team=? AND created_at=? AND inbox=? AND "+unended+" ORDER BY kind='nudge' DESC LIMIT 1", p.args()...)
 }
 
@@ -495,9 +495,9 @@ func oneFrame(c *sqlite.Conn, rest string, args ...sqlite.Value) (f Frame, found
 	err = s.Query(func(v []sqlite.Value) error {
 		found = true
 		f = Frame{
-			UUID: text(v[0]),
-			Post: Post{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
-			Kind: FrameKind(text(v[5])), Parent: text(v[6]), Session: text(v[7]),
+			UUID:     text(v[0]),
+			InboxKey: InboxKey{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
+			Kind:     FrameKind(text(v[5])), Parent: text(v[6]), Session: text(v[7]),
 			State: DeliveryState(text(v[8])), Reason: text(v[9]),
 			Tries: int(integer(v[10])), Deaths: int(integer(v[11])), Nudges: int(integer(v[12])), At: moment(v[13]),
 		}

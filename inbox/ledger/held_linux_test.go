@@ -207,7 +207,7 @@ func (w *heldWorld) read(t *testing.T) []byte {
 
 // fill records deliveries that are done.
 func (w *heldWorld) fill(t *testing.T, l *Ledger, n int) {
-	p := Post{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "bob"}
+	p := InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "bob"}
 	err := l.write(context.Background(), "fill", quick, func(c *sqlite.Conn) error {
 		post, err := p.add(c)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 // A Hold keeps the messages of one sender from being claimed for an inbox, because
 // the two agents answered each other too often. It lasts until [Ledger.Release].
 type Hold struct {
-	Post
+	InboxKey
 	Sender string
 	Reason string
 	Since  time.Time // kept to the microsecond, given in UTC
@@ -31,7 +31,7 @@ type Exchanges struct {
 // typed, and after [Ledger.Release].
 //
 // Since is that of the message which is back hops before this one.
-func (l *Ledger) Exchanges(ctx context.Context, p Post, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
+func (l *Ledger) Exchanges(ctx context.Context, p InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
 	if err := p.check(); err != nil {
 		return Exchanges{}, err
 	}
@@ -88,7 +88,7 @@ func (l *Ledger) Exchanges(ctx context.Context, p Post, sender string, people []
 
 // Answered records that the agent of an inbox has written to these members now; "*"
 // is all of them. It does not wait for the disk.
-func (l *Ledger) Answered(ctx context.Context, p Post, recipients ...string) error {
+func (l *Ledger) Answered(ctx context.Context, p InboxKey, recipients ...string) error {
 	if err := p.check(); err != nil {
 		return err
 	}
@@ -126,11 +126,11 @@ func row(c *sqlite.Conn, query string, args ...sqlite.Value) (v []sqlite.Value, 
 // Hold records, durably, that the messages of a sender are held. One that is held
 // already stays as it is. A zero Since is now.
 func (l *Ledger) Hold(ctx context.Context, h Hold) error {
-	if err := h.Post.check(); err != nil {
+	if err := h.InboxKey.check(); err != nil {
 		return err
 	}
 	return l.write(ctx, "hold", durable, func(c *sqlite.Conn) error {
-		post, err := h.Post.add(c)
+		post, err := h.InboxKey.add(c)
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (l *Ledger) Holds(ctx context.Context, root string) ([]Hold, error) {
 }
 
 // Held lists what is held for one inbox, by sender.
-func (l *Ledger) Held(ctx context.Context, p Post) ([]Hold, error) {
+func (l *Ledger) Held(ctx context.Context, p InboxKey) ([]Hold, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
@@ -164,8 +164,8 @@ func (l *Ledger) holds(ctx context.Context, rest string, args ...sqlite.Value) (
 		}
 		return s.Query(func(v []sqlite.Value) error {
 			list = append(list, Hold{
-				Post:   Post{Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Inbox: text(v[3])},
-				Sender: text(v[4]), Reason: text(v[5]), Since: moment(v[6]),
+				InboxKey: InboxKey{Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Inbox: text(v[3])},
+				Sender:   text(v[4]), Reason: text(v[5]), Since: moment(v[6]),
 			})
 			return nil
 		}, args...)
@@ -179,17 +179,17 @@ func (l *Ledger) holds(ctx context.Context, rest string, args ...sqlite.Value) (
 // Release ends a hold, durably, and counts the exchanges of the two agents from 0
 // again, in both directions: what the other has held of this one is released, too.
 // It tells which holds ended; there are none if nothing was held.
-func (l *Ledger) Release(ctx context.Context, p Post, sender string) (released []Hold, err error) {
+func (l *Ledger) Release(ctx context.Context, p InboxKey, sender string) (released []Hold, err error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
 	peer := p
 	peer.Inbox = sender
-	both := []Hold{{Post: p, Sender: sender}, {Post: peer, Sender: p.Inbox}}
+	both := []Hold{{InboxKey: p, Sender: sender}, {InboxKey: peer, Sender: p.Inbox}}
 	err = l.write(ctx, "release", durable, func(c *sqlite.Conn) error {
 		released = nil
 		for _, h := range both {
-			post, err := h.Post.number(c)
+			post, err := h.InboxKey.number(c)
 			if err != nil {
 				return err
 			}
@@ -206,7 +206,7 @@ func (l *Ledger) Release(ctx context.Context, p Post, sender string) (released [
 			return nil
 		}
 		for _, h := range both {
-			post, err := h.Post.add(c)
+			post, err := h.InboxKey.add(c)
 			if err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ func (x *exchange) says(from, to string) int {
 	must(x.t, err)
 	x.n++
 	d := aRow(string(rune('A' + x.n)))
-	d.Post, d.From, d.Hops, d.At = post, from, e.Hops, x.now
+	d.InboxKey, d.From, d.Hops, d.At = post, from, e.Hops, x.now
 	must(x.t, x.l.Claim(x.t.Context(), d))
 	return e.Hops
 }
@@ -106,7 +106,7 @@ func TestHoldAndRelease(t *testing.T) {
 	if len(released) > 0 {
 		t.Errorf("released %+v, and nothing was held", released)
 	}
-	hold := Hold{Post: bob, Sender: "ann", Reason: "20 times", Since: monday}
+	hold := Hold{InboxKey: bob, Sender: "ann", Reason: "20 times", Since: monday}
 	must(t, x.l.Hold(t.Context(), hold))
 	again := hold
 	again.Reason, again.Since = "again", tuesday

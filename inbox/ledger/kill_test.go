@@ -48,14 +48,14 @@ func report(step string, args ...any) {
 }
 
 // carry claims up to four rows, marks what is unmarked and commits a frame.
-func carry(ctx context.Context, l *Ledger, post Post, name string) error {
+func carry(ctx context.Context, l *Ledger, post InboxKey, name string) error {
 	var ds []Delivery
 	for i := range 1 + rand.N(4) {
 		d := aRow(fmt.Sprint("d-", name, "-", i))
 		if rand.N(4) == 0 {
 			d = anInput(d.UUID)
 		}
-		d.Post = post
+		d.InboxKey = post
 		d.Raw = bytes.Repeat([]byte(d.UUID), 1+rand.N(300))
 		ds = append(ds, d)
 	}
@@ -81,7 +81,7 @@ func carry(ctx context.Context, l *Ledger, post Post, name string) error {
 	}
 	waiting = waiting[:min(len(waiting), 3)]
 	// Random bytes: those of a frame written a second time would differ.
-	f := Frame{UUID: "f-" + name, Post: post, Kind: FrameMessage, Bytes: fmt.Append(nil, name, rand.Int64(), strings.Repeat("x", rand.N(9000)))}
+	f := Frame{UUID: "f-" + name, InboxKey: post, Kind: FrameMessage, Bytes: fmt.Append(nil, name, rand.Int64(), strings.Repeat("x", rand.N(9000)))}
 	if err := l.Commit(ctx, f, uuids(waiting)...); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func carry(ctx context.Context, l *Ledger, post Post, name string) error {
 func digestOf(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
 // finish brings what is in flight to its end.
-func finish(ctx context.Context, l *Ledger, post Post, name string) error {
+func finish(ctx context.Context, l *Ledger, post InboxKey, name string) error {
 	for n := 0; ; n++ {
 		f, found, err := l.InFlight(ctx, post)
 		if err != nil || !found {
@@ -126,7 +126,7 @@ func finish(ctx context.Context, l *Ledger, post Post, name string) error {
 			if err != nil {
 				return err
 			}
-			nudge := Frame{UUID: fmt.Sprint("n-", name, "-", n), Post: post, Kind: FrameNudge, Parent: f.UUID, Bytes: fmt.Append(nil, rand.Int64())}
+			nudge := Frame{UUID: fmt.Sprint("n-", name, "-", n), InboxKey: post, Kind: FrameNudge, Parent: f.UUID, Bytes: fmt.Append(nil, rand.Int64())}
 			if err = l.Commit(ctx, nudge); err == nil {
 				report("commit", nudge.UUID, digestOf(nudge.Bytes), "")
 			}

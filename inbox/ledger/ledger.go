@@ -22,7 +22,7 @@
 //
 // # How a relay uses it
 //
-// A relay has a [Post], one inbox, and is the only one there. The ledger is its
+// A relay has a [InboxKey], one inbox, and is the only one there. The ledger is its
 // queue:
 //
 //  1. [Ledger.Claim] records rows under the locks of the inbox, before they are
@@ -42,7 +42,7 @@
 //     broken off is gone on with by a nudge: a frame about a frame.
 //  5. Of what failed a person decides: [Ledger.Retry] or [Ledger.Drop].
 //
-// Other processes see how a relay stands with [Ledger.Standing]. What happened,
+// Other processes see how a relay stands with [Ledger.RelayInfo]. What happened,
 // each step once and in order, is in [Ledger.Events]. A reader that remembers how far
 // it has read must remember the [Epoch] too.
 //

@@ -24,7 +24,7 @@ func addSent(c *sqlite.Conn, s Send) (int64, error) {
 	if len(s.Row) == 0 {
 		return 0, nil
 	}
-	post, err := Post{Root: s.Root, Team: s.Team, CreatedAt: s.CreatedAt, Inbox: s.Inbox}.add(c)
+	post, err := InboxKey{Root: s.Root, Team: s.Team, CreatedAt: s.CreatedAt, Inbox: s.Inbox}.add(c)
 	if err != nil {
 		return 0, err
 	}

@@ -96,8 +96,8 @@ func modal() Session {
 }
 
 // aFounding and ownRelay stand in the fixtures from version 7 on.
-func aFounding() Founding {
-	return Founding{Root: "/r", Team: "ours", CreatedAt: 7, Lead: "boss", Session: "s-1", Leaders: []string{"1 2 3 host", "4 5 6 host"}}
+func aFounding() OwnedTeam {
+	return OwnedTeam{Root: "/r", Team: "ours", CreatedAt: 7, Lead: "boss", Session: "s-1", Leaders: []string{"1 2 3 host", "4 5 6 host"}}
 }
 
 func ownRelay() Relay {
@@ -108,7 +108,7 @@ func ownRelay() Relay {
 
 // aHold is in the fixtures from version 11 on.
 func aHold() Hold {
-	return Hold{Post: bob, Sender: "worker", Reason: "they answered each other", Since: tuesday}
+	return Hold{InboxKey: bob, Sender: "worker", Reason: "they answered each other", Since: tuesday}
 }
 
 func wantHolds(t *testing.T, l *Ledger, want ...Hold) {
@@ -120,9 +120,9 @@ func wantHolds(t *testing.T, l *Ledger, want ...Hold) {
 	}
 }
 
-func wantFoundings(t *testing.T, l *Ledger, want ...Founding) {
+func wantFoundings(t *testing.T, l *Ledger, want ...OwnedTeam) {
 	t.Helper()
-	got, err := l.Foundings(t.Context(), "/r", "")
+	got, err := l.Teams(t.Context(), "/r", "")
 	must(t, err)
 	for i := range got {
 		got[i].At = time.Time{} // by the clock
@@ -201,7 +201,7 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	must(t, l.SetSession(t.Context(), modal()))
 	_, err = l.AddRelay(t.Context(), ownRelay())
 	must(t, err)
-	must(t, l.Found(t.Context(), aFounding()))
+	must(t, l.AddTeam(t.Context(), aFounding()))
 	must(t, l.Hold(t.Context(), aHold()))
 	must(t, l.Close())
 	// Not 0600: Open makes it so, and the test below sees to that.
@@ -267,7 +267,7 @@ func TestMigrateFromEachVersion(t *testing.T) {
 				} else {
 					fillRelay(t, l)
 				}
-				old, found, err := l.Session(t.Context(), modal().Post)
+				old, found, err := l.Session(t.Context(), modal().InboxKey)
 				must(t, err)
 				if version >= 5 {
 					if diff := cmp.Diff(modal(), old); diff != "" {
@@ -287,7 +287,7 @@ func TestMigrateFromEachVersion(t *testing.T) {
 					wantFoundings(t, l)
 					_, err = l.AddRelay(t.Context(), ownRelay())
 					must(t, err)
-					must(t, l.Found(t.Context(), aFounding()))
+					must(t, l.AddTeam(t.Context(), aFounding()))
 				}
 				wantRelays(t, l, aRelay(), ownRelay())
 				wantFoundings(t, l, aFounding())

@@ -89,7 +89,7 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 // ID. What it has relayed stays recorded. Team, if not nil, is the team that was
 // made for it, and is to go with it: it is doomed by the same commit. [ErrUnknown]
 // if it is not recorded, and then nothing is removed.
-func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *Founding) error {
+func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam) error {
 	return l.write(ctx, "remove relay", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec("DELETE FROM relays WHERE id=?", id)
 		if err == nil && n == 0 {

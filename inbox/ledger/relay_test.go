@@ -17,11 +17,11 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-var bob = Post{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1763280000000, Inbox: "bob"}
+var bob = InboxKey{Root: "/home/ann/.claude", Team: "blue", CreatedAt: 1763280000000, Inbox: "bob"}
 
 // otherPosts differ from bob in one part each.
-func otherPosts() []Post {
-	list := []Post{bob, bob, bob, bob}
+func otherPosts() []InboxKey {
+	list := []InboxKey{bob, bob, bob, bob}
 	list[0].Root += "2"
 	list[1].Team += "2"
 	list[2].CreatedAt++
@@ -32,7 +32,7 @@ func otherPosts() []Post {
 // aRow is a row of an inbox whose key and message id are made from its uuid.
 func aRow(uuid string) Delivery {
 	return Delivery{
-		UUID: uuid, Post: bob, Key: "key of " + uuid, Occurrence: 1, ID: "id of " + uuid,
+		UUID: uuid, InboxKey: bob, Key: "key of " + uuid, Occurrence: 1, ID: "id of " + uuid,
 		From: "ann", Kind: "message", Raw: []byte(`{"from":"ann","text":"` + uuid + `"}`), At: monday,
 	}
 }
@@ -40,13 +40,13 @@ func aRow(uuid string) Delivery {
 // anInput is what a person typed.
 func anInput(uuid string) Delivery {
 	return Delivery{
-		UUID: uuid, Post: bob, From: "operator", Kind: "message", Raw: []byte("fix it"),
+		UUID: uuid, InboxKey: bob, From: "operator", Kind: "message", Raw: []byte("fix it"),
 		Person: true, Isolated: true, Mode: []byte(`{"model":"sonnet"}`), At: monday,
 	}
 }
 
 func aFrame(uuid string) Frame {
-	return Frame{UUID: uuid, Post: bob, Kind: FrameMessage, Bytes: []byte(`{"uuid":"` + uuid + `"}`), Session: "session-1", At: monday}
+	return Frame{UUID: uuid, InboxKey: bob, Kind: FrameMessage, Bytes: []byte(`{"uuid":"` + uuid + `"}`), Session: "session-1", At: monday}
 }
 
 func aNudge(uuid, parent string) Frame {
@@ -56,7 +56,7 @@ func aNudge(uuid, parent string) Frame {
 }
 
 func aSession() Session {
-	return Session{Post: bob, ID: "session-2", PID: 4711, Group: 4700, Start: "12345", Command: "claude -p", At: monday, Dead: "5 deaths"}
+	return Session{InboxKey: bob, ID: "session-2", PID: 4711, Group: 4700, Start: "12345", Command: "claude -p", At: monday, Dead: "5 deaths"}
 }
 
 // claimRows claims and marks rows with these uuids.
@@ -301,10 +301,10 @@ func TestClaimRefusesAnotherUnderTheSameUUID(t *testing.T) {
 		"a row's for a person's":             aRow("i"),
 		"another text of a person":           change(anInput("i"), func(d *Delivery) { d.Raw = []byte("break it") }),
 		"the same row under another uuid":    change(aRow("r"), func(d *Delivery) { d.UUID = "r2" }),
-		"the same row of another root":       change(aRow("r"), func(d *Delivery) { d.Post = otherPosts()[0] }),
-		"the same input to another member":   change(anInput("i"), func(d *Delivery) { d.Post = otherPosts()[3] }),
-		"the same row of a later team":       change(aRow("r"), func(d *Delivery) { d.Post = otherPosts()[2] }),
-		"the same row of a team named alike": change(aRow("r"), func(d *Delivery) { d.Post = otherPosts()[1] }),
+		"the same row of another root":       change(aRow("r"), func(d *Delivery) { d.InboxKey = otherPosts()[0] }),
+		"the same input to another member":   change(anInput("i"), func(d *Delivery) { d.InboxKey = otherPosts()[3] }),
+		"the same row of a later team":       change(aRow("r"), func(d *Delivery) { d.InboxKey = otherPosts()[2] }),
+		"the same row of a team named alike": change(aRow("r"), func(d *Delivery) { d.InboxKey = otherPosts()[1] }),
 	}
 	for name, second := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestClaimRefusesAnotherUnderTheSameUUID(t *testing.T) {
 func TestRowsOfOneKey(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	occurrences := func(p Post, key string, want int) {
+	occurrences := func(p InboxKey, key string, want int) {
 		t.Helper()
 		if n, err := l.Occurrences(t.Context(), p, key); err != nil || n != want {
 			t.Errorf("%v %q: %d occurrences, %v; want %d", p, key, n, err, want)
@@ -339,7 +339,7 @@ func TestRowsOfOneKey(t *testing.T) {
 	for i, p := range otherPosts() {
 		occurrences(p, "k", 0)
 		d := aRow(fmt.Sprint("other", i))
-		d.Post, d.Key = p, "k"
+		d.InboxKey, d.Key = p, "k"
 		must(t, l.Claim(t.Context(), d))
 		occurrences(p, "k", 1)
 	}
@@ -385,7 +385,7 @@ func TestWhatIsUnmarkedAndWhatWaits(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	other := aRow("elsewhere")
-	other.Post = otherPosts()[3]
+	other.InboxKey = otherPosts()[3]
 	must(t, l.Claim(t.Context(), aRow("r1"), aRow("r2"), other, anInput("i1"), aRow("r3"), anInput("i2"), aRow("r4")))
 	check := func(unmarked, waiting string) {
 		t.Helper()
@@ -548,7 +548,7 @@ func TestCommitRefuses(t *testing.T) {
 	prepare := func(t *testing.T, inFlight bool) *Ledger {
 		l := newLedger(t)
 		far := aRow("far")
-		far.Post = otherPosts()[0]
+		far.InboxKey = otherPosts()[0]
 		claimRows(t, l, "free", "gone", "d")
 		must(t, l.Claim(t.Context(), aRow("raw"), far))
 		must(t, l.Mark(t.Context(), "far"))
@@ -560,7 +560,7 @@ func TestCommitRefuses(t *testing.T) {
 		return l
 	}
 	elsewhere := aNudge("n", "f")
-	elsewhere.Post = otherPosts()[1]
+	elsewhere.InboxKey = otherPosts()[1]
 	other := aFrame("f")
 	other.Bytes = []byte("other")
 	command := aFrame("f")
@@ -721,7 +721,7 @@ func TestNudges(t *testing.T) {
 		l := cut(t)
 		for i, p := range otherPosts() {
 			d, f := anInput(fmt.Sprint("i", i)), aFrame(fmt.Sprint("g", i))
-			d.Post, f.Post = p, p
+			d.InboxKey, f.InboxKey = p, p
 			must(t, l.Claim(t.Context(), d))
 			must(t, l.Commit(t.Context(), f, d.UUID))
 			got, found, err := l.InFlight(t.Context(), p)
@@ -829,14 +829,14 @@ func TestRelayValuesThatCannotBeKept(t *testing.T) {
 	for _, s := range []DeliveryState{Claimed, FrameWritten, Accepted, Cut, "", "x"} {
 		check("state", func() error { return l.Settle(t.Context(), s, "", "free") })
 	}
-	check("team", func() error { return l.SetSession(t.Context(), Session{Post: Post{Root: "/r", Inbox: "b"}}) })
+	check("team", func() error { return l.SetSession(t.Context(), Session{InboxKey: InboxKey{Root: "/r", Inbox: "b"}}) })
 	for _, ask := range []func() error{
-		func() error { _, err := l.Unmarked(t.Context(), Post{}); return err },
-		func() error { _, err := l.Waiting(t.Context(), Post{}); return err },
-		func() error { _, err := l.Occurrences(t.Context(), Post{}, "k"); return err },
-		func() error { _, err := l.OpenCount(t.Context(), Post{}); return err },
-		func() error { _, _, err := l.InFlight(t.Context(), Post{}); return err },
-		func() error { _, _, err := l.Session(t.Context(), Post{}); return err },
+		func() error { _, err := l.Unmarked(t.Context(), InboxKey{}); return err },
+		func() error { _, err := l.Waiting(t.Context(), InboxKey{}); return err },
+		func() error { _, err := l.Occurrences(t.Context(), InboxKey{}, "k"); return err },
+		func() error { _, err := l.OpenCount(t.Context(), InboxKey{}); return err },
+		func() error { _, _, err := l.InFlight(t.Context(), InboxKey{}); return err },
+		func() error { _, _, err := l.Session(t.Context(), InboxKey{}); return err },
 	} {
 		check("root", ask)
 	}
@@ -873,7 +873,7 @@ func TestDeliveriesAreFound(t *testing.T) {
 	ds := []Delivery{aRow("b1"), aRow("b2"), anInput("b3")}
 	for i, p := range otherPosts() {
 		d := aRow(fmt.Sprint("o", i))
-		d.Post = p
+		d.InboxKey = p
 		ds = append(ds, d)
 	}
 	must(t, l.Claim(t.Context(), ds...))
@@ -907,7 +907,7 @@ func TestDeliveriesAreFound(t *testing.T) {
 	if n, err := l.OpenCount(t.Context(), bob); err != nil || n != 1 {
 		t.Errorf("%d open, %v; want 1", n, err)
 	}
-	if n, err := l.OpenCount(t.Context(), Post{"/nowhere", "x", 1, "y"}); err != nil || n != 0 {
+	if n, err := l.OpenCount(t.Context(), InboxKey{"/nowhere", "x", 1, "y"}); err != nil || n != 0 {
 		t.Errorf("%d open, %v; want 0", n, err)
 	}
 }
@@ -922,10 +922,10 @@ func TestSessions(t *testing.T) {
 	must(t, l.SetSession(t.Context(), first))
 	var others []Session
 	for i, p := range otherPosts() {
-		others = append(others, Session{Post: p, ID: fmt.Sprint("s", i), At: tuesday})
+		others = append(others, Session{InboxKey: p, ID: fmt.Sprint("s", i), At: tuesday})
 		must(t, l.SetSession(t.Context(), others[i]))
 	}
-	second := Session{Post: bob, ID: "session-3", At: tuesday, Mode: []byte(`{"model":"sonnet"}`)}
+	second := Session{InboxKey: bob, ID: "session-3", At: tuesday, Mode: []byte(`{"model":"sonnet"}`)}
 	for _, want := range []Session{first, second} {
 		must(t, l.SetSession(t.Context(), want))
 		got, found, err := l.Session(t.Context(), bob)
@@ -1125,7 +1125,7 @@ func TestAsked(t *testing.T) {
 	a, b, c := aRow("a"), aRow("b"), aRow("c")
 	c.Inbox = "carol"
 	said := func(uuid, mode string) Delivery {
-		return Delivery{UUID: uuid, Post: bob, Person: true, Raw: []byte("x"), Mode: []byte(mode)}
+		return Delivery{UUID: uuid, InboxKey: bob, Person: true, Raw: []byte("x"), Mode: []byte(mode)}
 	}
 	must := func(err error) {
 		t.Helper()

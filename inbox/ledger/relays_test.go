@@ -84,17 +84,17 @@ func TestFoundings(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
 	f := aFounding()
-	must(t, l.Found(t.Context(), f))
+	must(t, l.AddTeam(t.Context(), f))
 	younger := f
 	younger.CreatedAt, younger.Leaders = 8, nil
-	must(t, l.Found(t.Context(), younger))
+	must(t, l.AddTeam(t.Context(), younger))
 	f.Leaders = []string{"7 8 9 host"}
-	must(t, l.Found(t.Context(), f)) // taken back
+	must(t, l.AddTeam(t.Context(), f)) // taken back
 	elsewhere := f
 	elsewhere.Root = "/s"
-	must(t, l.Found(t.Context(), elsewhere))
+	must(t, l.AddTeam(t.Context(), elsewhere))
 	wantFoundings(t, l, younger, f)
-	if got, err := l.Foundings(t.Context(), "/r", "another"); err != nil || len(got) > 0 {
+	if got, err := l.Teams(t.Context(), "/r", "another"); err != nil || len(got) > 0 {
 		t.Errorf("of another team: %v, %v", got, err)
 	}
 
@@ -110,10 +110,10 @@ func TestFoundings(t *testing.T) {
 	wantRelays(t, l)
 	f.Doomed = true
 	wantFoundings(t, l, younger, f)
-	must(t, l.Unfound(t.Context(), f))
-	must(t, l.Unfound(t.Context(), f))
+	must(t, l.RemoveTeam(t.Context(), f))
+	must(t, l.RemoveTeam(t.Context(), f))
 	wantFoundings(t, l, younger)
-	if err := l.Found(t.Context(), Founding{Root: "/r", Team: "x"}); err == nil {
+	if err := l.AddTeam(t.Context(), OwnedTeam{Root: "/r", Team: "x"}); err == nil {
 		t.Error("one without a lead was recorded")
 	}
 }

@@ -12,7 +12,7 @@ import (
 // A Session is the agent behind a post: the session it is in and the process
 // that was started for it last.
 type Session struct {
-	Post
+	InboxKey
 	ID      string // of the session
 	PID     int    // of the process
 	Group   int    // its process group
@@ -61,11 +61,11 @@ const (
 // SetSession records the session of a post, durably, in place of what was
 // recorded before. A zero At is now. It fails with *[ValueError].
 func (l *Ledger) SetSession(ctx context.Context, s Session) error {
-	if err := errors.Join(s.Post.check(), content("mode", s.Mode)); err != nil {
+	if err := errors.Join(s.InboxKey.check(), content("mode", s.Mode)); err != nil {
 		return err
 	}
 	return l.write(ctx, "set session", durable, func(c *sqlite.Conn) error {
-		post, err := s.Post.add(c)
+		post, err := s.InboxKey.add(c)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 
 // Revive forgets, durably, that the relay of a post gave up, so that it is tried
 // again. It is no error if it did not, or if there is none.
-func (l *Ledger) Revive(ctx context.Context, p Post) error {
+func (l *Ledger) Revive(ctx context.Context, p InboxKey) error {
 	if err := p.check(); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (l *Ledger) Revive(ctx context.Context, p Post) error {
 }
 
 // Session gives the session of a post, and whether there is one.
-func (l *Ledger) Session(ctx context.Context, p Post) (Session, bool, error) {
+func (l *Ledger) Session(ctx context.Context, p InboxKey) (Session, bool, error) {
 	if err := p.check(); err != nil {
 		return Session{}, false, err
 	}
@@ -135,8 +135,8 @@ const sessionColumnCount = 16
 
 func scanSession(v []sqlite.Value) Session {
 	s := Session{
-		Post: Post{Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Inbox: text(v[3])},
-		ID:   text(v[4]), PID: int(integer(v[5])), Group: int(integer(v[6])), Start: text(v[7]),
+		InboxKey: InboxKey{Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Inbox: text(v[3])},
+		ID:       text(v[4]), PID: int(integer(v[5])), Group: int(integer(v[6])), Start: text(v[7]),
 		Command: text(v[8]), Dead: text(v[9]), At: moment(v[10]),
 		State: RelayState(text(v[11])), Reason: text(v[12]), Relay: int(integer(v[13])),
 		Mode: slices.Clone(blob(v[15])),

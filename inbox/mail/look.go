@@ -105,7 +105,7 @@ func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 		return "", nil
 	}
 	key := s.Key(d)
-	post := ledger.Post{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox}
+	post := ledger.InboxKey{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox}
 	all, err := s.opts.Ledger.WithID(ctx, post, d.ID)
 	if errors.Is(err, ledger.ErrBusy) {
 		return inbox.Unconsumed, nil

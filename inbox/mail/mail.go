@@ -212,9 +212,9 @@ type Delivered struct {
 	Team         string
 	Member       string
 	ID           string
-	State        string      // verified, consumed or failed
-	Deduplicated bool        // it was sent before, and was not written again
-	Reach        teams.Reach // who will read it
+	State        string               // verified, consumed or failed
+	Deduplicated bool                 // it was sent before, and was not written again
+	Reach        teams.Deliverability // who will read it
 	Waited       time.Duration
 
 	// Unrecorded is why the ledger could not be told that the message was
@@ -268,7 +268,7 @@ func (s *Sender) begin(member string, m Message) Delivered {
 	}
 	return Delivered{
 		Team: s.opts.Team.Name(), Member: member, ID: m.ID, State: Failed, Start: time.Now(),
-		Reach: s.config.Reach(member, facts),
+		Reach: s.config.Deliverability(member, facts),
 	}
 }
 

@@ -34,7 +34,7 @@ func snapshot(t *testing.T, name, from, to string) {
 
 func say(t *testing.T, l *ledger.Ledger, id string) {
 	t.Helper()
-	must(t, l.Claim(t.Context(), ledger.Delivery{UUID: id, Post: post, Person: true, ID: id, Raw: []byte("text of " + id)}))
+	must(t, l.Claim(t.Context(), ledger.Delivery{UUID: id, InboxKey: post, Person: true, ID: id, Raw: []byte("text of " + id)}))
 }
 
 // send sends a message as a process does that is killed afterwards if written is false.
@@ -50,7 +50,7 @@ func send(t *testing.T, l *ledger.Ledger, id string, written bool) {
 
 func commit(t *testing.T, l *ledger.Ledger, frame, delivery string) {
 	t.Helper()
-	must(t, l.Commit(t.Context(), ledger.Frame{UUID: frame, Post: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, delivery))
+	must(t, l.Commit(t.Context(), ledger.Frame{UUID: frame, InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, delivery))
 }
 
 func wantTexts(t *testing.T, j *journal.Journal, want ...string) {

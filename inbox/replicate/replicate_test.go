@@ -70,13 +70,13 @@ func open(t testing.TB, dir string) (*ledger.Ledger, *journal.Journal) {
 	return l, j
 }
 
-var post = ledger.Post{Root: "/r", Team: "blue", CreatedAt: 1, Inbox: "bob"}
+var post = ledger.InboxKey{Root: "/r", Team: "blue", CreatedAt: 1, Inbox: "bob"}
 
 // deliver takes one person's input from claimed to done: four events.
 func deliver(ctx context.Context, l *ledger.Ledger, id string) error {
 	return errors.Join(
-		l.Claim(ctx, ledger.Delivery{UUID: id, Post: post, Person: true, Raw: []byte("x")}),
-		l.Commit(ctx, ledger.Frame{UUID: "f-" + id, Post: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, id),
+		l.Claim(ctx, ledger.Delivery{UUID: id, InboxKey: post, Person: true, Raw: []byte("x")}),
+		l.Commit(ctx, ledger.Frame{UUID: "f-" + id, InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, id),
 		l.Advance(ctx, "f-"+id, ledger.Accepted, ""),
 		l.Advance(ctx, "f-"+id, ledger.Done, ""),
 	)

@@ -86,7 +86,7 @@ type Fleet struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	members map[string]*member // by id; those that run, and those that are being ended
+	members map[string]*runner // by id; those that run, and those that are being ended
 }
 
 // Back-off between two runs of a relay that ended by itself.
@@ -115,7 +115,7 @@ func New(opts Options) *Fleet {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	return &Fleet{opts: opts, wake: make(chan struct{}, 1), members: map[string]*member{}}
+	return &Fleet{opts: opts, wake: make(chan struct{}, 1), members: map[string]*runner{}}
 }
 
 // lockOf names the lock of the fleet of a Claude root.
@@ -179,7 +179,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 		if f.members[e.ID] != nil || f.leaving(ctx, e) {
 			continue
 		}
-		m := &member{fleet: f, entry: e, retry: make(chan struct{}, 1)}
+		m := &runner{fleet: f, entry: e, retry: make(chan struct{}, 1)}
 		m.prompter = NewPermissionPrompter(func(q Question, open bool) {
 			f.opts.Asked(e.ID, q, open)
 			f.opts.Report(m.read())
@@ -215,13 +215,13 @@ func (f *Fleet) leaving(ctx context.Context, e ledger.Relay) bool {
 
 // bury removes the teams that were to go with their relays.
 func (f *Fleet) bury(ctx context.Context) {
-	if err := f.own().Bury(ctx); err != nil && ctx.Err() == nil {
+	if err := f.own().Reap(ctx); err != nil && ctx.Err() == nil {
 		f.opts.Warn(err)
 	}
 }
 
-func (f *Fleet) own() Own {
-	return Own{Root: f.opts.Root, Ledger: f.opts.Ledger, Locker: f.opts.Locker, State: f.opts.State}
+func (f *Fleet) own() TeamOwner {
+	return TeamOwner{Root: f.opts.Root, Ledger: f.opts.Ledger, Locker: f.opts.Locker, State: f.opts.State}
 }
 
 // Poke makes the fleet look at the ledger now. It never waits.
@@ -244,9 +244,9 @@ func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added 
 // Remove ends a relay for good: its agent may finish its turn, for 30 s, which is
 // not waited for. What waits for it stays. [ErrUnknown]. With team the team that was
 // made for it goes, too, and all that waits there, when the agent has ended; it
-// stays, and so does the relay, with the errors of [Own.Doomed].
+// stays, and so does the relay, with the errors of [TeamOwner.PendingDelete].
 func (f *Fleet) Remove(ctx context.Context, id string, team bool) error {
-	var doomed *ledger.Founding
+	var doomed *ledger.OwnedTeam
 	if team {
 		entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
 		if err != nil {
@@ -256,7 +256,7 @@ func (f *Fleet) Remove(ctx context.Context, id string, team bool) error {
 		if i < 0 {
 			return fmt.Errorf("fleet: remove relay %s: %w", id, ErrUnknown)
 		}
-		if doomed, err = f.own().Doomed(ctx, entries[i]); err != nil {
+		if doomed, err = f.own().PendingDelete(ctx, entries[i]); err != nil {
 			return err
 		}
 	}
@@ -333,7 +333,7 @@ func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.members {
-		if r := m.running(); r != nil && r.Post().Team == t.Name() && r.Post().Inbox == inbox {
+		if r := m.running(); r != nil && r.Key().Team == t.Name() && r.Key().Inbox == inbox {
 			return true
 		}
 	}
@@ -352,15 +352,15 @@ func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.Pr
 		if i < 0 {
 			return relay.PromptResult{}, errors.Join(err, lerr)
 		}
-		m = &member{entry: entries[i]}
+		m = &runner{entry: entries[i]}
 	}
 	t, err := f.opts.Root.Team(m.entry.Team)
 	if err == nil {
 		defer t.Close()
-		var post ledger.Post
+		var post ledger.InboxKey
 		if post, err = m.place(ctx, t); err == nil {
 			// One that runs may still be ending with an earlier team of that name.
-			if r := m.running(); r != nil && r.Post() == post {
+			if r := m.running(); r != nil && r.Key() == post {
 				return r.Prompt(ctx, in)
 			}
 			said, err := relay.Prompt(ctx, f.opts.Ledger, post, in)
@@ -423,7 +423,7 @@ func (f *Fleet) List() []Status {
 	return list
 }
 
-func (f *Fleet) member(id string) (*member, error) {
+func (f *Fleet) member(id string) (*runner, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m := f.members[id]
@@ -444,8 +444,8 @@ func (f *Fleet) running(id string) (*relay.Relay, error) {
 	return nil, fmt.Errorf("fleet: relay %s for %s@%s: %w: %s", id, m.entry.Member, m.entry.Team, ErrNotRunning, m.read().Now.Reason)
 }
 
-// member is one relay of a fleet.
-type member struct {
+// runner is one relay of a fleet.
+type runner struct {
 	fleet    *Fleet
 	entry    ledger.Relay
 	prompter *PermissionPrompter
@@ -455,30 +455,30 @@ type member struct {
 	mu     sync.Mutex
 	relay  *relay.Relay // while it runs
 	status relay.Status
-	post   ledger.Post // of the team that it is dead in
+	post   ledger.InboxKey // of the team that it is dead in
 }
 
 // running is the relay while it runs, else nil.
-func (m *member) running() *relay.Relay {
+func (m *runner) running() *relay.Relay {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.relay
 }
 
-func (m *member) read() Status {
+func (m *runner) read() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return Status{Relay: m.entry, Now: m.status, Questions: m.prompter.Questions()}
 }
 
-func (m *member) dead() (ledger.Post, bool) {
+func (m *runner) dead() (ledger.InboxKey, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.post, m.status.State == relay.Dead
 }
 
 // set changes the status.
-func (m *member) set(s relay.Status) {
+func (m *runner) set(s relay.Status) {
 	m.mu.Lock()
 	same := m.status == s
 	m.status = s
@@ -489,7 +489,7 @@ func (m *member) set(s relay.Status) {
 }
 
 // run runs the relay again and again.
-func (m *member) run(ctx context.Context) {
+func (m *runner) run(ctx context.Context) {
 	every := m.fleet.opts.Every
 	backoff := time.Duration(0)
 	for {
@@ -531,25 +531,25 @@ func (m *member) run(ctx context.Context) {
 }
 
 // place is what is kept in the ledger under for the member in a team.
-func (m *member) place(ctx context.Context, t *teams.Team) (ledger.Post, error) {
+func (m *runner) place(ctx context.Context, t *teams.Team) (ledger.InboxKey, error) {
 	name, err := Member(ctx, t, m.entry.Member)
 	if err != nil {
-		return ledger.Post{}, err
+		return ledger.InboxKey{}, err
 	}
 	c, err := t.Config(ctx)
 	if err != nil {
-		return ledger.Post{}, err
+		return ledger.InboxKey{}, err
 	}
 	i := c.Instance()
-	return ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}, nil
+	return ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}, nil
 }
 
 // once runs the relay in the team that is there now.
-func (m *member) once(ctx context.Context) error {
+func (m *runner) once(ctx context.Context) error {
 	f, e := m.fleet, &m.entry
 	if e.OwnTeam {
 		// Also where it is another's: then that is served, as any.
-		if _, _, err := f.own().Take(ctx, e.Team, teams.LeadName(e.Member), "", e.Dir); err != nil {
+		if _, _, err := f.own().Acquire(ctx, e.Team, teams.LeadName(e.Member), "", e.Dir); err != nil {
 			return err
 		}
 	}

@@ -133,19 +133,19 @@ func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
 	return member, nil
 }
 
-// Post is what the relay of a member is kept under in the ledger. The member is one
+// Key is what the relay of a member is kept under in the ledger. The member is one
 // as [Member] gives it, or what it is called.
-func Post(ctx context.Context, t *teams.Team, member string) (ledger.Post, error) {
+func Key(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
-		return ledger.Post{}, err
+		return ledger.InboxKey{}, err
 	}
 	name, err := c.Resolve(member, nil)
 	if err != nil {
-		return ledger.Post{}, err
+		return ledger.InboxKey{}, err
 	}
 	i := c.Instance()
-	return ledger.Post{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}, nil
+	return ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}, nil
 }
 
 // LeadError says that a team has a living lead of its own.

@@ -14,8 +14,8 @@ import (
 	"teambridge/teams"
 )
 
-func (h *harbour) own() Own {
-	return Own{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state}
+func (h *harbour) own() TeamOwner {
+	return TeamOwner{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state}
 }
 
 func (h *harbour) there(team string) bool {
@@ -31,46 +31,46 @@ func TestTake(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
 	o := h.own()
-	made, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work)
+	made, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work)
 	if err != nil || !ours {
 		t.Fatalf("made %v, %v", ours, err)
 	}
-	again, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work)
+	again, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work)
 	if err != nil || !ours || again.CreatedAt != made.CreatedAt {
 		t.Errorf("taken again: %+v, %v, %v", again, ours, err)
 	}
-	if _, ours, err := o.Take(t.Context(), "mine", "another", "", h.work); err != nil || ours {
+	if _, ours, err := o.Acquire(t.Context(), "mine", "another", "", h.work); err != nil || ours {
 		t.Errorf("for another lead: %v, %v", ours, err)
 	}
 	h.remove("mine")
 	h.team("mine", made.CreatedAt+1, "lead")
-	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); err != nil || ours {
+	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); err != nil || ours {
 		t.Errorf("made by somebody else: %v, %v", ours, err)
 	}
 	if _, _, ok, err := o.Of(t.Context(), "mine"); ok || err != nil {
 		t.Errorf("it counts as ours, %v", err)
 	}
 	h.remove("mine")
-	if f, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); err != nil || !ours || f.CreatedAt == made.CreatedAt {
+	if f, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); err != nil || !ours || f.CreatedAt == made.CreatedAt {
 		t.Errorf("made again: %+v, %v, %v", f, ours, err)
 	}
-	if known, err := h.ledger.Foundings(t.Context(), h.root.Path(), "mine"); err != nil || len(known) != 1 {
+	if known, err := h.ledger.Teams(t.Context(), h.root.Path(), "mine"); err != nil || len(known) != 1 {
 		t.Errorf("known %+v, %v; want the last alone", known, err)
 	}
 
 	// One of which a removal was interrupted is taken back, by its own lead alone.
 	config := filepath.Join(h.root.Path(), "teams", "mine", "config.json")
 	must(t, os.Remove(config))
-	if _, ours, err := o.Take(t.Context(), "mine", "another", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
+	if _, ours, err := o.Acquire(t.Context(), "mine", "another", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("half removed, for another lead: %v, %v", ours, err)
 	}
 	must(t, os.MkdirAll(filepath.Join(h.root.Path(), "teams", "torn"), 0o700))
-	if _, ours, err := o.Take(t.Context(), "torn", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
+	if _, ours, err := o.Acquire(t.Context(), "torn", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("never made here: %v, %v", ours, err)
 	}
-	before, err := h.ledger.Foundings(t.Context(), h.root.Path(), "mine")
+	before, err := h.ledger.Teams(t.Context(), h.root.Path(), "mine")
 	must(t, err)
-	back, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work)
+	back, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work)
 	if err != nil || !ours || len(before) != 1 || back.CreatedAt != before[0].CreatedAt {
 		t.Errorf("half removed: %+v, %v, %v; want that of %+v", back, ours, err, before)
 	}
@@ -80,25 +80,25 @@ func TestTake(t *testing.T) {
 
 	// One that the ledger has forgotten is made again if a relay has run in its name, and
 	// nothing is in it.
-	must(t, o.Ledger.Unfound(t.Context(), o.record(back)))
+	must(t, o.Ledger.RemoveTeam(t.Context(), o.record(back)))
 	must(t, os.Remove(config))
-	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
+	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("forgotten, and no relay has run: %v, %v", ours, err)
 	}
-	must(t, h.ledger.SetSession(t.Context(), ledger.Session{Post: ledger.Post{Root: h.root.Path(), Team: "mine", CreatedAt: 1, Inbox: "lead"}, ID: "s"}))
+	must(t, h.ledger.SetSession(t.Context(), ledger.Session{InboxKey: ledger.InboxKey{Root: h.root.Path(), Team: "mine", CreatedAt: 1, Inbox: "lead"}, ID: "s"}))
 	row := filepath.Join(filepath.Dir(config), "inboxes", "lead.json")
 	must(t, os.WriteFile(row, []byte("[]"), 0o600))
-	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
+	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("forgotten, with an inbox: %v, %v", ours, err)
 	}
 	must(t, os.Remove(row))
-	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); !ours || err != nil {
+	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); !ours || err != nil {
 		t.Errorf("forgotten and empty: %v, %v", ours, err)
 	}
 
 	f, stop := h.sail()
 	h.until(f, h.add(f, h.entry("mine", "lead")), "idle", state(relay.Idle))
-	if _, ours, err := o.Take(t.Context(), "mine", "lead", "", h.work); err != nil || ours {
+	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); err != nil || ours {
 		t.Errorf("while a relay serves it: %v, %v", ours, err)
 	}
 	must(t, stop())
@@ -116,11 +116,11 @@ func TestBury(t *testing.T) {
 		r.Root, r.OwnTeam, r.Member = h.root.Path(), true, "team-lead"
 		r, err := h.ledger.AddRelay(t.Context(), r)
 		must(t, err)
-		_, ours, err := o.Take(t.Context(), team, "team-lead", "", h.work)
+		_, ours, err := o.Acquire(t.Context(), team, "team-lead", "", h.work)
 		if must(t, err); !ours {
 			t.Fatal("not made")
 		}
-		d, err := o.Doomed(t.Context(), r)
+		d, err := o.PendingDelete(t.Context(), r)
 		must(t, err)
 		must(t, h.ledger.RemoveRelay(t.Context(), r.ID, d))
 	}
@@ -131,20 +131,20 @@ func TestBury(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(config, []byte(string(data[:len(data)-4])+`, {"agentId":"w","name":"w","backendType":"tmux"}]}`), 0o600))
 	doomed("wanted")
-	if _, ours, err := o.Take(t.Context(), "wanted", "team-lead", "", h.work); err != nil || !ours {
+	if _, ours, err := o.Acquire(t.Context(), "wanted", "team-lead", "", h.work); err != nil || !ours {
 		t.Fatal(ours, err)
 	}
 	var occupied *teams.OccupiedError
-	if err := o.Bury(t.Context()); !errors.As(err, &occupied) {
+	if err := o.Reap(t.Context()); !errors.As(err, &occupied) {
 		t.Errorf("got %v, want to be told of who is in it", err)
 	}
 	if h.there("free") || !h.there("inhabited") || !h.there("wanted") {
 		t.Errorf("free %v, inhabited %v, wanted %v; want the first gone", h.there("free"), h.there("inhabited"), h.there("wanted"))
 	}
-	if err := o.Bury(t.Context()); err != nil {
+	if err := o.Reap(t.Context()); err != nil {
 		t.Errorf("told again: %v", err)
 	}
-	if _, err := o.Doomed(t.Context(), ledger.Relay{Root: h.root.Path(), Team: "wanted", Member: "team-lead"}); !errors.As(err, new(*NotOwnError)) {
+	if _, err := o.PendingDelete(t.Context(), ledger.Relay{Root: h.root.Path(), Team: "wanted", Member: "team-lead"}); !errors.As(err, new(*NotOwnerError)) {
 		t.Errorf("for a relay that did not make it: %v", err)
 	}
 }

@@ -231,7 +231,7 @@ func (s *Server) removeRelay(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = s.fleet.Remove(ctx, id, team == "true")
 	_, occupied := errors.AsType[*teams.OccupiedError](err)
-	_, another := errors.AsType[*fleet.NotOwnError](err)
+	_, another := errors.AsType[*fleet.NotOwnerError](err)
 	switch {
 	case occupied || another:
 		return api.Decide(api.CodeConflict, "nothing was removed; without deleteTeam the relay goes, and the team stays", "%s", view.Describe(err))
@@ -304,7 +304,7 @@ func (s *Server) releaseRelay(w http.ResponseWriter, r *http.Request) error {
 	list := []api.Hold{}
 	if t, err := s.opts.Root.Team(all[i].Team); err == nil {
 		defer t.Close()
-		post, err := fleet.Post(ctx, t, all[i].Member)
+		post, err := fleet.Key(ctx, t, all[i].Member)
 		if err != nil {
 			return err
 		}

@@ -475,8 +475,8 @@ func TestReleaseAndIdleExit(t *testing.T) {
 	problem(t, r.ask(t, "POST", "/v1/relays/nobody/release", ""), api.CodeNotFound)
 
 	held := ledger.Hold{
-		Post:   ledger.Post{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"},
-		Sender: "drums", Reason: "they answered each other", Since: time.UnixMilli(1795000000000).UTC(),
+		InboxKey: ledger.InboxKey{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"},
+		Sender:   "drums", Reason: "they answered each other", Since: time.UnixMilli(1795000000000).UTC(),
 	}
 	if err := r.ledger.Hold(t.Context(), held); err != nil {
 		t.Fatal(err)
@@ -750,12 +750,12 @@ func TestRelayOfRun(t *testing.T) {
 	t.Parallel()
 	h := newHeadless(t, simchild.Script{})
 	r := h.start(t)
-	said, err := relay.Prompt(t.Context(), r.ledger, ledger.Post{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, relay.Input{Text: "x"})
+	said, err := relay.Prompt(t.Context(), r.ledger, ledger.InboxKey{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, relay.Input{Text: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := r.ledger.SetSession(t.Context(), ledger.Session{
-		Post: ledger.Post{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, ID: "s-1", Command: "agent", State: ledger.RelayRunning, Relay: 4711,
+		InboxKey: ledger.InboxKey{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, ID: "s-1", Command: "agent", State: ledger.RelayRunning, Relay: 4711,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func (s *Server) say(ctx context.Context, t *teams.Team, sender *mail.Sender, me
 	if err != nil {
 		s.log.Debug("whether a member is relayed to is not known", "team", t.Name(), "member", member, "err", err) // it is for a hint
 	}
-	reach := sender.Config().Reach(member, facts)
+	reach := sender.Config().Deliverability(member, facts)
 	answer.ID, answer.State, answer.Deduplicated, answer.Delivery = said.ID, api.Verified, said.Again, said.Delivery
 	if answer.Reachable = reach == teams.Reachable; !answer.Reachable {
 		answer.Reach = string(reach)

@@ -47,7 +47,7 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*a
 			}
 			continue
 		}
-		inbox := ledger.Post{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox}
+		inbox := ledger.InboxKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox}
 		d, ok, err := l.Fate(ctx, inbox, m.Key(), m.Occurrence)
 		if err != nil {
 			return nil, err

@@ -19,7 +19,7 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 	}
 	known := map[string]*api.Relay{}
 	for _, m := range c.Members {
-		o, found, err := relay.Look(ctx, l, state, t, c, m.Name)
+		o, found, err := relay.Stat(ctx, l, state, t, c, m.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func WithRelays(list []api.Status, relays map[string]*api.Relay) {
 }
 
 // Relay shows the state of a relay.
-func Relay(o relay.Outlook) *api.Relay {
+func Relay(o relay.Info) *api.Relay {
 	r := &api.Relay{
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
 		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason,
@@ -70,7 +70,7 @@ func hold(h ledger.Hold) api.Hold {
 
 // Release releases the messages of one sender that are held back from a member, or
 // those of all senders if sender is "". It returns what was held.
-func Release(ctx context.Context, l *ledger.Ledger, p ledger.Post, sender string) ([]api.Hold, error) {
+func Release(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, sender string) ([]api.Hold, error) {
 	senders := []string{sender}
 	if sender == "" {
 		held, err := l.Held(ctx, p)

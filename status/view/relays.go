@@ -22,7 +22,7 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 	if err != nil {
 		return nil, err
 	}
-	standings, err := l.Standings(ctx, root.Path())
+	standings, err := l.RelayInfos(ctx, root.Path())
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 		case i >= 0 && now:
 			list[i].Relay = info
 		case i < 0 && (now || s.Open+s.Failed > 0):
-			list = append(list, api.RelayEntry{ID: relay.RunID(s.Post), Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info})
+			list = append(list, api.RelayEntry{ID: relay.RunID(s.InboxKey), Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info})
 		}
 	}
 	return list, nil
@@ -82,7 +82,7 @@ func Entry(r ledger.Relay) api.RelayEntry {
 
 // standing returns the state of one relay, and whether its team is the one that exists
 // now.
-func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, s ledger.Standing) (info api.Relay, now bool, err error) {
+func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, s ledger.RelayInfo) (info api.Relay, now bool, err error) {
 	gone := api.Relay{State: string(relay.Stopped), Queue: s.Open, DeadLetters: s.Failed, Session: s.ID, Reason: "the team has ended"}
 	t, err := root.Team(s.Team)
 	if errors.Is(err, teams.ErrTeamGone) {
@@ -99,7 +99,7 @@ func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.R
 	case err != nil, c.Instance().CreatedAt != s.CreatedAt:
 		return gone, false, nil // where it cannot be read, doctor says why
 	}
-	o, _, err := relay.Look(ctx, l, state, t, c, s.Inbox)
+	o, _, err := relay.Stat(ctx, l, state, t, c, s.Inbox)
 	if err != nil {
 		return gone, false, err
 	}

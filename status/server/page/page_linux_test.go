@@ -713,10 +713,10 @@ func testAnswer(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	post := ledger.Post{Root: w.root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: "worker"}
+	post := ledger.InboxKey{Root: w.root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: "worker"}
 	if err := errors.Join(
-		l.Claim(ctx, ledger.Delivery{UUID: "d", ID: "d", From: "user", Post: post, Person: true, Raw: []byte("What is it?")}),
-		l.Commit(ctx, ledger.Frame{UUID: "f", Post: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, "d"),
+		l.Claim(ctx, ledger.Delivery{UUID: "d", ID: "d", From: "user", InboxKey: post, Person: true, Raw: []byte("What is it?")}),
+		l.Commit(ctx, ledger.Frame{UUID: "f", InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, "d"),
 		l.Finish(ctx, "f", ledger.Done, "", `{"type":"shutdown_approved"}, says worker`),
 	); err != nil {
 		t.Fatal(err)

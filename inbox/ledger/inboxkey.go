@@ -7,25 +7,25 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Post is one relayed inbox: of one member of one team instance of one Claude
+// A InboxKey is one relayed inbox: of one member of one team instance of one Claude
 // root. Root, Team and Inbox must hold something, and at most 4 KiB each.
-type Post struct {
+type InboxKey struct {
 	Root      string // real path of the Claude root
 	Team      string
 	CreatedAt int64  // of the team, in milliseconds
 	Inbox     string // the member's name
 }
 
-func (p Post) check() error {
+func (p InboxKey) check() error {
 	return names(field{"root", p.Root}, field{"team", p.Team}, field{"inbox", p.Inbox})
 }
 
-func (p Post) args(before ...sqlite.Value) []sqlite.Value {
+func (p InboxKey) args(before ...sqlite.Value) []sqlite.Value {
 	return append(before, p.Root, p.Team, p.CreatedAt, p.Inbox)
 }
 
 // number gives the post's number in the tables, 0 if it has none.
-func (p Post) number(c *sqlite.Conn) (int64, error) {
+func (p InboxKey) number(c *sqlite.Conn) (int64, error) {
 	s, err := c.Statement("SELECT post FROM posts WHERE root=? AND team=? AND created_at=? AND inbox=?")
 	if err != nil {
 		return 0, err
@@ -39,7 +39,7 @@ func (p Post) number(c *sqlite.Conn) (int64, error) {
 }
 
 // add is number, and gives the post one if it has none.
-func (p Post) add(c *sqlite.Conn) (int64, error) {
+func (p InboxKey) add(c *sqlite.Conn) (int64, error) {
 	if n, err := p.number(c); err != nil || n != 0 {
 		return n, err
 	}

@@ -10,9 +10,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Founding is a team that we made for a headless agent, as [teams.Founding] has
+// A OwnedTeam is a team that we made for a headless agent, as [teams.OwnedTeam] has
 // it: what is needed to know it again after a crash, and to remove it in the end.
-type Founding struct {
+type OwnedTeam struct {
 	Root      string // real path of the Claude root
 	Team      string
 	CreatedAt int64  // of the team, in milliseconds
@@ -25,14 +25,14 @@ type Founding struct {
 	At     time.Time // of the last change; kept to the microsecond, given in UTC
 }
 
-func (f Founding) check() error {
+func (f OwnedTeam) check() error {
 	return names(field{"root", f.Root}, field{"team", f.Team}, field{"lead", f.Lead})
 }
 
-// Found records a team that is made, or taken back, durably, in place of what was
+// AddTeam records a team that is made, or taken back, durably, in place of what was
 // recorded of that instance; it is not doomed any more. At is not looked at. It
 // fails with *[ValueError].
-func (l *Ledger) Found(ctx context.Context, f Founding) error {
+func (l *Ledger) AddTeam(ctx context.Context, f OwnedTeam) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -49,9 +49,9 @@ func (l *Ledger) Found(ctx context.Context, f Founding) error {
 	})
 }
 
-// Unfound forgets a team that we made, durably: it is removed, or somebody else's by
+// RemoveTeam forgets a team that we made, durably: it is removed, or somebody else's by
 // now. It is no error if there is none.
-func (l *Ledger) Unfound(ctx context.Context, f Founding) error {
+func (l *Ledger) RemoveTeam(ctx context.Context, f OwnedTeam) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -61,11 +61,11 @@ func (l *Ledger) Unfound(ctx context.Context, f Founding) error {
 	})
 }
 
-// Foundings lists the teams that we made under a Claude root, the newest first: of
+// Teams lists the teams that we made under a Claude root, the newest first: of
 // that name, or all if team is "". They need not be there any more, and one that a
 // crash kept from being made never was.
-func (l *Ledger) Foundings(ctx context.Context, root, team string) ([]Founding, error) {
-	var list []Founding
+func (l *Ledger) Teams(ctx context.Context, root, team string) ([]OwnedTeam, error) {
+	var list []OwnedTeam
 	err := l.db.Do(ctx, "foundings", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
 		s, err := c.Statement(`SELECT root, team, created_at, lead, session, leaders, doomed, at
@@ -74,7 +74,7 @@ func (l *Ledger) Foundings(ctx context.Context, root, team string) ([]Founding, 
 			return err
 		}
 		return s.Query(func(v []sqlite.Value) error {
-			f := Founding{
+			f := OwnedTeam{
 				Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Lead: text(v[3]), Session: text(v[4]),
 				Doomed: integer(v[6]) != 0, At: moment(v[7]),
 			}

@@ -6,39 +6,39 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Standing is how a relay stands, as far as its ledger says. Whether the relay
+// A RelayInfo is how a relay stands, as far as its ledger says. Whether the relay
 // still runs is not among it.
-type Standing struct {
+type RelayInfo struct {
 	Session
 	Open     int    // deliveries that have not ended
 	Failed   int    // deliveries that failed, and of which nobody has decided yet
 	InFlight string // uuid of the frame that has not ended; "" for none
 }
 
-// Standings lists how the relays of a Claude root stand, in the order of
+// RelayInfos lists how the relays of a Claude root stand, in the order of
 // [Ledger.Sessions]; those of every root if root is "".
-func (l *Ledger) Standings(ctx context.Context, root string) ([]Standing, error) {
-	return l.standings(ctx, "?1='' OR root=?1 ORDER BY root, team, created_at, inbox", root)
+func (l *Ledger) RelayInfos(ctx context.Context, root string) ([]RelayInfo, error) {
+	return l.relayInfos(ctx, "?1='' OR root=?1 ORDER BY root, team, created_at, inbox", root)
 }
 
-// Standing tells how the relay of a post stands, and whether there ever was one.
-func (l *Ledger) Standing(ctx context.Context, p Post) (Standing, bool, error) {
+// RelayInfo tells how the relay of a post stands, and whether there ever was one.
+func (l *Ledger) RelayInfo(ctx context.Context, p InboxKey) (RelayInfo, bool, error) {
 	if err := p.check(); err != nil {
-		return Standing{}, false, err
+		return RelayInfo{}, false, err
 	}
-	list, err := l.standings(ctx, "root=? AND team=? AND created_at=? AND inbox=?", p.args()...)
+	list, err := l.relayInfos(ctx, "root=? AND team=? AND created_at=? AND inbox=?", p.args()...)
 	if err != nil || len(list) == 0 {
-		return Standing{}, false, err
+		return RelayInfo{}, false, err
 	}
 	return list[0], true, nil
 }
 
-func (l *Ledger) standings(ctx context.Context, rest string, args ...sqlite.Value) ([]Standing, error) {
-	var list []Standing
+func (l *Ledger) relayInfos(ctx context.Context, rest string, args ...sqlite.Value) ([]RelayInfo, error) {
+	var list []RelayInfo
 	err := l.db.Do(ctx, "standings", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
 		return c.Query(func(v []sqlite.Value) error {
-			list = append(list, Standing{
+			list = append(list, RelayInfo{
 				Session: scanSession(v),
 				Open:    int(integer(v[sessionColumnCount])), Failed: int(integer(v[sessionColumnCount+1])),
 				InFlight: text(v[sessionColumnCount+2]),
@@ -58,7 +58,7 @@ func (l *Ledger) standings(ctx context.Context, rest string, args ...sqlite.Valu
 
 // Fate gives the delivery that a row of an inbox became, and whether it did:
 // the occurrence-th row with that key, from 1. Raw and Mode are left out.
-func (l *Ledger) Fate(ctx context.Context, p Post, key string, occurrence int) (d Delivery, found bool, err error) {
+func (l *Ledger) Fate(ctx context.Context, p InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
 	if err := p.check(); err != nil {
 		return Delivery{}, false, err
 	}

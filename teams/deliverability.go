@@ -1,18 +1,18 @@
 package teams
 
-// Reach says whether somebody will read what is written into an inbox, or why
+// Deliverability says whether somebody will read what is written into an inbox, or why
 // not. It is a hint for people: nothing is refused because of it.
-type Reach string
+type Deliverability string
 
-// The answers of [Config.Reach], and Unread, which is for a caller that reads
+// The answers of [Config.Deliverability], and Unread, which is for a caller that reads
 // the inbox and finds rows that were not taken for minutes.
 const (
-	Reachable  Reach = "reachable"
-	NotMember  Reach = "not-a-member" // shut down, or never there
-	LeadGone   Reach = "lead-gone"    // the process that ran the team has ended
-	NoRelay    Reach = "no-relay"     // headless: it never reads its inbox by itself
-	NoTeammate Reach = "no-teammate"  // a lead that reads its inbox only once it has spawned a teammate
-	Unread     Reach = "unread"       // rows have been waiting for minutes
+	Reachable  Deliverability = "reachable"
+	NotMember  Deliverability = "not-a-member" // shut down, or never there
+	LeadGone   Deliverability = "lead-gone"    // the process that ran the team has ended
+	NoRelay    Deliverability = "no-relay"     // headless: it never reads its inbox by itself
+	NoTeammate Deliverability = "no-teammate"  // a lead that reads its inbox only once it has spawned a teammate
+	Unread     Deliverability = "unread"       // rows have been waiting for minutes
 )
 
 // Facts is what a config.json does not say about a member.
@@ -23,10 +23,10 @@ type Facts struct {
 	Lead Liveness // [Team.LeadState]; if it is Unknown, leadProcess is asked
 }
 
-// Reach says who will read the inbox of name, from the member list, the lead's
+// Deliverability says who will read the inbox of name, from the member list, the lead's
 // process and the facts: a relay, an agent or a person. The name "user", which is in no
 // member list, is a person where agents can write to it.
-func (c *Config) Reach(name string, f Facts) Reach {
+func (c *Config) Deliverability(name string, f Facts) Deliverability {
 	m, member := c.Member(name)
 	lead, _ := c.Lead()
 	alive := f.Lead

@@ -75,8 +75,8 @@ func spareJournal(ctx context.Context) (j *journal.Journal, done func() error, e
 	return j, func() error { return errors.Join(j.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// tapped is a journal that is filled from the files while a command runs.
-type tapped struct {
+// recorder is a journal that is filled from the files while a command runs.
+type recorder struct {
 	app     *app
 	root    *teams.Root
 	team    string // of one team alone, or of all
@@ -104,8 +104,8 @@ type tapped struct {
 // tap records what passes through the inboxes of a Claude directory, or of one
 // team in it, until it is closed. What is in the files is recorded when it
 // returns; changes come after that.
-func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*tapped, error) {
-	t := &tapped{app: a, root: root, team: team, look: make(chan struct{}, 1), failed: make(chan error, 1)}
+func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*recorder, error) {
+	t := &recorder{app: a, root: root, team: team, look: make(chan struct{}, 1), failed: make(chan error, 1)}
 	var err error
 	if t.journal, t.done, err = a.journalOrNot(ctx); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*tapped, 
 
 // replicate copies what the ledger has into t.journal, and then, in the background,
 // what comes.
-func (t *tapped) replicate(ctx context.Context) {
+func (t *recorder) replicate(ctx context.Context) {
 	running, stop := context.WithCancel(ctx)
 	t.stopCopy = stop
 	l := t.sends(ctx)
@@ -156,7 +156,7 @@ func (t *tapped) replicate(ctx context.Context) {
 
 // begin starts a tap that fills t.journal, and returns when what is there is
 // recorded. With an error t is closed.
-func (t *tapped) begin(ctx context.Context) error {
+func (t *recorder) begin(ctx context.Context) error {
 	opts := journal.TapOptions{
 		Root: t.root, Journal: t.journal,
 		Report: func() {
@@ -188,7 +188,7 @@ func (t *tapped) begin(ctx context.Context) error {
 }
 
 // warn is told by the tap what goes wrong.
-func (t *tapped) warn(err error) {
+func (t *recorder) warn(err error) {
 	broken, ok := errors.AsType[*journal.Error](err)
 	if !ok || errors.Is(broken, journal.ErrBusy) {
 		t.app.warn("%s", view.Describe(err))
@@ -202,7 +202,7 @@ func (t *tapped) warn(err error) {
 
 // spare goes on with an empty journal when the journal cannot be written any
 // more: it is full, or was damaged. With an error t is closed.
-func (t *tapped) spare(ctx context.Context, failure error) error {
+func (t *recorder) spare(ctx context.Context, failure error) error {
 	t.app.warn("%s; nothing more is kept", view.Describe(failure))
 	t.stopCopy()
 	t.copying.Wait()
@@ -241,7 +241,7 @@ func rowKey(m journal.Message) string {
 }
 
 // news leaves out what is no news.
-func (t *tapped) news(list []journal.Change) []journal.Change {
+func (t *recorder) news(list []journal.Change) []journal.Change {
 	if len(t.known) == 0 {
 		return list
 	}
@@ -256,7 +256,7 @@ func (t *tapped) news(list []journal.Change) []journal.Change {
 }
 
 // sends returns the record of what we sent, nil where there is none.
-func (t *tapped) sends(ctx context.Context) *ledger.Ledger {
+func (t *recorder) sends(ctx context.Context) *ledger.Ledger {
 	if !t.opened {
 		var err error
 		if t.ledger, err = t.app.ledger(ctx); err != nil && ctx.Err() == nil {
@@ -268,7 +268,7 @@ func (t *tapped) sends(ctx context.Context) *ledger.Ledger {
 }
 
 // close ends the recording.
-func (t *tapped) close() error {
+func (t *recorder) close() error {
 	t.app.recording = nil
 	t.stopCopy()
 	t.copying.Wait()
@@ -286,7 +286,7 @@ const recheck = time.Second
 
 // changes waits for changes in the journal and returns them, each once. It
 // returns none if none come within wait.
-func (t *tapped) changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
+func (t *recorder) changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
 	again := time.NewTicker(recheck)
@@ -333,12 +333,12 @@ func (t *tapped) changes(ctx context.Context, wait time.Duration) ([]journal.Cha
 }
 
 // source is where it is known from what members did.
-func (t *tapped) source(ctx context.Context) status.Source {
+func (t *recorder) source(ctx context.Context) status.Source {
 	return status.Source{Journal: t.journal, Ledger: t.sends(ctx)}
 }
 
 // statuses says what is known of the members of team.
-func (t *tapped) statuses(ctx context.Context, team *teams.Team, now time.Time) ([]status.Status, error) {
+func (t *recorder) statuses(ctx context.Context, team *teams.Team, now time.Time) ([]status.Status, error) {
 	return t.source(ctx).Read(ctx, team, now)
 }
 

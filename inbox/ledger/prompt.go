@@ -9,7 +9,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Say claims a person's input as [Ledger.Claim] does, and remembers by the same
+// AddPrompt claims a person's input as [Ledger.Claim] does, and remembers by the same
 // commit that the message of its ID was sent: neither of it, nor of a row of that
 // ID in the inbox, there will be a second one. digests tell messages of one ID
 // apart: the first is remembered, and a message that is remembered by any is this one.
@@ -18,7 +18,7 @@ import (
 // again is true. It fails with [ErrConflict] when the ID belongs to another
 // message, with [ErrWritten] when this message was put into the inbox as a row,
 // or was to be (only the file can tell), and with *[ValueError].
-func (l *Ledger) Say(ctx context.Context, d Delivery, digests ...[32]byte) (said Delivery, again bool, err error) {
+func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digests ...[32]byte) (said Delivery, again bool, err error) {
 	key := SendKey{Root: d.Root, Team: d.Team, CreatedAt: d.CreatedAt, Inbox: d.Inbox, ID: d.ID}
 	if err := checkKey(key); err != nil {
 		return Delivery{}, false, err
