@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
@@ -246,7 +247,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	recorded, stopRecording := a.record(ctx, l, t)
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
-		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut), IdleExit: o.idleExit,
+		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Runtime: relay.Claude(t.Root().Path(), child), OnCut: relay.OnCut(o.onCut), IdleExit: o.idleExit,
 		Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
 	})
 	if err != nil {
@@ -378,7 +379,7 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 				r.app.note("the turn is interrupted; once more ends the agent")
 			case errors.Is(err, relay.ErrNotBegun):
 				r.app.note("the agent has not begun the message, and nothing was interrupted; once more ends the agent")
-			case errors.Is(err, claude.ErrNotInFlight):
+			case errors.Is(err, agent.ErrNotInFlight):
 				r.app.note("the turn has ended; once more ends the agent")
 			case ctx.Err() == nil:
 				r.app.warn("%s", view.Describe(err))
@@ -541,7 +542,7 @@ func (r *agentRun) missingOutput(m missing) []byte {
 }
 
 // event is something that the agent printed.
-func (r *agentRun) event(e claude.Event) {
+func (r *agentRun) event(e agent.Event) {
 	switch r.opts.output {
 	case outRaw:
 		if e.Line != nil {
