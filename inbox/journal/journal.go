@@ -48,13 +48,13 @@
 // # What was sent
 //
 // An agent can take a row before anybody sees it in the file. What we send is in a
-// ledger first, and [Journal.Relayed] copies it here. That, and a row that somebody saw,
+// ledger first, and [Journal.CopyEvents] copies it here. That, and a row that somebody saw,
 // is one message.
 //
 // # Relays
 //
 // What happens to relays and to what they bring to their agents is kept in
-// ledgers, which are the truth of it; [Journal.Relayed] copies it here, so that it
+// ledgers, which are the truth of it; [Journal.CopyEvents] copies it here, so that it
 // is in one order with all else and stays when a ledger has forgotten it.
 //
 // # What is promised

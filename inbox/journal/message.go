@@ -27,13 +27,13 @@ type Message struct {
 	// that are gone. It begins again where all of them were pruned.
 	Occurrence int
 
-	// Said is the delivery of a person's words that were said to a headless agent;
+	// Prompt is the delivery of a person's words that were said to a headless agent;
 	// "" for a row. They never stood in the inbox file, and count as gone from it at
 	// once. What a row says of itself can never set it.
-	Said string
+	Prompt string
 
 	// Answer is the frame of a headless agent's turn that this is the answer of; ""
-	// for a row. It is as little in a file as what is Said, and its inbox is that of the
+	// for a row. It is as little in a file as a Prompt, and its inbox is that of the
 	// agent.
 	Answer string
 
@@ -71,7 +71,7 @@ func scan(v []sqlite.Value) (m Message) {
 	m.Inbox, _ = v[4].(string)
 	occurrence, _ := v[5].(int64)
 	m.Occurrence = int(occurrence)
-	m.Said, _ = v[10].(string)
+	m.Prompt, _ = v[10].(string)
 	m.Answer, _ = v[11].(string)
 	m.FirstSeen, m.ReadAt, m.GoneAt = moment(v[6]), moment(v[7]), moment(v[8])
 	m.Row.Read = !m.ReadAt.IsZero()

@@ -49,13 +49,13 @@ func fixtureWants(t *testing.T, j *Journal, version int) {
 				list = list[:10]
 			}
 			wantChanges(t, list[7:], "8 appeared words#1, 9 relay d2 claimed, 10 verified id-d2")
-			if m := list[7].Message; m.Said != "d2" || m.From != "user" || !m.GoneAt.Equal(at(5)) {
+			if m := list[7].Message; m.Prompt != "d2" || m.From != "user" || !m.GoneAt.Equal(at(5)) {
 				t.Errorf("what was said is %+v", m)
 			}
 			list = list[:7]
 		}
 		wantChanges(t, list, want7)
-		if diff := cmp.Diff(Relayed{
+		if diff := cmp.Diff(RelayEvent{
 			Seq: 7, N: 2, Root: root, Team: blue(), Inbox: "bob", At: at(4), State: "running", PID: 4711, Session: "s",
 		}, list[6].Relayed); diff != "" {
 			t.Errorf("event (-want +got):\n%s", diff)
@@ -88,7 +88,7 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	observe(t, j, look(t, 2, row("needle", `"n":1.0`, `"read":true`)))
 	_, err = j.Consumed(t.Context(), aKey("1"), at(3))
 	must(t, err)
-	_, err = j.Relayed(t.Context(), "a-ledger", anEvent(1, "d1", "claimed"), Relayed{
+	_, err = j.CopyEvents(t.Context(), "a-ledger", anEvent(1, "d1", "claimed"), RelayEvent{
 		N: 2, Root: root, Team: blue(), Inbox: "bob", At: at(4), State: "running", PID: 4711, Session: "s",
 	}, wordsOf(5, "d2", "words"))
 	must(t, err)
@@ -96,7 +96,7 @@ func TestFixtureOfTheNewestVersion(t *testing.T) {
 	observe(t, j, look(t, 6, rows...))
 	_, err = j.Verified(t.Context(), aKey("ours"), at(7), inbox.Ahead(file(t, rows[:2]...))...)
 	must(t, err)
-	_, err = j.Relayed(t.Context(), "a-ledger", answerTo(8, "f", "d2", "done"))
+	_, err = j.CopyEvents(t.Context(), "a-ledger", answerTo(8, "f", "d2", "done"))
 	must(t, err)
 	must(t, j.Close())
 	must(t, os.Chmod(path, 0o644)) // Open makes it 0600

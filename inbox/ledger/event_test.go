@@ -49,7 +49,7 @@ func TestEventForEachStep(t *testing.T) {
 	if err := l.Advance(t.Context(), "f", Failed, ""); err == nil {
 		t.Error("what was done could fail")
 	}
-	must(t, l.Settle(t.Context(), TakenByAgent, "gone", "c"))
+	must(t, l.EndDeliveries(t.Context(), TakenByAgent, "gone", "c"))
 	must(t, l.Drop(t.Context(), "d"))
 	want := []string{
 		"a claimed", "b claimed", "c claimed", "d claimed", "a written", "b written", "a accepted", "b accepted",
@@ -125,7 +125,7 @@ func TestPruneForgetsEvents(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
 	claimRows(t, l, "old", "open")
-	must(t, l.Settle(t.Context(), Done, "", "old"))
+	must(t, l.EndDeliveries(t.Context(), Done, "", "old"))
 	_, err := l.Prune(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	if got := told(t, l, 0); len(got) != 0 {
@@ -146,7 +146,7 @@ func TestStanding(t *testing.T) {
 	session := Session{InboxKey: bob, ID: "s", At: monday, State: RelayRunning, PID: 7, Relay: 6}
 	must(t, l.SetSession(t.Context(), session))
 	claimRows(t, l, "a", "b", "c")
-	must(t, l.Settle(t.Context(), Failed, "too large", "c"))
+	must(t, l.EndDeliveries(t.Context(), Failed, "too large", "c"))
 	must(t, l.Commit(t.Context(), aFrame("f"), "a"))
 	standing := func(want RelayInfo) {
 		t.Helper()
@@ -175,10 +175,10 @@ func TestStanding(t *testing.T) {
 	}
 
 	d := aRow("a")
-	if got, found, err := l.Fate(t.Context(), bob, d.Key, d.Occurrence); err != nil || !found || got.UUID != "a" || got.State != Done {
+	if got, found, err := l.DeliveryOf(t.Context(), bob, d.Key, d.Occurrence); err != nil || !found || got.UUID != "a" || got.State != Done {
 		t.Errorf("the fate of a row: %+v, %v, %v", got, found, err)
 	}
-	if _, found, err := l.Fate(t.Context(), bob, d.Key, d.Occurrence+1); err != nil || found {
+	if _, found, err := l.DeliveryOf(t.Context(), bob, d.Key, d.Occurrence+1); err != nil || found {
 		t.Errorf("the fate of another row: %v, %v", found, err)
 	}
 }

@@ -71,7 +71,7 @@ func fillRelay(t *testing.T, l *Ledger) {
 	ds := []Delivery{aRow("cut"), aRow("waiting"), aRow("unmarked"), aRow("taken"), anInput("typed")}
 	must(t, l.Claim(t.Context(), ds...))
 	must(t, l.Mark(t.Context(), "cut", "waiting"))
-	must(t, l.Settle(t.Context(), TakenByAgent, "gone from the file", "taken"))
+	must(t, l.EndDeliveries(t.Context(), TakenByAgent, "gone from the file", "taken"))
 	must(t, l.Commit(t.Context(), aFrame("f1"), "cut"))
 	must(t, l.Tried(t.Context(), "f1", "session-2"))
 	_, err := l.Died(t.Context(), "f1")

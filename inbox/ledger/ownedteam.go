@@ -19,10 +19,10 @@ type OwnedTeam struct {
 	Lead      string // the name of its lead
 	Session   string // the lead's, as it is in the team
 	Leaders   []string
-	// Doomed says that it is to be removed as soon as no agent works in it, see
+	// PendingDelete says that it is to be removed as soon as no agent works in it, see
 	// [Ledger.RemoveRelay].
-	Doomed bool
-	At     time.Time // of the last change; kept to the microsecond, given in UTC
+	PendingDelete bool
+	At            time.Time // of the last change; kept to the microsecond, given in UTC
 }
 
 func (f OwnedTeam) check() error {
@@ -30,7 +30,7 @@ func (f OwnedTeam) check() error {
 }
 
 // AddTeam records a team that is made, or taken back, durably, in place of what was
-// recorded of that instance; it is not doomed any more. At is not looked at. It
+// recorded of that instance; PendingDelete is false again. At is not looked at. It
 // fails with *[ValueError].
 func (l *Ledger) AddTeam(ctx context.Context, f OwnedTeam) error {
 	if err := f.check(); err != nil {
@@ -76,7 +76,7 @@ func (l *Ledger) Teams(ctx context.Context, root, team string) ([]OwnedTeam, err
 		return s.Query(func(v []sqlite.Value) error {
 			f := OwnedTeam{
 				Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Lead: text(v[3]), Session: text(v[4]),
-				Doomed: integer(v[6]) != 0, At: moment(v[7]),
+				PendingDelete: integer(v[6]) != 0, At: moment(v[7]),
 			}
 			if err := json.Unmarshal([]byte(text(v[5])), &f.Leaders); err != nil {
 				return fmt.Errorf("ledger: the team %s that we made: its leaders: %w", f.Team, err)

@@ -87,7 +87,7 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 
 // RemoveRelay removes a relay, durably. [ErrUnknown] if there is none of that
 // ID. What it has relayed stays recorded. Team, if not nil, is the team that was
-// made for it, and is to go with it: it is doomed by the same commit. [ErrUnknown]
+// made for it, and is to go with it: its PendingDelete is set by the same commit. [ErrUnknown]
 // if it is not recorded, and then nothing is removed.
 func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam) error {
 	return l.write(ctx, "remove relay", durable, func(c *sqlite.Conn) error {

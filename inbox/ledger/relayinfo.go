@@ -56,9 +56,9 @@ func (l *Ledger) relayInfos(ctx context.Context, rest string, args ...sqlite.Val
 	return list, nil
 }
 
-// Fate gives the delivery that a row of an inbox became, and whether it did:
+// DeliveryOf gives the delivery that a row of an inbox became, and whether it did:
 // the occurrence-th row with that key, from 1. Raw and Mode are left out.
-func (l *Ledger) Fate(ctx context.Context, p InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
+func (l *Ledger) DeliveryOf(ctx context.Context, p InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
 	if err := p.check(); err != nil {
 		return Delivery{}, false, err
 	}

@@ -108,7 +108,7 @@ func TestFoundings(t *testing.T) {
 	wantRelays(t, l, r)
 	must(t, l.RemoveRelay(t.Context(), r.ID, &f))
 	wantRelays(t, l)
-	f.Doomed = true
+	f.PendingDelete = true
 	wantFoundings(t, l, younger, f)
 	must(t, l.RemoveTeam(t.Context(), f))
 	must(t, l.RemoveTeam(t.Context(), f))
