@@ -38,13 +38,6 @@ func (s faultyStore) SetSession(ctx context.Context, session ledger.Session) err
 	return s.Ledger.SetSession(ctx, session)
 }
 
-func (s faultyStore) Modes(ctx context.Context, p ledger.InboxKey) ([][]byte, error) {
-	if err := s.fail("modes"); err != nil {
-		return nil, err
-	}
-	return s.Ledger.Modes(ctx, p)
-}
-
 func (s faultyStore) OpenCount(ctx context.Context, p ledger.InboxKey) (int, error) {
 	if err := s.fail("count"); err != nil {
 		return 0, err

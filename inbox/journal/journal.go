@@ -103,28 +103,13 @@ type Journal struct {
 
 // Open opens the journal at path, and makes it if there is none: its directory
 // with mode 0700, and each missing one above it, the file with mode 0600. A
-// journal of an earlier version is brought up to date; processes that do so at
-// the same time do it once.
+// journal of an earlier version is brought up to date.
 //
 // Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
 // [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
 // The file is then left as it is.
 func Open(ctx context.Context, path string) (*Journal, error) {
-	return open(ctx, path, schema())
-}
-
-func open(ctx context.Context, path string, schema []string) (*Journal, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Format{
-		Name:        "journal",
-		Application: application,
-		Schema:      schema,
-		// So that Prune can give space back without writing the file anew.
-		Create: "PRAGMA auto_vacuum=INCREMENTAL",
-		// The cache is nearly all that a service's memory grows by, once for each of its
-		// two journals: with 8 MiB, 60,000 messages later, they had 34 MiB, with 2 MiB
-		// they have 16. The system has the file in its memory, too.
-		Setup: "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-2048",
-	})
+	db, err := sqlite.Open(ctx, path, format())
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (m *Message) set(raw []byte) {
 
 // scanned is what scan reads, and columns that of messages m.
 const scanned = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw,
-	coalesce((SELECT delivery FROM said WHERE message=m.seq), ''), coalesce((SELECT frame FROM answers WHERE message=m.seq), '')`
+	coalesce((SELECT delivery FROM prompts WHERE message=m.seq), ''), coalesce((SELECT frame FROM answers WHERE message=m.seq), '')`
 
 const columns = scanned + ` FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
 

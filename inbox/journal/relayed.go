@@ -94,7 +94,7 @@ func (j *Journal) CopyEvents(ctx context.Context, source string, events ...Relay
 			if first < 0 {
 				return nil
 			}
-			insert, err := c.Statement(`INSERT INTO relays (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
+			insert, err := c.Statement(`INSERT INTO relay_events (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
 				state, reason, pid, session, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 			if err != nil {
 				return err
@@ -207,7 +207,7 @@ func (e *RelayEvent) check() error {
 	return nil
 }
 
-const relayedColumns = `seq, root, team, created_at, inbox, at, delivery, id, sender, person, state, reason, pid, session, n FROM relays`
+const relayedColumns = `seq, root, team, created_at, inbox, at, delivery, id, sender, person, state, reason, pid, session, n FROM relay_events`
 
 func scanRelayed(v []sqlite.Value) (e RelayEvent) {
 	e.Seq, _ = v[0].(int64)

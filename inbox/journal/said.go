@@ -12,7 +12,7 @@ func said(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if len(e.Row) == 0 {
 		return nil
 	}
-	return unfiled(c, n, e, "said", "delivery", e.Delivery)
+	return unfiled(c, n, e, "prompts", "delivery", e.Delivery)
 }
 
 // answered records what an agent answered as a message of its inbox, in the same way.

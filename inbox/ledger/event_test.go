@@ -3,7 +3,6 @@ package ledger
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -95,27 +94,6 @@ func TestEventsOfARelay(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, told(t, l, 0)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
-// What an earlier version left is told by one event each.
-func TestEventsOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	copyFixture(t, 2, path)
-	l := mustOpen(t, path)
-	got := strings.Join(told(t, l, 0), ", ")
-	for _, want := range []string{"taken taken_by_agent: gone from the file", "cut cut", "typed claimed", "waiting claimed", "unmarked claimed"} {
-		if strings.Count(got, want) != 1 {
-			t.Errorf("%q is not told once: %s", want, got)
-		}
-	}
-	epochs, err := l.Epochs(t.Context())
-	must(t, err)
-	list, err := l.Events(t.Context(), 0, 1000)
-	must(t, err)
-	if len(epochs) != 1 || epochs[0].First != 1 || list[0].Epoch != epochs[0].ID || list[len(list)-1].Epoch != epochs[0].ID {
-		t.Errorf("epochs %v, events %v", epochs, list)
 	}
 }
 

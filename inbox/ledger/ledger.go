@@ -89,25 +89,12 @@ type Ledger struct {
 
 // Open opens the ledger at path, and makes it if there is none: its directory
 // with mode 0700, and each missing one above it, the file with mode 0600. A
-// ledger of an earlier version is brought up to date; processes that do so at
-// the same time do it once.
+// ledger of an earlier version is brought up to date.
 //
 // Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
 // [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
 func Open(ctx context.Context, path string) (*Ledger, error) {
-	return open(ctx, path, schema())
-}
-
-func open(ctx context.Context, path string, schema []string) (*Ledger, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Format{
-		Name:        "ledger",
-		Application: application,
-		Schema:      schema,
-		// A process that ends without Close leaves its log, and the next
-		// one has to read it: 64 pages take 0.1 ms, the default of 1000
-		// takes 1.5 ms.
-		Setup: "PRAGMA wal_autocheckpoint=64",
-	})
+	db, err := sqlite.Open(ctx, path, format())
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A OwnedTeam is a team that we made for a headless agent, as [teams.OwnedTeam] has
+// An OwnedTeam is a team that we made for a headless agent, as [teams.OwnedTeam] has
 // it: what is needed to know it again after a crash, and to remove it in the end.
 type OwnedTeam struct {
 	Root      string // real path of the Claude root
@@ -40,10 +40,10 @@ func (l *Ledger) AddTeam(ctx context.Context, f OwnedTeam) error {
 	if err != nil {
 		return err
 	}
-	return l.write(ctx, "found", durable, func(c *sqlite.Conn) error {
-		_, err := c.Exec(`INSERT INTO foundings (root, team, created_at, lead, session, leaders, doomed, at)
+	return l.write(ctx, "add team", durable, func(c *sqlite.Conn) error {
+		_, err := c.Exec(`INSERT INTO owned_teams (root, team, created_at, lead, session, leaders, pending_delete, at)
 			VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET lead=excluded.lead, session=excluded.session,
-			leaders=excluded.leaders, doomed=0, at=excluded.at`,
+			leaders=excluded.leaders, pending_delete=0, at=excluded.at`,
 			f.Root, f.Team, f.CreatedAt, f.Lead, f.Session, string(leaders), micros(time.Time{}))
 		return err
 	})
@@ -55,8 +55,8 @@ func (l *Ledger) RemoveTeam(ctx context.Context, f OwnedTeam) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	return l.write(ctx, "unfound", durable, func(c *sqlite.Conn) error {
-		_, err := c.Exec("DELETE FROM foundings WHERE root=? AND team=? AND created_at=?", f.Root, f.Team, f.CreatedAt)
+	return l.write(ctx, "remove team", durable, func(c *sqlite.Conn) error {
+		_, err := c.Exec("DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=?", f.Root, f.Team, f.CreatedAt)
 		return err
 	})
 }
@@ -66,10 +66,10 @@ func (l *Ledger) RemoveTeam(ctx context.Context, f OwnedTeam) error {
 // crash kept from being made never was.
 func (l *Ledger) Teams(ctx context.Context, root, team string) ([]OwnedTeam, error) {
 	var list []OwnedTeam
-	err := l.db.Do(ctx, "foundings", func(c *sqlite.Conn) error {
+	err := l.db.Do(ctx, "teams", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT root, team, created_at, lead, session, leaders, doomed, at
-			FROM foundings WHERE root=?1 AND (?2='' OR team=?2) ORDER BY created_at DESC, team`)
+		s, err := c.Statement(`SELECT root, team, created_at, lead, session, leaders, pending_delete, at
+			FROM owned_teams WHERE root=?1 AND (?2='' OR team=?2) ORDER BY created_at DESC, team`)
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam) er
 		if err != nil || team == nil {
 			return err
 		}
-		n, err = c.Exec("UPDATE foundings SET doomed=1, at=? WHERE root=? AND team=? AND created_at=?",
+		n, err = c.Exec("UPDATE owned_teams SET pending_delete=1, at=? WHERE root=? AND team=? AND created_at=?",
 			micros(time.Time{}), team.Root, team.Team, team.CreatedAt)
 		if err == nil && n == 0 {
 			err = unknown("remove relay and team", team.Team)

@@ -144,7 +144,7 @@ func uuids(ds []Delivery) (list []string) {
 func dump(t *testing.T, l *Ledger) string {
 	t.Helper()
 	var b strings.Builder
-	for _, table := range []string{"posts", "deliveries", "contents", "pruned", "frames", "lines", "sessions"} {
+	for _, table := range []string{"inboxes", "deliveries", "contents", "pruned", "frames", "lines", "sessions"} {
 		must(t, query(l, func(v []sqlite.Value) error {
 			fmt.Fprintf(&b, "%s %q\n", table, v)
 			return nil
@@ -741,7 +741,7 @@ func TestTheFileHoldsOneChainForEachInbox(t *testing.T) {
 	l := newLedger(t)
 	bring(t, l, FrameWritten)
 	for kind, stopped := range map[string]bool{"message": true, "command": true, "nudge": false} {
-		err := run(l, "INSERT INTO frames SELECT 'x-"+kind+"', post, '"+kind+"', '', '', 'accepted', '', 0, 0, 0, 0 FROM frames WHERE uuid='f'")
+		err := run(l, "INSERT INTO frames SELECT 'x-"+kind+"', inbox_id, '"+kind+"', '', '', 'accepted', '', 0, 0, 0, 0 FROM frames WHERE uuid='f'")
 		if (err != nil) != stopped {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -1053,10 +1053,10 @@ func TestQuestionsUseTheIndexes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	for _, test := range []struct{ query, index string }{
-		{"SELECT seq FROM posts JOIN deliveries USING (post) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " AND state='claimed' AND marked=0 ORDER BY seq", "deliveries_open"},
-		{"UPDATE deliveries SET state='done' WHERE post=1 AND frame='f' AND " + unended, "deliveries_open"},
-		{"SELECT uuid FROM posts JOIN frames USING (post) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " ORDER BY kind='nudge' DESC LIMIT 1", "frames_open"},
-		{"SELECT max(occurrence) FROM deliveries WHERE post=1 AND key='k' AND key<>''", "deliveries_key"},
+		{"SELECT seq FROM inboxes JOIN deliveries USING (inbox_id) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " AND state='claimed' AND marked=0 ORDER BY seq", "deliveries_open"},
+		{"UPDATE deliveries SET state='done' WHERE inbox_id=1 AND frame='f' AND " + unended, "deliveries_open"},
+		{"SELECT uuid FROM inboxes JOIN frames USING (inbox_id) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " ORDER BY kind='nudge' DESC LIMIT 1", "frames_open"},
+		{"SELECT max(occurrence) FROM deliveries WHERE inbox_id=1 AND key='k' AND key<>''", "deliveries_key"},
 	} {
 		var plan strings.Builder
 		must(t, query(l, func(v []sqlite.Value) error {
@@ -1117,8 +1117,8 @@ func TestRelayStepsOnAClosedLedger(t *testing.T) {
 	}
 }
 
-// What a relay asks when it begins: which deliveries are open, which of those that
-// rows name are not there, and which mode the agent was brought to.
+// What a relay asks when it begins: which deliveries are open, and which of those
+// that rows name are not there.
 func TestAsked(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -1150,10 +1150,6 @@ func TestAsked(t *testing.T) {
 	missing, err := l.Missing(t.Context(), bob, "x", "a", "c", "b", "y")
 	if want := []string{"x", "c", "y"}; err != nil || !slices.Equal(missing, want) {
 		t.Errorf("missing %q, %v; want %q", missing, err, want)
-	}
-	modes, err := l.Modes(t.Context(), bob)
-	if err != nil || len(modes) != 1 || string(modes[0]) != `{"model":"m"}` {
-		t.Errorf("modes %q, %v; want that of p1: p3 is in no frame", modes, err)
 	}
 }
 
