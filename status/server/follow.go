@@ -127,7 +127,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		}
 		m = found
 	}
-	if m.Seq == 0 || m.Said != "" {
+	if m.Seq == 0 || m.Prompt != "" {
 		return nil // what was said to an agent, its relay tells of
 	}
 	t, err := f.root.Team(r.Team)
