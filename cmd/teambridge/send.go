@@ -280,9 +280,6 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 			return nil, err
 		}
 	}
-	if _, err := a.locks(); err != nil {
-		return nil, err
-	}
 	s.Sender, err = mail.New(ctx, s.options(ctx, t, config))
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -302,13 +299,13 @@ func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	return nil
 }
 
-// options are those of the [mail.Sender]. The lock directory is known.
+// options are those of the [mail.Sender].
 func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Config) mail.Options {
 	facts := func(member string) teams.Facts {
 		return s.app.facts(ctx, s.ledger, t, config, member)
 	}
 	return mail.Options{
-		Team: t, Config: config, Locker: s.app.locker, Ledger: s.ledger, From: s.opts.from, Facts: facts, Journal: s.history,
+		Team: t, Config: config, Locker: s.app.locks(), Ledger: s.ledger, From: s.opts.from, Facts: facts, Journal: s.history,
 	}
 }
 

@@ -33,11 +33,7 @@ import (
 // service returns a client of the service that runs for a Claude directory, or nil if
 // there is none that answers.
 func (a *app) service(root *teams.Root) *client.Client {
-	state, err := a.state()
-	if err != nil {
-		return nil // said by whoever needs it
-	}
-	c, err := client.Find(state, root.Path())
+	c, err := client.Find(a.state, root.Path())
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			a.debug("no service is asked: %v", err)
