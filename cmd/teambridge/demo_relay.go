@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/inbox/simagent"
 	"teambridge/relay"
 	"teambridge/relay/claude"
@@ -86,7 +87,7 @@ func (h *deafLead) close() error {
 // relayed sends a message to the lead and follows it through the relay.
 func (d *demonstration) relayed(ctx context.Context, text string) error {
 	sentAt := time.Now()
-	s, err := d.you.send(ctx, simagent.Lead, text)
+	s, err := d.you.send(ctx, simagent.Lead, mail.Message{Text: text})
 	if err != nil {
 		return err
 	}
