@@ -22,6 +22,7 @@ import (
 	"teambridge/status/client"
 	"teambridge/status/server"
 	"teambridge/status/view"
+	"teambridge/teams/teamstest"
 )
 
 // Every route answers over both ways in, with what the packages say themselves.
@@ -345,7 +346,7 @@ func TestSettled(t *testing.T) {
 	send(older) // which waits in front of the next one
 	lost := send(older)
 	waiting = wait(lost)
-	if gone, err := w.inbox(older, "worker").Take(ctx, func(r inbox.Row) bool { return r.ID() == lost.ID }); err != nil || len(gone) != 1 {
+	if gone, err := teamstest.Take(ctx, w.inbox(older, "worker"), func(r inbox.Row) bool { return r.ID() == lost.ID }); err != nil || len(gone) != 1 {
 		t.Fatalf("%d rows, %v", len(gone), err)
 	}
 	if got := <-waiting; got.err != nil || got.r.State != api.Lost || got.r.Reason == "" {

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/teams/teamstest"
 )
 
 // Under load the service neither keeps goroutines nor descriptors, and its memory
@@ -50,7 +50,7 @@ func TestLoad(t *testing.T) {
 		for tick := time.NewTicker(20 * time.Millisecond); ; {
 			select {
 			case <-tick.C:
-				_, _ = box.Take(ctx, func(inbox.Row) bool { return true }) // it comes again
+				_, _ = teamstest.Take(ctx, box, teamstest.All) // it comes again
 			case <-ctx.Done():
 				tick.Stop()
 				return

@@ -17,6 +17,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/teamstest"
 )
 
 // simulated makes a team with a worker of that version, who looks into its inbox
@@ -122,7 +123,7 @@ func TestAgentThatIsQuick(t *testing.T) {
 // lock, or has read it before they came.
 func clobber(t *testing.T, box *inbox.Inbox, ids ...string) {
 	t.Helper()
-	taken, err := box.Take(t.Context(), func(r inbox.Row) bool { return slices.Contains(ids, r.ID()) })
+	taken, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return slices.Contains(ids, r.ID()) })
 	if err != nil || len(taken) != len(ids) {
 		t.Fatalf("%d rows, %v", len(taken), err)
 	}
@@ -265,7 +266,7 @@ func TestBroughtBackOverARestart(t *testing.T) {
 	}
 	id := of[api.Sent](t, r.ask(t, "POST", "/v1/teams/quick/members/worker/messages", `{"text":"ours"}`), http.StatusCreated).ID
 	r.end(t)
-	if taken, err := box.Take(t.Context(), func(inbox.Row) bool { return true }); err != nil || len(taken) != 2 {
+	if taken, err := teamstest.Take(t.Context(), box, teamstest.All); err != nil || len(taken) != 2 {
 		t.Fatalf("%d rows, %v", len(taken), err)
 	}
 	// As a command does that watches.

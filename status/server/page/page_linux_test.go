@@ -23,6 +23,7 @@ import (
 	"teambridge/relay/claude/claudetest"
 	"teambridge/status/api"
 	"teambridge/status/server"
+	"teambridge/teams/teamstest"
 )
 
 // The page is driven in a real browser, which does all of it in one process.
@@ -279,7 +280,7 @@ func testLost(t *testing.T, browser context.Context) {
 	p.write("carry this")
 	p.until(own("carry this") + `?.textContent.startsWith("✓ in the inbox")`)
 	box := w.inbox(sim.Name(), "worker")
-	taken, err := box.Take(t.Context(), func(r inbox.Row) bool { return r.Text == "carry this" })
+	taken, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return r.Text == "carry this" })
 	if err != nil || len(taken) != 1 {
 		t.Fatalf("taken %d, %v", len(taken), err)
 	}
@@ -302,7 +303,7 @@ func testLost(t *testing.T, browser context.Context) {
 	// overwritten.
 	w.say(sim.Name(), "user", "worker", "sent from a terminal")
 	p.until(own("sent from a terminal") + `?.textContent === "✓ in the inbox"`)
-	if _, err := box.Take(t.Context(), func(r inbox.Row) bool { return r.Text == "sent from a terminal" }); err != nil {
+	if _, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return r.Text == "sent from a terminal" }); err != nil {
 		t.Fatal(err)
 	}
 	p.until(own("sent from a terminal") + `?.textContent === "✓ left the inbox"`)
@@ -321,12 +322,12 @@ func testLost(t *testing.T, browser context.Context) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := box.Take(t.Context(), func(inbox.Row) bool { return true }); err != nil {
+	if _, err := teamstest.Take(t.Context(), box, teamstest.All); err != nil {
 		t.Fatal(err)
 	}
 	p.write("who knows")
 	p.until(own("who knows") + `?.textContent.startsWith("✓ in the inbox")`)
-	if _, err := box.Take(t.Context(), func(inbox.Row) bool { return true }); err != nil {
+	if _, err := teamstest.Take(t.Context(), box, teamstest.All); err != nil {
 		t.Fatal(err)
 	}
 	p.until(own("who knows") + `?.dataset.state === "unknown"`)
