@@ -22,7 +22,7 @@ func BenchmarkPost(b *testing.B) {
 	w := newWorld(b)
 	w.serve()
 	c := w.find()
-	box := w.inbox(newer, "worker")
+	box := w.Inbox(newer, "worker")
 	var took []time.Duration
 	n := 0
 	for b.Loop() {
@@ -48,7 +48,7 @@ func BenchmarkEvent(b *testing.B) {
 	w := newWorld(b)
 	w.serve()
 	c := w.find()
-	path := w.inbox(newer, "worker").Path()
+	path := w.Inbox(newer, "worker").Path()
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()
 	seen := make(chan string, 100)

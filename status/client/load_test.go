@@ -37,14 +37,14 @@ func TestLoad(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	team, err := simagent.Create(ctx, simagent.TeamOptions{
-		Root: w.root.Path(), Version: simagent.Newest, Name: "busy", Poll: 20 * time.Millisecond, Members: []simagent.Member{{Name: "worker", Absent: true}},
+		Root: w.Root.Path(), Version: simagent.Newest, Name: "busy", Poll: 20 * time.Millisecond, Members: []simagent.Member{{Name: "worker", Absent: true}},
 		Report: func(error) {},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Takes all that waits, as an agent does; a simulated one remembers what it took.
-	box := w.inbox(team.Name(), "worker")
+	box := w.Inbox(team.Name(), "worker")
 	var agents sync.WaitGroup
 	agents.Go(func() {
 		for tick := time.NewTicker(20 * time.Millisecond); ; {
