@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
+	"teambridge/teams/flock"
 )
 
 // displaced is the directory, in the state directory, through which one file is
@@ -112,12 +112,11 @@ func Sweep(dir string) error {
 }
 
 func sweep(path string) error {
-	fl := flock.New(path+lockSuffix, flock.SetPermissions(0o600))
-	ok, err := fl.TryLock()
-	defer fl.Close()
+	unlock, ok, err := flock.TryLock(path + lockSuffix)
 	if err != nil || !ok {
 		return err
 	}
+	defer unlock()
 	dir, err := os.OpenRoot(path)
 	if err != nil {
 		return err

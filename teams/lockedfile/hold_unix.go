@@ -7,10 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
-	"github.com/gofrs/flock"
+	"teambridge/teams/flock"
 )
 
 // HoldDir locks the directory itself, and keeps the lock until release. It is a flock
@@ -30,17 +29,16 @@ func HoldDir(ctx context.Context, d time.Duration, dir string) (release func() e
 	start := time.Now()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	fl := flock.New(dir, flock.SetFlag(os.O_RDONLY))
 	for {
-		ok, err := fl.TryLock()
+		release, ok, err := flock.TryLockDir(dir)
 		if ok {
-			return fl.Close, nil
+			return release, nil
 		}
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 				err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 			}
-			return nil, fmt.Errorf("lock directory %s: %w", dir, errors.Join(err, fl.Close()))
+			return nil, fmt.Errorf("lock directory %s: %w", dir, err)
 		}
 		pid, alive := holder(dir)
 		if !alive {
@@ -50,7 +48,6 @@ func HoldDir(ctx context.Context, d time.Duration, dir string) (release func() e
 			case <-ctx.Done():
 			}
 		}
-		locked := &LockedError{Path: dir, Ours: true, PID: pid, Waited: time.Since(start)}
-		return nil, errors.Join(locked, fl.Close())
+		return nil, &LockedError{Path: dir, Ours: true, PID: pid, Waited: time.Since(start)}
 	}
 }

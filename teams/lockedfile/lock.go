@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
+	"teambridge/teams/flock"
 )
 
 // turn takes the in-process mutex of f.
@@ -55,16 +55,18 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 	path := l.flockPath(f)
 	// The file stays when the lock is released: removing it would let two
 	// processes lock two files of one name.
-	fl := flock.New(path, flock.SetPermissions(0o600))
-	ok, err := fl.TryLockContext(ctx, 3*time.Millisecond)
+	free, err := flock.Lock(ctx, path)
 	if ctx.Err() != nil {
+		if err == nil {
+			_ = free()
+		}
 		return nil, waitError(ctx, f, &LockedError{Path: path, Ours: true, Waited: time.Since(start)})
 	}
-	if err != nil || !ok {
+	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	// Closing the descriptor is what frees the lock; it cannot be left held.
-	unlock = func() { _ = fl.Close() }
+	unlock = func() { _ = free() }
 	if err := giveWay(ctx, path); err != nil {
 		unlock()
 		return nil, waitError(ctx, f, &LockedError{Path: path, Ours: true, Waited: time.Since(start)})
@@ -342,20 +344,19 @@ func Hold(dir, key string) (release func() error, err error) {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	path := heldPath(dir, key)
-	fl := flock.New(path, flock.SetPermissions(0o600))
 	for start := time.Now(); ; {
-		ok, err := fl.TryLock()
-		if ok {
-			return fl.Close, nil
-		}
-		looked := false
-		if err == nil {
-			looked, err = fl.TryRLock() // beside a holder it could not be had
-		}
-		if err = errors.Join(err, fl.Close()); err != nil {
+		release, ok, err := flock.TryLock(path)
+		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		if waited := time.Since(start); !looked || waited > 2*time.Second {
+		if ok {
+			return release, nil
+		}
+		held, err := flock.Held(path)
+		if err != nil {
+			return nil, err
+		}
+		if waited := time.Since(start); held || waited > 2*time.Second {
 			return nil, &LockedError{Path: path, Ours: true, Waited: waited}
 		}
 		time.Sleep(rand.N(2 * time.Millisecond))
@@ -389,21 +390,7 @@ func HoldWithin(ctx context.Context, d time.Duration, dir, key string) (release 
 }
 
 // Held reports whether somebody holds the lock of [Hold] now. It makes nothing.
-func Held(dir, key string) (bool, error) {
-	path := heldPath(dir, key)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("look at lock %s: %w", path, err)
-	}
-	// Shared, so that those who look do not take each other for a holder.
-	fl := flock.New(path, flock.SetPermissions(0o600))
-	free, err := fl.TryRLock()
-	if err = errors.Join(err, fl.Close()); err != nil {
-		return false, fmt.Errorf("look at lock %s: %w", path, err)
-	}
-	return !free, nil
-}
+func Held(dir, key string) (bool, error) { return flock.Held(heldPath(dir, key)) }
 
 func heldPath(dir, key string) string {
 	sum := sha256.Sum256([]byte(key))
