@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams"},
 	"status/api":              {}, // plain structs and codes: what a client links
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/pipe", "status", "status/api", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/pipe", "status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/server": {
 		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude", "relay/fleet", "relay/pipe",

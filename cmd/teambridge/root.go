@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -256,18 +257,24 @@ func (a *app) root() (*teams.Root, error) {
 	return teams.Open(dir)
 }
 
+// namedTeam returns the team that an argument (which may be empty), --team or
+// $TEAMBRIDGE_TEAM names, or "".
+func (a *app) namedTeam(name string) (string, error) {
+	if name != "" && a.teamName != "" && name != a.teamName {
+		return "", usage("leave one of them out", "--team says %q and the name says %q", a.teamName, name)
+	}
+	if name = cmp.Or(name, a.teamName); name == "" {
+		name, _ = a.lookup("TEAMBRIDGE_TEAM")
+	}
+	return name, nil
+}
+
 // team opens the team that is meant. name is one that an argument gave, as in
 // MEMBER@TEAM, or empty. Close the root with the team.
 func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
-	asked := a.teamName
-	if asked == "" && name == "" {
-		asked, _ = a.lookup("TEAMBRIDGE_TEAM")
-	}
-	if name != "" && asked != "" && name != asked {
-		return nil, usage("leave one of them out", "--team says %q and the name says %q", asked, name)
-	}
-	if name == "" {
-		name = asked
+	name, err := a.namedTeam(name)
+	if err != nil {
+		return nil, err
 	}
 	root, err := a.root()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -76,8 +77,13 @@ func classify(err error) (api.Code, string) {
 			return k.code, k.hint
 		}
 	}
-	if errors.As(err, new(*journal.ValueError)) {
+	switch {
+	case errors.As(err, new(*journal.ValueError)):
 		return api.CodeUsage, ""
+	case errors.As(err, new(*fleet.SettingError)):
+		return api.CodeInvalid, ""
+	case errors.As(err, new(*fleet.LeadError)):
+		return api.CodeRefused, "an interactive agent reads its inbox by itself"
 	}
 	return api.CodeError, ""
 }
