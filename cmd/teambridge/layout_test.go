@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"relay/claude/simchild":   {"teams"}, // as simagent
 	"relay":                   {"inbox", "inbox/ledger", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/ledger", "relay", "relay/claude", "relay/pipe", "teams", "teams/lockedfile"},
-	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "teams"},
+	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams"},
 	"status/api":              {}, // plain structs and codes: what a client links
 	"status/view": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/pipe", "status", "status/api", "teams", "teams/lockedfile",
