@@ -10,7 +10,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -190,7 +190,7 @@ func (s *Server) interrupt(w http.ResponseWriter, r *http.Request) error {
 	}
 	err := s.fleet.Interrupt(ctx, id)
 	switch {
-	case errors.Is(err, claude.ErrNotInFlight):
+	case errors.Is(err, agent.ErrNotInFlight):
 		return api.Decide(api.CodeNotInFlight, "what waits can be given up: POST /v1/deliveries/{delivery}/drop", "no turn of its agent runs that could be interrupted")
 	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
 		return api.Decide(api.CodeNotInFlight, "GET /v1/relays says how it stands", "its agent does not run: %s", view.Describe(err))
