@@ -9,6 +9,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )
 
@@ -53,11 +54,11 @@ func TestTakingThatIsSeenLate(t *testing.T) {
 	see("worker", 200*time.Millisecond)
 	for name, tc := range map[string]struct {
 		changed time.Time
-		want    Detail
+		want    string
 	}{
-		"taken before":         {took, Waiting},
-		"changed since":        {took.Add(150 * time.Millisecond), Working},
-		"dated by the seconds": {took.Add(-time.Second).Truncate(time.Second), Working},
+		"taken before":         {took, api.DetailWaiting},
+		"changed since":        {took.Add(150 * time.Millisecond), api.DetailWorking},
+		"dated by the seconds": {took.Add(-time.Second).Truncate(time.Second), api.DetailWorking},
 	} {
 		if err := os.Chtimes(filepath.Join(team.Path(), "inboxes", "worker.json"), tc.changed, tc.changed); err != nil {
 			t.Fatal(err)

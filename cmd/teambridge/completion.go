@@ -65,6 +65,11 @@ func (a *app) completion(root *cobra.Command, shell string, shells []string) err
 	return a.print(script.Bytes())
 }
 
+// complete completes the value of a flag from a list.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+}
+
 // oneOf completes the first argument from a list.
 func oneOf(list []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

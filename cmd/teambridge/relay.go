@@ -11,6 +11,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -145,17 +146,34 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	return a.table(rows)
 }
 
-// relayRetry puts a delivery into the queue again, or tries a relay again.
-func (a *app) relayRetry(ctx context.Context, id string) error {
+// relayRetry lets the service try a relay again that has given up, or else puts a
+// delivery into the queue again.
+func (a *app) relayRetry(ctx context.Context, query string) error {
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return err
 	}
-	was, err := a.relayRevive(ctx, l, id)
-	if err := errors.Join(err, l.Close()); err != nil || was {
+	defer l.Close()
+	r, err := a.findRelay(ctx, l, query)
+	if err != nil {
 		return err
 	}
-	return a.relayMove(ctx, id, (*ledger.Ledger).Retry)
+	if r == nil {
+		return a.relayMove(ctx, query, (*ledger.Ledger).Retry)
+	}
+	root, err := teams.Open(r.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = fleet.Admin{Root: root, Ledger: l}.Retry(ctx, *r)
+	if errors.Is(err, fleet.ErrNotDead) {
+		return refuse("see how it stands with: teambridge relay list", "the relay %s has not given up", r.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("try relay %s again: %w", r.ID, err)
+	}
+	return a.serviceNote(root)
 }
 
 // relayMove changes the state of a delivery.

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/fleet"
-	"teambridge/relay/pipe"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -128,54 +125,21 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 	bad := func(format string, args ...any) error {
 		return api.Decide(api.CodeInvalid, "see what is taken at /openapi.json", format, args...)
 	}
-	added := ledger.Relay{Team: n.Team, Member: n.Member, Command: n.Command, Plain: n.Plain, OnCut: n.OnCut, Mode: n.Mode, OwnTeam: n.CreateTeam}
-	switch added.OnCut {
-	case "":
-		added.OnCut = string(relay.NudgeAgent)
-	case string(relay.NudgeAgent), string(relay.ReportCut):
-	default:
-		return bad("onCut: there is nudge and report, and no %q", n.OnCut)
+	added := ledger.Relay{
+		Team: n.Team, Member: n.Member, Command: n.Command, Plain: n.Plain, Dir: n.Dir, OnCut: n.OnCut, Permissions: n.Permissions, Mode: n.Mode, OwnTeam: n.CreateTeam,
 	}
-	policy, err := fleet.ParsePolicy(n.Permissions)
-	if err != nil {
-		return bad("permissions: there is deny, ask and allow=TOOL,TOOL, and no %q", n.Permissions)
-	}
-	added.Permissions = policy.String()
 	if n.IdleExit != "" {
-		if added.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil || added.IdleExit < 0 {
-			return bad("idleExit: a time that is not negative is wanted, such as 30m, and no %q", n.IdleExit)
+		var err error
+		if added.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil {
+			return bad("idleExit: %q is not a duration such as 30m", n.IdleExit)
 		}
-	}
-	if len(n.Mode) > 0 {
-		if _, err := pipe.ParseMode(n.Mode); err != nil {
-			return bad("mode: %v", err)
-		}
-	}
-	if err := fleet.CheckCommand(n.Command, n.Plain); err != nil {
-		return bad("command: %s", view.Describe(err))
-	}
-	// Where the service was started means nothing to whoever asks.
-	if !filepath.IsAbs(n.Dir) {
-		return bad("dir: %q is no absolute path", n.Dir)
-	}
-	if added.Dir, err = filepath.EvalSymlinks(n.Dir); err != nil {
-		return bad("dir: %v", err)
-	}
-	if info, err := os.Stat(added.Dir); err != nil || !info.IsDir() {
-		return bad("dir: %s is no directory", n.Dir)
-	}
-	if added.Member, err = s.place(ctx, n.Team, n.Member); err != nil {
-		return err
-	}
-	if added.OwnTeam {
-		added.Member = teams.LeadName(added.Member)
 	}
 	made, isNew, err := s.fleet.Add(ctx, added)
 	if errors.Is(err, ledger.ErrConflict) {
 		return api.Decide(api.CodeConflict, "GET /v1/relays lists them; DELETE takes one away", "%s", view.Describe(err))
 	}
-	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
-		return bad("%s %s", value.Field, value.Reason)
+	if setting, ok := errors.AsType[*fleet.SettingError](err); ok {
+		return bad("%s", setting.Error())
 	}
 	if err != nil {
 		return err
@@ -189,30 +153,6 @@ func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
 		return write(w, http.StatusOK, e)
 	}
 	return write(w, http.StatusCreated, e)
-}
-
-// place is the member of a team, which need not be there yet, that is meant.
-func (s *Server) place(ctx context.Context, team, member string) (string, error) {
-	if err := errors.Join(teams.CheckName("team", team), teams.CheckName("member", member)); err != nil {
-		return "", err
-	}
-	t, err := s.opts.Root.Team(team)
-	if err == nil {
-		defer t.Close()
-		// Then the name can be one that it knows, or "lead".
-		var name string
-		name, err = fleet.Member(ctx, t, member)
-		if lead, ok := errors.AsType[*fleet.LeadError](err); ok {
-			return "", api.Decide(api.CodeRefused, "an interactive agent reads its inbox by itself", "%s", lead.Error())
-		}
-		if err == nil {
-			return name, nil
-		}
-	}
-	if errors.Is(err, teams.ErrTeamGone) {
-		return member, nil
-	}
-	return "", err
 }
 
 func (s *Server) removeRelay(w http.ResponseWriter, r *http.Request) error {
@@ -250,7 +190,7 @@ func (s *Server) interrupt(w http.ResponseWriter, r *http.Request) error {
 	}
 	err := s.fleet.Interrupt(ctx, id)
 	switch {
-	case errors.Is(err, claude.ErrNotInFlight):
+	case errors.Is(err, agent.ErrNotInFlight):
 		return api.Decide(api.CodeNotInFlight, "what waits can be given up: POST /v1/deliveries/{delivery}/drop", "no turn of its agent runs that could be interrupted")
 	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
 		return api.Decide(api.CodeNotInFlight, "GET /v1/relays says how it stands", "its agent does not run: %s", view.Describe(err))
@@ -266,14 +206,9 @@ func (s *Server) retryRelay(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.told(ctx, id); err != nil {
 		return err
 	}
-	now, err := s.fleet.Status(id)
-	if err == nil {
-		switch now.Now.State {
-		case relay.Dead, relay.Stopped:
-			err = s.fleet.Retry(ctx, id)
-		default:
-			return api.Decide(api.CodeConflict, "GET /v1/relays says how it stands", "the relay %s has not given up: it is %s", id, now.Now.State)
-		}
+	err := s.fleet.Retry(ctx, id)
+	if errors.Is(err, fleet.ErrNotDead) {
+		return api.Decide(api.CodeConflict, "GET /v1/relays says how it stands", "%s", view.Describe(err))
 	}
 	if errors.Is(err, fleet.ErrUnknown) {
 		err = nil // it was added this instant, and begins
@@ -379,7 +314,7 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request) error {
 		}
 		q.Team = told.Team
 		// It may have been added for "lead" before its team was there.
-		if q.Inbox, err = s.place(ctx, told.Team, told.Member); err != nil {
+		if q.Inbox, err = fleet.MemberOf(ctx, s.opts.Root, told.Team, told.Member); err != nil {
 			q.Inbox = told.Member
 		}
 	}

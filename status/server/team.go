@@ -85,7 +85,7 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 	}
 	return mail.New(ctx, mail.Options{
 		Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from, Facts: facts,
-		Journal: func(context.Context) (*journal.Journal, error) { return s.reads, nil },
+		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil }, Unrecorded: unrecorded(s.log),
 	})
 }
 
