@@ -122,7 +122,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return err
 	}
 	defer s.close()
-	w, err := s.put(ctx, member, body, true)
+	w, err := s.put(ctx, member, o.message(body), true)
 	if err != nil {
 		return err
 	}
@@ -304,11 +304,11 @@ func (q *question) saysThatItEnded(m journal.Message) bool {
 // look sees whether the message was taken.
 func (q *question) look(ctx context.Context) error {
 	now := time.Now()
-	taken, err := q.sender.look(ctx, q.Delivered)
+	fate, err := q.sender.Follow(ctx, q.Delivered)
 	switch {
 	case err != nil:
 		return err
-	case taken:
+	case fate == inbox.Consumed:
 		if q.taken, q.State = time.Now(), api.Consumed; q.clock {
 			q.taken = takenBy(q.Inbox.Path(), q.since, q.taken)
 		}
@@ -381,6 +381,9 @@ func takenBy(path string, since, now time.Time) time.Time {
 	}
 	return now
 }
+
+// lookStep is how often a message that was asked is looked for in its inbox.
+const lookStep = 10 * time.Millisecond
 
 // startup is how long the turn of an agent takes at least, its model included.
 // What an agent reports within so short a time of taking a message, going on with

@@ -59,7 +59,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	if err := s.Validate(s.message(body)); err != nil {
+	if err := s.Validate(o.message(body)); err != nil {
 		return err
 	}
 	to, err := s.audience(o)
@@ -70,7 +70,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	var worst api.Error
 	failed := 0
 	for _, member := range to {
-		d, err := s.send(ctx, member, body)
+		d, err := s.send(ctx, member, o.message(body))
 		told := outcome{Delivered: d}
 		if err != nil {
 			told.fault, _ = explain(ctx, err)

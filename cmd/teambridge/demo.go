@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/inbox/mail"
 	"teambridge/inbox/simagent"
 	"teambridge/teams"
 )
@@ -84,7 +85,7 @@ func (a *app) demo(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	// An app of its own: no flag and no variable leads out of the directory.
-	d := &demonstration{app: &app{host: a.host, json: a.json, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}, start: time.Now()}
+	d := &demonstration{app: &app{host: a.host, json: a.json, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}, start: time.Now()}
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
 		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir,
 		Lead: simagent.Member{Absent: true}, // a process of its own plays it
@@ -226,7 +227,7 @@ func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 	agent := d.sim.Agent(to)
 	before := len(agent.Log())
 	sentAt := time.Now()
-	s, err := d.you.send(ctx, to, text)
+	s, err := d.you.send(ctx, to, mail.Message{Text: text})
 	if err != nil {
 		return err
 	}
@@ -253,11 +254,9 @@ func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 // twice sends a message again under its id, after the agent has removed it.
 func (d *demonstration) twice(ctx context.Context) error {
 	agent := d.sim.Agent("worker")
-	d.you.opts.id = "deploy-1"
-	defer func() { d.you.opts.id = "" }()
 	before := len(agent.Log())
 	for range 2 {
-		s, err := d.you.send(ctx, "worker", "deploy, once")
+		s, err := d.you.send(ctx, "worker", mail.Message{ID: "deploy-1", Text: "deploy, once"})
 		if err != nil {
 			return err
 		}

@@ -378,9 +378,9 @@ func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
 
 // state examines our own files.
 func (x *examination) state(ctx context.Context, root *teams.Root) {
-	dir, err := x.app.state()
-	if err != nil {
-		x.add(finding{Level: problem, Code: "no_state", Message: view.Describe(err), Advice: "set $TEAMBRIDGE_STATE"})
+	dir := x.app.state
+	if dir == "" {
+		x.add(finding{Level: problem, Code: "no_state", Message: "there is no home directory for teambridge's own files", Advice: "set $TEAMBRIDGE_STATE"})
 		return
 	}
 	info, err := os.Stat(dir)

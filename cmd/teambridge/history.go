@@ -409,11 +409,7 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err := l.Close(); err != nil {
 		return err
 	}
-	locks, err := a.lockDir()
-	if err != nil {
-		return err
-	}
-	if err := lockedfile.Sweep(locks); err != nil {
+	if err := lockedfile.Sweep(filepath.Join(a.state, "locks")); err != nil {
 		return err
 	}
 	if err := a.sweepTeams(); err != nil {

@@ -92,35 +92,22 @@ func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *led
 	if err != nil {
 		return err
 	}
-	locker, err := a.locks()
-	if err != nil {
-		return err
-	}
-	release, err := a.alone(ctx)
+	release, err := mail.Alone(ctx, a.state)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	m, err := t.Join(ctx, locker, as, cwd)
+	m, err := t.Join(ctx, a.locks(), as, cwd)
 	if err != nil {
 		return err
 	}
 	err = l.Joined(ctx, joinRecord(t, c, m))
 	if err != nil && m.Added {
 		// An entry that nobody knows to be ours could never be removed again.
-		_, lerr := t.Leave(ctx, locker, m)
+		_, lerr := t.Leave(ctx, a.locks(), m)
 		return errors.Join(fmt.Errorf("join %s: not recorded, and so taken back: %w", t.Name(), err), lerr)
 	}
 	return err
-}
-
-// alone keeps a service from joining again what is being left.
-func (a *app) alone(ctx context.Context) (release func() error, err error) {
-	state, err := a.state()
-	if err != nil {
-		return nil, err
-	}
-	return mail.Alone(ctx, state)
 }
 
 func newLeave(a *app) *cobra.Command {
@@ -156,11 +143,7 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 		return err
 	}
 	defer l.Close()
-	locker, err := a.locks()
-	if err != nil {
-		return err
-	}
-	release, err := a.alone(ctx)
+	release, err := mail.Alone(ctx, a.state)
 	if err != nil {
 		return err
 	}
@@ -178,7 +161,7 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 		if as != "" && m.Name != as && m.Name != name {
 			continue
 		}
-		if _, err := t.Leave(ctx, locker, m); err != nil {
+		if _, err := t.Leave(ctx, a.locks(), m); err != nil {
 			return err
 		}
 		if err := l.Left(ctx, joinRecord(t, c, m)); err != nil {

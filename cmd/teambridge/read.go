@@ -168,12 +168,8 @@ func feed(past, now map[string][]inbox.Row) []item {
 // past returns what the journal has of inboxes, and what of it is not in them
 // now. What it takes to be in one that is unreadable is put into now.
 func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool, now map[string][]inbox.Row, unreadable map[string]bool) (map[string][]inbox.Row, error) {
-	path, err := a.journalPath()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(filepath.Dir(path), "ledger.db")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(a.state, "journal.db")); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(a.state, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil // and none is made: reading leaves nothing behind
 		}
 	}

@@ -140,11 +140,7 @@ func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team
 
 // serviceNote says that what was changed waits for a service.
 func (a *app) serviceNote(root *teams.Root) error {
-	state, err := a.state()
-	if err != nil {
-		return err
-	}
-	running, err := fleet.Running(state, root)
+	running, err := fleet.Running(a.state, root)
 	if err != nil {
 		return err
 	}
@@ -174,11 +170,7 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 			return err
 		}
 		defer root.Close()
-		owner, err := a.owner(root, l)
-		if err != nil {
-			return err
-		}
-		admin = fleet.Admin(owner)
+		admin = fleet.Admin(a.owner(root, l))
 	}
 	later, err := admin.Remove(ctx, *r, deleteTeam)
 	_, occupied := errors.AsType[*teams.OccupiedError](err)
@@ -284,13 +276,8 @@ func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (*l
 }
 
 // owner makes and removes the teams of agents that have a team of their own.
-func (a *app) owner(root *teams.Root, l *ledger.Ledger) (fleet.TeamOwner, error) {
-	locker, err := a.locks()
-	if err != nil {
-		return fleet.TeamOwner{}, err
-	}
-	state, err := a.state()
-	return fleet.TeamOwner{Root: root, Ledger: l, Locker: locker, State: state}, err
+func (a *app) owner(root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
+	return fleet.TeamOwner{Root: root, Ledger: l, Locker: a.locks(), State: a.state}
 }
 
 // relaysKnown lists the relays that are to be run, and those that were. A service that
@@ -305,11 +292,7 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEnt
 	if list != nil {
 		return list, nil
 	}
-	state, err := a.state()
-	if err != nil {
-		return nil, err
-	}
-	if list, err = view.Entries(ctx, l, state, root, a.teamName); err != nil {
+	if list, err = view.Entries(ctx, l, a.state, root, a.teamName); err != nil {
 		return nil, err
 	}
 	reason := "no service runs"

@@ -50,7 +50,7 @@ type app struct {
 	out       *outlet // what stdout is
 	claudeDir string
 	teamName  string
-	stateDir  string
+	state     string // the directory of our own files
 	json      bool
 	verbose   bool
 
@@ -108,6 +108,9 @@ Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout;
 to have arrived; 8 the agent ended its turn without an answer; 130 interrupted; 141 whoever read the
 output went away before its end, as head does.`
 
+// stateless names the commands that can do without a state directory.
+var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor"}
+
 func newRoot(a *app) *cobra.Command {
 	version := false
 	root := &cobra.Command{
@@ -117,6 +120,12 @@ func newRoot(a *app) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if a.state, err = a.findState(a.state); slices.Contains(stateless, cmd.Name()) {
+				return nil
+			}
+			return err
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
 				return a.version()
@@ -136,7 +145,7 @@ func newRoot(a *app) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.claudeDir, "claude-dir", "", "Claude Code's directory (default $CLAUDE_CONFIG_DIR, else ~/.claude)")
 	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see above)")
-	flags.StringVar(&a.stateDir, "state-dir", "", "where teambridge keeps its own files (default $TEAMBRIDGE_STATE,\nelse $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
+	flags.StringVar(&a.state, "state-dir", "", "where teambridge keeps its own files (default $TEAMBRIDGE_STATE,\nelse $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
 	flags.BoolVar(&a.json, "json", false, "print JSON: the answer on stdout, an error on stderr")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say on stderr what is being done")
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
@@ -296,10 +305,10 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	return t, nil
 }
 
-// state returns the directory of our own files.
-func (a *app) state() (string, error) {
-	if a.stateDir != "" {
-		return filepath.Abs(a.stateDir)
+// findState returns the directory of our own files. flag is --state-dir.
+func (a *app) findState(flag string) (string, error) {
+	if flag != "" {
+		return filepath.Abs(flag)
 	}
 	if dir, ok := a.lookup("TEAMBRIDGE_STATE"); ok && dir != "" {
 		return filepath.Abs(dir)
@@ -323,43 +332,22 @@ func (a *app) home() (string, error) {
 	return "", errors.New("there is no home directory")
 }
 
-// lockDir returns where the locks of our processes are.
-func (a *app) lockDir() (string, error) {
-	dir, err := a.state()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "locks"), nil
-}
-
 // locks returns the Locker of this process.
-func (a *app) locks() (*lockedfile.Locker, error) {
+func (a *app) locks() *lockedfile.Locker {
 	if a.locker == nil {
-		dir, err := a.lockDir()
-		if err != nil {
-			return nil, err
-		}
-		a.locker = lockedfile.New(lockedfile.Options{Dir: dir, Wait: a.wait, Hold: a.hold})
+		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(a.state, "locks"), Wait: a.wait, Hold: a.hold})
 	}
-	return a.locker, nil
+	return a.locker
 }
 
 // inbox opens an inbox of t.
 func (a *app) inbox(t *teams.Team, name string) (*inbox.Inbox, error) {
-	locker, err := a.locks()
-	if err != nil {
-		return nil, err
-	}
-	return inbox.Open(t, name, locker)
+	return inbox.Open(t, name, a.locks())
 }
 
 // ledger opens the ledger. Close it.
 func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
-	dir, err := a.state()
-	if err != nil {
-		return nil, err
-	}
-	return ledger.Open(ctx, filepath.Join(dir, "ledger.db"))
+	return ledger.Open(ctx, filepath.Join(a.state, "ledger.db"))
 }
 
 // joinRecord is what the ledger keeps of a membership.

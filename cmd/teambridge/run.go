@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
@@ -201,19 +202,11 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	locker, err := a.locks()
-	if err != nil {
-		return err
-	}
-	state, err := a.state()
-	if err != nil {
-		return err
-	}
 	child.Stderr = a.stderr
 	recorded, stopRecording := a.record(ctx, l, t)
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
-		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
+		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: relay.Claude(t.Root().Path(), child), OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
 		Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
 	})
 	if err != nil {
@@ -221,7 +214,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	}
 	err = run.serve(ctx)
 	// What waits belongs to this team: without it nobody would ever be told.
-	waits, more := waiting(context.WithoutCancel(ctx), t, member, locker, l, run.relay.Key())
+	waits, more := waiting(context.WithoutCancel(ctx), t, member, a.locks(), l, run.relay.Key())
 	if waits > 0 && o.OwnTeam {
 		a.note("team %s is kept: %d messages wait in it, or failed; run again to have them said", t.Name(), waits)
 	}
@@ -332,7 +325,7 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 				r.app.note("the turn is interrupted; once more ends the agent")
 			case errors.Is(err, relay.ErrNotBegun):
 				r.app.note("the agent has not begun the message, and nothing was interrupted; once more ends the agent")
-			case errors.Is(err, claude.ErrNotInFlight):
+			case errors.Is(err, agent.ErrNotInFlight):
 				r.app.note("the turn has ended; once more ends the agent")
 			case ctx.Err() == nil:
 				r.app.warn("%s", view.Describe(err))
@@ -495,7 +488,7 @@ func (r *agentRun) missingOutput(m missing) []byte {
 }
 
 // event is something that the agent printed.
-func (r *agentRun) event(e claude.Event) {
+func (r *agentRun) event(e agent.Event) {
 	switch r.opts.output {
 	case outRaw:
 		if e.Line != nil {
@@ -566,11 +559,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 		return nil, err
 	}
 	defer root.Close()
-	owner, err := a.owner(root, l)
-	if err != nil {
-		return nil, err
-	}
-	f, ours, err := owner.Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
+	f, ours, err := a.owner(root, l).Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}
@@ -580,11 +569,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 			return err
 		}
 		defer root.Close()
-		owner, err := a.owner(root, l)
-		if err != nil {
-			return err
-		}
-		_, err = owner.Discard(context.WithoutCancel(ctx), f)
+		_, err = a.owner(root, l).Discard(context.WithoutCancel(ctx), f)
 		if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
 			return nil // they go on
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,8 +41,8 @@ type sendOptions struct {
 	isolated bool
 }
 
-// words reports whether it can only be sent as a person's words.
-func (o *sendOptions) words() bool { return o.mode != "" || o.isolated }
+// needsRelay reports whether it can only go to an agent that a service relays to.
+func (o *sendOptions) needsRelay() bool { return o.mode != "" || o.isolated }
 
 func newSend(a *app) *cobra.Command {
 	var o sendOptions
@@ -142,14 +143,14 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	if err := s.Validate(s.message(body)); err != nil {
+	if err := s.Validate(o.message(body)); err != nil {
 		return err
 	}
 	member, err := s.resolve(name)
 	if err != nil {
 		return err
 	}
-	answer, err := s.send(ctx, member, body)
+	answer, err := s.send(ctx, member, o.message(body))
 	if err != nil {
 		if answer.ID != "" && o.id == "" && !o.dryRun {
 			a.note("the message's id was %s", answer.ID)
@@ -179,9 +180,9 @@ func (s *sender) resolve(name string) (string, error) {
 	return member, err
 }
 
-// message is what is sent with text.
-func (s *sender) message(text string) mail.Message {
-	return mail.Message{ID: s.opts.id, Text: text, Summary: s.opts.summary, Color: s.opts.color, Protocol: s.opts.protocol}
+// message is the message with that text.
+func (o *sendOptions) message(text string) mail.Message {
+	return mail.Message{ID: o.id, Text: text, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 }
 
 // sentLine is an answer for a person.
@@ -252,8 +253,8 @@ type sender struct {
 	service *client.Client // nil: through the files
 	opts    sendOptions
 
-	kept       *journal.Journal // opened to record what is followed; nil: not yet, or a tap has it
-	unrecorded bool             // that failed, and was said
+	journal *journal.Journal // opened for what is followed; nil: not yet, or the recorder has it
+	warned  bool             // that what is followed is not recorded
 }
 
 // answerNote says if one of the members that a message went to cannot answer it, and
@@ -280,9 +281,6 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 			return nil, err
 		}
 	}
-	if _, err := a.locks(); err != nil {
-		return nil, err
-	}
 	s.Sender, err = mail.New(ctx, s.options(ctx, t, config))
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -302,20 +300,21 @@ func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	return nil
 }
 
-// options are those of the [mail.Sender]. The lock directory is known.
+// options are those of the [mail.Sender].
 func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Config) mail.Options {
 	facts := func(member string) teams.Facts {
 		return s.app.facts(ctx, s.ledger, t, config, member)
 	}
 	return mail.Options{
-		Team: t, Config: config, Locker: s.app.locker, Ledger: s.ledger, From: s.opts.from, Facts: facts, Journal: s.history,
+		Team: t, Config: config, Locker: s.app.locks(), Ledger: s.ledger, From: s.opts.from, Facts: facts,
+		Journal: s.history, RecordWithin: cmp.Or(s.app.wait, journalWait), Unrecorded: s.unrecorded,
 	}
 }
 
 func (s *sender) close() error {
 	var errs []error
-	if s.kept != nil {
-		errs = append(errs, s.kept.Close())
+	if s.journal != nil {
+		errs = append(errs, s.journal.Close())
 	}
 	if s.ledger != nil {
 		errs = append(errs, s.ledger.Close())
@@ -323,48 +322,66 @@ func (s *sender) close() error {
 	return errors.Join(errs...)
 }
 
-// put puts text into the inbox of member, and records it if it is to be tracked. It
+// history returns the journal for package mail: that of the recorder that this command
+// runs, or else it opens it.
+func (s *sender) history(ctx context.Context) (_ *journal.Journal, err error) {
+	if s.app.recording != nil {
+		return s.app.recording.journal, nil
+	}
+	if s.journal == nil {
+		if s.journal, err = s.app.journal(ctx); err != nil {
+			s.unrecorded(err)
+		}
+	}
+	return s.journal, err
+}
+
+// unrecorded warns once that the journal cannot be used. The message is sent anyway.
+func (s *sender) unrecorded(err error) {
+	if !s.warned {
+		s.app.warn("%s; the history may lack this message", view.Describe(err))
+		s.warned = true
+	}
+}
+
+// put puts a message into the inbox of member, and records it if it is to be tracked. It
 // returns what is known even if there is an error.
-func (s *sender) put(ctx context.Context, member, text string, track bool) (mail.Delivered, error) {
-	d, err := s.Put(ctx, member, s.message(text), inbox.AppendOptions{Force: s.opts.force, Track: track})
+func (s *sender) put(ctx context.Context, member string, m mail.Message, track bool) (mail.Delivered, error) {
+	d, err := s.Put(ctx, member, m, inbox.AppendOptions{Force: s.opts.force, Track: track})
 	if d.Unrecorded != nil {
 		s.app.warn("the message is in the inbox, but was not recorded: %v", d.Unrecorded)
 	}
-	if err == nil {
-		s.record(ctx, d, d.Seen)
+	if err == nil && d.Seen != nil {
+		s.Record(ctx, journal.SnapshotOf(s.Key(d), d.Seen))
 	}
 	d.Seen = nil
 	return d, err
 }
 
-// directly puts text into the inbox of member itself, and waits for what is to be
-// waited for. It returns what is known even if there is an error.
-func (s *sender) directly(ctx context.Context, member, text string) (mail.Delivered, error) {
+// toInbox puts a message into the inbox of member, and waits if that was asked for. It
+// returns what is known even if there is an error.
+func (s *sender) toInbox(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
 	if s.opts.dryRun {
-		d, err := s.Check(ctx, member, s.message(text))
+		d, err := s.Check(ctx, member, m)
 		if err == nil {
 			d.State = api.DryRun
 		}
 		return d, err
 	}
-	d, err := s.put(ctx, member, text, s.opts.wait == api.Consumed)
+	follow := s.opts.wait == api.Consumed
+	d, err := s.put(ctx, member, m, follow)
 	if err != nil {
 		return d, err
 	}
-	if s.opts.wait == api.Consumed {
-		return s.consumed(ctx, d)
+	if !follow {
+		if d.Reachable() && s.Waiting(ctx, d) {
+			d.Reach = teams.Unread
+		}
+		return d, nil
 	}
-	if d.Reachable() && s.Waiting(ctx, d) {
-		d.Reach = teams.Unread
-	}
-	return d, nil
-}
-
-// consumed waits until a message was taken.
-func (s *sender) consumed(ctx context.Context, d mail.Delivered) (mail.Delivered, error) {
 	wait, cancel := within(ctx, s.opts.timeout, notTaken(d.Member))
 	defer cancel()
-	err := ended(wait, s.await(wait, d))
+	err = ended(wait, s.Await(wait, d))
 	d.Waited = time.Since(d.Start)
 	if err == nil {
 		d.State = api.Consumed

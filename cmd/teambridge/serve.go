@@ -88,12 +88,8 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	defer root.Close()
-	state, err := a.state()
-	if err != nil {
-		return err
-	}
 	s, err := server.New(server.Options{
-		Root: root, State: state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
+		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {
@@ -103,7 +99,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	defer stop()
 	told := make(chan error, 1)
 	go func() {
-		told <- a.tellServing(running, s, state)
+		told <- a.tellServing(running, s)
 		stop() // nobody could know where it is; or it has ended
 	}()
 	err = s.Run(running)
@@ -129,7 +125,7 @@ func agentEnvironment(all []string) []string {
 
 // tellServing says where the service is, and to systemd that it is ready and that
 // it is ending. It returns when that is so.
-func (a *app) tellServing(ctx context.Context, s *server.Server, state string) error {
+func (a *app) tellServing(ctx context.Context, s *server.Server) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -138,7 +134,7 @@ func (a *app) tellServing(ctx context.Context, s *server.Server, state string) e
 	where := serving{Listen: s.Addrs()}
 	for _, l := range where.Listen {
 		if !strings.HasPrefix(l, "unix:") {
-			where.Token = server.TokenPath(state)
+			where.Token = server.TokenPath(a.state)
 		}
 	}
 	var err error

@@ -183,14 +183,10 @@ func (a *app) unitText(o serveOptions) (string, error) {
 		return "", err
 	}
 	defer root.Close()
-	state, err := a.state()
-	if err != nil {
-		return "", err
-	}
-	if _, err := server.New(server.Options{Root: root, State: state, Listen: o.listen}); err != nil {
+	if _, err := server.New(server.Options{Root: root, State: a.state, Listen: o.listen}); err != nil {
 		return "", err // of the addresses
 	}
-	args := []string{"--claude-dir", root.Path(), "--state-dir", state}
+	args := []string{"--claude-dir", root.Path(), "--state-dir", a.state}
 	for _, l := range o.listen {
 		if path, ok := strings.CutPrefix(l, "unix:"); ok {
 			if path, err = filepath.Abs(path); err != nil {
@@ -298,8 +294,8 @@ func (a *app) installHint(err error) string {
 		return systemdHint(err)
 	}
 	defer root.Close()
-	if state, serr := a.state(); serr == nil && !errors.Is(err, exec.ErrNotFound) {
-		if c, ferr := client.Find(state, root.Path()); ferr == nil {
+	if !errors.Is(err, exec.ErrNotFound) {
+		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
 			return "a service that was started otherwise runs at " + c.Where() + ": end it, and install again"
 		}
 	}
@@ -372,10 +368,6 @@ func (a *app) serviceStatus(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	state, err := a.state()
-	if err != nil {
-		return err
-	}
 	s := serviceState{State: "unknown"}
 	if s.Unit, err = a.unitPath(); err != nil {
 		return err
@@ -391,7 +383,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		a.warn("%s", view.Describe(err))
 	}
-	c, err := client.Find(state, root.Path())
+	c, err := client.Find(a.state, root.Path())
 	if err == nil {
 		defer c.Close()
 		var v api.ServiceVersion
@@ -400,7 +392,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 		done()
 		if err == nil {
 			s.Answers, s.Version = true, v.Version.Version
-			if card, err := api.ReadCard(state, root.Path()); err == nil {
+			if card, err := api.ReadCard(a.state, root.Path()); err == nil {
 				s.PID, s.Listen = card.PID, card.Listen
 			}
 		}

@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -211,40 +209,6 @@ func judge(infos []api.Status, what, name, lead string) (found []api.Status, hol
 		}
 	}
 	return found, what == forAllIdle && len(found) > 0
-}
-
-// lookStep is how often a message that was sent is looked after.
-const lookStep = 10 * time.Millisecond
-
-// await waits until a message was taken by its agent. It is an error if the message
-// is lost, or if nothing tells what became of it.
-func (s *sender) await(ctx context.Context, d mail.Delivered) error {
-	tick := time.NewTicker(lookStep)
-	defer tick.Stop()
-	for {
-		if taken, err := s.look(ctx, d); taken || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// look says whether a message was taken.
-func (s *sender) look(ctx context.Context, d mail.Delivered) (taken bool, err error) {
-	seen, err := s.sight(ctx, d)
-	if err != nil {
-		s.record(ctx, d, seen)
-		return false, err
-	}
-	fate, err := s.Look(ctx, d, seen)
-	if fate != inbox.Unconsumed && seen != nil {
-		s.record(ctx, d, seen)
-	}
-	return err == nil && fate == inbox.Consumed, err
 }
 
 // notTaken is the end of a wait for an agent.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"teambridge/inbox/simagent"
+	"teambridge/teams/teamstest"
 )
 
 // BenchmarkWatchIdle measures what watch --all costs, as a process, while nothing
@@ -32,7 +33,7 @@ func BenchmarkWatchIdle(b *testing.B) {
 //
 //	go test -run '^$' -bench ServeIdle -benchtime 30x ./cmd/teambridge
 func BenchmarkServeIdle(b *testing.B) {
-	idle(b, "readOnly=false", syscall.SIGTERM, exitOK, "serve", "--listen", "unix:"+filepath.Join(short(b), "s"))
+	idle(b, "readOnly=false", syscall.SIGTERM, exitOK, "serve", "--listen", "unix:"+filepath.Join(teamstest.StateDir(b), "s"))
 }
 
 // idle measures a command that says on stderr when it is there, in a line with that

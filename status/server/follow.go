@@ -127,7 +127,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		}
 		m = found
 	}
-	if m.Seq == 0 || m.Said != "" {
+	if m.Seq == 0 || m.Prompt != "" {
 		return nil // what was said to an agent, its relay tells of
 	}
 	t, err := f.root.Team(r.Team)
@@ -142,7 +142,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	}()
 	sender, err := mail.New(ctx, mail.Options{
 		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User,
-		Journal: func(context.Context) (*journal.Journal, error) { return f.journal, nil },
+		Journal: func(context.Context) (*journal.Journal, error) { return f.journal, nil }, Unrecorded: unrecorded(f.log),
 	})
 	if err != nil {
 		return err
@@ -245,15 +245,12 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 		return
 	}
 	first := items[0]
-	seen, err := first.sender.See(ctx, first.Delivered)
+	at, err := first.sender.Sight(ctx, first.Delivered)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case errors.Is(err, teams.ErrTeamGone):
-		// Nothing tells what became of them, but that they are there no more.
-		f.observe(ctx, journal.Snapshot{
-			Root: first.key.Root, Team: first.sender.Config().Instance(), Inbox: first.key.Inbox, Gone: true, At: time.Now(),
-		})
+		// What became of them is not known, but that they are no longer there.
 		f.news.tell()
 		for _, i := range items {
 			f.drop(i)
@@ -263,9 +260,8 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 		f.unfollowed(first, err)
 		return
 	}
-	at := sight{seen: seen, info: info}
 	for _, i := range items {
-		if f.judge(ctx, i, &at) {
+		if f.judge(ctx, i, at, info) {
 			f.drop(i)
 		}
 		if ctx.Err() != nil {
@@ -274,41 +270,27 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 	}
 }
 
-// sight is one look at an inbox.
-type sight struct {
-	seen *inbox.Seen // nil where it cannot be read for now
-	info os.FileInfo // of the file, before
-
-	recorded time.Time // seen.Done of what was recorded last
-	again    bool      // it has to be looked at again
-}
-
-// judge finds out what became of one message, and reports whether that is final.
-func (f *follower) judge(ctx context.Context, i *followed, at *sight) (over bool) {
-	fate, err := i.sender.Look(ctx, i.Delivered, at.seen)
+// judge finds out what became of one message, and reports whether that is final. info is
+// of the inbox file, before at.
+func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info os.FileInfo) (over bool) {
+	fate, err := i.sender.Judge(ctx, i.Delivered, at)
 	switch {
 	case ctx.Err() != nil:
 		return false
 	case fate == inbox.Unconsumed && err != nil:
 		f.unfollowed(i, err)
 		return false
+	case fate == inbox.Unconsumed && at.Again:
+		i.looked = false
+		signal(f.added)
+		return false
 	case fate == inbox.Unconsumed:
-		if at.seen != nil {
-			i.seen, i.looked = at.info, true
+		if at.Seen != nil {
+			i.seen, i.looked = info, true
 		}
 		return false
 	}
 	now := time.Now()
-	// The messages first: a receipt must not say more than they do.
-	if at.seen != nil && !at.recorded.Equal(at.seen.Done) {
-		at.recorded = at.seen.Done
-		at.again = f.observe(ctx, journal.SnapshotOf(i.key, at.seen))
-	}
-	if at.again && fate == inbox.Consumed {
-		i.looked = false // somebody else looked at the same time, and may have seen it
-		signal(f.added)
-		return false
-	}
 	var rerr error
 	switch fate {
 	case inbox.Lost:
@@ -327,17 +309,13 @@ func (f *follower) judge(ctx context.Context, i *followed, at *sight) (over bool
 	return true
 }
 
-// observe records what was seen of an inbox, and says whether to look again.
-func (f *follower) observe(ctx context.Context, s journal.Snapshot) (again bool) {
-	o, err := f.journal.Observe(ctx, s)
-	if err != nil && ctx.Err() == nil {
-		f.log.Warn("what was seen of an inbox is not recorded", "inbox", s.Inbox, "err", view.Describe(err))
-	}
-	return len(o.Again) > 0
-}
-
 func (f *follower) unfollowed(i *followed, err error) {
 	f.log.Warn("a message that was sent cannot be followed for now", "id", i.ID, "err", view.Describe(err))
+}
+
+// unrecorded logs that what was seen of an inbox is not in the journal.
+func unrecorded(log *slog.Logger) func(error) {
+	return func(err error) { log.Warn("what was seen of an inbox is not recorded", "err", view.Describe(err)) }
 }
 
 // unchanged reports whether a file is the one it was.

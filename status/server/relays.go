@@ -10,7 +10,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -175,7 +175,7 @@ func (s *Server) interruptRelay(w http.ResponseWriter, r *http.Request) error {
 	return s.control(w, r, func(ctx context.Context, id string) error {
 		err := s.fleet.Interrupt(ctx, id)
 		switch {
-		case errors.Is(err, claude.ErrNotInFlight):
+		case errors.Is(err, agent.ErrNotInFlight):
 			return api.Decide(api.CodeNotInFlight, "to give up a waiting message: POST /v1/deliveries/{delivery}/drop", "no turn is running")
 		case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
 			return api.Decide(api.CodeNotInFlight, "GET /v1/relays has the state of the relay", "the agent is not running: %s", view.Describe(err))

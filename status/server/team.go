@@ -74,8 +74,9 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 	}
 	return mail.New(ctx, mail.Options{
 		Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from,
-		Facts:   func(member string) teams.Facts { return s.facts(ctx, t, c, member) },
-		Journal: func(context.Context) (*journal.Journal, error) { return s.reads, nil },
+		Facts:      func(member string) teams.Facts { return s.facts(ctx, t, c, member) },
+		Journal:    func(context.Context) (*journal.Journal, error) { return s.journal, nil },
+		Unrecorded: unrecorded(s.log),
 	})
 }
 

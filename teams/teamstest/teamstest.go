@@ -60,15 +60,22 @@ func New(t testing.TB) *Fixture {
 // Open returns a fixture for a Claude directory that exists.
 func Open(t testing.TB, claude string) *Fixture {
 	t.Helper()
-	state, err := os.MkdirTemp("", "tb")
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(state) })
+	state := StateDir(t)
 	root, err := teams.Open(claude)
 	must(t, err)
 	t.Cleanup(func() { _ = root.Close() })
 	opts := Patient
 	opts.Dir = filepath.Join(state, "locks")
 	return &Fixture{Root: root, State: state, Locker: lockedfile.New(opts), t: t}
+}
+
+// StateDir returns a directory with a path that is short enough for a socket in it.
+func StateDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tb")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // testdata is the directory of the captured teams.
