@@ -2,8 +2,6 @@ package lockedfile
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,8 +117,7 @@ func giveWay(ctx context.Context, path string) error {
 
 // flockPath returns where the flock file of f is.
 func (l *Locker) flockPath(f File) string {
-	sum := sha256.Sum256([]byte(f.Path()))
-	return filepath.Join(l.opts.Dir, hex.EncodeToString(sum[:16])+".lock")
+	return filepath.Join(l.opts.Dir, lockFile(f.Path()))
 }
 
 // dirLock is a lock directory that is held, for a limited time: then it is removed,
@@ -332,67 +329,4 @@ func waitError(ctx context.Context, f File, locked *LockedError) error {
 		return fmt.Errorf("lock %s: %w (%w)", f.Path(), cause, locked)
 	}
 	return fmt.Errorf("lock %s: %w", f.Path(), locked)
-}
-
-// Hold takes a lock that only processes of ours know, and keeps it until
-// release: a file in dir, which is made (0700) when missing, named after key.
-// [ErrLocked] says that another process, or another call in this one, holds it;
-// it does not wait for that one, but, 2 s at most, for those who only look
-// ([Held]). The kernel frees it when the holder dies.
-func Hold(dir, key string) (release func() error, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
-	}
-	path := heldPath(dir, key)
-	for start := time.Now(); ; {
-		release, ok, err := flock.TryLock(path)
-		if err != nil {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		if ok {
-			return release, nil
-		}
-		held, err := flock.Held(path)
-		if err != nil {
-			return nil, err
-		}
-		if waited := time.Since(start); held || waited > 2*time.Second {
-			return nil, &LockedError{Path: path, Ours: true, Waited: waited}
-		}
-		time.Sleep(rand.N(2 * time.Millisecond))
-	}
-}
-
-// Handover is how long the next holder of a lock should wait for one that was killed.
-// The kernel frees the lock when its holder dies; but a process that was just being
-// started holds it, too, from the fork until it becomes another program. Of 600 kills
-// one found that.
-const Handover = 2 * time.Second
-
-// HoldWithin is [Hold], but waits until the lock is free, for d at most, or until ctx
-// ends. The error is [ErrLocked] then, too.
-func HoldWithin(ctx context.Context, d time.Duration, dir, key string) (release func() error, err error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		release, err = Hold(dir, key)
-		if !errors.Is(err, ErrLocked) {
-			return release, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
-}
-
-// Held reports whether somebody holds the lock of [Hold] now. It makes nothing.
-func Held(dir, key string) (bool, error) { return flock.Held(heldPath(dir, key)) }
-
-func heldPath(dir, key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return filepath.Join(dir, hex.EncodeToString(sum[:16])+".lock")
 }
