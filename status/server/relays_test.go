@@ -299,7 +299,7 @@ func TestPersonsWords(t *testing.T) {
 	for _, tc := range []struct{ member, more, why string }{
 		{"drums", `, "mode": {"model": "opus"}`, "no relay of this service serves drums"},
 		{"drums", `, "isolated": true`, "no relay of this service serves drums"},
-		{"lead", `, "from": "drums", "mode": {"model": "opus"}`, `it is sent from "drums"`},
+		{"lead", `, "from": "drums", "mode": {"model": "opus"}`, `"drums" is not one of your names`},
 		{"lead", `, "mode": {"modle": "opus"}`, "modle"},
 	} {
 		if p := problem(t, r.ask(t, "POST", path(band, tc.member), message(t, "x", tc.more)), api.CodeInvalid); !strings.Contains(p.Detail, tc.why) {
