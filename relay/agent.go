@@ -73,31 +73,11 @@ func (l *loop) restore(ctx context.Context) error {
 // wider permissions than it was sent with. Flags of another command come after that: a
 // person has given them since.
 func (l *loop) restoreMode(ctx context.Context) error {
-	switch {
-	case l.session.ID == "":
-		l.kept = l.opts.Mode
-	case l.session.Mode != nil:
+	l.kept = l.opts.Mode
+	if l.session.ID != "" && l.session.Mode != nil {
 		var err error
 		if l.kept, err = pipe.ParseMode(l.session.Mode); err != nil {
 			return fmt.Errorf("relay: the mode of the session in the ledger: %w", err)
-		}
-	default:
-		// An earlier version left it.
-		l.kept = l.opts.Mode
-		var modes [][]byte
-		err := l.insist(ctx, func(ctx context.Context) (err error) {
-			modes, err = l.ledger.Modes(ctx, l.post)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for _, m := range modes {
-			change, err := pipe.ParseMode(m)
-			if err != nil {
-				return fmt.Errorf("relay: a mode in the ledger: %w", err)
-			}
-			l.kept = l.kept.Merge(change)
 		}
 	}
 	if l.session.ID != "" && l.session.Command != l.opts.Runtime.Command() {

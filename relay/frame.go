@@ -130,7 +130,7 @@ func (l *loop) encode(config *teams.Config, id string, items []ledger.Delivery) 
 
 // failDelivery ends a delivery that cannot be sent, and warns of it.
 func (l *loop) failDelivery(ctx context.Context, delivery string, why, warning error) error {
-	err := l.ledger.Settle(ctx, ledger.Failed, why.Error(), delivery)
+	err := l.ledger.EndDeliveries(ctx, ledger.Failed, why.Error(), delivery)
 	if err == nil {
 		l.opts.Warn(warning)
 	}

@@ -269,38 +269,6 @@ func (s *station) begun() []simchild.Entry {
 	return slices.DeleteFunc(entries, func(e simchild.Entry) bool { return e.Kind != "begin" })
 }
 
-// An earlier version recorded no mode of its sessions: it is put together from
-// what messages asked for.
-func TestModeOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	s := newStation(t, simchild.Script{})
-	r, stop := s.relay(s.options())
-	if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
-		t.Fatal(err)
-	}
-	s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	session, _, err := s.ledger.Session(t.Context(), r.Key())
-	if err != nil {
-		t.Fatal(err)
-	}
-	session.Mode = nil
-	if err := s.ledger.SetSession(t.Context(), session); err != nil {
-		t.Fatal(err)
-	}
-	_, stop = s.relay(s.options())
-	s.send("[row]")
-	s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	if got := s.begun(); len(got) != 2 || got[1].Mode != "plan" {
-		t.Errorf("turns %+v, want the second in plan mode", got)
-	}
-}
-
 // A message asks for a mode that the agent refuses. It fails, and says why; the
 // agent stays as it is, also where half of it was changed, and the next message
 // goes on. So it is with one that is too long to be said.

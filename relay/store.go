@@ -28,10 +28,9 @@ type store interface {
 
 	Session(context.Context, ledger.InboxKey) (ledger.Session, bool, error)
 	SetSession(context.Context, ledger.Session) error
-	Modes(context.Context, ledger.InboxKey) ([][]byte, error)
 	OpenCount(context.Context, ledger.InboxKey) (int, error)
 	Waiting(context.Context, ledger.InboxKey) ([]ledger.Delivery, error)
-	Settle(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error
+	EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error
 
 	InFlight(context.Context, ledger.InboxKey) (ledger.Frame, bool, error)
 	Frame(ctx context.Context, uuid string) (ledger.Frame, bool, error)

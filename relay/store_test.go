@@ -39,13 +39,6 @@ func (s faultyStore) SetSession(ctx context.Context, session ledger.Session) err
 	return s.Ledger.SetSession(ctx, session)
 }
 
-func (s faultyStore) Modes(ctx context.Context, p ledger.InboxKey) ([][]byte, error) {
-	if err := s.fail("modes"); err != nil {
-		return nil, err
-	}
-	return s.Ledger.Modes(ctx, p)
-}
-
 func (s faultyStore) OpenCount(ctx context.Context, p ledger.InboxKey) (int, error) {
 	if err := s.fail("count"); err != nil {
 		return 0, err
@@ -60,11 +53,11 @@ func (s faultyStore) Waiting(ctx context.Context, p ledger.InboxKey) ([]ledger.D
 	return s.Ledger.Waiting(ctx, p)
 }
 
-func (s faultyStore) Settle(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error {
+func (s faultyStore) EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error {
 	if err := s.fail("settle"); err != nil {
 		return err
 	}
-	return s.Ledger.Settle(ctx, state, reason, deliveries...)
+	return s.Ledger.EndDeliveries(ctx, state, reason, deliveries...)
 }
 
 func (s faultyStore) InFlight(ctx context.Context, p ledger.InboxKey) (f ledger.Frame, found bool, err error) {
