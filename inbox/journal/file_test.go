@@ -27,12 +27,9 @@ func uses(j *Journal, s Snapshot) map[string]func(context.Context) error {
 		"Verified": func(ctx context.Context) error { _, err := j.Verified(ctx, aKey("2"), at(1)); return err },
 		"Changes":  func(ctx context.Context) error { _, err := j.Changes(ctx, 0, 10); return err },
 		"Last":     func(ctx context.Context) error { _, err := j.Last(ctx); return err },
-		"Instances": func(ctx context.Context) error {
-			_, err := j.Instances(ctx, root)
-			return err
-		},
-		"Export": func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
-		"Prune":  func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
+		"Inboxes":  func(ctx context.Context) error { _, err := j.Inboxes(ctx, Query{}); return err },
+		"Export":   func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
+		"Prune":    func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
 	}
 }
 
@@ -113,7 +110,7 @@ func TestFull(t *testing.T) {
 	big := look(t, 2, row("before"), row(strings.Repeat("word ", 20_000)), row("after"))
 	for range 2 {
 		_, err := j.Observe(t.Context(), big)
-		wantError(t, err, ErrFull)
+		wantError(t, err, sqlite.ErrFull)
 	}
 	if got := texts(messages(t, j, Query{})); got != "before" {
 		t.Errorf("recorded %.50q, want only what was there", got)
@@ -135,7 +132,7 @@ func TestReadOnly(t *testing.T) {
 		err := use(t.Context())
 		switch name {
 		case "Observe", "Verified", "Prune":
-			wantError(t, err, ErrReadOnly)
+			wantError(t, err, sqlite.ErrReadOnly)
 		default:
 			must(t, err)
 		}
@@ -149,7 +146,7 @@ func TestReadOnly(t *testing.T) {
 	must(t, j.Close())
 	must(t, os.Chmod(path, 0o400))
 	_, err := Open(t.Context(), path)
-	wantError(t, err, ErrReadOnly)
+	wantError(t, err, sqlite.ErrReadOnly)
 }
 
 func TestPathsAreOnlyPaths(t *testing.T) {
@@ -197,15 +194,15 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 		data func(*testing.T) []byte
 		want error // nil: a NewerError
 	}{
-		{"text", func(*testing.T) []byte { return []byte("hello") }, ErrCorrupt},
-		{"zeros", func(*testing.T) []byte { return make([]byte, 8192) }, ErrCorrupt},
-		{"cut in the middle", func(t *testing.T) []byte { b := whole(t, none); return b[:len(b)/2] }, ErrCorrupt},
-		{"cut in the header", func(t *testing.T) []byte { return whole(t, none)[:50] }, ErrCorrupt},
+		{"text", func(*testing.T) []byte { return []byte("hello") }, sqlite.ErrCorrupt},
+		{"zeros", func(*testing.T) []byte { return make([]byte, 8192) }, sqlite.ErrCorrupt},
+		{"cut in the middle", func(t *testing.T) []byte { b := whole(t, none); return b[:len(b)/2] }, sqlite.ErrCorrupt},
+		{"cut in the header", func(t *testing.T) []byte { return whole(t, none)[:50] }, sqlite.ErrCorrupt},
 		{"pages overwritten", func(t *testing.T) []byte {
 			b := whole(t, none)
 			copy(b[4096:], bytes.Repeat([]byte{0xa5}, len(b)))
 			return b
-		}, ErrCorrupt},
+		}, sqlite.ErrCorrupt},
 		{"a ledger", func(t *testing.T) []byte {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			l, err := ledger.Open(t.Context(), path)
@@ -214,8 +211,8 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 			data, err := os.ReadFile(path)
 			must(t, err)
 			return data
-		}, ErrForeign},
-		{"another application", func(t *testing.T) []byte { return whole(t, "PRAGMA application_id=7") }, ErrForeign},
+		}, sqlite.ErrForeign},
+		{"another application", func(t *testing.T) []byte { return whole(t, "PRAGMA application_id=7") }, sqlite.ErrForeign},
 		{"a development version", func(t *testing.T) []byte {
 			data, err := os.ReadFile(filepath.Join("testdata", "development.db"))
 			must(t, err)
@@ -239,7 +236,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 				}
 				must(t, j.Close())
 			}
-			var newer *NewerError
+			var newer *sqlite.NewerError
 			if test.want != nil {
 				wantError(t, err, test.want)
 			} else if !errors.As(err, &newer) || newer.Version != 99 || newer.Known != 1 {
@@ -268,11 +265,10 @@ func TestFileIsSetUp(t *testing.T) {
 	j := mustOpen(t, path)
 	for pragma, want := range map[string]sqlite.Value{"synchronous": int64(1), "journal_mode": "wal", "auto_vacuum": int64(2)} {
 		must(t, j.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {
-			return c.Query(func(v []sqlite.Value) error {
+			return c.Query(func(v sqlite.Row) {
 				if v[0] != want {
 					t.Errorf("%s is %v, want %v", pragma, v[0], want)
 				}
-				return nil
 			}, "PRAGMA "+pragma)
 		}))
 	}

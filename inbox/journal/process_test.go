@@ -267,11 +267,10 @@ func TestKilledAtAnyInstant(t *testing.T) {
 func sound(t *testing.T, j *Journal) {
 	t.Helper()
 	must(t, j.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {
-		return c.Query(func(v []sqlite.Value) error {
+		return c.Query(func(v sqlite.Row) {
 			if v[0] != "ok" {
 				t.Errorf("integrity check: %v", v[0])
 			}
-			return nil
 		}, "PRAGMA integrity_check")
 	}))
 	must(t, run(j, "INSERT INTO words (words) VALUES ('integrity-check')"))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"teambridge/inbox/sqlite"
 )
 
 func diskChildren() map[string]func([]string) error {
@@ -137,9 +139,9 @@ func childFrozen(args []string) error {
 		return err
 	}
 	for path, want := range map[string]error{
-		path:                              ErrReadOnly,
-		filepath.Join(dir, "other.db"):    ErrAccess,
-		filepath.Join(dir, "x", "new.db"): ErrAccess,
+		path:                              sqlite.ErrReadOnly,
+		filepath.Join(dir, "other.db"):    sqlite.ErrAccess,
+		filepath.Join(dir, "x", "new.db"): sqlite.ErrAccess,
 	} {
 		if _, err := Open(ctx, path); !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), path) {
 			return fmt.Errorf("open %s: got %w, want %w", path, err, want)

@@ -212,9 +212,8 @@ func (w *witness) verify(t *testing.T, path string) {
 
 	frames := map[string]Frame{}
 	chain := map[string]int{}
-	must(t, query(l, func(v []sqlite.Value) error {
-		frames[text(v[0])] = Frame{}
-		return nil
+	must(t, query(l, func(v sqlite.Row) {
+		frames[v.Text(0)] = Frame{}
 	}, "SELECT uuid FROM frames"))
 	for uuid := range frames {
 		f := mustFrame(t, l, uuid)

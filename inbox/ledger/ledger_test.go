@@ -81,7 +81,7 @@ func run(l *Ledger, sql string) error {
 	})
 }
 
-func query(l *Ledger, row func([]sqlite.Value) error, sql string) error {
+func query(l *Ledger, row func(sqlite.Row), sql string) error {
 	return l.db.Do(context.Background(), "test", func(c *sqlite.Conn) error { return c.Query(row, sql) })
 }
 
@@ -205,7 +205,7 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 		{"inbox", func(s *Send) { s.Inbox = "" }},
 		{"id", func(s *Send) { s.ID = "" }},
 		{"id", func(s *Send) { s.ID = " \t\n" }},
-		{"id", func(s *Send) { s.ID = strings.Repeat("x", maxName+1) }},
+		{"id", func(s *Send) { s.ID = strings.Repeat("x", sqlite.MaxName+1) }},
 		{"before", func(s *Send) { s.Before = strings.Repeat("x", maxBefore+1) }},
 	} {
 		send := aSend("1")
@@ -232,7 +232,7 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 	}
 
 	// The largest that can be kept.
-	send := aSend(strings.Repeat("x", maxName))
+	send := aSend(strings.Repeat("x", sqlite.MaxName))
 	send.Before = strings.Repeat("y", maxBefore)
 	must(t, l.Intend(t.Context(), send))
 	send.State = Intent
@@ -358,9 +358,8 @@ func TestIntendWaitsForTheDiskAndWrittenDoesNot(t *testing.T) {
 	level("Prune", extra)
 
 	var mode string
-	must(t, query(l, func(v []sqlite.Value) error {
+	must(t, query(l, func(v sqlite.Row) {
 		mode = v[0].(string)
-		return nil
 	}, "PRAGMA journal_mode"))
 	if mode != "wal" {
 		t.Errorf("journal mode %q, want wal", mode)
@@ -557,7 +556,7 @@ func TestPathsThatCannotBeALedger(t *testing.T) {
 	} {
 		_, err := Open(t.Context(), path)
 		var bad *Error
-		if !errors.As(err, &bad) || bad.Kind != ErrAccess {
+		if !errors.As(err, &bad) || bad.Kind != sqlite.ErrAccess {
 			t.Errorf("Open(%q): %v, want ErrAccess", path, err)
 		}
 	}
@@ -599,27 +598,27 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 		data func(*testing.T) []byte
 		want error // nil: a NewerError
 	}{
-		{"text", func(*testing.T) []byte { return []byte("hello") }, ErrCorrupt},
-		{"JSON", func(*testing.T) []byte { return bytes.Repeat([]byte(`{"a":1}`), 5000) }, ErrCorrupt},
-		{"zeros", func(*testing.T) []byte { return make([]byte, 8192) }, ErrCorrupt},
-		{"cut in the middle", func(t *testing.T) []byte { b := whole(t); return b[:len(b)/2] }, ErrCorrupt},
-		{"cut after the first page", func(t *testing.T) []byte { return whole(t)[:4096] }, ErrCorrupt},
-		{"cut in the header", func(t *testing.T) []byte { return whole(t)[:50] }, ErrCorrupt},
+		{"text", func(*testing.T) []byte { return []byte("hello") }, sqlite.ErrCorrupt},
+		{"JSON", func(*testing.T) []byte { return bytes.Repeat([]byte(`{"a":1}`), 5000) }, sqlite.ErrCorrupt},
+		{"zeros", func(*testing.T) []byte { return make([]byte, 8192) }, sqlite.ErrCorrupt},
+		{"cut in the middle", func(t *testing.T) []byte { b := whole(t); return b[:len(b)/2] }, sqlite.ErrCorrupt},
+		{"cut after the first page", func(t *testing.T) []byte { return whole(t)[:4096] }, sqlite.ErrCorrupt},
+		{"cut in the header", func(t *testing.T) []byte { return whole(t)[:50] }, sqlite.ErrCorrupt},
 		{"pages overwritten", func(t *testing.T) []byte {
 			b := whole(t)
 			copy(b[4096:], bytes.Repeat([]byte{0xa5}, len(b)))
 			return b
-		}, ErrCorrupt},
+		}, sqlite.ErrCorrupt},
 		{"first page overwritten after the header", func(t *testing.T) []byte {
 			b := whole(t)
 			copy(b[100:4096], bytes.Repeat([]byte{0xa5}, 4096))
 			return b
-		}, ErrCorrupt},
+		}, sqlite.ErrCorrupt},
 		{"a table of something else", func(t *testing.T) []byte {
 			return made(t, "DROP TABLE sends; DROP TABLE joins; CREATE TABLE x(a); PRAGMA application_id=0; PRAGMA user_version=0")
-		}, ErrForeign},
-		{"another application", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=7") }, ErrForeign},
-		{"another version", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=0") }, ErrForeign},
+		}, sqlite.ErrForeign},
+		{"another application", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=7") }, sqlite.ErrForeign},
+		{"another version", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=0") }, sqlite.ErrForeign},
 		{"a development version", func(t *testing.T) []byte {
 			data, err := os.ReadFile(filepath.Join("testdata", "development.db"))
 			must(t, err)
@@ -645,7 +644,7 @@ func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 				must(t, l.Close())
 			}
 			if test.want == nil {
-				var newer *NewerError
+				var newer *sqlite.NewerError
 				if !errors.As(err, &newer) || newer.Version != 99 || newer.Known != 1 || newer.Path != path {
 					t.Fatalf("got %v, want a NewerError for version 99", err)
 				}

@@ -223,9 +223,8 @@ func killed(t *testing.T, command func(i int) *exec.Cmd, lines int, report func(
 func wantIntact(t *testing.T, l *Ledger) {
 	t.Helper()
 	var answer string
-	must(t, query(l, func(v []sqlite.Value) error {
-		answer, _ = v[0].(string)
-		return nil
+	must(t, query(l, func(v sqlite.Row) {
+		answer = v.Text(0)
 	}, "PRAGMA integrity_check"))
 	if answer != "ok" {
 		t.Fatalf("integrity check: %s", answer)
