@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pipe"
@@ -217,9 +218,9 @@ func TestAnswersDoNotWaitForTheAgent(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
 		s := newStation(t, simchild.Script{Version: v})
 		opts := s.options()
-		opts.Child.Permission = &claude.Permission{Allow: []string{"*"}}
+		change(&opts, func(o *claude.Options) { o.Permission = &claude.Permission{Allow: []string{"*"}} })
 		var results []string
-		opts.Events = func(e claude.Event) {
+		opts.Events = func(e agent.Event) {
 			if r, ok := e.Payload.(claude.Result); ok {
 				results = append(results, r.Text)
 			}
@@ -242,7 +243,7 @@ func TestModeOfAPlainProgram(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Do: simchild.Die, Match: "[m]", Times: 1}}})
 	opts := s.options()
-	opts.Child.Plain = true
+	change(&opts, func(o *claude.Options) { o.Plain = true })
 	r, stop := s.relay(opts)
 	if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
 		t.Fatal(err)
@@ -275,7 +276,7 @@ func TestRefusedMode(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
 		s := newStation(t, simchild.Script{Version: v, Refuse: []string{"yolo"}})
 		opts := s.options()
-		opts.Child.FrameLimit = 1000
+		change(&opts, func(o *claude.Options) { o.FrameLimit = 1000 })
 		r, stop := s.relay(opts)
 		other := pipe.Mode{Model: pipe.Set("opus"), PermissionMode: pipe.Set("plan")}
 		for _, in := range []Input{
@@ -314,7 +315,7 @@ func TestModeOverARestart(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	models := func(opts Options) (again Options, got *[]string) {
 		got = new([]string)
-		opts.Events = func(e claude.Event) {
+		opts.Events = func(e agent.Event) {
 			if i, ok := e.Payload.(claude.Init); ok {
 				*got = append(*got, i.Model+" "+i.PermissionMode)
 			}
@@ -341,7 +342,7 @@ func TestModeOverARestart(t *testing.T) {
 		opts, got := models(s.options())
 		opts.Mode = step.begin
 		if step.flag != "" {
-			opts.Child.Command = append(opts.Child.Command, step.flag)
+			change(&opts, func(o *claude.Options) { o.Command = append(o.Command, step.flag) })
 		}
 		if _, err := s.ledger.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)

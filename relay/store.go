@@ -50,7 +50,7 @@ const lastTries = 10 * time.Second
 // insist makes a call of the ledger, and makes it again for as long as the ledger
 // is locked or its disk is full. It is for what has happened already, such as an
 // acknowledgement: until that is recorded nothing else can be done. The agent goes on
-// meanwhile; what it prints is kept by its [claude.Process].
+// meanwhile; what it tells is kept until it is read.
 //
 // The end of the relay does not cancel the call, and ends the trying after
 // [lastTries].

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"teambridge/relay/claude"
 	"testing"
 	"time"
 
@@ -126,7 +127,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 			{At: simchild.Read, Do: simchild.Die, Match: "[poison]"},
 		}})
 		opts := s.options()
-		opts.Child.FrameLimit = 2000
+		change(&opts, func(o *claude.Options) { o.FrameLimit = 2000 })
 		opts.Timing = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: time.Millisecond, Look: time.Millisecond}
 		var mu sync.Mutex
 		calls, failed := map[string]int{}, map[string]bool{}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/inbox/mail"
 	"teambridge/inbox/simagent"
 	"teambridge/teams"
 )
@@ -19,21 +20,20 @@ import (
 func newDemo(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole job on a simulated team, with its timings",
-		Long: `Show the whole job on a simulated team in a temporary directory: agents that
-treat their inboxes as Claude Code 2.1.329 does, to the poll interval, but think
-without a model. Their lead is headless, a process of its own, and has its inbox
-relayed to it. Nothing outside of the temporary directory is touched, and no
-account is needed. It takes a few seconds.
+		Short: "Show what teambridge does, on a simulated team",
+		Long: `Show what teambridge does, on a simulated team in a temporary directory.
 
-With --json each step is an object on a line of its own, with seconds since the start
-and the text; the answer to the question is as "teambridge ask --json" prints it; the
+The agents treat their inboxes exactly as Claude Code 2.1.329 does, but answer
+without a model. Their lead is headless, and its inbox is relayed to it. Nothing
+else is touched, and no account is needed. It takes a few seconds.
+
+With --json each step is an object on its own line with the seconds since the
+start and a text; the answer is as "teambridge ask --json" prints it, and the
 last object has the counts: sent, taken and answers.
 
 Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
+		Example: `  teambridge demo`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
 	}
 }
 
@@ -84,7 +84,7 @@ func (a *app) demo(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	// An app of its own: no flag and no variable leads out of the directory.
-	d := &demonstration{app: &app{host: a.host, json: a.json, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}, start: time.Now()}
+	d := &demonstration{app: &app{host: a.host, json: a.json, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}, start: time.Now()}
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
 		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir,
 		Lead: simagent.Member{Absent: true}, // a process of its own plays it
@@ -226,7 +226,7 @@ func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 	agent := d.sim.Agent(to)
 	before := len(agent.Log())
 	sentAt := time.Now()
-	s, err := d.you.send(ctx, to, text)
+	s, err := d.you.send(ctx, to, mail.Message{Text: text})
 	if err != nil {
 		return err
 	}
@@ -253,11 +253,9 @@ func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 // twice sends a message again under its id, after the agent has removed it.
 func (d *demonstration) twice(ctx context.Context) error {
 	agent := d.sim.Agent("worker")
-	d.you.opts.id = "deploy-1"
-	defer func() { d.you.opts.id = "" }()
 	before := len(agent.Log())
 	for range 2 {
-		s, err := d.you.send(ctx, "worker", "deploy, once")
+		s, err := d.you.send(ctx, "worker", mail.Message{ID: "deploy-1", Text: "deploy, once"})
 		if err != nil {
 			return err
 		}

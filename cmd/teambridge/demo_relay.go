@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/inbox/simagent"
 	"teambridge/relay"
 	"teambridge/relay/claude"
@@ -33,10 +34,6 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	locker, err := d.app.locks()
-	if err != nil {
-		return err
-	}
 	l, err := d.app.ledger(ctx)
 	if err != nil {
 		return err
@@ -44,11 +41,11 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 	h := &deafLead{ledger: l, recorded: make(chan struct{}, 1), idle: make(chan struct{}), ended: make(chan error, 1)}
 	idle := false
 	h.relay, err = relay.New(ctx, relay.Options{
-		Team: d.team, Member: simagent.Lead, Locker: locker, Ledger: l, State: d.app.stateDir,
-		Child: claude.Options{
+		Team: d.team, Member: simagent.Lead, Locker: d.app.locks(), Ledger: l, State: d.app.state,
+		Runtime: relay.Claude(d.app.claudeDir, claude.Options{
 			Command: []string{exe}, Dir: filepath.Dir(d.app.claudeDir),
 			Env: append(os.Environ(), simchild.Script{State: d.app.claudeDir}.Env()),
-		},
+		}),
 		Report: func(s relay.Status) {
 			if s.State == relay.Idle && !idle {
 				idle = true
@@ -90,7 +87,7 @@ func (h *deafLead) close() error {
 // relayed sends a message to the lead and follows it through the relay.
 func (d *demonstration) relayed(ctx context.Context, text string) error {
 	sentAt := time.Now()
-	s, err := d.you.send(ctx, simagent.Lead, text)
+	s, err := d.you.send(ctx, simagent.Lead, mail.Message{Text: text})
 	if err != nil {
 		return err
 	}

@@ -21,18 +21,19 @@ func newJoin(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Join a team under a name that its agents can write to",
-		Long: `Join a team under a name that its agents can write to. An entry is added to the
-members in config.json, under the lock that Claude Code takes; every other byte
-of the file stays. "teambridge read NAME" then shows what agents say to you, and
-what you send comes from that name.
+		Long: `Join a team under a name that its agents can write to.
 
-Agents of versions up to 2.1.181 can write to "user" without this. In their teams
-nothing is changed unless you choose a name with --as. Joining twice is joining once.
+An entry is added to the members in config.json under Claude Code's own lock;
+every other byte of the file stays. "teambridge read NAME" then shows what
+agents say to you, and what you send comes from that name. Joining twice is
+joining once.
 
-Exit status: 0; 3 no such team; 5 the name belongs to somebody else, or there is
-no need to join; 6 config.json is corrupt, or its lock could not be had.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
+Agents up to version 2.1.181 can write to "user" without this: nothing is
+changed in their teams unless you choose a name with --as.
+
+Exit status: 0; 3 no such team; 5 the name is taken, or there is no need to
+join; 6 config.json is corrupt or could not be locked.`,
+		Example: `  teambridge join --team myteam --as alice`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.join(cmd.Context(), as, cmd.Flags().Changed("as"))
 		},
@@ -92,52 +93,39 @@ func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *led
 	if err != nil {
 		return err
 	}
-	locker, err := a.locks()
-	if err != nil {
-		return err
-	}
-	release, err := a.alone(ctx)
+	release, err := mail.Alone(ctx, a.state)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	m, err := t.Join(ctx, locker, as, cwd)
+	m, err := t.Join(ctx, a.locks(), as, cwd)
 	if err != nil {
 		return err
 	}
 	err = l.Joined(ctx, joinRecord(t, c, m))
 	if err != nil && m.Added {
 		// An entry that nobody knows to be ours could never be removed again.
-		_, lerr := t.Leave(ctx, locker, m)
+		_, lerr := t.Leave(ctx, a.locks(), m)
 		return errors.Join(fmt.Errorf("join %s: not recorded, and so taken back: %w", t.Name(), err), lerr)
 	}
 	return err
-}
-
-// alone keeps a service from joining again what is being left.
-func (a *app) alone(ctx context.Context) (release func() error, err error) {
-	state, err := a.state()
-	if err != nil {
-		return nil, err
-	}
-	return mail.Alone(ctx, state)
 }
 
 func newLeave(a *app) *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use:   "leave",
-		Short: "Leave a team that was joined",
-		Long: `Leave a team: the entry that "teambridge join" added to the members in
-config.json is removed, and nothing else. The inbox stays, with what is in it.
+		Short: "Leave a team that you joined",
+		Long: `Leave a team: remove the entry that "teambridge join" added to config.json.
 
-Exit status: 0; 3 no such team, or it was not joined; 5 the entry is not the one
-that was joined.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.leave(cmd.Context(), as) },
+Nothing else is changed. The inbox stays, with its messages.
+
+Exit status: 0; 3 no such team, or you have not joined it; 5 the entry is no
+longer the one that was added.`,
+		Example: `  teambridge leave --team myteam`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.leave(cmd.Context(), as) },
 	}
-	cmd.Flags().StringVar(&as, "as", "", "the name to leave (default: every name that was joined under)")
+	cmd.Flags().StringVar(&as, "as", "", "the name to leave (default: every name you joined under)")
 	return cmd
 }
 
@@ -156,11 +144,7 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 		return err
 	}
 	defer l.Close()
-	locker, err := a.locks()
-	if err != nil {
-		return err
-	}
-	release, err := a.alone(ctx)
+	release, err := mail.Alone(ctx, a.state)
 	if err != nil {
 		return err
 	}
@@ -178,7 +162,7 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 		if as != "" && m.Name != as && m.Name != name {
 			continue
 		}
-		if _, err := t.Leave(ctx, locker, m); err != nil {
+		if _, err := t.Leave(ctx, a.locks(), m); err != nil {
 			return err
 		}
 		if err := l.Left(ctx, joinRecord(t, c, m)); err != nil {

@@ -80,6 +80,14 @@ func jsonLine(v any) ([]byte, error) {
 	return out, nil
 }
 
+// answer prints v with --json, else a line for a person.
+func (a *app) answer(v any, format string, args ...any) error {
+	if a.json {
+		return a.printJSON(v)
+	}
+	return a.printf(format, args...)
+}
+
 func (a *app) print(b []byte) error {
 	if _, err := a.stdout.Write(b); err != nil {
 		return fmt.Errorf("write the answer: %w", err)

@@ -21,24 +21,11 @@ import (
 	"teambridge/teams"
 )
 
-// journalPath returns where the journal is.
-func (a *app) journalPath() (string, error) {
-	dir, err := a.state()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "journal.db"), nil
-}
-
 // journal opens the journal. Close it.
 func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
-	path, err := a.journalPath()
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, sqlite.Patience))
 	defer cancel()
-	return journal.Open(ctx, path)
+	return journal.Open(ctx, filepath.Join(a.state, "journal.db"))
 }
 
 // journalWait is how long a command that can do without the journal waits for
@@ -338,7 +325,7 @@ func (t *recorder) source(ctx context.Context) status.Source {
 }
 
 // statuses says what is known of the members of team.
-func (t *recorder) statuses(ctx context.Context, team *teams.Team, now time.Time) ([]status.Status, error) {
+func (t *recorder) statuses(ctx context.Context, team *teams.Team, now time.Time) ([]api.Status, error) {
 	return t.source(ctx).Read(ctx, team, now)
 }
 

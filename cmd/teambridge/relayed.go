@@ -45,11 +45,7 @@ func relayText(i *api.Relay) string {
 // relays tells how the relays of a team's members stand. Why the service does not run
 // one is known to the service alone.
 func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[string]*api.Relay, error) {
-	state, err := a.state()
-	if err != nil {
-		return nil, err
-	}
-	known, err := view.Relays(ctx, l, state, t)
+	known, err := view.Relays(ctx, l, a.state, t)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +61,7 @@ func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[
 // ledgerIfAny opens the ledger if there is one: nil, and no error, where nothing
 // was sent or relayed yet.
 func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
-	dir, err := a.state()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(filepath.Join(dir, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(a.state, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return a.ledger(ctx)
@@ -159,16 +151,11 @@ func lastLook(ctx context.Context, j *journal.Journal, t *teams.Team) error {
 
 // facts is what is known of a member beside what config.json says. l may be nil.
 func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config, member string) teams.Facts {
-	state, err := a.state()
-	if err == nil {
-		var f teams.Facts
-		if f, err = relay.Facts(ctx, l, state, t, c, member); err == nil {
-			return f
-		}
+	f, err := relay.Facts(ctx, l, a.state, t, c, member)
+	if err != nil { // it is for a hint
+		a.debug("whether %s is relayed to is not known: %v", member, err)
 	}
-	// It is for a hint.
-	a.debug("whether %s is relayed to is not known: %v", member, err)
-	return teams.Facts{}
+	return f
 }
 
 // fateText is what a person is told of what became of a message.

@@ -8,14 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
-	"teambridge/relay/pipe"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"
@@ -24,33 +22,25 @@ import (
 
 // The relays that a service runs: relay add, remove, and list.
 
-// relayAddOptions are the flags of relay add.
-type relayAddOptions struct {
-	dir         string
-	onCut       string
-	permissions string
-	mode        string
-	idleExit    time.Duration
-	plain       bool
-	create      bool
-}
-
 func newRelayAdd(a *app) *cobra.Command {
-	o := relayAddOptions{onCut: string(relay.NudgeAgent)}
+	var r ledger.Relay
+	var mode string
 	cmd := &cobra.Command{
 		Use:   "add MEMBER[@TEAM] -- claude [ARGS...]",
-		Short: "Have a headless agent run by the service",
-		Long: `Record that the service runs a headless agent as a member of a team, with its
-inbox relayed to it as by "teambridge run": whenever there is a team of that name,
-again when the agent or the service was killed, and with its session. The team need
-not be there yet; with --create-team it is made for the agent. A member has one: adding
-it again with the same settings changes nothing.
+		Short: "Have the service run a headless agent",
+		Long: `Have the service run a headless agent as a member of a team.
 
-Nothing is started here. Without a service that runs, it is only recorded.
+Its inbox is relayed to it, as by "teambridge run". The agent is started
+whenever the team exists, and resumed if it or the service was killed. The team
+need not exist yet; with --create-team it is made for the agent. A member has
+one relay: adding it again with the same settings changes nothing.
 
-Exit status: 0; 2 a mistake in the command line; 5 there is one for this member, with
-other settings.`,
-		Example: `  teambridge relay add lead@myteam --permissions allow=Read,Grep -- claude --model sonnet
+The command itself starts nothing. If no service runs, the next one starts the
+agent.
+
+Exit status: 0; 2 the command line is invalid; 5 the member has a relay with
+other settings, or is an interactive lead.`,
+		Example: `  teambridge relay add lead@myteam --permissions allow=Read,Grep -- claude
   teambridge relay add lead@another --create-team -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n != 1 || len(args) < 2 {
@@ -60,19 +50,15 @@ other settings.`,
 		},
 		ValidArgsFunction: a.completeMembers(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.relayAdd(cmd.Context(), args[0], args[1:], o)
+			r.Command, r.Mode = args[1:], []byte(mode)
+			return a.relayAdd(cmd.Context(), args[0], r)
 		},
 	}
+	agentFlags(cmd, &r)
 	f := cmd.Flags()
-	f.StringVar(&o.dir, "dir", "", "the agent's working directory (default: this one)")
-	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
-	f.StringVar(&o.mode, "mode", "", `how a new session of the agent begins, as JSON: {"model": "…",
-"permissionMode": "…"}; from then on messages change it`)
-	f.BoolVar(&o.create, "create-team", false, "make the team, with the agent as its lead, whenever there is none of\nthat name, and take it back where the service that made it was killed")
-	idleExitFlag(cmd, &o.idleExit)
-	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
-	permissionsFlag(cmd, &o.permissions)
-	must(cmd.RegisterFlagCompletionFunc("on-cut", cobra.FixedCompletions([]string{string(relay.NudgeAgent), string(relay.ReportCut)}, cobra.ShellCompDirectiveNoFileComp)))
+	f.StringVar(&r.Dir, "dir", ".", "the agent's working directory")
+	f.StringVar(&mode, "mode", "", `the mode in which a new session begins, as JSON such as {"model": "opus"}; messages can change it later`)
+	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever it does not exist")
 	must(cmd.RegisterFlagCompletionFunc("dir", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}))
@@ -83,85 +69,48 @@ func newRelayRemove(a *app) *cobra.Command {
 	team := false
 	cmd := &cobra.Command{
 		Use:   "remove RELAY|MEMBER[@TEAM]",
-		Short: "Have the service not run an agent any more",
-		Long: `Remove a relay that was added, by its id, the beginning of its id, or its member. A
-service that runs ends its agent, which may finish its turn. What waits for it stays
-where it is.
+		Short: "Stop having the service run an agent",
+		Long: `Remove a relay that was added, by its id (or how it begins) or its member.
 
---delete-team removes the team with it that was made for it (relay add --create-team),
-and what waits there, once the agent has ended. Where other agents are in the team, or
-it is not that team any more, nothing is removed.
+A running service lets the agent finish its turn and ends it. Waiting messages
+stay in the inbox. --delete-team also removes the team that was made with
+"relay add --create-team", and its inboxes, once the agent has ended. If other
+agents are in the team, or it is no longer that team, nothing is removed.
 
-Exit status: 0; 2 several relays are meant; 3 no such relay; 5 it is no relay of the
-service, or its team is to stay.`,
+Exit status: 0; 2 several relays match; 3 no such relay; 5 the relay was not
+added, or the team must stay.`,
+		Example:           `  teambridge relay remove worker@myteam`,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeMembers(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRemove(cmd.Context(), args[0], team) },
 	}
-	cmd.Flags().BoolVar(&team, "delete-team", false, "remove the team, too, that was made for it")
+	cmd.Flags().BoolVar(&team, "delete-team", false, "also remove the team that was made for it")
 	return cmd
 }
 
-func (a *app) relayAdd(ctx context.Context, address string, command []string, o relayAddOptions) error {
-	if o.onCut != string(relay.NudgeAgent) && o.onCut != string(relay.ReportCut) {
-		return usage("there is nudge and report", "--on-cut %q: no such way", o.onCut)
-	}
-	if err := checkIdleExit(o.idleExit); err != nil {
-		return err
-	}
-	permissions, err := policy(o.permissions)
-	if err != nil {
-		return err
-	}
-	if o.mode != "" {
-		if _, err := pipe.ParseMode([]byte(o.mode)); err != nil {
-			return usage("", "--mode: %v", err)
-		}
-	}
-	if err := checkCommand(command, o.plain); err != nil {
-		return err
-	}
+func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) error {
 	root, err := a.root()
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	member, team, err := a.posted(ctx, root, address)
-	if err != nil {
+	if r.Member, r.Team, err = a.memberOfAnyTeam(ctx, address); err != nil {
 		return err
 	}
-	if o.create {
-		member = teams.LeadName(member)
-	}
-	dir := o.dir
-	if dir == "" {
-		if dir, err = a.cwd(); err != nil {
-			return err
-		}
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
+	if r.Dir, err = filepath.Abs(r.Dir); err != nil {
 		return err
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return usage("", "--dir: %v", err)
 	}
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	r, added, err := fleet.Add(ctx, l, root, ledger.Relay{
-		Team: team, Member: member, Command: command, Plain: o.plain, Dir: dir,
-		OnCut: o.onCut, Permissions: permissions.String(), Mode: []byte(o.mode), IdleExit: o.idleExit, OwnTeam: o.create,
-	})
+	r, added, err := fleet.Admin{Root: root, Ledger: l}.Add(ctx, r)
 	if exists, ok := errors.AsType[*fleet.ExistsError](err); ok {
 		return refuse("see it with: teambridge relay list --relays; to replace it: teambridge relay remove "+exists.Relay.ID, "%s", exists.Error())
 	}
-	if errors.Is(err, ledger.ErrConflict) { // added this instant by another process
-		return refuse("see it with: teambridge relay list --relays", "there is a relay for %s@%s", member, team)
-	}
-	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
-		return usage("", "%s %s", value.Field, value.Reason)
+	if errors.Is(err, ledger.ErrConflict) { // another process has just added it
+		return refuse("see it with: teambridge relay list --relays", "there is a relay for %s already", address)
 	}
 	if err != nil {
 		return err
@@ -172,58 +121,27 @@ func (a *app) relayAdd(ctx context.Context, address string, command []string, o 
 	if !added {
 		word = "unchanged, was added before"
 	}
-	if a.json {
-		err = a.printJSON(e)
-	} else {
-		err = a.printf("%s  %s  %s@%s\n", word, e.ID, escape(e.Member, false), escape(e.Team, false))
-	}
+	err = a.answer(e, "%s  %s  %s@%s\n", word, e.ID, escape(e.Member, false), escape(e.Team, false))
 	return errors.Join(err, a.serviceNote(root))
 }
 
-// posted understands MEMBER[@TEAM] of a team that need not be there.
-func (a *app) posted(ctx context.Context, root *teams.Root, address string) (member, team string, err error) {
+// memberOfAnyTeam understands MEMBER[@TEAM] where the team need not exist yet.
+func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team string, err error) {
 	member, named := teams.Split(address)
-	team = a.teamName
-	if team == "" && named == "" {
-		team, _ = a.lookup("TEAMBRIDGE_TEAM")
+	if team, err = a.namedTeam(named); err != nil || team != "" {
+		return member, team, err
 	}
-	if named != "" && team != "" && named != team {
-		return "", "", usage("leave one of them out", "--team says %q and the name says %q", team, named)
-	}
-	if named != "" {
-		team = named
-	}
-	if team == "" {
-		t, err := a.team(ctx, "")
-		if err != nil {
-			return "", "", err
-		}
-		team = t.Name()
-		closeAll(t)
-	}
-	t, err := root.Team(team)
-	if err == nil {
-		// There it is: then the name can be one that it knows, or "lead".
-		defer t.Close()
-		member, err = fleet.Member(ctx, t, member)
-		if _, ok := errors.AsType[*fleet.LeadError](err); ok {
-			return "", "", refuse("an interactive agent reads its inbox by itself", "%s", err.Error())
-		}
-		return member, t.Name(), err
-	}
-	if !errors.Is(err, teams.ErrTeamGone) {
+	t, err := a.team(ctx, "")
+	if err != nil {
 		return "", "", err
 	}
-	return member, team, teams.CheckName("member", member)
+	defer closeAll(t)
+	return member, t.Name(), nil
 }
 
 // serviceNote says that what was changed waits for a service.
 func (a *app) serviceNote(root *teams.Root) error {
-	state, err := a.state()
-	if err != nil {
-		return err
-	}
-	running, err := fleet.Running(state, root)
+	running, err := fleet.Running(a.state, root)
 	if err != nil {
 		return err
 	}
@@ -233,119 +151,80 @@ func (a *app) serviceNote(root *teams.Root) error {
 	return nil
 }
 
-func (a *app) relayRemove(ctx context.Context, query string, team bool) error {
+func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) error {
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	r, ok, err := a.findRelay(ctx, l, query)
+	r, err := a.findRelay(ctx, l, query)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		return a.notAdded(ctx, l, query)
+	if r == nil {
+		return noRelay(query)
 	}
-	var own fleet.TeamOwner
-	var doomed *ledger.OwnedTeam
-	if team {
+	admin := fleet.Admin{Ledger: l}
+	if deleteTeam {
 		root, err := teams.Open(r.Root)
 		if err != nil {
 			return err
 		}
 		defer root.Close()
-		if own, err = a.own(root, l); err != nil {
-			return err
-		}
-		doomed, err = own.PendingDelete(ctx, r)
-		_, occupied := errors.AsType[*teams.OccupiedError](err)
-		if _, another := errors.AsType[*fleet.NotOwnerError](err); occupied || another {
-			return refuse("nothing was removed; without --delete-team the relay goes, and the team stays", "%s", view.Describe(err))
-		}
-		if err != nil {
-			return err
-		}
+		admin = fleet.Admin(a.owner(root, l))
 	}
-	err = l.RemoveRelay(ctx, r.ID, doomed)
-	if errors.Is(err, ledger.ErrUnknown) {
-		return notFound("see them with: teambridge relay list --relays", "no relay %s", query)
-	}
-	if err != nil {
+	later, err := admin.Remove(ctx, *r, deleteTeam)
+	_, occupied := errors.AsType[*teams.OccupiedError](err)
+	_, foreign := errors.AsType[*fleet.NotOwnerError](err)
+	switch {
+	case occupied || foreign:
+		return refuse("nothing was removed; without --delete-team the relay is removed and the team stays", "%s", view.Describe(err))
+	case errors.Is(err, fleet.ErrUnknown):
+		return noRelay(query)
+	case err != nil:
 		return err
 	}
-	if a.json {
-		err = a.printJSON(view.Entry(r))
-	} else {
-		err = a.printf("removed  %s  %s@%s\n", r.ID, escape(r.Member, false), escape(r.Team, false))
+	err = a.answer(view.Entry(*r), "removed  %s  %s@%s\n", r.ID, escape(r.Member, false), escape(r.Team, false))
+	if later {
+		a.note("the service removes the team %s when the agent has ended", r.Team)
 	}
-	if doomed == nil {
-		return err
-	}
-	// Where a service runs its agent ends first.
-	if running, rerr := fleet.Running(own.State, own.Root); running || rerr != nil {
-		if running {
-			a.note("the service removes the team %s when the agent has ended", doomed.Team)
-		}
-		return errors.Join(err, rerr)
-	}
-	return errors.Join(err, own.Reap(ctx))
+	return err
 }
 
-// relayQuery is what a relay is called on the command line: its id, or else its member,
-// as MEMBER or MEMBER@TEAM, or else the beginning of its id.
-type relayQuery struct {
-	text         string
-	root         *teams.Root // nil where there is none: then there are only ids
-	member, team string
+func noRelay(query string) error {
+	return notFound("list the relays with: teambridge relay list --relays", "there is no relay %s", query)
 }
 
-// relayQuery understands text. Close its root.
-func (a *app) relayQuery(text string) (q relayQuery, close func(), err error) {
-	q.text = text
-	q.member, q.team = teams.Split(text)
-	if q.team == "" {
-		if q.team = a.teamName; q.team == "" {
-			q.team, _ = a.lookup("TEAMBRIDGE_TEAM")
+// candidate is a relay that a query on the command line can mean.
+type candidate struct{ id, root, team, member string }
+
+// pick returns the index of the relay that a query means: by its id, else its member, as
+// MEMBER or MEMBER@TEAM, else the beginning of its id. It returns -1 if there is none,
+// and a usage error if there are several. Without a root there are only ids.
+func (a *app) pick(ctx context.Context, root *teams.Root, query string, all []candidate) (int, error) {
+	member, team := teams.Split(query)
+	if team == "" {
+		if team = a.teamName; team == "" {
+			team, _ = a.lookup("TEAMBRIDGE_TEAM")
 		}
 	}
-	root, err := a.root()
-	if _, missing := errors.AsType[*teams.NoRootError](err); missing {
-		return q, func() {}, nil
-	}
-	if err != nil {
-		return q, nil, err
-	}
-	q.root = root
-	return q, func() { root.Close() }, nil
-}
-
-// relayName is what a relay can be called by. The member has the name that it has in
-// its team.
-type relayName struct{ id, root, team, member string }
-
-func (q relayQuery) isMember(ctx context.Context, n relayName) bool {
-	return q.root != nil && n.root == q.root.Path() && (q.team == "" || n.team == q.team) &&
-		n.member == q.root.MemberName(ctx, n.team, q.member)
-}
-
-// pick returns the index of the one that is meant, or -1. It is a usage error if that
-// is said of several.
-func (q relayQuery) pick(ctx context.Context, all []relayName) (int, error) {
-	for _, fits := range []func(relayName) bool{
-		func(n relayName) bool { return n.id == q.text },
-		func(n relayName) bool { return q.isMember(ctx, n) },
-		func(n relayName) bool { return q.text != "" && strings.HasPrefix(n.id, q.text) },
+	for _, fits := range []func(candidate) bool{
+		func(c candidate) bool { return c.id == query },
+		func(c candidate) bool {
+			return root != nil && c.root == root.Path() && (team == "" || c.team == team) && c.member == root.MemberName(ctx, c.team, member)
+		},
+		func(c candidate) bool { return query != "" && strings.HasPrefix(c.id, query) },
 	} {
 		last := -1
-		var candidates []string
-		for i, n := range all {
-			if fits(n) {
+		var found []string
+		for i, c := range all {
+			if fits(c) {
 				last = i
-				candidates = append(candidates, fmt.Sprintf("%s (%s@%s)", n.id, n.member, n.team))
+				found = append(found, fmt.Sprintf("%s (%s@%s)", c.id, c.member, c.team))
 			}
 		}
-		if len(candidates) > 1 {
-			return -1, usage("it can be "+strings.Join(candidates, ", "), "%q can be any of %d relays", q.text, len(candidates))
+		if len(found) > 1 {
+			return -1, usage("it can be "+strings.Join(found, ", "), "%q can be any of %d relays", query, len(found))
 		}
 		if last >= 0 {
 			return last, nil
@@ -354,79 +233,52 @@ func (q relayQuery) pick(ctx context.Context, all []relayName) (int, error) {
 	return -1, nil
 }
 
-// findRelay returns the relay that was added and is meant, if there is one, with the
-// name that its member has now.
-func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (r ledger.Relay, ok bool, err error) {
+// findRelay returns the relay that was added and is meant, with the current name of its
+// member; nil if there is none. A relay that was run and not added is refused.
+func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (*ledger.Relay, error) {
 	all, err := l.Relays(ctx, "")
 	if err != nil {
-		return r, false, err
+		return nil, err
 	}
-	q, done, err := a.relayQuery(query)
-	if err != nil {
-		return r, false, err
+	root, err := a.root()
+	if err == nil {
+		defer root.Close()
+	} else if !errors.As(err, new(*teams.NoRootError)) {
+		return nil, err
 	}
-	defer done()
-	names := make([]relayName, len(all))
+	added := make([]candidate, len(all))
 	for i, r := range all {
-		if q.root != nil && r.Root == q.root.Path() {
-			all[i].Member = q.root.MemberName(ctx, r.Team, r.Member)
+		if root != nil && r.Root == root.Path() {
+			all[i].Member = root.MemberName(ctx, r.Team, r.Member)
 		}
-		names[i] = relayName{r.ID, r.Root, r.Team, all[i].Member}
+		added[i] = candidate{r.ID, r.Root, r.Team, all[i].Member}
 	}
-	i, err := q.pick(ctx, names)
-	if i < 0 || err != nil {
-		return r, false, err
+	if i, err := a.pick(ctx, root, query, added); err != nil || i >= 0 {
+		return &all[max(i, 0)], err
 	}
-	return all[i], true, nil
-}
-
-// findRun returns the relay that was not added, but run, and is meant, if there is one.
-func (a *app) findRun(ctx context.Context, l *ledger.Ledger, query string) (e api.RelayEntry, ok bool, err error) {
-	q, done, err := a.relayQuery(query)
-	if err != nil {
-		return e, false, err
-	}
-	defer done()
-	if q.root == nil {
-		return e, false, nil
+	if root == nil {
+		return nil, nil
 	}
 	known, err := a.relaysKnown(ctx, l)
 	if err != nil {
-		return e, false, err
+		return nil, err
 	}
 	known = slices.DeleteFunc(known, func(e api.RelayEntry) bool { return e.Created != nil })
-	names := make([]relayName, len(known))
+	run := make([]candidate, len(known))
 	for i, e := range known {
-		names[i] = relayName{e.ID, q.root.Path(), e.Team, e.Member}
+		run[i] = candidate{e.ID, root.Path(), e.Team, e.Member}
 	}
-	i, err := q.pick(ctx, names)
-	if i < 0 || err != nil {
-		return e, false, err
+	i, err := a.pick(ctx, root, query, run)
+	if err != nil || i < 0 {
+		return nil, err
 	}
-	return known[i], true, nil
+	hint, reason := view.Elsewhere(known[i])
+	return nil, refuse(hint, "%s", reason)
 }
 
-// notAdded says why nothing can be done with a relay that was not added.
-func (a *app) notAdded(ctx context.Context, l *ledger.Ledger, query string) error {
-	e, ok, err := a.findRun(ctx, l, query)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return notFound("see them with: teambridge relay list --relays", "no relay %s", query)
-	}
-	hint, reason := view.Elsewhere(e)
-	return refuse(hint, "%s", reason)
-}
-
-// own is what keeps the teams of agents that have one of their own.
-func (a *app) own(root *teams.Root, l *ledger.Ledger) (fleet.TeamOwner, error) {
-	locker, err := a.locks()
-	if err != nil {
-		return fleet.TeamOwner{}, err
-	}
-	state, err := a.state()
-	return fleet.TeamOwner{Root: root, Ledger: l, Locker: locker, State: state}, err
+// owner makes and removes the teams of agents that have a team of their own.
+func (a *app) owner(root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
+	return fleet.TeamOwner{Root: root, Ledger: l, Locker: a.locks(), State: a.state}
 }
 
 // relaysKnown lists the relays that are to be run, and those that were. A service that
@@ -441,11 +293,7 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEnt
 	if list != nil {
 		return list, nil
 	}
-	state, err := a.state()
-	if err != nil {
-		return nil, err
-	}
-	if list, err = view.Entries(ctx, l, state, root, a.teamName); err != nil {
+	if list, err = view.Entries(ctx, l, a.state, root, a.teamName); err != nil {
 		return nil, err
 	}
 	reason := "no service runs"
@@ -491,50 +339,4 @@ func (a *app) printRelays(list []api.RelayEntry) error {
 		})
 	}
 	return a.table(rows)
-}
-
-// relayRevive tries a relay again that gave up, if one that was added is meant.
-func (a *app) relayRevive(ctx context.Context, l *ledger.Ledger, query string) (was bool, err error) {
-	r, ok, err := a.findRelay(ctx, l, query)
-	if err != nil {
-		return false, err
-	}
-	if !ok {
-		e, ok, err := a.findRun(ctx, l, query)
-		if ok {
-			hint, reason := view.Elsewhere(e)
-			err = refuse(hint, "%s", reason)
-		}
-		return ok, err // else it is a delivery, if it is anything
-	}
-	root, err := teams.Open(r.Root)
-	if err != nil {
-		return true, err
-	}
-	defer root.Close()
-	t, err := root.Team(r.Team)
-	if err != nil {
-		return true, err
-	}
-	defer t.Close()
-	member, err := fleet.Member(ctx, t, r.Member)
-	if err != nil {
-		return true, err
-	}
-	c, err := t.Config(ctx)
-	if err != nil {
-		return true, err
-	}
-	post := ledger.InboxKey{Root: r.Root, Team: r.Team, CreatedAt: c.Instance().CreatedAt, Inbox: member}
-	s, _, err := l.Session(ctx, post)
-	if err != nil {
-		return true, err
-	}
-	if s.Dead == "" {
-		return true, refuse("see how it stands with: teambridge relay list", "the relay %s has not given up", r.ID)
-	}
-	if err := l.Revive(ctx, post); err != nil {
-		return true, fmt.Errorf("try relay %s again: %w", r.ID, err)
-	}
-	return true, a.serviceNote(root)
 }

@@ -19,7 +19,7 @@ func TestRelayQuery(t *testing.T) {
 	}
 	defer root.Close()
 	here := root.Path()
-	all := []relayName{
+	all := []candidate{
 		{"3f01", here, "red", "team-lead"},
 		{"3f02", here, "blue", "team-lead"},
 		{"aa03", here, "red", "worker"},
@@ -43,8 +43,8 @@ func TestRelayQuery(t *testing.T) {
 		{text: "nobody", want: -1},
 		{text: "", want: -1},
 	} {
-		q := relayQuery{text: tc.text, root: root, member: tc.text, team: tc.team}
-		got, err := q.pick(t.Context(), all)
+		a := &app{teamName: tc.team, host: host{lookup: func(string) (string, bool) { return "", false }}}
+		got, err := a.pick(t.Context(), root, tc.text, all)
 		if got != tc.want || (err != nil) != (len(tc.several) > 0) {
 			t.Errorf("%q in team %q: %d, %v; want %d", tc.text, tc.team, got, err, tc.want)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -49,7 +51,7 @@ type app struct {
 	out       *outlet // what stdout is
 	claudeDir string
 	teamName  string
-	stateDir  string
+	state     string // the directory of our own files
 	json      bool
 	verbose   bool
 
@@ -82,10 +84,10 @@ func run(args []string, h host) int {
 		err = fmt.Errorf("write the answer: %w", out.failed()) // of cobra's help, which does not look
 	}
 	if err != nil && a.becauseUnread(err) {
-		return exitPipe
+		return api.ExitPipe
 	}
 	if err == nil {
-		return exitOK
+		return api.ExitOK
 	}
 	// Where the flags were at fault, --json may stand behind what was read.
 	if end := slices.Index(args, "--"); end >= 0 {
@@ -95,17 +97,21 @@ func run(args []string, h host) int {
 	return a.fail(ctx, err)
 }
 
-const rootLong = `teambridge carries messages between people, programs and the agents of
-Claude Code teams, through the teams' own inbox files. It takes the lock that
-Claude Code takes, reads back what it wrote, and says truthfully what happened.
+const rootLong = `teambridge sends messages to Claude Code agent teams, and reads their messages.
 
-Which team is meant: --team, else $TEAMBRIDGE_TEAM, else the only team whose
-lead is alive, else the one whose lead runs in this directory.
+It works on the teams' own inbox files under the lock that Claude Code takes,
+reads back what it wrote, and reports what became of it.
 
-Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout;
-5 refused; 6 corrupt file, or a lock that could not be had; 7 lost, or not known
-to have arrived; 8 the agent ended its turn without an answer; 130 interrupted; 141 whoever read the
-output went away before its end, as head does.`
+A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
+is alive, else the one whose lead runs in this directory.
+
+Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
+refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
+is unknown what became of it; 8 the agent's turn ended without an answer; 130
+interrupted; 141 the reader of the output went away, as head does.`
+
+// stateless names the commands that can do without a state directory.
+var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor"}
 
 func newRoot(a *app) *cobra.Command {
 	version := false
@@ -113,9 +119,16 @@ func newRoot(a *app) *cobra.Command {
 		Use:           "teambridge",
 		Short:         "Messages into and out of Claude Code agent teams",
 		Long:          rootLong,
+		Example:       `  teambridge send worker "please review task 12" --team myteam`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
+		Args:          unknownCommand,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if a.state, err = a.findState(a.state); slices.Contains(stateless, cmd.Name()) {
+				return nil
+			}
+			return err
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
 				return a.version()
@@ -134,17 +147,47 @@ func newRoot(a *app) *cobra.Command {
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.claudeDir, "claude-dir", "", "Claude Code's directory (default $CLAUDE_CONFIG_DIR, else ~/.claude)")
-	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see above)")
-	flags.StringVar(&a.stateDir, "state-dir", "", "where teambridge keeps its own files (default $TEAMBRIDGE_STATE,\nelse $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
-	flags.BoolVar(&a.json, "json", false, "print JSON: the answer on stdout, an error on stderr")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say on stderr what is being done")
+	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see 'teambridge --help')")
+	flags.StringVar(&a.state, "state-dir", "", "directory of teambridge's own files (default $TEAMBRIDGE_STATE, else $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
+	flags.BoolVar(&a.json, "json", false, "print JSON: the result on stdout, errors on stderr")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report on stderr what is being done")
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
 		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a), newRun(a), newRelay(a), newServe(a), newUI(a), newService(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
+	setDefaults(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return root
+}
+
+// setDefaults makes cmd and its subcommands take no arguments, and complete no file
+// names, unless they say otherwise. It puts the example of each after the first
+// paragraph of its help.
+func setDefaults(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args = none
+	}
+	if cmd.ValidArgsFunction == nil && cmd.HasParent() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	if first, rest, ok := strings.Cut(cmd.Long, "\n\n"); ok {
+		cmd.Long, cmd.Example = first+"\n\n"+cmd.Example+"\n\n"+rest, ""
+	}
+	for _, sub := range cmd.Commands() {
+		setDefaults(sub)
+	}
+}
+
+// group is a command that only has subcommands.
+func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subcommands...)
+	return cmd
 }
 
 // exactly is the check of a command that takes n arguments.
@@ -256,18 +299,24 @@ func (a *app) root() (*teams.Root, error) {
 	return teams.Open(dir)
 }
 
+// namedTeam returns the team that an argument (which may be empty), --team or
+// $TEAMBRIDGE_TEAM names, or "".
+func (a *app) namedTeam(name string) (string, error) {
+	if name != "" && a.teamName != "" && name != a.teamName {
+		return "", usage("leave one of them out", "--team says %q and the name says %q", a.teamName, name)
+	}
+	if name = cmp.Or(name, a.teamName); name == "" {
+		name, _ = a.lookup("TEAMBRIDGE_TEAM")
+	}
+	return name, nil
+}
+
 // team opens the team that is meant. name is one that an argument gave, as in
 // MEMBER@TEAM, or empty. Close the root with the team.
 func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
-	asked := a.teamName
-	if asked == "" && name == "" {
-		asked, _ = a.lookup("TEAMBRIDGE_TEAM")
-	}
-	if name != "" && asked != "" && name != asked {
-		return nil, usage("leave one of them out", "--team says %q and the name says %q", asked, name)
-	}
-	if name == "" {
-		name = asked
+	name, err := a.namedTeam(name)
+	if err != nil {
+		return nil, err
 	}
 	root, err := a.root()
 	if err != nil {
@@ -289,10 +338,10 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	return t, nil
 }
 
-// state returns the directory of our own files.
-func (a *app) state() (string, error) {
-	if a.stateDir != "" {
-		return filepath.Abs(a.stateDir)
+// findState returns the directory of our own files. flag is --state-dir.
+func (a *app) findState(flag string) (string, error) {
+	if flag != "" {
+		return filepath.Abs(flag)
 	}
 	if dir, ok := a.lookup("TEAMBRIDGE_STATE"); ok && dir != "" {
 		return filepath.Abs(dir)
@@ -316,43 +365,22 @@ func (a *app) home() (string, error) {
 	return "", errors.New("there is no home directory")
 }
 
-// lockDir returns where the locks of our processes are.
-func (a *app) lockDir() (string, error) {
-	dir, err := a.state()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "locks"), nil
-}
-
 // locks returns the Locker of this process.
-func (a *app) locks() (*lockedfile.Locker, error) {
+func (a *app) locks() *lockedfile.Locker {
 	if a.locker == nil {
-		dir, err := a.lockDir()
-		if err != nil {
-			return nil, err
-		}
-		a.locker = lockedfile.New(lockedfile.Options{Dir: dir, Wait: a.wait, Hold: a.hold})
+		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(a.state, "locks"), Wait: a.wait, Hold: a.hold})
 	}
-	return a.locker, nil
+	return a.locker
 }
 
 // inbox opens an inbox of t.
 func (a *app) inbox(t *teams.Team, name string) (*inbox.Inbox, error) {
-	locker, err := a.locks()
-	if err != nil {
-		return nil, err
-	}
-	return inbox.Open(t, name, locker)
+	return inbox.Open(t, name, a.locks())
 }
 
 // ledger opens the ledger. Close it.
 func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
-	dir, err := a.state()
-	if err != nil {
-		return nil, err
-	}
-	return ledger.Open(ctx, filepath.Join(dir, "ledger.db"))
+	return ledger.Open(ctx, filepath.Join(a.state, "ledger.db"))
 }
 
 // joinRecord is what the ledger keeps of a membership.

@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
@@ -31,16 +32,11 @@ import (
 
 // runOptions are the flags of run.
 type runOptions struct {
-	as        string
-	session   string
-	create    bool
-	output    string
-	onCut     string
-	exitOnEOF bool
-	idleExit  time.Duration
-	plain     bool
-
-	permissions string
+	ledger.Relay // its settings
+	as           string
+	session      string
+	output       string
+	exitOnEOF    bool
 }
 
 // The kinds of output of run.
@@ -51,111 +47,83 @@ const (
 )
 
 func newRun(a *app) *cobra.Command {
-	o := runOptions{as: "team-lead", output: outText, onCut: string(relay.NudgeAgent)}
+	o := runOptions{as: "team-lead", output: outText}
 	cmd := &cobra.Command{
 		Use:   "run [--as NAME] -- claude [ARGS...]",
-		Short: "Run a headless agent with its inbox relayed to it",
-		Long: `Run a headless Claude Code as a member of a team, and give it every entry of that
-member's inbox, exactly once: also when this process, the agent or both are
-killed, at any moment. Run again with the same --as, it goes on with the session.
+		Short: "Run a headless agent and relay its inbox to it",
+		Long: `Run headless Claude Code as a member of a team, and relay its inbox to it.
 
-The flags that stream-json needs are added to the command. Entries reach the agent
-as teammates' messages. What is typed here, or piped in, is yours: plain lines, or
-JSON objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one a line;
-each is kept before the next is read, and goes ahead of entries that wait. A line
-that begins with "/" is a command of the agent. A line that is longer than 1 MiB, or is
-neither text nor such an object, is refused with a warning, and the next one is read.
+Each message of the inbox reaches the agent exactly once, even if this process,
+the agent or both are killed at any moment. Running again with the same --as
+resumes the session. The flags that stream-json needs are added to the command.
 
-Messages are relayed even if nobody reads the output, as in a pager. Of that, 32 MiB
-are kept; what comes then is left out, and a warning, or with --output events or raw
-a line {"leftOut": {"lines": …, "bytes": …}}, says how much. In the end run waits until
-its output was read; once it was told to end, for 2 s without progress, and 10 s in all.
-A question of the agent that does not fit in is answered with no.
+Messages from the inbox reach the agent as a teammate's messages. Standard input
+is your own prompt, and goes ahead of messages that wait: plain lines, or JSON
+objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one per line,
+each recorded before the next is read. A line that begins with "/" is a command
+of the agent. A line that is longer than 1 MiB or is invalid is refused with a
+warning.
 
-What a "mode" changes (permissionMode, model, fallbackModel, customSystemPrompt,
-appendSystemPrompt, allowedTools, disallowedTools) stays so, also for the next run,
-until another line, or a flag of another command behind --, says otherwise; null is
-what the command says. No entry of an inbox changes it. In plan mode the agent runs
-without --dangerously-skip-permissions, and cannot leave plan mode by itself; one
-that gets more permissions than its message was sent with is stopped, and the
-message has failed.
+A "mode" (permissionMode, model, fallbackModel, customSystemPrompt,
+appendSystemPrompt, allowedTools, disallowedTools) stays in effect, also for the
+next run, until another line or a changed flag behind -- replaces it; null means
+what the command says. No message from an inbox changes it. In plan mode the
+agent runs without --dangerously-skip-permissions and cannot leave plan mode by
+itself. An agent that gets more permissions than its message was sent with is
+stopped, and the message fails.
 
---permissions allow=TOOL,TOOL does not cover what only a person can allow: any use of
-a tool in plan mode, ExitPlanMode and AskUserQuestion.
+--permissions decides what the agent's own rules leave open. allow=TOOL,TOOL
+does not cover what only a person can allow: any tool in plan mode,
+ExitPlanMode and AskUserQuestion. With ask, each question is printed with an
+id; answer with {"permit": "ID", "allow": true}, or with "allow": false and a
+"reason". After the end of standard input everything is denied.
 
-With --permissions ask, what the agent wants to use and may not by itself is told
-with an id; {"permit": "ID", "allow": true} is the answer, or with "allow": false
-and a "reason". Once standard input has ended nobody can answer, and nothing more
-is allowed.
+With --idle-exit 30m an agent that was idle for that long is ended, and resumed
+for the next message. An agent is not ended while it has a background task or
+scheduled work, nor a lead with teammates (--plain): they would end with it.
 
-With --idle-exit 30m an agent that has been idle for that long is ended, and started
-again on its session by the next message; what comes meanwhile waits, in order. An
-agent with a background task that still runs is not idle. One that has scheduled work
-for itself is not ended, nor a lead (with --plain) that has started teammates: both
-would end with it.
+Messages are relayed even if nobody reads the output. 32 MiB of output are kept;
+what is left out is counted in a warning, or with --output events or raw in a
+line {"leftOut": {"lines": …, "bytes": …}}. At the end, run waits until its
+output is read; once told to end, for 2 s without progress and 10 s in all. A
+question that does not fit is denied.
 
-Interrupt (^C) stops the agent's turn, or, if that is about to begin, does so once it
-has; without one, or again in the same turn, it ends the agent. On SIGTERM the agent may finish its turn, for 30 s.
+Interrupt (^C) stops the agent's turn, once it has begun; without a turn, or a
+second time, it ends the agent. On SIGTERM the agent may finish its turn, for
+30 s.
 
-Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger cannot
-be used; 2 the flags of the command contradict; 3 no such team or member; 5 the team has a living lead of its own, or
-another teambridge relays this inbox.`,
+Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger
+cannot be used; 2 flags contradict each other; 3 no such team or member; 5 the
+team has a living lead of its own, or another process relays this inbox.`,
 		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
-  echo "say hi to worker" | teambridge run --as team-lead --team myteam --exit-on-eof -- claude`,
-		Args:              between(1, -1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.runAgent(cmd.Context(), args, o) },
+  echo "say hi to worker" | teambridge run --team myteam --exit-on-eof -- claude`,
+		Args: between(1, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Command = args
+			return a.runAgent(cmd.Context(), o)
+		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.as, "as", o.as, "the member the agent is")
-	f.StringVar(&o.session, "session", "", "the id of the agent's session (a UUID), for its first run")
-	f.BoolVar(&o.create, "create-team", false, "make the team --team, with this agent as its lead, if it is not there, or\ntake it back if a run that was killed made it; it is removed in the end if nobody\nelse is in it and nothing waits")
-	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as\nNDJSON), or raw (what the agent prints)")
-	f.StringVar(&o.onCut, "on-cut", o.onCut, "when a crash cut a turn: nudge (tell the agent to go on) or report")
-	permissionsFlag(cmd, &o.permissions)
+	f.StringVar(&o.as, "as", o.as, "name of the member that the agent is")
+	f.StringVar(&o.session, "session", "", "id of the agent's first session, a UUID")
+	f.BoolVar(&o.OwnTeam, "create-team", false, "make the team --team, with this agent as its lead, if it does not exist, or take it back from a run that was killed; it is removed at the end if nobody else is in it and nothing waits")
+	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON) or raw (what the agent prints)")
+	agentFlags(cmd, &o.Relay)
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
-	idleExitFlag(cmd, &o.idleExit)
-	f.BoolVar(&o.plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
-	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outText, outEvents, outRaw}, cobra.ShellCompDirectiveNoFileComp)))
-	must(cmd.RegisterFlagCompletionFunc("on-cut", cobra.FixedCompletions([]string{string(relay.NudgeAgent), string(relay.ReportCut)}, cobra.ShellCompDirectiveNoFileComp)))
+	complete(cmd, "output", outText, outEvents, outRaw)
 	must(cmd.RegisterFlagCompletionFunc("as", a.completeMembers(-1)))
 	return cmd
 }
 
-// idleExitFlag is that of run and of relay add.
-func idleExitFlag(cmd *cobra.Command, to *time.Duration) {
-	cmd.Flags().DurationVar(to, "idle-exit", 0, "end an agent that has been idle for so long, until the next message\n(default: never)")
-}
-
-// checkIdleExit refuses a time that is none.
-func checkIdleExit(d time.Duration) error {
-	if d < 0 {
-		return usage("", "--idle-exit %s: a time that is not negative is wanted, such as 30m", d)
-	}
-	return nil
-}
-
-// permissionsFlag is that of run and of relay add.
-func permissionsFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "permissions", "deny", "what the agent may use that its own rules leave open: deny,\nallow=TOOL,TOOL or ask (a person)")
+// agentFlags adds the flags that run and relay add share.
+func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
+	f := cmd.Flags()
+	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "what to do if a crash cut off a turn: nudge (tell the agent to go on) or report")
+	f.DurationVar(&r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
+	f.StringVar(&r.Permissions, "permissions", "deny", "tools that the agent's own rules leave open: deny, allow=TOOL,TOOL or ask (a person)")
+	f.BoolVar(&r.Plain, "plain", false, "add no flags to the command; for other programs that speak stream-json")
+	complete(cmd, "on-cut", string(relay.NudgeAgent), string(relay.ReportCut))
 	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
-}
-
-// policy understands --permissions.
-func policy(flag string) (fleet.Policy, error) {
-	p, err := fleet.ParsePolicy(flag)
-	if err != nil {
-		return p, usage("there is deny, ask, and allow= with names of tools, such as allow=Read,Grep", "--permissions %q: no such policy", flag)
-	}
-	return p, nil
-}
-
-// checkCommand refuses the command of an agent whose flags contradict.
-func checkCommand(command []string, plain bool) error {
-	if err := fleet.CheckCommand(command, plain); err != nil {
-		return usage("", "the command of the agent: %s", view.Describe(err))
-	}
-	return nil
 }
 
 // agentRun is a run at work.
@@ -175,23 +143,21 @@ type agentRun struct {
 	stop   context.CancelFunc
 }
 
-func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err error) {
+func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	switch {
 	case o.output != outText && o.output != outEvents && o.output != outRaw:
 		return usage("there is text, events and raw", "--output %q: no such output", o.output)
-	case o.onCut != string(relay.NudgeAgent) && o.onCut != string(relay.ReportCut):
-		return usage("there is nudge and report", "--on-cut %q: no such way", o.onCut)
-	case o.create && a.teamName == "":
+	case o.OwnTeam && a.teamName == "":
 		return usage("", "--create-team needs --team")
 	}
-	if err := checkIdleExit(o.idleExit); err != nil {
+	if o.Dir, err = a.cwd(); err != nil {
 		return err
 	}
-	permissions, err := policy(o.permissions)
+	if err := fleet.Check(&o.Relay); err != nil {
+		return err
+	}
+	permissions, err := fleet.ParsePolicy(o.Permissions)
 	if err != nil {
-		return err
-	}
-	if err := checkCommand(command, o.plain); err != nil {
 		return err
 	}
 	if o.session != "" {
@@ -208,7 +174,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	keep := false
-	if o.create {
+	if o.OwnTeam {
 		remove, err := a.ownTeam(ctx, l, o)
 		if err != nil {
 			return err
@@ -224,21 +190,13 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 		return err
 	}
 	defer closeAll(t)
-	member, err := a.relayable(ctx, t, o.as)
+	member, err := fleet.Member(ctx, t, o.as)
 	if err != nil {
 		return err
 	}
 	run.ledger = l
 	run.prompter = fleet.NewPermissionPrompter(run.asked)
-	child, err := a.childOptions(ctx, t, member, command, o, permissions.Permission(run.prompter))
-	if err != nil {
-		return err
-	}
-	locker, err := a.locks()
-	if err != nil {
-		return err
-	}
-	state, err := a.state()
+	child, err := a.childOptions(ctx, t, member, o, permissions.Permission(run.prompter))
 	if err != nil {
 		return err
 	}
@@ -246,7 +204,7 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	recorded, stopRecording := a.record(ctx, l, t)
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
-		Team: t, Member: member, Locker: locker, Ledger: l, State: state, Child: child, OnCut: relay.OnCut(o.onCut), IdleExit: o.idleExit,
+		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: relay.Claude(t.Root().Path(), child), OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
 		Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
 	})
 	if err != nil {
@@ -254,8 +212,8 @@ func (a *app) runAgent(ctx context.Context, command []string, o runOptions) (err
 	}
 	err = run.serve(ctx)
 	// What waits belongs to this team: without it nobody would ever be told.
-	waits, more := waiting(context.WithoutCancel(ctx), t, member, locker, l, run.relay.Key())
-	if waits > 0 && o.create {
+	waits, more := waiting(context.WithoutCancel(ctx), t, member, a.locks(), l, run.relay.Key())
+	if waits > 0 && o.OwnTeam {
 		a.note("team %s is kept: %d messages wait in it, or failed; run again to have them said", t.Name(), waits)
 	}
 	keep = waits > 0 || more != nil
@@ -291,23 +249,10 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 	return n, nil
 }
 
-// relayable returns the member that the agent is to be.
-func (a *app) relayable(ctx context.Context, t *teams.Team, as string) (string, error) {
-	member, err := fleet.Member(ctx, t, as)
-	if lead, ok := errors.AsType[*fleet.LeadError](err); ok {
-		return "", refuse("an interactive agent reads its inbox by itself", "%s", lead.Error())
-	}
-	return member, err
-}
-
 // childOptions is how the agent is started.
-func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, command []string, o runOptions, p *claude.Permission) (claude.Options, error) {
-	dir, err := a.cwd()
-	if err != nil {
-		return claude.Options{}, err
-	}
+func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, o runOptions, p *claude.Permission) (claude.Options, error) {
 	child, err := fleet.Launch{
-		Team: t, Member: member, Command: command, Plain: o.plain, Dir: dir, Session: o.session, Permission: p, Stderr: a.stderr,
+		Team: t, Member: member, Command: o.Command, Plain: o.Plain, Dir: o.Dir, Session: o.session, Permission: p, Stderr: a.stderr,
 	}.Options(ctx)
 	if version, ok := errors.AsType[*fleet.VersionError](err); ok {
 		return claude.Options{}, notFound("give the command of Claude Code behind --, or --plain for another program", "%s", version.Error())
@@ -378,7 +323,7 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 				r.app.note("the turn is interrupted; once more ends the agent")
 			case errors.Is(err, relay.ErrNotBegun):
 				r.app.note("the agent has not begun the message, and nothing was interrupted; once more ends the agent")
-			case errors.Is(err, claude.ErrNotInFlight):
+			case errors.Is(err, agent.ErrNotInFlight):
 				r.app.note("the turn has ended; once more ends the agent")
 			case ctx.Err() == nil:
 				r.app.warn("%s", view.Describe(err))
@@ -541,7 +486,7 @@ func (r *agentRun) missingOutput(m missing) []byte {
 }
 
 // event is something that the agent printed.
-func (r *agentRun) event(e claude.Event) {
+func (r *agentRun) event(e agent.Event) {
 	switch r.opts.output {
 	case outRaw:
 		if e.Line != nil {
@@ -607,20 +552,12 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.as)); err != nil {
 		return nil, err
 	}
-	cwd, err := a.cwd()
-	if err != nil {
-		return nil, err
-	}
 	root, err := a.root()
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	own, err := a.own(root, l)
-	if err != nil {
-		return nil, err
-	}
-	f, ours, err := own.Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, cwd)
+	f, ours, err := a.owner(root, l).Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}
@@ -630,11 +567,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 			return err
 		}
 		defer root.Close()
-		own, err := a.own(root, l)
-		if err != nil {
-			return err
-		}
-		_, err = own.Discard(context.WithoutCancel(ctx), f)
+		_, err = a.owner(root, l).Discard(context.WithoutCancel(ctx), f)
 		if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
 			return nil // they go on
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,50 +41,48 @@ type sendOptions struct {
 	isolated bool
 }
 
-// words reports whether it can only be sent as a person's words.
-func (o *sendOptions) words() bool { return o.mode != "" || o.isolated }
+// needsRelay reports whether it can only go to an agent that a service relays to.
+func (o *sendOptions) needsRelay() bool { return o.mode != "" || o.isolated }
 
 func newSend(a *app) *cobra.Command {
 	var o sendOptions
 	cmd := &cobra.Command{
 		Use:   "send MEMBER[@TEAM] TEXT|-",
-		Short: "Put one message into a member's inbox",
-		Long: `Put one message into a member's inbox, under the lock that Claude Code takes,
-and read it back before letting go. TEXT is "-" for standard input.
+		Short: "Put a message into a member's inbox",
+		Long: `Put a message into a member's inbox.
 
-MEMBER is a name in the team, "lead" for its lead, or NAME@TEAM. The message
-comes from --from; else from the name under which you joined the team; else from
-"user".
+TEXT is "-" for standard input. MEMBER is a member's name, "lead" for the lead,
+or NAME@TEAM. The message comes from --from, else from the name under which you
+joined the team, else from "user".
 
-With --id, sending twice is sending once, even if the agent has taken the
-message out of its inbox in between. The same id with another text is refused.
+"verified" means that the message was read back from the inbox. With --wait
+consumed, the command waits until the agent has taken it, and fails if another
+program overwrote it or if nothing tells what became of it. Nothing is sent
+again automatically, because an agent works twice on a message that comes
+twice. To send it again, repeat the command under the same --id with --force.
 
-Answer: "verified" means that the message was read back from the inbox. That an
-agent takes it is for the agent to do; a note says when nobody will. With --wait
-consumed the command waits until the agent has taken it. It fails if another program
-overwrote the message, or if it is gone and nothing tells whether the agent took it.
-Nothing is sent again automatically, since an agent works twice on a message that
-comes twice: to send it again, repeat the command under the same --id with --force.
+With --id, sending twice is sending once, even if the agent has already taken
+the message. The same id with another text is refused.
 
-If a service runs ("teambridge serve"), the message goes through it, and what becomes
-of it is recorded even after this command has ended. If the service does not answer,
-the message is sent without it, and still only once.
+If a service runs ("teambridge serve"), the message goes through it, and what
+becomes of it is recorded even after this command has ended. If the service
+does not answer, the message is sent without it, and still only once.
 
-A text that is an object of Claude Code's own protocol, such as
-{"type":"shutdown_request"}, is refused: agents obey some of these without asking a
-model. --protocol sends it. In the name of an agent it is always refused.
+A headless agent that the service runs ("teambridge relay add") gets the
+message as your own prompt. Then --mode sets how it works from this message on
+(permissionMode, model, fallbackModel, customSystemPrompt, appendSystemPrompt,
+allowedTools, disallowedTools; null is the default), and --isolated keeps the
+message from being joined with others. For other members both are refused.
 
-To a headless agent that the service runs ("teambridge relay add") it is your own
-words. Then --mode says how the agent works from this message on: permissionMode,
-model, fallbackModel, customSystemPrompt, appendSystemPrompt, allowedTools and
-disallowedTools, null for its default; and --isolated keeps it from being joined
-with other messages. To anybody else, both are refused and nothing is sent.
+An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
+is refused unless --protocol is given: agents obey some of these without asking
+a model. In the name of an agent it is always refused.
 
-Exit status: 0 verified (consumed), or sent before under this --id; 2 the message or a name
-is no good, or --mode or --isolated is not for this member; 3 no such team or member, or the team is gone; 5 the id belongs to
-another message, or the text is refused; 4 not taken within --timeout (it stays sent); 6 the inbox is
-corrupt, or its lock could not be had; 7 the message is lost, or it is not known
-whether it is there.`,
+Exit status: 0 verified (or consumed), or sent before under this --id; 2 the
+message, a name or a flag is invalid; 3 no such team or member, or the team has
+ended; 4 not taken within --timeout (the message stays sent); 5 the id belongs
+to another message, or the text is refused; 6 the inbox is corrupt or could not
+be locked; 7 the message is lost, or what became of it is unknown.`,
 		Example: `  teambridge send worker "please review task 12"
   git diff | teambridge send lead@session-2de3961d - --summary "the diff"
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
@@ -94,16 +93,15 @@ whether it is there.`,
 		},
 	}
 	sendFlags(cmd, &o)
-	cmd.Flags().StringVar(&o.id, "id", "", "an id under which sending again is sending once")
-	cmd.Flags().BoolVar(&o.force, "force", false, "write to an inbox nobody is known to have; send although it is\nnot known whether this id was sent before")
-	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "for what to wait: verified or consumed")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed; 0: for ever")
+	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
+	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before")
+	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: verified or consumed")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed; 0 is forever")
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions([]string{api.Verified, api.Consumed}, cobra.ShellCompDirectiveNoFileComp)))
-	cmd.Flags().StringVar(&o.mode, "mode", "", `how the agent works from this message on, as JSON: {"model": "…",
-"permissionMode": "…"}; for agents that the service runs`)
-	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join it with other messages; for agents that the service runs")
+	cmd.Flags().StringVar(&o.mode, "mode", "", `how the agent works from this message on, as JSON such as {"model": "opus"}`)
+	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join the message with others; for agents that the service runs")
 	must(cmd.RegisterFlagCompletionFunc("mode", cobra.NoFileCompletions))
-	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything and write nothing")
+	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything, but send nothing")
 	return cmd
 }
 
@@ -113,7 +111,7 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 	cmd.Flags().StringVar(&o.summary, "summary", "", "one line shown next to the sender")
 	cmd.Flags().StringVar(&o.color, "color", "", "the sender's colour")
 	must(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(inbox.Colors(), cobra.ShellCompDirectiveNoFileComp)))
-	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "the text may be an object of Claude Code's own protocol")
+	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "allow a text that is an object of Claude Code's own protocol")
 }
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
@@ -142,14 +140,14 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	if err := s.Validate(s.message(body)); err != nil {
+	if err := s.Validate(o.message(body)); err != nil {
 		return err
 	}
 	member, err := s.resolve(name)
 	if err != nil {
 		return err
 	}
-	answer, err := s.send(ctx, member, body)
+	answer, err := s.send(ctx, member, o.message(body))
 	if err != nil {
 		if answer.ID != "" && o.id == "" && !o.dryRun {
 			a.note("the message's id was %s", answer.ID)
@@ -179,9 +177,9 @@ func (s *sender) resolve(name string) (string, error) {
 	return member, err
 }
 
-// message is what is sent with text.
-func (s *sender) message(text string) mail.Message {
-	return mail.Message{ID: s.opts.id, Text: text, Summary: s.opts.summary, Color: s.opts.color, Protocol: s.opts.protocol}
+// message is the message with that text.
+func (o *sendOptions) message(text string) mail.Message {
+	return mail.Message{ID: o.id, Text: text, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 }
 
 // sentLine is an answer for a person.
@@ -252,8 +250,8 @@ type sender struct {
 	service *client.Client // nil: through the files
 	opts    sendOptions
 
-	kept       *journal.Journal // opened to record what is followed; nil: not yet, or a tap has it
-	unrecorded bool             // that failed, and was said
+	journal *journal.Journal // opened for what is followed; nil: not yet, or the recorder has it
+	warned  bool             // that what is followed is not recorded
 }
 
 // answerNote says if one of the members that a message went to cannot answer it, and
@@ -280,9 +278,6 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 			return nil, err
 		}
 	}
-	if _, err := a.locks(); err != nil {
-		return nil, err
-	}
 	s.Sender, err = mail.New(ctx, s.options(ctx, t, config))
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -302,20 +297,21 @@ func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	return nil
 }
 
-// options are those of the [mail.Sender]. The lock directory is known.
+// options are those of the [mail.Sender].
 func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Config) mail.Options {
 	facts := func(member string) teams.Facts {
 		return s.app.facts(ctx, s.ledger, t, config, member)
 	}
 	return mail.Options{
-		Team: t, Config: config, Locker: s.app.locker, Ledger: s.ledger, From: s.opts.from, Facts: facts, Journal: s.history,
+		Team: t, Config: config, Locker: s.app.locks(), Ledger: s.ledger, From: s.opts.from, Facts: facts,
+		Journal: s.history, RecordWithin: cmp.Or(s.app.wait, journalWait), Unrecorded: s.unrecorded,
 	}
 }
 
 func (s *sender) close() error {
 	var errs []error
-	if s.kept != nil {
-		errs = append(errs, s.kept.Close())
+	if s.journal != nil {
+		errs = append(errs, s.journal.Close())
 	}
 	if s.ledger != nil {
 		errs = append(errs, s.ledger.Close())
@@ -323,48 +319,66 @@ func (s *sender) close() error {
 	return errors.Join(errs...)
 }
 
-// put puts text into the inbox of member, and records it if it is to be tracked. It
+// history returns the journal for package mail: that of the recorder that this command
+// runs, or else it opens it.
+func (s *sender) history(ctx context.Context) (_ *journal.Journal, err error) {
+	if s.app.recording != nil {
+		return s.app.recording.journal, nil
+	}
+	if s.journal == nil {
+		if s.journal, err = s.app.journal(ctx); err != nil {
+			s.unrecorded(err)
+		}
+	}
+	return s.journal, err
+}
+
+// unrecorded warns once that the journal cannot be used. The message is sent anyway.
+func (s *sender) unrecorded(err error) {
+	if !s.warned {
+		s.app.warn("%s; the history may lack this message", view.Describe(err))
+		s.warned = true
+	}
+}
+
+// put puts a message into the inbox of member, and records it if it is to be tracked. It
 // returns what is known even if there is an error.
-func (s *sender) put(ctx context.Context, member, text string, track bool) (mail.Delivered, error) {
-	d, err := s.Put(ctx, member, s.message(text), inbox.AppendOptions{Force: s.opts.force, Track: track})
+func (s *sender) put(ctx context.Context, member string, m mail.Message, track bool) (mail.Delivered, error) {
+	d, err := s.Put(ctx, member, m, inbox.AppendOptions{Force: s.opts.force, Track: track})
 	if d.Unrecorded != nil {
 		s.app.warn("the message is in the inbox, but was not recorded: %v", d.Unrecorded)
 	}
-	if err == nil {
-		s.record(ctx, d, d.Seen)
+	if err == nil && d.Seen != nil {
+		s.Record(ctx, journal.SnapshotOf(s.Key(d), d.Seen))
 	}
 	d.Seen = nil
 	return d, err
 }
 
-// directly puts text into the inbox of member itself, and waits for what is to be
-// waited for. It returns what is known even if there is an error.
-func (s *sender) directly(ctx context.Context, member, text string) (mail.Delivered, error) {
+// toInbox puts a message into the inbox of member, and waits if that was asked for. It
+// returns what is known even if there is an error.
+func (s *sender) toInbox(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
 	if s.opts.dryRun {
-		d, err := s.Check(ctx, member, s.message(text))
+		d, err := s.Check(ctx, member, m)
 		if err == nil {
 			d.State = api.DryRun
 		}
 		return d, err
 	}
-	d, err := s.put(ctx, member, text, s.opts.wait == api.Consumed)
+	follow := s.opts.wait == api.Consumed
+	d, err := s.put(ctx, member, m, follow)
 	if err != nil {
 		return d, err
 	}
-	if s.opts.wait == api.Consumed {
-		return s.consumed(ctx, d)
+	if !follow {
+		if d.Reachable() && s.Waiting(ctx, d) {
+			d.Reach = teams.Unread
+		}
+		return d, nil
 	}
-	if d.Reachable() && s.Waiting(ctx, d) {
-		d.Reach = teams.Unread
-	}
-	return d, nil
-}
-
-// consumed waits until a message was taken.
-func (s *sender) consumed(ctx context.Context, d mail.Delivered) (mail.Delivered, error) {
 	wait, cancel := within(ctx, s.opts.timeout, notTaken(d.Member))
 	defer cancel()
-	err := ended(wait, s.await(wait, d))
+	err = ended(wait, s.Await(wait, d))
 	d.Waited = time.Since(d.Start)
 	if err == nil {
 		d.State = api.Consumed

@@ -33,11 +33,7 @@ import (
 // service returns a client of the service that runs for a Claude directory, or nil if
 // there is none that answers.
 func (a *app) service(root *teams.Root) *client.Client {
-	state, err := a.state()
-	if err != nil {
-		return nil // said by whoever needs it
-	}
-	c, err := client.Find(state, root.Path())
+	c, err := client.Find(a.state, root.Path())
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			a.debug("no service is asked: %v", err)
@@ -99,25 +95,50 @@ func refusal(err error) error {
 	return err
 }
 
-// begin is what is known of a message before it is sent.
-func (s *sender) begin(member string) mail.Delivered {
-	return mail.Delivered{
-		Team: s.Team().Name(), Member: member, ID: cmp.Or(s.opts.id, uuid.NewString()), State: api.Failed, Reach: teams.Reachable, Start: time.Now(),
-	}
-}
-
-// notWords says that a message cannot be sent as a person's words, which it has to be.
-func notWords(why string) error {
+// notRelayed says that a message that needs a relay cannot be sent to this member.
+func notRelayed(why string) error {
 	return api.Decide(api.CodeInvalid, "leave --mode and --isolated out: then it is put into the inbox, as a teammate's message",
 		"--mode and --isolated are for agents that a service relays to: %s", why)
 }
 
-// through sends text through the service and waits for what is to be waited for.
-// The error is *unserved where that is left to the files; d.ID is what to send it
-// under then.
-func (s *sender) through(ctx context.Context, member, text string) (d mail.Delivered, err error) {
-	d = s.begin(member)
-	m := s.message(text)
+// send sends a message to member: through the service, if one runs, which prompts an
+// agent that it relays to; else, or if the service fails, into the inbox. It returns
+// what is known even if there is an error.
+func (s *sender) send(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
+	if s.service == nil {
+		if s.opts.needsRelay() && (!s.opts.dryRun || s.app.service(s.Team().Root()) == nil) {
+			return mail.Delivered{}, notRelayed("no service runs")
+		}
+		return s.toInbox(ctx, member, m)
+	}
+	chosen := m.ID
+	m.ID = cmp.Or(m.ID, uuid.NewString())
+	d, err := s.viaService(ctx, member, m)
+	failure, ok := errors.AsType[*serviceError](err)
+	switch {
+	case !ok, s.opts.needsRelay() && failure.sent:
+		return d, err
+	case s.opts.needsRelay():
+		// In an inbox it would be a teammate's message, and change no mode.
+		return d, notRelayed(view.Describe(err))
+	}
+	if err := s.fallback(ctx, failure); err != nil {
+		return d, err
+	}
+	if !failure.sent {
+		m.ID = chosen
+	}
+	direct, err := s.toInbox(ctx, member, m)
+	if d.State == api.Verified || chosen == "" {
+		direct.Deduplicated = d.Deduplicated // not because of what the service did
+	}
+	return direct, err
+}
+
+// viaService sends a message through the service, and waits if that was asked for. With
+// a *serviceError it can still be put into the inbox, under the same id.
+func (s *sender) viaService(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
+	d := mail.Delivered{Team: s.Team().Name(), Member: member, ID: m.ID, State: api.Failed, Reach: teams.Reachable, Start: time.Now()}
 	asking, done := s.app.present(ctx, s.service)
 	sent, err := s.service.Send(asking, d.Team, member, d.ID, api.NewMessage{
 		Text: m.Text, Summary: m.Summary, Color: m.Color, From: s.opts.from, Force: s.opts.force,
@@ -143,7 +164,7 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	switch {
 	case wait.Err() != nil:
 		return d, context.Cause(wait)
-	case errors.Is(err, client.ErrUnreachable), errors.As(err, new(*client.SkewError)):
+	case errors.Is(err, client.ErrUnreachable):
 		return d, &serviceError{sent: true, err: err}
 	case err != nil:
 		return d, refusal(err)
@@ -156,7 +177,7 @@ func (s *sender) through(ctx context.Context, member, text string) (d mail.Deliv
 	return d, nil
 }
 
-// fallback makes s send through the files, after the service has failed to.
+// fallback makes s write to inboxes itself, after the service has failed.
 func (s *sender) fallback(ctx context.Context, why *serviceError) error {
 	s.app.debug("going on without the service: %v", why)
 	s.service = nil
@@ -164,48 +185,10 @@ func (s *sender) fallback(ctx context.Context, why *serviceError) error {
 		return err
 	}
 	m, err := mail.New(ctx, s.options(ctx, s.Team(), s.Config()))
-	if err != nil {
-		return err
+	if err == nil {
+		s.Sender = m
 	}
-	s.Sender = m
-	return nil
-}
-
-// send puts text into the inbox of member, through the service where there is one,
-// and waits for what is to be waited for. It returns what is
-// known even if there is an error.
-func (s *sender) send(ctx context.Context, member, text string) (mail.Delivered, error) {
-	if s.opts.words() && s.service == nil && (!s.opts.dryRun || s.app.service(s.Team().Root()) == nil) {
-		return s.begin(member), notWords("no service runs")
-	}
-	if s.service == nil {
-		return s.directly(ctx, member, text)
-	}
-	served, err := s.through(ctx, member, text)
-	why, ok := errors.AsType[*serviceError](err)
-	if !ok {
-		return served, err
-	}
-	if s.opts.words() {
-		// In an inbox they would be a teammate's, and the agent would work on as it did.
-		if why.sent {
-			return served, err
-		}
-		return served, notWords(view.Describe(err))
-	}
-	if err := s.fallback(ctx, why); err != nil {
-		return served, err
-	}
-	chosen := s.opts.id
-	if why.sent {
-		s.opts.id = served.ID
-		defer func() { s.opts.id = chosen }()
-	}
-	d, err := s.directly(ctx, member, text)
-	if served.State == api.Verified || chosen == "" {
-		d.Deduplicated = served.Deduplicated // not by what the service did for us
-	}
-	return d, err
+	return err
 }
 
 // unanswerable reports whether one of these members cannot write to the name that was

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -20,27 +19,27 @@ func newStatus(a *app) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "status [MEMBER]",
-		Short: "Say who is at work, idle or gone",
-		Long: `Say of each agent of a team whether it is ACTIVE (it said something less than 5
-minutes ago), IDLE (5 minutes or more) or TERMINATED (it has shut down), since
-when, and by which message that is known. Beside it: whether it is working,
-waiting for messages, failed, or of a team whose lead has gone (stale).
+		Short: "Show which agents are active, idle or terminated",
+		Long: `Show the state of each agent of a team, since when, and how that is known.
 
-What agents said is known from the inboxes and from the journal. Newer agents
-remove what they have read, so much of it is only known if "teambridge watch" was
-running. With --watch a line is printed for each change, until the team ends.
+ACTIVE: the agent said something less than 5 minutes ago. IDLE: 5 minutes ago
+or more. TERMINATED: it has shut down. The detail says more: working, waiting
+for messages, failed, or stale (the team's lead is gone). The evidence comes
+from the inboxes and the journal. Newer agents remove the messages they read,
+so much is only known while "teambridge watch" or the service is recording.
 
-Of a headless agent it is said, too, what its relay does: idle, working, backing
-off, dead, waiting for an earlier agent to end, or stopped, which means that nobody
-reads its inbox; how many messages are in its queue, how many could not be said
-(dead letters), and when the agent last acknowledged something.
+For a headless agent, RELAY shows what its relay does (stopped means that nobody
+reads its inbox), how many messages are queued or failed (dead letters), and
+when the agent last acknowledged something. With --watch a line is printed for
+each change until the team ends.
 
 Exit status: 0; 3 no such team or member; 130 interrupted.`,
+		Example:           `  teambridge status worker --watch`,
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeMembers(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args, watch) },
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on, and print what changes")
+	cmd.Flags().BoolVar(&watch, "watch", false, "keep running, and print each change")
 	return cmd
 }
 
@@ -82,13 +81,12 @@ func (a *app) statusInfos(ctx context.Context, tap *recorder, t *teams.Team, arg
 		if err != nil {
 			return nil, err
 		}
-		all = slices.DeleteFunc(all, func(s status.Status) bool { return s.Member != name })
+		all = slices.DeleteFunc(all, func(s api.Status) bool { return s.Member != name })
 		if len(all) == 0 {
 			return nil, notFound("see who is there with: teambridge members", "%s is no agent of %s", name, t.Name())
 		}
 	}
-	infos, err := view.Shown(ctx, t, all)
-	if err != nil {
+	if err := view.CountUnread(ctx, t, all); err != nil {
 		return nil, err
 	}
 	if l := tap.sends(ctx); l != nil {
@@ -96,15 +94,15 @@ func (a *app) statusInfos(ctx context.Context, tap *recorder, t *teams.Team, arg
 		if err != nil {
 			return nil, err
 		}
-		view.WithRelays(infos, relays)
+		view.WithRelays(all, relays)
 	}
-	return infos, nil
+	return all, nil
 }
 
 // statusName finds a member also among those that have left.
-func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []status.Status) (string, error) {
+func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []api.Status) (string, error) {
 	name, _ := teams.Split(arg)
-	if slices.ContainsFunc(all, func(s status.Status) bool { return s.Member == name }) {
+	if slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == name }) {
 		return name, nil
 	}
 	return t.Resolve(ctx, name)
@@ -136,7 +134,7 @@ func (a *app) printStatus(infos []api.Status, stream bool) error {
 		if i.Evidence.Kind != "" {
 			by = i.Evidence.Kind + " " + i.Evidence.ID
 		}
-		row := []string{i.Member, string(i.State), clock(i.Since), string(i.Detail), strconv.Itoa(i.Unread), by}
+		row := []string{i.Member, i.State, clock(i.Since), i.Detail, strconv.Itoa(i.Unread), by}
 		if relayed {
 			row = slices.Insert(row, 5, relayText(i.Relay))
 		}

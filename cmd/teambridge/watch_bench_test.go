@@ -22,7 +22,7 @@ import (
 //	go test -run '^$' -bench Changes -benchtime 1000x ./cmd/teambridge
 func BenchmarkChanges(b *testing.B) {
 	dir := b.TempDir()
-	a := &app{host: host{stderr: &bytes.Buffer{}}, out: &outlet{}, claudeDir: filepath.Join(dir, "claude"), stateDir: filepath.Join(dir, "state")}
+	a := &app{host: host{stderr: &bytes.Buffer{}}, out: &outlet{}, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}
 	team, err := simagent.Create(b.Context(), simagent.TeamOptions{Root: a.claudeDir, Version: simagent.Newest, Members: []simagent.Member{{Name: "worker"}}})
 	if err != nil {
 		b.Fatal(err)

@@ -57,6 +57,11 @@ type Options struct {
 	// sender does not close it.
 	Journal func(ctx context.Context) (*journal.Journal, error)
 
+	// Unrecorded, if not nil, learns why the journal could not be opened or written
+	// for [Sender.Record], which takes at most RecordWithin; 0 is without a limit.
+	Unrecorded   func(error)
+	RecordWithin time.Duration
+
 	// Facts, if not nil, says what config.json does not about a member: whether
 	// it is headless, and whether a relay runs for it.
 	Facts func(member string) teams.Facts

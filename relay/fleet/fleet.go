@@ -25,13 +25,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/pipe"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -66,7 +65,7 @@ type Options struct {
 	// is not open any more.
 	Asked func(id string, q Question, open bool)
 	// Events, if not nil, gets everything that the agents print.
-	Events func(id string, e claude.Event)
+	Events func(id string, e agent.Event)
 	// Recorded is [relay.Options.Recorded].
 	Recorded func()
 	// Warn, if not nil, is told what went wrong without ending the fleet.
@@ -107,7 +106,7 @@ func New(opts Options) *Fleet {
 		opts.Asked = func(string, Question, bool) {}
 	}
 	if opts.Events == nil {
-		opts.Events = func(string, claude.Event) {}
+		opts.Events = func(string, agent.Event) {}
 	}
 	if opts.Recorded == nil {
 		opts.Recorded = func() {}
@@ -232,61 +231,59 @@ func (f *Fleet) Poke() {
 	}
 }
 
-// Add records a relay that is to be run from now on, as the function [Add] does.
+func (f *Fleet) admin() Admin { return Admin(f.own()) }
+
+// Add is [Admin.Add], and starts the relay at once.
 func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
-	r, added, err = Add(ctx, f.opts.Ledger, f.opts.Root, r)
-	if added {
-		f.Poke()
-	}
-	return r, added, err
+	defer f.Poke()
+	return f.admin().Add(ctx, r)
 }
 
-// Remove ends a relay for good: its agent may finish its turn, for 30 s, which is
-// not waited for. What waits for it stays. [ErrUnknown]. With team the team that was
-// made for it goes, too, and all that waits there, when the agent has ended; it
-// stays, and so does the relay, with the errors of [TeamOwner.PendingDelete].
-func (f *Fleet) Remove(ctx context.Context, id string, team bool) error {
-	var doomed *ledger.OwnedTeam
-	if team {
-		entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(entries, func(e ledger.Relay) bool { return e.ID == id })
-		if i < 0 {
-			return fmt.Errorf("fleet: remove relay %s: %w", id, ErrUnknown)
-		}
-		if doomed, err = f.own().PendingDelete(ctx, entries[i]); err != nil {
-			return err
-		}
+// Remove is [Admin.Remove], and ends the relay at once.
+func (f *Fleet) Remove(ctx context.Context, id string, deleteTeam bool) error {
+	r, err := f.entry(ctx, id)
+	if err != nil {
+		return err
 	}
-	err := f.opts.Ledger.RemoveRelay(ctx, id, doomed)
-	if errors.Is(err, ledger.ErrUnknown) {
-		return fmt.Errorf("fleet: remove relay %s: %w", id, ErrUnknown)
-	}
-	if err == nil {
-		f.Poke()
-	}
+	defer f.Poke()
+	_, err = f.admin().Remove(ctx, r, deleteTeam)
 	return err
 }
 
-// Retry tries a relay again at once that is dead, or waits to be started again.
-// [ErrUnknown].
+// Retry tries a relay again at once that has given up, or waits to be started again.
+// [ErrUnknown] and [ErrNotDead].
 func (f *Fleet) Retry(ctx context.Context, id string) error {
 	m, err := f.member(id)
 	if err != nil {
 		return err
 	}
-	if post, ok := m.dead(); ok {
-		if err := f.opts.Ledger.Revive(ctx, post); err != nil {
+	switch state := m.read().Now.State; state {
+	case relay.Dead:
+		if err := f.admin().Retry(ctx, m.entry); err != nil && !errors.Is(err, ErrNotDead) {
 			return err
 		}
+	case relay.Stopped:
+	default:
+		return fmt.Errorf("fleet: retry relay %s, which is %s: %w", id, state, ErrNotDead)
 	}
 	select {
 	case m.retry <- struct{}{}:
-	default: // told already
+	default: // already pending
 	}
 	return nil
+}
+
+// entry returns the relay of that id as it was added. [ErrUnknown].
+func (f *Fleet) entry(ctx context.Context, id string) (ledger.Relay, error) {
+	all, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+	if err != nil {
+		return ledger.Relay{}, err
+	}
+	i := slices.IndexFunc(all, func(e ledger.Relay) bool { return e.ID == id })
+	if i < 0 {
+		return ledger.Relay{}, fmt.Errorf("fleet: relay %s: %w", id, ErrUnknown)
+	}
+	return all[i], nil
 }
 
 // Serving returns the relay of this fleet that serves a member of a team that is
@@ -340,45 +337,39 @@ func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 	return false
 }
 
-// Prompt puts a person's words into the queue of a relay, as [relay.Prompt] does, for
-// the team that is there. [ErrUnknown], and [ErrNotRunning] where there is no team
-// to be in a queue for.
+// Prompt puts a person's prompt into the queue of a relay, as [relay.Prompt] does, for
+// the team that exists now. [ErrUnknown], and [ErrNotRunning] if there is no such team.
 func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.PromptResult, error) {
-	m, err := f.member(id)
+	e, err := f.entry(ctx, id) // which this fleet may not have started yet
 	if err != nil {
-		// It was added this instant, perhaps.
-		entries, lerr := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
-		i := slices.IndexFunc(entries, func(e ledger.Relay) bool { return e.ID == id })
-		if i < 0 {
-			return relay.PromptResult{}, errors.Join(err, lerr)
-		}
-		m = &runner{entry: entries[i]}
+		return relay.PromptResult{}, err
 	}
-	t, err := f.opts.Root.Team(m.entry.Team)
+	t, err := f.opts.Root.Team(e.Team)
+	var key ledger.InboxKey
 	if err == nil {
 		defer t.Close()
-		var post ledger.InboxKey
-		if post, err = m.place(ctx, t); err == nil {
-			// One that runs may still be ending with an earlier team of that name.
-			if r := m.running(); r != nil && r.Key() == post {
-				return r.Prompt(ctx, in)
-			}
-			said, err := relay.Prompt(ctx, f.opts.Ledger, post, in)
-			if err == nil {
-				f.opts.Recorded()
-			}
-			return said, err
-		}
+		key, err = place(ctx, t, e.Member)
 	}
 	if errors.Is(err, teams.ErrTeamGone) {
-		err = fmt.Errorf("fleet: relay %s for %s@%s: %w: there is no team %s", id, m.entry.Member, m.entry.Team, ErrNotRunning, m.entry.Team)
+		err = fmt.Errorf("fleet: relay %s for %s@%s: %w: there is no team %s", id, e.Member, e.Team, ErrNotRunning, e.Team)
 	}
-	return relay.PromptResult{}, err
+	if err != nil {
+		return relay.PromptResult{}, err
+	}
+	// A running relay may still be ending, with an earlier team of that name.
+	if r, err := f.running(id); err == nil && r.Key() == key {
+		return r.Prompt(ctx, in)
+	}
+	result, err := relay.Prompt(ctx, f.opts.Ledger, key, in)
+	if err == nil {
+		f.opts.Recorded()
+	}
+	return result, err
 }
 
 // Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does, which can
 // wait for it to begin, 10 s at most. [ErrUnknown], [ErrNotRunning],
-// [relay.ErrNotBegun] and [claude.ErrNotInFlight].
+// [relay.ErrNotBegun] and [agent.ErrNotInFlight].
 func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	r, err := f.running(id)
 	if err != nil {
@@ -404,23 +395,6 @@ func (f *Fleet) Status(id string) (Status, error) {
 		return Status{}, err
 	}
 	return m.read(), nil
-}
-
-// List tells how all relays stand, the first that was added first.
-func (f *Fleet) List() []Status {
-	f.mu.Lock()
-	list := make([]Status, 0, len(f.members))
-	for _, m := range f.members {
-		list = append(list, m.read())
-	}
-	f.mu.Unlock()
-	slices.SortFunc(list, func(a, b Status) int {
-		if c := a.Created.Compare(b.Created); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
-	return list
 }
 
 func (f *Fleet) member(id string) (*runner, error) {
@@ -455,7 +429,6 @@ type runner struct {
 	mu     sync.Mutex
 	relay  *relay.Relay // while it runs
 	status relay.Status
-	post   ledger.InboxKey // of the team that it is dead in
 }
 
 // running is the relay while it runs, else nil.
@@ -469,12 +442,6 @@ func (m *runner) read() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return Status{Relay: m.entry, Now: m.status, Questions: m.prompter.Questions()}
-}
-
-func (m *runner) dead() (ledger.InboxKey, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.post, m.status.State == relay.Dead
 }
 
 // set changes the status.
@@ -530,18 +497,13 @@ func (m *runner) run(ctx context.Context) {
 	}
 }
 
-// place is what is kept in the ledger under for the member in a team.
-func (m *runner) place(ctx context.Context, t *teams.Team) (ledger.InboxKey, error) {
-	name, err := Member(ctx, t, m.entry.Member)
+// place is the inbox in t of a member that a relay may serve, as [Member] says.
+func place(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, error) {
+	name, err := Member(ctx, t, member)
 	if err != nil {
 		return ledger.InboxKey{}, err
 	}
-	c, err := t.Config(ctx)
-	if err != nil {
-		return ledger.InboxKey{}, err
-	}
-	i := c.Instance()
-	return ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: name}, nil
+	return Key(ctx, t, name)
 }
 
 // once runs the relay in the team that is there now.
@@ -558,16 +520,13 @@ func (m *runner) once(ctx context.Context) error {
 		return err
 	}
 	defer t.Close()
-	post, err := m.place(ctx, t)
+	key, err := place(ctx, t, e.Member)
 	if err != nil {
 		return err
 	}
-	name := post.Inbox
-	m.mu.Lock()
-	m.post = post
-	m.mu.Unlock()
+	name := key.Inbox
 	// Dead also for the fleet of another process, before this one.
-	if s, found, err := f.opts.Ledger.Session(ctx, post); err != nil {
+	if s, found, err := f.opts.Ledger.Session(ctx, key); err != nil {
 		return err
 	} else if found && s.Dead != "" {
 		return fmt.Errorf("%w: %s", relay.ErrDead, s.Dead)
@@ -590,8 +549,8 @@ func (m *runner) once(ctx context.Context) error {
 	}
 	r, err := relay.New(ctx, relay.Options{
 		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
-		Child: child, Mode: mode, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
-		Events: func(ev claude.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
+		Runtime: relay.Claude(t.Root().Path(), child), Mode: mode, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
+		Events: func(ev agent.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
 		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
 	})
 	if err != nil {

@@ -67,11 +67,17 @@ func (l Launch) Options(ctx context.Context) (claude.Options, error) {
 	return child, nil
 }
 
-// CheckCommand reports whether an agent can be started by a command: an error that
-// wraps [claude.ErrInvalid] if its flags contradict what a relay needs, or each other.
+// CheckCommand reports whether an agent can be started by a command: a *[SettingError]
+// if its flags contradict each other, or what a relay needs.
 func CheckCommand(command []string, plain bool) error {
-	_, _, err := claude.Options{Command: command, Plain: plain}.Argv()
-	return err
+	if _, _, err := (claude.Options{Command: command, Plain: plain}).Argv(); err != nil {
+		reason := err.Error()
+		if _, why, ok := strings.Cut(reason, claude.ErrInvalid.Error()+": "); ok {
+			reason = why
+		}
+		return &SettingError{"command", reason}
+	}
+	return nil
 }
 
 // VersionError says that a program did not tell its version, as Claude Code does.
@@ -131,6 +137,22 @@ func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
 		return "", &LeadError{Team: t.Name(), PID: p.PID}
 	}
 	return member, nil
+}
+
+// MemberOf is [Member] for a team that need not exist yet: then it is the name as it is.
+func MemberOf(ctx context.Context, root *teams.Root, team, as string) (string, error) {
+	if err := errors.Join(teams.CheckName("team", team), teams.CheckName("member", as)); err != nil {
+		return "", err
+	}
+	t, err := root.Team(team)
+	if err == nil {
+		defer t.Close()
+		as, err = Member(ctx, t, as)
+	}
+	if errors.Is(err, teams.ErrTeamGone) {
+		return as, nil
+	}
+	return as, err
 }
 
 // Key is what the relay of a member is kept under in the ledger. The member is one

@@ -23,7 +23,8 @@ type Policy struct {
 	Ask   bool     // a person decides
 }
 
-// ParsePolicy understands deny, ask, and allow=TOOL,TOOL. Empty is deny.
+// ParsePolicy understands deny, ask, and allow=TOOL,TOOL. Empty is deny. Anything else
+// is a *[SettingError].
 func ParsePolicy(s string) (Policy, error) {
 	switch s {
 	case "", "deny":
@@ -32,12 +33,9 @@ func ParsePolicy(s string) (Policy, error) {
 		return Policy{Ask: true}, nil
 	}
 	list, ok := strings.CutPrefix(s, "allow=")
-	if !ok {
-		return Policy{}, fmt.Errorf("fleet: permissions %q: there is deny, ask and allow=TOOL,TOOL", s)
-	}
 	tools := strings.Split(list, ",")
-	if slices.ContainsFunc(tools, func(t string) bool { return t == "" || strings.ContainsAny(t, " \t\n()") }) {
-		return Policy{}, fmt.Errorf("fleet: permissions %q: names of tools are wanted, such as allow=Read,Grep", s)
+	if !ok || slices.ContainsFunc(tools, func(t string) bool { return t == "" || strings.ContainsAny(t, " \t\n()") }) {
+		return Policy{}, &SettingError{"permissions", fmt.Sprintf("%q is neither deny, ask, nor allow= with names of tools, such as allow=Read,Grep", s)}
 	}
 	return Policy{Allow: tools}, nil
 }

@@ -51,8 +51,13 @@ func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.R
 	if err != nil || s.fleet == nil {
 		return known, err
 	}
-	for _, f := range s.fleet.List() {
-		if f.Team != t.Name() {
+	told, err := s.ledger.Relays(ctx, s.opts.Root.Path())
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range told {
+		f, err := s.fleet.Status(r.ID)
+		if err != nil || r.Team != t.Name() {
 			continue
 		}
 		name := s.opts.Root.MemberName(ctx, f.Team, f.Member)

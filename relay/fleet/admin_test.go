@@ -24,25 +24,26 @@ func TestAddIsForAMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	admin := Admin{Root: root, Ledger: l}
 	of := func(member, mode string) ledger.Relay {
 		return ledger.Relay{Team: "later", Member: member, Command: []string{"agent"}, Dir: dir, OnCut: "nudge", Permissions: "deny", Mode: []byte(mode)}
 	}
-	first, added, err := Add(t.Context(), l, root, of("lead", `{"model":"a","permissionMode":"plan"}`))
+	first, added, err := admin.Add(t.Context(), of("lead", `{"model":"a","permissionMode":"plan"}`))
 	if err != nil || !added {
 		t.Fatalf("added %t, %v", added, err)
 	}
-	again, added, err := Add(t.Context(), l, root, of("team-lead", `{"permissionMode":"plan", "model":"a"}`))
+	again, added, err := admin.Add(t.Context(), of("team-lead", `{"permissionMode":"plan", "model":"a"}`))
 	if err != nil || added || again.ID != first.ID {
 		t.Errorf("the same one by another name: %+v, added %t, %v; want %s", again, added, err, first.ID)
 	}
 	other := of("team-lead", "")
 	other.Command = []string{"agent", "--verbose"}
-	_, _, err = Add(t.Context(), l, root, other)
+	_, _, err = admin.Add(t.Context(), other)
 	exists, ok := errors.AsType[*ExistsError](err)
 	if !ok || !errors.Is(err, ledger.ErrConflict) || exists.Relay.ID != first.ID || !slices.Equal(exists.Differ, []string{"command", "mode"}) {
 		t.Errorf("another one: %v, want one that differs in command and mode", err)
 	}
-	if _, added, err := Add(t.Context(), l, root, of("worker", "")); err != nil || !added {
+	if _, added, err := admin.Add(t.Context(), of("worker", "")); err != nil || !added {
 		t.Errorf("another member: added %t, %v", added, err)
 	}
 }

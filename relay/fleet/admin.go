@@ -1,0 +1,207 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+)
+
+// Admin adds, removes and retries the relays of a Claude root. It changes the ledger,
+// where a fleet that runs in any process sees it; without one, the next fleet does.
+type Admin TeamOwner
+
+// SettingError says that a relay cannot be added with one of its settings.
+type SettingError struct {
+	Setting string // as the flag of "relay add" is called; "command" is one
+	Reason  string
+}
+
+func (e *SettingError) Error() string { return e.Setting + ": " + e.Reason }
+
+// ExistsError says that a member has a relay already, with other settings. It is
+// [ledger.ErrConflict].
+type ExistsError struct {
+	Relay  ledger.Relay // the existing one
+	Differ []string     // the settings that differ, as in [SettingError]
+}
+
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("%s@%s has a relay already, %s, with other settings (%s)", e.Relay.Member, e.Relay.Team, e.Relay.ID, strings.Join(e.Differ, ", "))
+}
+
+func (e *ExistsError) Unwrap() error { return ledger.ErrConflict }
+
+// ErrNotDead means that a relay cannot be retried, since it has not given up.
+var ErrNotDead = errors.New("the relay has not given up")
+
+// Add records that the relay is to be run. Its root is set, its settings are checked,
+// and its member is resolved if the team exists. A member has one relay, by whatever
+// name it was added: if the same relay is recorded already, Add returns that one, and
+// added is false.
+//
+// The errors are *[SettingError], *[LeadError], *[ExistsError], and those of
+// [ledger.Ledger.AddRelay].
+func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
+	if err := Check(&r); err != nil {
+		return ledger.Relay{}, false, err
+	}
+	if r.Member, err = MemberOf(ctx, a.Root, r.Team, r.Member); err != nil {
+		return ledger.Relay{}, false, err
+	}
+	if r.OwnTeam {
+		r.Member = teams.LeadName(r.Member)
+	}
+	r.Root = a.Root.Path()
+	all, err := a.Ledger.Relays(ctx, r.Root)
+	if err != nil {
+		return ledger.Relay{}, false, err
+	}
+	name := a.Root.MemberName(ctx, r.Team, r.Member)
+	for _, old := range all {
+		if old.Team != r.Team || a.Root.MemberName(ctx, old.Team, old.Member) != name {
+			continue
+		}
+		if differ := differences(old, r); len(differ) > 0 {
+			return ledger.Relay{}, false, &ExistsError{Relay: old, Differ: differ}
+		}
+		return old, false, nil
+	}
+	r, err = a.Ledger.AddRelay(ctx, r)
+	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
+		err = &SettingError{value.Field, value.Reason}
+	}
+	return r, err == nil, err
+}
+
+// Check checks the settings of a relay, and replaces each by its usual form. The error
+// is a *[SettingError].
+func Check(r *ledger.Relay) error {
+	switch r.OnCut {
+	case "":
+		r.OnCut = string(relay.NudgeAgent)
+	case string(relay.NudgeAgent), string(relay.ReportCut):
+	default:
+		return &SettingError{"on-cut", fmt.Sprintf("%q is neither nudge nor report", r.OnCut)}
+	}
+	policy, err := ParsePolicy(r.Permissions)
+	if err != nil {
+		return err
+	}
+	r.Permissions = policy.String()
+	if r.IdleExit < 0 {
+		return &SettingError{"idle-exit", fmt.Sprintf("%s is negative", r.IdleExit)}
+	}
+	if len(r.Mode) > 0 {
+		if _, err := pipe.ParseMode(r.Mode); err != nil {
+			return &SettingError{"mode", err.Error()}
+		}
+	}
+	if err := CheckCommand(r.Command, r.Plain); err != nil {
+		return err
+	}
+	// A service was started in another directory than the caller.
+	if !filepath.IsAbs(r.Dir) {
+		return &SettingError{"dir", fmt.Sprintf("%q is not an absolute path", r.Dir)}
+	}
+	dir, err := filepath.EvalSymlinks(r.Dir)
+	if err != nil {
+		return &SettingError{"dir", err.Error()}
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return &SettingError{"dir", r.Dir + " is not a directory"}
+	}
+	r.Dir = dir
+	return nil
+}
+
+// differences names the settings in which two relays differ.
+func differences(a, b ledger.Relay) (names []string) {
+	for _, setting := range []struct {
+		name string
+		same bool
+	}{
+		{"command", slices.Equal(a.Command, b.Command)},
+		{"dir", a.Dir == b.Dir},
+		{"on-cut", a.OnCut == b.OnCut},
+		{"permissions", a.Permissions == b.Permissions},
+		{"mode", sameMode(a.Mode, b.Mode)},
+		{"plain", a.Plain == b.Plain},
+		{"create-team", a.OwnTeam == b.OwnTeam},
+	} {
+		if !setting.same {
+			names = append(names, setting.name)
+		}
+	}
+	return names
+}
+
+// sameMode reports whether two modes, as JSON, have the same settings.
+func sameMode(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	x, errX := pipe.ParseMode(a)
+	y, errY := pipe.ParseMode(b)
+	if errX != nil || errY != nil {
+		return bytes.Equal(a, b)
+	}
+	return x.Hash() == y.Hash()
+}
+
+// Remove removes a relay for good. A fleet that runs it lets its agent finish its turn,
+// for 30 s, which Remove does not wait for. Messages that wait in the inbox stay there.
+// [ErrUnknown].
+//
+// With deleteTeam, the team that was made for the relay is removed as well, with its
+// inboxes; later is true if a running fleet does that once the agent has ended. If the
+// team must stay, so does the relay, and the error is that of [TeamOwner.PendingDelete].
+func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (later bool, err error) {
+	var pending *ledger.OwnedTeam
+	if deleteTeam {
+		if pending, err = TeamOwner(a).PendingDelete(ctx, r); err != nil {
+			return false, err
+		}
+	}
+	err = a.Ledger.RemoveRelay(ctx, r.ID, pending)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return false, fmt.Errorf("fleet: remove relay %s: %w", r.ID, ErrUnknown)
+	}
+	if err != nil || pending == nil {
+		return false, err
+	}
+	if later, err = Running(a.State, a.Root); later || err != nil {
+		return later, err
+	}
+	return false, TeamOwner(a).Reap(ctx)
+}
+
+// Retry lets a relay that has given up be tried again. [ErrNotDead].
+func (a Admin) Retry(ctx context.Context, r ledger.Relay) error {
+	t, err := a.Root.Team(r.Team)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	key, err := Key(ctx, t, r.Member)
+	if err != nil {
+		return err
+	}
+	s, _, err := a.Ledger.Session(ctx, key)
+	if err != nil {
+		return err
+	}
+	if s.Dead == "" {
+		return fmt.Errorf("fleet: retry relay %s: %w", r.ID, ErrNotDead)
+	}
+	return a.Ledger.Revive(ctx, key)
+}
