@@ -118,39 +118,6 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	wantMigrated(t, path, 1)
 }
 
-// A retired file is refused whatever its version, and keeps its bytes.
-func TestRetired(t *testing.T) {
-	t.Parallel()
-	for version := range 4 {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "diary.db")
-		d := open(t, path, aFormat())
-		run(t, d, fmt.Sprintf("PRAGMA user_version=%d", version))
-		shut(t, d)
-		before, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		format := twoSteps()
-		format.Retired = format.Application
-		format.Application++
-		_, err = Open(t.Context(), path, format)
-		wantError(t, err, ErrRetired)
-		for _, part := range []string{path, "development version", "move it"} {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%q does not say %q", err, part)
-			}
-		}
-		after, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(before, after) {
-			t.Errorf("version %d: the file was changed, %v", version, err)
-		}
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-			t.Errorf("directory holds %v, %v; want the file alone", entries, err)
-		}
-	}
-}
-
 // childVariable names the database that the test binary opens as a process of its own.
 const childVariable = "SQLITE_TEST_CHILD"
 
