@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"teambridge/inbox/sqlite"
+	"teambridge/inbox/sqlite/sqlitetest"
 )
 
 func diskChildren() map[string]func([]string) error {
@@ -22,7 +23,7 @@ func diskChildren() map[string]func([]string) error {
 // mount a small disk. Nothing of that is seen outside.
 func onOwnDisk(t *testing.T, name string) {
 	t.Helper()
-	cmd := child(t.Context(), name, t.TempDir())
+	cmd := sqlitetest.Child(t.Context(), name, t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},

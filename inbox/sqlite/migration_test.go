@@ -1,16 +1,14 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"teambridge/inbox/sqlite/sqlitetest"
 )
 
 // twoSteps is aFormat with a second version. Its script fails if it is run twice.
@@ -118,23 +116,17 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	wantMigrated(t, path, 1)
 }
 
-// childVariable names the database that the test binary opens as a process of its own.
-const childVariable = "SQLITE_TEST_CHILD"
-
 func TestMain(m *testing.M) {
-	if path := os.Getenv(childVariable); path != "" {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until all have started
-		d, err := Open(context.Background(), path, twoSteps())
-		if err == nil {
-			err = d.Close()
+	sqlitetest.Main(m, map[string]func([]string) error{"migrate": func(args []string) error {
+		if err := sqlitetest.Started(); err != nil {
+			return err
 		}
+		d, err := Open(context.Background(), args[0], twoSteps())
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			return err
 		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+		return d.Close()
+	}})
 }
 
 func TestManyProcessesMigrateOnce(t *testing.T) {
@@ -144,28 +136,7 @@ func TestManyProcessesMigrateOnce(t *testing.T) {
 		if round%2 > 0 {
 			firstVersion(t, path)
 		}
-		read, write, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var commands [8]*exec.Cmd
-		var output [8]bytes.Buffer
-		for i := range commands {
-			cmd := exec.CommandContext(t.Context(), os.Args[0])
-			cmd.Env = append(os.Environ(), childVariable+"="+path, "GORACE=atexit_sleep_ms=0")
-			cmd.Stdin, cmd.Stderr = read, &output[i]
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			commands[i] = cmd
-		}
-		read.Close()
-		write.Close()
-		for i, cmd := range commands {
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("process %d: %v\n%s", i, err, &output[i])
-			}
-		}
+		sqlitetest.AtOnce(t, 8, func(int) *exec.Cmd { return sqlitetest.Child(t.Context(), "migrate", path) })
 		wantMigrated(t, path, round%2)
 	}
 }
