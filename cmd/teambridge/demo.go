@@ -82,9 +82,9 @@ func (a *app) demo(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	// An app of its own: no flag and no variable leads out of the directory.
 	d := &demonstration{app: &app{host: a.host, json: a.json, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}, start: time.Now()}
+	defer func() { err = errors.Join(err, d.app.close(), os.RemoveAll(dir)) }()
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
 		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir,
 		Lead: simagent.Member{Absent: true}, // a process of its own plays it
@@ -99,9 +99,6 @@ func (a *app) demo(ctx context.Context) (err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- d.sim.Run(running) }()
 	err = errors.Join(d.run(ctx), d.lead.close())
-	if d.team != nil {
-		closeAll(d.team)
-	}
 	stop()
 	// Looked at when they have ended: agents at work have locks and temporary
 	// files.
@@ -146,7 +143,6 @@ func (d *demonstration) run(ctx context.Context) error {
 	if d.you, err = d.app.sender(ctx, d.team, sendOptions{}); err != nil {
 		return err
 	}
-	defer d.you.close()
 	for _, m := range []struct{ to, text string }{
 		{"worker", "please review task 12"},
 		{"reviewer", "is the build green?"},
@@ -210,12 +206,7 @@ func (d *demonstration) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := d.app.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	if err := d.app.joinAs(ctx, d.team, c, l, defaultGuest); err != nil {
+	if err := d.app.joinAs(ctx, d.team, c, defaultGuest); err != nil {
 		return err
 	}
 	return d.say("you joined as %s, so that agents can answer", defaultGuest)

@@ -60,7 +60,7 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 		},
 	})
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return err
 	}
 	var running context.Context
 	running, h.stop = context.WithCancel(ctx)
@@ -81,7 +81,7 @@ func (h *deafLead) close() error {
 		return nil
 	}
 	h.stop()
-	return errors.Join(<-h.ended, h.ledger.Close())
+	return <-h.ended
 }
 
 // relayed sends a message to the lead and follows it through the relay.

@@ -77,7 +77,6 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	x := &examination{app: a, findings: []finding{}}
 	all, err := root.Teams()
 	if err != nil {
@@ -406,7 +405,4 @@ func (x *examination) state(ctx context.Context, root *teams.Root) {
 		return
 	}
 	x.relays(ctx, dir, l, root)
-	if err := l.Close(); err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: view.Describe(err)})
-	}
 }

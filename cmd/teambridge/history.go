@@ -60,17 +60,11 @@ func (o *historyOptions) query(ctx context.Context, a *app, j *journal.Journal) 
 	}
 	// The Claude directory may be gone with its teams: what was recorded of it is
 	// found all the same.
-	if dir, err := teams.Find(a.claudeDir, a.lookup); err == nil {
-		root, err := teams.Open(dir)
-		if err == nil {
-			q.Root = root.Path()
-			for _, name := range []*string{&q.Inbox, &q.From} {
-				if *name != "" {
-					*name = root.MemberName(ctx, q.Team, *name)
-				}
-			}
-			if err := root.Close(); err != nil {
-				return q, err
+	if root, err := a.root(); err == nil {
+		q.Root = root.Path()
+		for _, name := range []*string{&q.Inbox, &q.From} {
+			if *name != "" {
+				*name = root.MemberName(ctx, q.Team, *name)
 			}
 		}
 	}
@@ -172,7 +166,7 @@ func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []jour
 		a.warn("%s; what was relayed is not known", view.Describe(err))
 	} else if l != nil {
 		became, err = view.Fates(ctx, l, found)
-		if err := errors.Join(err, l.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -402,9 +396,6 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		return err
 	}
 	if done.Sends, err = l.Prune(ctx, before); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	if err := l.Close(); err != nil {
 		return err
 	}
 	if err := lockedfile.Sweep(filepath.Join(a.state, "locks")); err != nil {
@@ -430,5 +421,5 @@ func (a *app) sweepTeams() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(root.Sweep(), root.Close())
+	return root.Sweep()
 }

@@ -81,7 +81,6 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	all := len(names) == 0 && !o.markRead
 	if names, err = a.readable(ctx, t, names, o.markRead); err != nil {
 		return err
@@ -278,7 +277,6 @@ func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	return mail.Ours(ctx, l, t, c)
 }
 

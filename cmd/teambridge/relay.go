@@ -82,7 +82,6 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	relays := 0
 	if relaysOnly || !a.json {
 		known, err := a.relaysKnown(ctx, l)
@@ -145,7 +144,6 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	r, err := a.findRelay(ctx, l, query)
 	if err != nil {
 		return err
@@ -157,7 +155,6 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	err = fleet.Admin{Root: root, Ledger: l}.Retry(ctx, *r)
 	if errors.Is(err, fleet.ErrNotDead) {
 		return refuse("see how it stands with: teambridge relay list", "the relay %s has not given up", r.ID)
@@ -174,7 +171,6 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	if id, err = findDelivery(ctx, l, id); err != nil {
 		return err
 	}

@@ -53,7 +53,6 @@ func (a *app) status(ctx context.Context, args []string, watch bool) (err error)
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	tap, err := a.tap(ctx, t.Root(), t.Name())
 	if err != nil {
 		return err

@@ -62,7 +62,6 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 		if err != nil {
 			return err
 		}
-		defer root.Close()
 		return a.follow(ctx, root, nil, nil, o)
 	}
 	teamName, err := sharedTeam(names)
@@ -73,7 +72,6 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	// Without names also those of inboxes that are not there yet.
 	if len(names) > 0 {
 		if names, err = a.readable(ctx, t, names, false); err != nil {
