@@ -21,11 +21,15 @@ import (
 	"teambridge/teams"
 )
 
-// journal opens the journal. Close it.
+// journal opens the journal.
 func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, sqlite.Patience))
 	defer cancel()
-	return journal.Open(ctx, filepath.Join(a.state, "journal.db"))
+	j, err := journal.Open(ctx, filepath.Join(a.state, "journal.db"))
+	if err == nil {
+		a.opened = append(a.opened, j.Close)
+	}
+	return j, err
 }
 
 // journalWait is how long a command that can do without the journal waits for

@@ -199,40 +199,33 @@ func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// exactly is the check of a command that takes n arguments.
-func exactly(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		hint := "usage: " + cmd.UseLine()
-		if len(args) > n && wantsText(cmd) {
-			hint += "; a text with spaces needs quotes"
-		}
-		return usage(hint, "%s takes %s, not %d", cmd.Name(), plural(n, "argument"), len(args))
-	}
-}
+// exactly is the check of a command that takes n arguments, none that of one that takes
+// none.
+func exactly(n int) cobra.PositionalArgs { return between(n, n) }
 
-// between is the check of a command that takes at least low arguments and at
-// most high; any number for a negative high.
+func none(cmd *cobra.Command, args []string) error { return between(0, 0)(cmd, args) }
+
+// between is the check of a command that takes at least low arguments and at most high;
+// any number for a negative high.
 func between(low, high int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		hint, want := "usage: "+cmd.UseLine(), plural(low, "argument")
 		switch {
+		case len(args) >= low && (high < 0 || len(args) <= high):
+			return nil
+		case high == 0:
+			return usage(hint, "%s takes no arguments; there is %q", cmd.Name(), args[0])
+		case low == high:
+			if len(args) > high && wantsText(cmd) {
+				hint += "; a text with spaces needs quotes"
+			}
 		case len(args) < low:
-			return usage("usage: "+cmd.UseLine(), "%s takes at least %s, not %d", cmd.Name(), plural(low, "argument"), len(args))
-		case high >= 0 && len(args) > high:
-			return usage("usage: "+cmd.UseLine(), "%s takes at most %s, not %d", cmd.Name(), plural(high, "argument"), len(args))
+			want = "at least " + want
+		default:
+			want = "at most " + plural(high, "argument")
 		}
-		return nil
+		return usage(hint, "%s takes %s, not %d", cmd.Name(), want, len(args))
 	}
-}
-
-// none is the check of a command that takes no arguments.
-func none(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usage("usage: "+cmd.UseLine(), "%s takes no arguments; there is %q", cmd.Name(), args[0])
 }
 
 // wantsText reports whether a command takes a text to send.

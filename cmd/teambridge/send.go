@@ -316,7 +316,6 @@ func (s *sender) history(ctx context.Context) (_ *journal.Journal, err error) {
 			s.unrecorded(err)
 			return nil, err
 		}
-		s.app.opened = append(s.app.opened, s.journal.Close)
 	}
 	return s.journal, err
 }

@@ -45,11 +45,7 @@ Exit status: 0; 3 no such team or member; 130 interrupted.`,
 }
 
 func (a *app) status(ctx context.Context, args []string, watch bool) (err error) {
-	teamName, err := sharedTeam(args)
-	if err != nil {
-		return err
-	}
-	t, err := a.team(ctx, teamName)
+	t, err := a.teamOf(ctx, args)
 	if err != nil {
 		return err
 	}

@@ -64,11 +64,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 		}
 		return a.follow(ctx, root, nil, nil, o)
 	}
-	teamName, err := sharedTeam(names)
-	if err != nil {
-		return err
-	}
-	t, err := a.team(ctx, teamName)
+	t, err := a.teamOf(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -200,8 +196,6 @@ func (a *app) answerEntry(m journal.Message) string {
 	if m.Truncated() {
 		text += "\n[the rest was not kept]"
 	}
-	for line := range strings.Lines(escape(text, true)) {
-		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
-	}
+	indent(&b, text)
 	return b.String()
 }
