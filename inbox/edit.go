@@ -273,9 +273,17 @@ func (b *Inbox) state() (string, error) {
 
 // MarkRead marks the rows with these ids as read, and returns how many it
 // changed. An older agent does not take a row that is read; a newer one
-// removes it.
+// removes it. It makes no inbox: the error is [ErrMissing] where there is none.
 func (b *Inbox) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
-	err = b.editExisting(ctx, func(d *Draft) error {
+	dir, err := b.dir(false)
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	if _, err := dir.Lstat(b.file()); errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
+	}
+	err = b.Edit(ctx, func(d *Draft) error {
 		n = 0
 		for i, row := range d.All() {
 			if row.Read || !slices.Contains(ids, row.ID()) {
@@ -289,58 +297,4 @@ func (b *Inbox) MarkRead(ctx context.Context, ids ...string) (n int, err error) 
 		return nil
 	})
 	return n, err
-}
-
-// Take removes the rows that match from the inbox, and returns them.
-func (b *Inbox) Take(ctx context.Context, match func(Row) bool) (taken []Row, err error) {
-	err = b.editExisting(ctx, func(d *Draft) error {
-		taken = nil
-		for i, row := range d.All() {
-			if match(row) {
-				taken = append(taken, row)
-				d.Remove(i)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return taken, nil
-}
-
-// Compact removes all rows that match but the last keep of them, and returns
-// how many it removed.
-func (b *Inbox) Compact(ctx context.Context, keep int, match func(Row) bool) (n int, err error) {
-	err = b.editExisting(ctx, func(d *Draft) error {
-		var matching []int
-		for i, row := range d.All() {
-			if match(row) {
-				matching = append(matching, i)
-			}
-		}
-		n = max(0, len(matching)-keep)
-		for _, i := range matching[:n] {
-			d.Remove(i)
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
-}
-
-// editExisting is Edit for changes that have nothing to do in an inbox that
-// does not exist, and must not lock its way into making one.
-func (b *Inbox) editExisting(ctx context.Context, edit func(*Draft) error) error {
-	dir, err := b.dir(false)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if _, err := dir.Lstat(b.file()); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
-	}
-	return b.Edit(ctx, edit)
 }

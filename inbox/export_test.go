@@ -1,6 +1,9 @@
 package inbox
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // NewDraft makes a draft of a file that is nowhere. Find, Set and Remove work
 // on it, and what they make of the file is what Edit would write.
@@ -18,3 +21,18 @@ func (d *Draft) Append(row []byte) { d.append(row) }
 
 // Content is content.
 func (d *Draft) Content() ([]byte, error) { return d.content() }
+
+// Take removes the rows that match from the inbox, and returns them.
+func (b *Inbox) Take(ctx context.Context, match func(Row) bool) (taken []Row, err error) {
+	err = b.Edit(ctx, func(d *Draft) error {
+		taken = nil
+		for i, row := range d.All() {
+			if match(row) {
+				taken = append(taken, row)
+				d.Remove(i)
+			}
+		}
+		return nil
+	})
+	return taken, err
+}

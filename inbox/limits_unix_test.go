@@ -34,10 +34,6 @@ var operations = map[string]func(ctx context.Context, b *inbox.Inbox, m inbox.Me
 		_, err := b.Take(ctx, func(inbox.Row) bool { return true })
 		return err
 	},
-	"compact": func(ctx context.Context, b *inbox.Inbox, _ inbox.Memory) error {
-		_, err := b.Compact(ctx, 0, func(inbox.Row) bool { return true })
-		return err
-	},
 	"read": func(ctx context.Context, b *inbox.Inbox, _ inbox.Memory) error {
 		_, err := b.Read(ctx)
 		return err
@@ -55,7 +51,7 @@ func TestWhatIsNoInbox(t *testing.T) {
 		return func(p *place) error { return os.WriteFile(p.path(), []byte(s), 0o644) }
 	}
 	all := func(err error) map[string]error {
-		return map[string]error{"append": err, "mark": err, "take": err, "compact": err, "read": err}
+		return map[string]error{"append": err, "mark": err, "take": err, "read": err}
 	}
 	for name, tc := range map[string]struct {
 		make func(p *place) error
@@ -71,11 +67,11 @@ func TestWhatIsNoInbox(t *testing.T) {
 		"trailing data":   {content("[] []"), all(corrupt)},
 		"too deep":        {content("[" + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "]"), all(corrupt)},
 		"empty": {content(""), map[string]error{
-			"mark": nil, "take": nil, "compact": nil, "read": inbox.ErrEmpty}},
+			"mark": nil, "take": nil, "read": inbox.ErrEmpty}},
 		"missing": {func(*place) error { return nil }, map[string]error{
-			"mark": inbox.ErrMissing, "take": inbox.ErrMissing, "compact": inbox.ErrMissing, "read": inbox.ErrMissing}},
+			"mark": inbox.ErrMissing, "take": nil, "read": inbox.ErrMissing}},
 		"no inboxes": {func(p *place) error { return os.Remove(filepath.Dir(p.path())) }, map[string]error{
-			"mark": inbox.ErrMissing, "take": inbox.ErrMissing, "compact": inbox.ErrMissing, "read": inbox.ErrMissing}},
+			"mark": inbox.ErrMissing, "read": inbox.ErrMissing}},
 		"directory":  {func(p *place) error { return os.Mkdir(p.path(), 0o755) }, all(lockedfile.ErrNotRegular)},
 		"named pipe": {func(p *place) error { return syscall.Mkfifo(p.path(), 0o644) }, all(lockedfile.ErrNotRegular)},
 		"33 MiB": {func(p *place) error {
@@ -98,7 +94,7 @@ func TestWhatIsNoInbox(t *testing.T) {
 		}, all(teams.ErrNotDir)},
 		"no config": {func(p *place) error {
 			return errors.Join(content(foreign)(p), os.Remove(filepath.Join(p.dir, "config.json")))
-		}, map[string]error{"append": teams.ErrTeamGone, "mark": teams.ErrTeamGone, "take": teams.ErrTeamGone, "compact": teams.ErrTeamGone}},
+		}, map[string]error{"append": teams.ErrTeamGone, "mark": teams.ErrTeamGone, "take": teams.ErrTeamGone}},
 		"foreign lock": {func(p *place) error {
 			return errors.Join(content(foreign)(p), os.WriteFile(p.lock(), nil, 0o644))
 		}, map[string]error{"append": lockedfile.ErrForeignLock, "mark": nil, "take": lockedfile.ErrForeignLock, "read": nil}},

@@ -122,17 +122,6 @@ func (m *Message) isRow(r *Row) bool {
 	return r.Digest() == m.Digest()
 }
 
-// Digests returns the digests that a message which is m may be remembered by: Digest, and
-// those of earlier versions, which took a default sender for a part of the message. It was
-// "user" before the team was joined.
-func (m *Message) Digests() [][32]byte {
-	all := [][32]byte{m.Digest()}
-	if m.DefaultFrom {
-		all = append(all, digest(m.From, m.Text, m.Summary, m.Color), digest("user", m.Text, m.Summary, m.Color))
-	}
-	return all
-}
-
 // namespace is the UUID namespace in which ids that are no UUIDs get their
 // msg_id: the version 5 UUID of this project's name in the DNS namespace.
 var namespace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte("teambridge"))

@@ -40,13 +40,6 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	rows, _, err := b.read(ctx, dir)
-	return rows, err
-}
-
-// read is Read in a directory that is open, with what the file was like right
-// before it was read.
-func (b *Inbox) read(ctx context.Context, dir *os.Root) ([]Row, fs.FileInfo, error) {
 	start := time.Now()
 	quiet := start // since when nobody is seen to be writing
 	var last fs.FileInfo
@@ -57,16 +50,16 @@ func (b *Inbox) read(ctx context.Context, dir *os.Root) ([]Row, fs.FileInfo, err
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if gone := b.team.Exists(); gone != nil {
-				return nil, nil, gone
+				return nil, gone
 			}
-			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
+			return nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
 		case err != nil:
-			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), err)
+			return nil, fmt.Errorf("inbox %s: %w", b.Path(), err)
 		case len(data) == 0:
 			err = fmt.Errorf("inbox %s: %w", b.Path(), ErrEmpty)
 		default:
 			if rows, err = b.rows(data); err == nil {
-				return rows, info, nil
+				return rows, nil
 			}
 			if corrupt, ok := errors.AsType[*CorruptError](err); ok {
 				corrupt.Path = b.Path()
@@ -81,16 +74,16 @@ func (b *Inbox) read(ctx context.Context, dir *os.Root) ([]Row, fs.FileInfo, err
 		last = info
 		switch {
 		case now.Sub(quiet) > settleTime:
-			return nil, nil, err
+			return nil, err
 		case now.Sub(start) > busyTime+settleTime, held && now.Sub(start) > busyTime:
-			return nil, nil, fmt.Errorf("%w: %w", ErrBusy, err)
+			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
 		timer := time.NewTimer(settleStep)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
+			return nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
 		}
 	}
 }

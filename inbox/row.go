@@ -72,6 +72,26 @@ func (r *Row) Kind() string {
 	return kind
 }
 
+// Noise reports whether the row says nothing that anybody needs to read or to
+// act on: an agent that is idle and has neither a result nor anything it said,
+// and the confirmations of a shutdown. A type that is not known is never noise.
+func (r *Row) Noise() bool {
+	switch r.Kind() {
+	case "idle_notification":
+		var idle struct {
+			IdleReason, Summary, Result, FailureReason, CompletedTaskID string
+		}
+		if err := json.Unmarshal([]byte(r.Text), &idle); err != nil {
+			return false
+		}
+		return idle.IdleReason == "available" && idle.Summary == "" && idle.Result == "" &&
+			idle.FailureReason == "" && idle.CompletedTaskID == ""
+	case "shutdown_approved", "teammate_terminated":
+		return true
+	}
+	return false
+}
+
 // HasID reports whether the row has an id of its own, and not one that is made of its
 // content: then two rows with that id and one digest are one message.
 func (r *Row) HasID() bool {

@@ -1,25 +1,25 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/pipe"
 	"teambridge/teams"
 )
 
 // agentProcess is the process that runs, if one does.
 type agentProcess struct {
-	proc    *claude.Process // nil if none runs
-	events  chan claude.Event
+	proc    Agent // nil if none runs
+	events  chan agent.Event
 	reading sync.WaitGroup
 	started time.Time
 	mode    pipe.Mode     // that it works with; differs from loop.kept only while a frame is made
@@ -29,7 +29,7 @@ type agentProcess struct {
 }
 
 // grace is the default of Relay.grace.
-var grace = claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
+var grace = agent.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
 // restore finds out where an earlier relay stopped, and starts the agent.
 func (l *loop) restore(ctx context.Context) error {
@@ -45,10 +45,7 @@ func (l *loop) restore(ctx context.Context) error {
 	}
 	l.session.InboxKey = l.post
 	if l.session.ID == "" {
-		l.session.ID = uuid.NewString()
-		if l.opts.Child.Session != "" {
-			l.session.ID = l.opts.Child.Session
-		}
+		l.session.ID = cmp.Or(l.opts.Runtime.Session(), uuid.NewString())
 	}
 	if err := l.predecessor(ctx); err != nil {
 		return err
@@ -76,42 +73,20 @@ func (l *loop) restore(ctx context.Context) error {
 // wider permissions than it was sent with. Flags of another command come after that: a
 // person has given them since.
 func (l *loop) restoreMode(ctx context.Context) error {
-	switch {
-	case l.session.ID == "":
-		l.kept = l.opts.Mode
-	case l.session.Mode != nil:
+	l.kept = l.opts.Mode
+	if l.session.ID != "" && l.session.Mode != nil {
 		var err error
 		if l.kept, err = pipe.ParseMode(l.session.Mode); err != nil {
 			return fmt.Errorf("relay: the mode of the session in the ledger: %w", err)
 		}
-	default:
-		// An earlier version left it.
-		l.kept = l.opts.Mode
-		var modes [][]byte
-		err := l.insist(ctx, func(ctx context.Context) (err error) {
-			modes, err = l.ledger.Modes(ctx, l.post)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for _, m := range modes {
-			change, err := pipe.ParseMode(m)
-			if err != nil {
-				return fmt.Errorf("relay: a mode in the ledger: %w", err)
-			}
-			l.kept = l.kept.Merge(change)
-		}
 	}
-	if l.session.ID != "" && l.session.Command != l.command() {
-		l.kept = l.opts.Child.Unnamed(l.kept)
+	if l.session.ID != "" && l.session.Command != l.opts.Runtime.Command() {
+		l.kept = l.opts.Runtime.Unnamed(l.kept)
 	}
 	var err error
 	l.session.Mode, err = l.kept.MarshalJSON()
 	return err
 }
-
-func (l *loop) command() string { return strings.Join(l.opts.Child.Command, " ") }
 
 // predecessor waits for the agent of an earlier relay, and ends it if that takes too
 // long. Two agents on one session would run a message twice.
@@ -119,7 +94,7 @@ func (l *loop) predecessor(ctx context.Context) error {
 	if l.session.PID == 0 {
 		return nil
 	}
-	old := claude.Predecessor{PID: l.session.PID, Group: l.session.Group, Start: l.session.Start}
+	old := l.opts.Runtime.Predecessor(agent.Process{PID: l.session.PID, Group: l.session.Group, Start: l.session.Start})
 	alive, err := old.Alive()
 	if err != nil {
 		return fmt.Errorf("relay: the agent of an earlier relay: %w", err)
@@ -127,7 +102,7 @@ func (l *loop) predecessor(ctx context.Context) error {
 	if !alive {
 		return nil
 	}
-	reason := fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", old.PID)
+	reason := fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", l.session.PID)
 	if err := l.keep(ctx, ledger.RelayWaiting, reason); err != nil {
 		return err
 	}
@@ -142,7 +117,7 @@ func (l *loop) predecessor(ctx context.Context) error {
 		return nil
 	}
 	if err := old.End(ctx, l.grace.Term); err != nil {
-		return fmt.Errorf("relay: end the agent of an earlier relay (process %d): %w", old.PID, err)
+		return fmt.Errorf("relay: end the agent of an earlier relay (process %d): %w", l.session.PID, err)
 	}
 	return nil
 }
@@ -157,7 +132,7 @@ func (l *loop) predecessor(ctx context.Context) error {
 // a lead that runs already, can have such an inbox.
 func (l *loop) readsOwnInbox(c *teams.Config) bool {
 	lead, _ := c.Lead()
-	self := l.opts.Child.Plain && c.LeadProcess == nil && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID &&
+	self := l.opts.Runtime.MayPoll() && c.LeadProcess == nil && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID &&
 		l.version.Has(teams.HeadlessDeaf) != teams.Yes
 	if self && !l.reads {
 		l.opts.Warn(fmt.Errorf("relay: %s leads a team that its own session made, and reads its inbox itself: no message of the inbox is relayed to it", l.opts.Member))
@@ -168,14 +143,8 @@ func (l *loop) readsOwnInbox(c *teams.Config) bool {
 
 // start starts the agent in a mode. It resumes its session, if there is one.
 func (l *loop) start(ctx context.Context, mode pipe.Mode) error {
-	opts := l.opts.Child
-	opts.Session, opts.Mode = l.session.ID, mode
-	var err error
-	if opts.Resume, err = l.transcript().Exists(); err != nil {
-		return fmt.Errorf("relay: look for the session of the agent: %w", err)
-	}
 	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
-	l.session.Command, l.session.At = l.command(), time.Now()
+	l.session.Command, l.session.At = l.opts.Runtime.Command(), time.Now()
 	// The id is recorded before there is a process: otherwise, after a crash, nobody
 	// could resume the session.
 	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
@@ -183,11 +152,11 @@ func (l *loop) start(ctx context.Context, mode pipe.Mode) error {
 	}
 	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
 	// Without cancellation: when the relay is ended, the agent may finish its turn.
-	proc, err := claude.Start(context.WithoutCancel(ctx), opts)
+	proc, err := l.opts.Runtime.Start(context.WithoutCancel(ctx), l.session.ID, mode)
 	if err != nil {
 		return fmt.Errorf("relay: start the agent: %w", err)
 	}
-	p := proc.Predecessor()
+	p := proc.ID()
 	l.session.PID, l.session.Group, l.session.Start = p.PID, p.Group, p.Start
 	// The process is recorded before its first frame, so that the next relay can wait
 	// for it.
@@ -195,9 +164,9 @@ func (l *loop) start(ctx context.Context, mode pipe.Mode) error {
 		return errors.Join(err, proc.Kill())
 	}
 	l.proc, l.spoke, l.started = proc, false, time.Now()
-	l.mode = opts.Begins()
+	l.mode = proc.Mode()
 	l.idler = idler{active: l.started}
-	l.events = make(chan claude.Event, 256)
+	l.events = make(chan agent.Event, 256)
 	events := l.events
 	l.reading.Go(func() {
 		defer close(events)
@@ -213,10 +182,6 @@ func (l *loop) start(ctx context.Context, mode pipe.Mode) error {
 	return nil
 }
 
-func (l *loop) transcript() claude.Transcript {
-	return claude.Transcript{Root: l.post.Root, Dir: l.opts.Child.Dir, Session: l.session.ID}
-}
-
 // stop ends the agent, between two frames.
 func (l *loop) stop(ctx context.Context) error {
 	if l.proc == nil {
@@ -228,7 +193,7 @@ func (l *loop) stop(ctx context.Context) error {
 	for e := range events {
 		l.opts.Events(e)
 	}
-	err := ignoreExit(<-done)
+	err := <-done
 	_ = l.forget() // its end was asked for
 	return err
 }
@@ -304,7 +269,7 @@ func (l *loop) end(ctx context.Context, why error) error {
 				errs = append(errs, err)
 			}
 		}
-		errs = append(errs, ignoreExit(<-done))
+		errs = append(errs, <-done)
 		_ = l.forget() // its end was asked for
 		l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
 	}
@@ -316,12 +281,4 @@ func (l *loop) end(ctx context.Context, why error) error {
 		reason = why.Error()
 	}
 	return errors.Join(append(errs, l.keep(ctx, ledger.RelayEnded, reason))...)
-}
-
-// ignoreExit leaves out the exit status of a process that was told to end.
-func ignoreExit(err error) error {
-	if _, ok := errors.AsType[*claude.ExitError](err); ok {
-		return nil
-	}
-	return err
 }

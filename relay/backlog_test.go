@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"teambridge/relay/claude"
 	"testing"
 	"time"
 
@@ -101,14 +102,14 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	}
 	s.agent().write(texts...)
 	opts := s.options()
-	opts.Child.WriteTimeout = time.Hour // what a minute is to the default
+	change(&opts, func(o *claude.Options) { o.WriteTimeout = time.Hour }) // what a minute is to the default
 	r, stop := s.relay(opts)
 	s.until("working", func(st Status) bool { return st.State == Working })
 	s.await("the agent is held", func() bool { return s.logged("hold") > 0 })
 
 	other := newStationBeside(s, simchild.Script{})
 	path := filepath.Join(s.dir, "root/teams/demo/inboxes/worker.json")
-	beside := &agent{t: t, path: path, from: "team-lead"}
+	beside := &sender{t: t, path: path, from: "team-lead"}
 	second := other.options()
 	second.Member = "worker"
 	_, stopOther := other.relay(second)
@@ -157,14 +158,14 @@ func TestAgentThatNeverReads(t *testing.T) {
 		s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang, Times: 1}}})
 		s.agent().write(strings.Repeat("x", 100<<10)+"[m-1]", "[m-2]")
 		opts := s.options()
-		opts.Child.WriteTimeout = 200 * time.Millisecond
+		change(&opts, func(o *claude.Options) { o.WriteTimeout = 200 * time.Millisecond })
 		r, err := New(t.Context(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.opts.Report = func(st Status) { // in the goroutine that starts agents
 			if st.State == BackOff {
-				r.opts.Child.WriteTimeout = time.Minute // the next one reads
+				change(&r.opts, func(o *claude.Options) { o.WriteTimeout = time.Minute }) // the next one reads
 			}
 			opts.Report(st)
 		}

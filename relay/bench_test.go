@@ -15,25 +15,25 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
 )
 
-// agent writes to an inbox as a newer Claude Code does, and nothing of ours with
+// sender writes to an inbox as a newer Claude Code does, and nothing of ours with
 // it: lock directory, temporary file, rename.
-type agent struct {
+type sender struct {
 	t    testing.TB
 	path string
 	from string
 }
 
-func (s *station) agent() *agent {
-	return &agent{t: s.t, path: filepath.Join(s.dir, "root/teams/demo/inboxes/team-lead.json"), from: "worker"}
+func (s *station) agent() *sender {
+	return &sender{t: s.t, path: filepath.Join(s.dir, "root/teams/demo/inboxes/team-lead.json"), from: "worker"}
 }
 
 // write appends rows, and returns the instant before the rename.
-func (a *agent) write(texts ...string) (at time.Time) {
+func (a *sender) write(texts ...string) (at time.Time) {
 	a.t.Helper()
 	fail := func(err error) {
 		if err != nil {
@@ -81,7 +81,7 @@ func (a *agent) write(texts ...string) (at time.Time) {
 // ends counts the frames that have ended, by what the agent prints.
 func ends(opts *Options) <-chan struct{} {
 	done := make(chan struct{}, 1<<16)
-	opts.Events = func(e claude.Event) {
+	opts.Events = func(e agent.Event) {
 		for _, p := range e.Progress {
 			if !p.State.InFlight() {
 				done <- struct{}{}
@@ -213,7 +213,7 @@ func BenchmarkBacklog(b *testing.B) {
 					cancel()
 				}
 			}
-			opts.Events = func(e claude.Event) {
+			opts.Events = func(e agent.Event) {
 				for _, p := range e.Progress {
 					if !p.State.InFlight() {
 						if done++; done%100 == 0 {

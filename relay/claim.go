@@ -154,7 +154,7 @@ func (c *claimer) record(ctx context.Context) error {
 		}
 	}
 	settle := func(state ledger.DeliveryState, reason, id string) {
-		err = errors.Join(err, ignoreDropped(c.ledger.Settle(ctx, state, reason, id), id))
+		err = errors.Join(err, ignoreDropped(c.ledger.EndDeliveries(ctx, state, reason, id), id))
 	}
 	for _, id := range c.taken {
 		settle(ledger.TakenByAgent, "its row was read by somebody else before it was claimed", id)

@@ -95,11 +95,11 @@ func (q *unlockedStore) Mark(ctx context.Context, uuids ...string) error {
 	return q.store.Mark(ctx, uuids...)
 }
 
-func (q *unlockedStore) Settle(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error {
+func (q *unlockedStore) EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, uuids ...string) error {
 	if err := q.free("Settle"); err != nil {
 		return err
 	}
-	return q.store.Settle(ctx, state, reason, uuids...)
+	return q.store.EndDeliveries(ctx, state, reason, uuids...)
 }
 
 // hooked makes the relay's locks call before at each step.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"teambridge/relay/claude"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func runBridge(dir string) int {
 	defer t.cleanup()
 	s := openStation(t, dir, simchild.Script{})
 	opts := s.options()
-	opts.Child.Env = append(opts.Child.Env, os.Getenv(envScript))
+	change(&opts, func(o *claude.Options) { o.Env = append(o.Env, os.Getenv(envScript)) })
 	opts.Predecessor, _ = time.ParseDuration(os.Getenv(envPatience)) // none: the default
 	opts.IdleExit, _ = time.ParseDuration(os.Getenv(envIdleExit))    // none: never
 	opts.Report = func(st Status) {

@@ -185,7 +185,7 @@ func TestRetriedBetweenTwoSteps(t *testing.T) {
 			}
 			said, err := Prompt(t.Context(), other, r.Key(), Input{Text: "[m-1]"})
 			if err == nil {
-				err = other.Settle(t.Context(), ledger.Failed, "for the test", said.Delivery)
+				err = other.EndDeliveries(t.Context(), ledger.Failed, "for the test", said.Delivery)
 			}
 			if err != nil {
 				t.Fatal(err)

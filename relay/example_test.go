@@ -11,6 +11,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
@@ -69,16 +70,16 @@ func Example() {
 
 	r, err := relay.New(ctx, relay.Options{
 		Team: team, Member: "worker", Locker: locker, Ledger: l, State: state,
-		Child: claude.Options{
+		Runtime: relay.Claude(dir, claude.Options{
 			// A simulated agent, which repeats what it is told: this test, run again with a
 			// variable. The command of a real one is "claude".
 			Command: []string{os.Args[0]},
 			Env:     append(os.Environ(), simchild.Script{State: dir}.Env(), "GORACE=atexit_sleep_ms=0"),
 			Dir:     dir,
-		},
-		Events: func(e claude.Event) {
-			if result, ok := e.Payload.(claude.Result); ok {
-				fmt.Println(result.Text)
+		}),
+		Events: func(e agent.Event) {
+			if e.Result != nil {
+				fmt.Println(e.Result.Text)
 				stop()
 			}
 		},

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/pipe"
 	"teambridge/teams"
 )
@@ -35,10 +35,10 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	// Before the mode is changed: a message that cannot be encoded changes nothing.
-	frame, n, err := l.encode(config, batch.Items)
+	id := uuid.NewString()
+	line, n, err := l.encode(config, id, batch.Items)
 	if err != nil {
-		id := batch.Items[0].UUID
-		return true, l.failDelivery(ctx, id, err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
+		return true, l.failDelivery(ctx, batch.Items[0].UUID, err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
 	}
 	if batch.Mode != l.mode {
 		if made, err := l.setModeFor(ctx, batch.Mode, batch.Items[0].UUID); !made || err != nil {
@@ -48,7 +48,7 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 			return true, nil // it was refused, and what asked for it has failed
 		}
 	}
-	return l.commit(ctx, frame, batch.Items[:n])
+	return l.commit(ctx, id, line, batch.Items[:n])
 }
 
 // batch takes from what waits the first messages that can become one frame.
@@ -85,9 +85,9 @@ func (l *loop) batch(ctx context.Context, config *teams.Config, waiting []ledger
 
 // commit records a frame before its first byte is written. It returns true without a
 // frame in flight if another process has dropped one of its deliveries.
-func (l *loop) commit(ctx context.Context, frame claude.Frame, deliveries []ledger.Delivery) (bool, error) {
+func (l *loop) commit(ctx context.Context, id string, line []byte, deliveries []ledger.Delivery) (bool, error) {
 	f := ledger.Frame{
-		UUID: frame.UUID(), InboxKey: l.post, Kind: ledger.FrameMessage, Bytes: frame.Bytes(), Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
+		UUID: id, InboxKey: l.post, Kind: ledger.FrameMessage, Bytes: line, Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
 	}
 	var ids []string
 	for _, d := range deliveries {
@@ -113,31 +113,24 @@ func (l *loop) commit(ctx context.Context, frame claude.Frame, deliveries []ledg
 	return true, nil
 }
 
-// encode makes a frame of the first n items, as many as fit. With an error n is 1: the
-// first item does not fit even alone.
-func (l *loop) encode(config *teams.Config, items []ledger.Delivery) (claude.Frame, int, error) {
-	limit := l.opts.Child.FrameLimit
-	if limit == 0 {
-		limit = claude.DefaultFrameLimit
-	}
-	for n := len(items); ; n /= 2 {
+// encode makes a line of the first n items, as many as fit. With an error n is 1: the
+// first item cannot be sent even alone.
+func (l *loop) encode(config *teams.Config, id string, items []ledger.Delivery) (line []byte, n int, err error) {
+	for n = len(items); ; n /= 2 {
 		var parts []string
 		for _, d := range items[:n] {
 			parts = append(parts, text(config, d))
 		}
-		frame, err := claude.NewFrame(claude.Message{UUID: uuid.NewString(), Text: strings.Join(parts, "\n")})
-		if size := len(frame.Bytes()); err == nil && size > limit {
-			err = &claude.SizeError{UUID: frame.UUID(), Size: size, Limit: limit}
-		}
+		line, err = l.opts.Runtime.Encode(id, strings.Join(parts, "\n"))
 		if err == nil || n == 1 {
-			return frame, n, err
+			return line, n, err
 		}
 	}
 }
 
 // failDelivery ends a delivery that cannot be sent, and warns of it.
 func (l *loop) failDelivery(ctx context.Context, delivery string, why, warning error) error {
-	err := l.ledger.Settle(ctx, ledger.Failed, why.Error(), delivery)
+	err := l.ledger.EndDeliveries(ctx, ledger.Failed, why.Error(), delivery)
 	if err == nil {
 		l.opts.Warn(warning)
 	}
@@ -167,20 +160,20 @@ func (l *loop) setModeFor(ctx context.Context, to pipe.Mode, delivery string) (b
 	if ctx.Err() != nil || l.proc == nil {
 		return false, err
 	}
-	if _, ok := errors.AsType[*claude.ControlError](err); ok {
+	if errors.Is(err, agent.ErrRefused) {
 		// The first of the batch is what asked for the mode: with what is before it
 		// the agent had another. What was changed on the way to it is changed back for
 		// the next.
 		return true, l.failDelivery(ctx, delivery, err, err)
 	}
 	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
-	return false, ignoreExit(l.proc.Kill())
+	return false, l.proc.Kill()
 }
 
 // setMode brings the agent to another mode: in the running process if that is
 // possible, else by another process on the same session.
 func (l *loop) setMode(ctx context.Context, to pipe.Mode) error {
-	if l.opts.Child.NeedsRestart(l.mode, to) {
+	if l.opts.Runtime.NeedsRestart(l.mode, to) {
 		if err := l.stop(ctx); err != nil {
 			return err
 		}
@@ -188,29 +181,21 @@ func (l *loop) setMode(ctx context.Context, to pipe.Mode) error {
 			return err
 		}
 	}
-	if model, ok := to.Model.Value(); ok && to.Model != l.mode.Model {
-		if _, err := l.proc.SetModel(ctx, model); err != nil {
-			return fmt.Errorf("relay: change the model: %w", err)
-		}
-		l.mode.Model = to.Model
+	var err error
+	if l.mode, err = l.proc.SetMode(ctx, l.mode, to); err != nil {
+		return fmt.Errorf("relay: %w", err)
 	}
-	if mode, ok := to.PermissionMode.Value(); ok && to.PermissionMode != l.mode.PermissionMode {
-		if err := l.proc.SetPermissionMode(ctx, mode); err != nil {
-			return fmt.Errorf("relay: change the permission mode: %w", err)
-		}
-	}
-	l.mode = to
 	return nil
 }
 
 // write writes the frame to the agent. If that fails the agent is killed, and
 // agentExited decides what comes next.
 func (l *loop) write(ctx context.Context) error {
-	frame, err := claude.ParseFrame(l.frame.Bytes)
+	frame, err := l.opts.Runtime.Frame(l.frame.Bytes)
 	if err != nil {
 		return fmt.Errorf("relay: frame %s in the ledger: %w", l.frame.UUID, err)
 	}
-	do, err := l.resolve(ctx, facts{news: rewrite, slash: frame.IsSlash()})
+	do, err := l.resolve(ctx, facts{news: rewrite, command: frame.Command})
 	if err != nil || do != resend {
 		l.poke() // for the frame that comes after it
 		return err
@@ -222,11 +207,11 @@ func (l *loop) write(ctx context.Context) error {
 				return err
 			}
 			l.opts.Warn(err)
-			if _, ok := errors.AsType[*claude.ControlError](err); ok {
+			if errors.Is(err, agent.ErrRefused) {
 				l.poke() // for the frame that comes after it
 				return l.finish(ctx, failed(err.Error()))
 			}
-			return ignoreExit(l.proc.Kill())
+			return l.proc.Kill()
 		}
 	}
 	if err := l.ledger.Tried(ctx, l.frame.UUID, l.session.ID); err != nil {
@@ -234,14 +219,14 @@ func (l *loop) write(ctx context.Context) error {
 	}
 	l.frame.Tries++
 	l.frame.sent, l.frame.acked, l.frame.pending = true, false, nil
-	l.frame.silent = frame.IsSilent() && !frame.IsSlash()
+	l.frame.silent = frame.Silent
 	l.setTurnRuns(false)
-	if err := l.proc.Send(ctx, frame); err != nil {
+	if err := l.proc.Send(ctx, frame.Line); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		l.opts.Warn(fmt.Errorf("relay: %s: %w; the agent is started again", l.opts.Member, err))
-		return ignoreExit(l.proc.Kill())
+		return l.proc.Kill()
 	}
 	return nil
 }
@@ -257,7 +242,7 @@ type flight struct {
 
 // resolve decides what to do with the frame in flight, and does it.
 func (l *loop) resolve(ctx context.Context, f facts) (action, error) {
-	f.frame, f.onCut, f.plain = l.frame.Frame, l.opts.OnCut, l.opts.Child.Plain
+	f.frame, f.onCut = l.frame.Frame, l.opts.OnCut
 	f.silent = l.frame.silent && !l.frame.acked
 	for {
 		if p := l.frame.pending; p != nil && f.news == resultPending {
@@ -325,13 +310,7 @@ func (l *loop) act(ctx context.Context, o outcome, f facts) error {
 }
 
 func (l *loop) readTurn(ctx context.Context, f *facts) error {
-	t := l.transcript()
-	turn, err := t.Turn(ctx, f.frame.UUID)
-	if err == nil && !turn.Stored && f.plain {
-		var found bool
-		found, err = t.Exists()
-		f.noFile = !found
-	}
+	turn, err := l.opts.Runtime.Turn(ctx, l.session.ID, f.frame.UUID)
 	if err != nil {
 		return fmt.Errorf("relay: what became of frame %s: %w", f.frame.UUID, err)
 	}
@@ -365,12 +344,12 @@ func (l *loop) nudge(ctx context.Context, about ledger.Frame) error {
 		}
 	}
 	id := uuid.NewSHA1(namespace, []byte(about.UUID+"\nnudge\n"+strconv.Itoa(about.Nudges+1))).String()
-	frame, err := claude.NewFrame(claude.Message{UUID: id, Text: Nudge})
+	line, err := l.opts.Runtime.Encode(id, Nudge)
 	if err != nil {
 		return err
 	}
 	f := ledger.Frame{
-		UUID: id, InboxKey: l.post, Kind: ledger.FrameNudge, Parent: about.UUID, Bytes: frame.Bytes(),
+		UUID: id, InboxKey: l.post, Kind: ledger.FrameNudge, Parent: about.UUID, Bytes: line,
 		Session: l.session.ID, State: ledger.FrameWritten, At: time.Now(),
 	}
 	if err := l.insist(ctx, func(ctx context.Context) error { return l.ledger.Commit(ctx, f) }); err != nil {

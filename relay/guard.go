@@ -1,10 +1,8 @@
 package relay
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,48 +97,10 @@ func (l *loop) setHeld(holds []ledger.Hold) {
 	}
 }
 
-// toolUse is the use of a tool that an agent has printed.
-type toolUse struct {
-	Name  string
-	Input json.RawMessage
-}
-
-// toolUses are those of a line; none of one that has another form.
-func toolUses(line []byte) (uses []toolUse) {
-	if !bytes.Contains(line, []byte(`"tool_use"`)) {
-		return nil
-	}
-	var m struct {
-		Message struct {
-			Content []struct {
-				Type string
-				toolUse
-			}
-		}
-	}
-	if json.Unmarshal(line, &m) != nil {
-		return nil
-	}
-	for _, part := range m.Message.Content {
-		if part.Type == "tool_use" {
-			uses = append(uses, part.toolUse)
-		}
-	}
-	return uses
-}
-
 // recordRecipients records to whom the agent writes, as its own output tells.
-func (l *loop) recordRecipients(ctx context.Context, line []byte) error {
+func (l *loop) recordRecipients(ctx context.Context, recipients []string) error {
 	var names []string
-	for _, use := range toolUses(line) {
-		var input struct{ To, Recipient, Type string }
-		if use.Name != "SendMessage" || json.Unmarshal(use.Input, &input) != nil {
-			continue
-		}
-		name := cmp.Or(input.To, input.Recipient) // older versions have the second
-		if input.Type == "broadcast" {
-			name = "*"
-		}
+	for _, name := range recipients {
 		if config, err := l.config(ctx); err == nil {
 			if member, err := config.Resolve(name, nil); err == nil {
 				name = member

@@ -11,6 +11,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 )
@@ -91,7 +92,7 @@ func (s *station) talk(most int, c *clock, takes time.Duration) (lead, worker *R
 		opts := s.options()
 		opts.Member, opts.Now = member, c.read
 		n := 0
-		opts.Events = func(e claude.Event) {
+		opts.Events = func(e agent.Event) {
 			if r, ok := e.Payload.(claude.Result); ok && strings.Contains(r.Text, `teammate_id="`+peer+`"`) && n < most {
 				n++
 				c.pass(takes)
@@ -231,7 +232,7 @@ func TestEndlessTalkWithAnAgentThatIsNotRelayed(t *testing.T) {
 	c := &clock{now: time.Now()}
 	opts.Now = c.read
 	n := 0
-	opts.Events = func(e claude.Event) {
+	opts.Events = func(e agent.Event) {
 		if _, ok := e.Payload.(claude.Result); ok {
 			n++
 			c.pass(time.Second)

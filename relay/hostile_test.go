@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/sqlite"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
@@ -227,7 +228,7 @@ func TestHeldLock(t *testing.T) {
 // rawLedger opens a ledger that is in use as a database of as many versions as it
 // has: the schema is not looked at.
 func rawLedger(ctx context.Context, path string) (*sqlite.DB, error) {
-	format := sqlite.Format{Name: "ledger", Application: 0x74624c47}
+	format := sqlite.Format{Name: "ledger", Application: 0x74624c65}
 	db, err := sqlite.Open(ctx, path, format)
 	if newer, ok := errors.AsType[*sqlite.NewerError](err); ok {
 		format.Schema = make([]string, newer.Version)
@@ -329,7 +330,7 @@ func TestGarbageOfTheAgent(t *testing.T) {
 				t.Parallel()
 				s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{fault}})
 				opts := s.options()
-				opts.Child.Buffer = 1 << 20 // of 30 MiB most is left out
+				change(&opts, func(o *claude.Options) { o.Buffer = 1 << 20 }) // of 30 MiB most is left out
 				s.send("[m-1]")
 				_, stop := s.relay(opts)
 				s.settled(1)
@@ -444,9 +445,9 @@ func TestNothingIsWrittenToTheNext(t *testing.T) {
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hold, Times: 1, Name: "never"}}})
 	s.send(strings.Repeat("x", 90<<10) + "[m-1]")
 	opts := s.options()
-	opts.Child.WriteTimeout = time.Hour
+	change(&opts, func(o *claude.Options) { o.WriteTimeout = time.Hour })
 	var skipped []claude.Payload
-	opts.Events = func(e claude.Event) {
+	opts.Events = func(e agent.Event) {
 		if p, ok := e.Payload.(claude.Skipped); ok {
 			skipped = append(skipped, p)
 		}

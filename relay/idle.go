@@ -1,27 +1,23 @@
 package relay
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/teams"
 )
 
 // idler is what the loop knows of an agent that may be ended for being idle. See
 // [Options.IdleExit].
 type idler struct {
-	active time.Time       // when the agent was started, or last printed something
-	turn   bool            // a turn runs, of a frame or of a background task
-	tasks  map[string]bool // background tasks that run, by id
-	crons  int             // what it has scheduled to be repeated
-	wakeup bool            // it has scheduled a turn of its own
+	active time.Time // when the agent was started, or last printed something
+	turn   bool      // a turn runs, of a frame or of a background task
+	agent.Background
 
 	idle   <-chan time.Time // fires when the agent has been idle for long enough; nil if it is at work
 	needed string           // why it was not ended then; empty if it was not tried
@@ -32,73 +28,17 @@ type idler struct {
 	asleep  bool             // it has exited, and nothing has come since
 }
 
-// event notes what the agent printed.
-func (i *idler) event(e claude.Event) {
+// event notes what the agent told.
+func (i *idler) event(e agent.Event) {
 	i.active, i.idle, i.needed = time.Now(), nil, ""
-	switch p := e.Payload.(type) {
-	case claude.Init:
+	switch {
+	case e.Start != nil:
 		i.turn = true
-	case claude.Result:
+	case e.Result != nil:
 		i.turn = false
-	case claude.Assistant:
-		for _, use := range toolUses(e.Line) {
-			i.schedule(use.Name)
-		}
-	case claude.Lifecycle:
-		if bytes.Contains(e.Line, []byte(`"wakeup_source":"loop_wakeup"`)) {
-			i.wakeup = false // it has come
-		}
-	case claude.Other:
-		if p.Type == "system" {
-			i.task(p.Subtype, e.Line)
-		}
 	}
-}
-
-// schedule notes what the agent has scheduled, by the tool that it used. Versions
-// that have these tools (2.1.329 does) keep the schedule in the process: it ends with
-// that. One that was refused counts, too.
-func (i *idler) schedule(tool string) {
-	switch tool {
-	case "CronCreate":
-		i.crons++
-	case "CronDelete":
-		i.crons = max(0, i.crons-1)
-	case "ScheduleWakeup":
-		i.wakeup = true
-	}
-}
-
-// task notes that background tasks began or ended. All measured versions report
-// the end of a task by its id; newer ones also list those that run.
-func (i *idler) task(subtype string, line []byte) {
-	var l struct {
-		ID    string `json:"task_id"`
-		Tasks []struct {
-			ID string `json:"task_id"`
-		} `json:"tasks"`
-	}
-	switch subtype {
-	case "task_started", "task_notification", "background_tasks_changed":
-		if json.Unmarshal(line, &l) != nil {
-			return
-		}
-	default:
-		return
-	}
-	if i.tasks == nil {
-		i.tasks = map[string]bool{}
-	}
-	switch subtype {
-	case "task_started":
-		i.tasks[l.ID] = true
-	case "task_notification":
-		delete(i.tasks, l.ID)
-	case "background_tasks_changed":
-		clear(i.tasks)
-		for _, t := range l.Tasks {
-			i.tasks[t.ID] = true
-		}
+	if e.Background != nil {
+		i.Background = *e.Background
 	}
 }
 
@@ -107,7 +47,7 @@ func (i *idler) task(subtype string, line []byte) {
 func (l *loop) setIdle(empty bool) {
 	switch {
 	case l.opts.IdleExit <= 0:
-	case !empty || l.frame != nil || l.turn || len(l.tasks) > 0 || l.dirty || l.more:
+	case !empty || l.frame != nil || l.turn || l.Tasks > 0 || l.dirty || l.more:
 		l.idle = nil
 	case l.idle == nil:
 		l.idle = time.After(time.Until(l.active.Add(l.opts.IdleExit)))
@@ -161,7 +101,7 @@ func (l *loop) dependents(c *teams.Config) (string, error) {
 	if l.reads {
 		return "it reads its inbox itself, and nothing else would start it again", nil
 	}
-	if l.crons > 0 || l.wakeup {
+	if l.Scheduled {
 		return "it has scheduled work, which would not be done", nil
 	}
 	if lead, _ := c.Lead(); lead.Name != l.opts.Member {
@@ -193,7 +133,7 @@ func (l *loop) terminate() {
 		l.late = time.After(l.grace.EOF)
 		return
 	}
-	proc, grace := l.proc, claude.Grace{Term: l.grace.Term}
+	proc, grace := l.proc, agent.Grace{Term: l.grace.Term}
 	l.reading.Go(func() { _ = proc.End(context.Background(), grace) }) // forget says how it ended
 }
 
@@ -201,7 +141,7 @@ func (l *loop) terminate() {
 func (l *loop) closed(ctx context.Context) error {
 	l.at(exited)
 	why := l.forget()
-	if _, ok := errors.AsType[*claude.WidenedError](why); ok {
+	if _, ok := errors.AsType[*agent.WidenedError](why); ok {
 		l.opts.Warn(fmt.Errorf("relay: %s was stopped: %w", l.opts.Member, why))
 	}
 	l.idler = idler{asleep: true}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pipe"
@@ -100,7 +101,7 @@ func TestIdleExit(t *testing.T) {
 		if err != nil || !found || !o.Running || o.State != Asleep || o.PID != 0 {
 			t.Errorf("from outside %+v, %t, %v; want asleep", o, found, err)
 		}
-		if err := r.Interrupt(t.Context()); !errors.Is(err, claude.ErrNotInFlight) {
+		if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("interrupt: %v, want that nothing is in flight", err)
 		}
 		if _, err := r.Prompt(t.Context(), Input{Text: "[m-2]"}); err != nil {
@@ -264,7 +265,7 @@ func TestBackgroundTaskIsNotIdle(t *testing.T) {
 		opts := s.options()
 		opts.IdleExit = atOnce
 		var inits atomic.Int32
-		opts.Events = func(e claude.Event) {
+		opts.Events = func(e agent.Event) {
 			if _, ok := e.Payload.(claude.Init); ok {
 				inits.Add(1)
 			}
@@ -324,7 +325,7 @@ func TestIdleExitOfAnUnwillingAgent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.grace = claude.Grace{EOF: time.Millisecond, Term: time.Millisecond}
+			r.grace = agent.Grace{EOF: time.Millisecond, Term: time.Millisecond}
 			stop := s.run(r)
 			s.send(tc.text)
 			s.settled(1)

@@ -8,7 +8,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/pipe"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -212,36 +212,21 @@ func (l *loop) proceed(ctx context.Context) error {
 	return l.write(ctx)
 }
 
-// event is something that the agent printed.
-func (l *loop) event(ctx context.Context, e claude.Event) error {
+// event is something that the agent told.
+func (l *loop) event(ctx context.Context, e agent.Event) error {
 	l.idler.event(e)
-	if i, ok := e.Payload.(claude.Init); ok {
-		l.spoke = true
-		if l.frame != nil && l.frame.pending != nil {
-			l.frame.pending.superseded = true
-		}
-		l.setTurnRuns(l.frame != nil && l.frame.sent)
-		if v, err := teams.ParseVersion(i.Version); err == nil && v != l.version {
-			l.version, l.dirty = v, true
-		}
-		if i.Session != "" && i.Session != l.session.ID {
-			l.session.ID = i.Session
-			if err := l.keep(ctx, ledger.RelayRunning, ""); err != nil {
-				return err
-			}
-		}
-	}
-	if _, ok := e.Payload.(claude.Assistant); ok {
-		if err := l.recordRecipients(ctx, e.Line); err != nil {
+	if e.Start != nil {
+		if err := l.turnStarts(ctx, *e.Start); err != nil {
 			return err
 		}
 	}
-	if s, ok := e.Payload.(claude.Status); ok {
-		if known, ok := l.mode.PermissionMode.Value(); ok && known != s.PermissionMode {
-			// A person let it leave plan mode, or it has begun to plan. The next frame
-			// changes it back.
-			l.mode.PermissionMode = pipe.Set(s.PermissionMode)
-		}
+	if err := l.recordRecipients(ctx, e.Recipients); err != nil {
+		return err
+	}
+	if known, ok := l.mode.PermissionMode.Value(); ok && e.PermissionMode != "" && known != e.PermissionMode {
+		// A person let it leave plan mode, or it has begun to plan. The next frame
+		// changes it back.
+		l.mode.PermissionMode = pipe.Set(e.PermissionMode)
 	}
 	for _, p := range e.Progress {
 		if l.frame == nil || p.UUID != l.frame.UUID {
@@ -252,13 +237,29 @@ func (l *loop) event(ctx context.Context, e claude.Event) error {
 		}
 		l.opts.Recorded()
 	}
-	if r, ok := e.Payload.(claude.Result); ok && l.frame != nil && l.frame.pending != nil && l.frame.pending.superseded {
+	if e.Result != nil && l.frame != nil && l.frame.pending != nil && l.frame.pending.superseded {
 		l.frame.pending = &pendingResult{progress: l.frame.pending.progress, since: time.Now()}
-		l.frame.pending.progress.Result = &r
+		l.frame.pending.progress.Result = e.Result
 		if _, err := l.resolve(ctx, facts{news: resultPending}); err != nil {
 			return err
 		}
 	}
 	l.opts.Events(e)
 	return nil
+}
+
+func (l *loop) turnStarts(ctx context.Context, s agent.Start) error {
+	l.spoke = true
+	if l.frame != nil && l.frame.pending != nil {
+		l.frame.pending.superseded = true
+	}
+	l.setTurnRuns(l.frame != nil && l.frame.sent)
+	if v, err := teams.ParseVersion(s.Version); err == nil && v != l.version {
+		l.version, l.dirty = v, true
+	}
+	if s.Session == "" || s.Session == l.session.ID {
+		return nil
+	}
+	l.session.ID = s.Session
+	return l.keep(ctx, ledger.RelayRunning, "")
 }

@@ -3,11 +3,10 @@ package relay
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 )
 
 // news is what has happened to the frame in flight.
@@ -23,20 +22,18 @@ const (
 // facts is what is known of the frame in flight when there is news of it. The last
 // group is missing until [decide] asks for it.
 type facts struct {
-	news   news
-	frame  ledger.Frame
-	onCut  OnCut
-	silent bool // the agent has not acknowledged it by its uuid, and does not
-	slash  bool // it is a command of Claude Code
-	plain  bool // the program is not started as a member, so that its transcripts may be elsewhere
+	news    news
+	frame   ledger.Frame
+	onCut   OnCut
+	command bool // the conversation does not tell of it
+	silent  bool // the agent has not acknowledged it by its uuid, and does not
 
-	progress   claude.Progress // of acknowledged and resultPending
-	superseded bool            // of resultPending: another turn has begun since
-	waited     time.Duration   // of resultPending: since the turn ended
-	exit       error           // of died
+	progress   agent.Progress // of acknowledged and resultPending
+	superseded bool           // of resultPending: another turn has begun since
+	waited     time.Duration  // of resultPending: since the turn ended
+	exit       error          // of died
 
-	turn    *claude.Turn  // readTurn
-	noFile  bool          // readTurn: there is no transcript
+	turn    *agent.Turn   // readTurn
 	subject *ledger.Frame // readSubject: the frame that a nudge is about, else the frame itself
 	counted bool          // countDeath: frame has this death
 	single  bool          // split: the frame holds one message
@@ -77,7 +74,7 @@ type outcome struct {
 // The tracker takes the first that began after the frame was written. It can have been
 // that of a background task, or of a message that the agent took itself.
 type pendingResult struct {
-	progress   claude.Progress
+	progress   agent.Progress
 	since      time.Time
 	superseded bool // another turn has begun since
 }
@@ -99,7 +96,7 @@ func decide(f facts) outcome {
 	switch f.news {
 	case acknowledged:
 		switch f.progress.State {
-		case claude.Done, claude.Failed, claude.Cancelled:
+		case agent.Done, agent.Failed, agent.Cancelled:
 			if f.silent {
 				return outcome{do: holdResult}
 			}
@@ -119,19 +116,22 @@ func afterProgress(f facts) outcome {
 		text = f.progress.Result.Text
 	}
 	switch f.progress.State {
-	case claude.Accepted:
+	case agent.Accepted:
 		return outcome{do: accept}
-	case claude.Done:
+	case agent.Done:
 		return outcome{do: finish, state: ledger.Done, answer: text}
-	case claude.Unproven:
+	case agent.Unproven:
 		return outcome{
 			do: finish, state: ledger.Done, reason: "the program acknowledges nothing; it may have been said twice", answer: text, unproven: true,
 		}
-	case claude.Failed:
-		return failed(failure(f.progress.Result))
-	case claude.Cancelled:
+	case agent.Failed:
+		if f.progress.Result == nil {
+			return failed("its turn failed")
+		}
+		return failed(f.progress.Result.Failure)
+	case agent.Cancelled:
 		return outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}
-	case claude.Known:
+	case agent.Known:
 		return afterTurn(f)
 	}
 	return outcome{do: wait}
@@ -142,9 +142,8 @@ func afterResult(f facts) outcome {
 	if f.turn == nil {
 		return outcome{do: readTurn}
 	}
-	t := f.turn
 	switch {
-	case t.Finished || t.Interrupted || t.Failed || t.Stop != "" && t.Stop != "tool_use":
+	case f.turn.Over():
 		return afterProgress(f)
 	case f.superseded:
 		return outcome{do: wait}
@@ -159,7 +158,7 @@ func afterResult(f facts) outcome {
 // it echoed a frame runs it again although the frame is in the conversation.
 func beforeWrite(f facts) outcome {
 	switch {
-	case f.frame.Tries == 0 || f.slash:
+	case f.frame.Tries == 0 || f.command:
 		return outcome{do: resend}
 	case f.turn == nil:
 		return outcome{do: readTurn}
@@ -195,7 +194,7 @@ func afterTurn(f facts) outcome {
 // several messages only one may be that: they are sent one by one, if the agent has
 // never taken them. What it has taken goes on as one frame.
 func afterDeath(f facts) outcome {
-	if widened, ok := errors.AsType[*claude.WidenedError](f.exit); ok {
+	if widened, ok := errors.AsType[*agent.WidenedError](f.exit); ok {
 		// With the same permissions it would do the same again.
 		o := failed("stopped: " + widened.Error())
 		o.warn = "was stopped, and its message is given up"
@@ -209,8 +208,7 @@ func afterDeath(f facts) outcome {
 		if f.turn == nil {
 			return outcome{do: readTurn}
 		}
-		unproven := f.plain && f.noFile
-		if !f.turn.Stored && !unproven {
+		if !f.turn.Stored && !f.turn.Unknown {
 			return outcome{do: split, warn: fmt.Sprintf("died %d times with several messages, and took none: they are said one by one", deaths)}
 		}
 	}
@@ -224,15 +222,4 @@ func afterDeath(f facts) outcome {
 
 func failed(reason string) outcome {
 	return outcome{do: finish, state: ledger.Failed, reason: reason}
-}
-
-// failure is why a turn failed.
-func failure(r *claude.Result) string {
-	switch {
-	case r == nil:
-		return "its turn failed"
-	case len(r.Errors) > 0:
-		return strings.Join(r.Errors, "; ")
-	}
-	return r.Subtype
 }

@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 )
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	exit := errors.New("exit status 1")
-	said := &claude.Result{Text: "done"}
+	said := &agent.Result{Text: "done"}
 	message := ledger.Frame{Kind: ledger.FrameMessage, State: ledger.FrameWritten, Tries: 1}
 	with := func(f ledger.Frame, change func(*ledger.Frame)) ledger.Frame {
 		change(&f)
@@ -26,10 +28,10 @@ func TestDecide(t *testing.T) {
 		return &f
 	}
 	command := with(message, func(f *ledger.Frame) { f.Kind = ledger.FrameCommand })
-	progress := func(s claude.State, r *claude.Result) claude.Progress { return claude.Progress{State: s, Result: r} }
-	cut := &claude.Turn{Stored: true, Stop: "tool_use"}
-	finished := &claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "done"}
-	never := &claude.Turn{}
+	progress := func(s agent.State, r *agent.Result) agent.Progress { return agent.Progress{State: s, Result: r} }
+	cut := &agent.Turn{Stored: true, Stop: "tool_use"}
+	finished := &agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "done"}
+	never := &agent.Turn{}
 
 	for _, test := range []struct {
 		name  string
@@ -37,69 +39,67 @@ func TestDecide(t *testing.T) {
 		want  outcome
 	}{
 		// What the agent says.
-		{"written", facts{progress: progress(claude.Written, nil)}, outcome{do: wait}},
-		{"accepted", facts{progress: progress(claude.Accepted, nil)}, outcome{do: accept}},
-		{"done", facts{progress: progress(claude.Done, said)}, outcome{do: finish, state: ledger.Done, answer: "done"}},
-		{"done without a result", facts{progress: progress(claude.Done, nil)}, outcome{do: finish, state: ledger.Done}},
-		{"failed", facts{progress: progress(claude.Failed, &claude.Result{Subtype: "error_max_turns"})},
+		{"written", facts{progress: progress(agent.Written, nil)}, outcome{do: wait}},
+		{"accepted", facts{progress: progress(agent.Accepted, nil)}, outcome{do: accept}},
+		{"done", facts{progress: progress(agent.Done, said)}, outcome{do: finish, state: ledger.Done, answer: "done"}},
+		{"done without a result", facts{progress: progress(agent.Done, nil)}, outcome{do: finish, state: ledger.Done}},
+		{"failed", facts{progress: progress(agent.Failed, &agent.Result{Failure: "error_max_turns"})},
 			outcome{do: finish, state: ledger.Failed, reason: "error_max_turns"}},
-		{"failed with errors", facts{progress: progress(claude.Failed, &claude.Result{Errors: []string{"a", "b"}})},
-			outcome{do: finish, state: ledger.Failed, reason: "a; b"}},
-		{"failed without a result", facts{progress: progress(claude.Failed, nil)},
+		{"failed without a result", facts{progress: progress(agent.Failed, nil)},
 			outcome{do: finish, state: ledger.Failed, reason: "its turn failed"}},
-		{"cancelled", facts{progress: progress(claude.Cancelled, nil)},
+		{"cancelled", facts{progress: progress(agent.Cancelled, nil)},
 			outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}},
-		{"a program that acknowledges nothing", facts{progress: progress(claude.Unproven, said)},
+		{"a program that acknowledges nothing", facts{progress: progress(agent.Unproven, said)},
 			outcome{do: finish, state: ledger.Done, reason: "the program acknowledges nothing; it may have been said twice", answer: "done", unproven: true}},
 
 		// A frame that the agent knew.
-		{"known", facts{progress: progress(claude.Known, nil)}, outcome{do: readTurn}},
-		{"known and finished", facts{progress: progress(claude.Known, nil), turn: finished},
+		{"known", facts{progress: progress(agent.Known, nil)}, outcome{do: readTurn}},
+		{"known and finished", facts{progress: progress(agent.Known, nil), turn: finished},
 			outcome{do: finish, state: ledger.Done, answer: "done"}},
-		{"known and interrupted", facts{progress: progress(claude.Known, nil), turn: &claude.Turn{Stored: true, Interrupted: true}},
+		{"known and interrupted", facts{progress: progress(agent.Known, nil), turn: &agent.Turn{Stored: true, Interrupted: true}},
 			outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}},
-		{"known and failed", facts{progress: progress(claude.Known, nil), turn: &claude.Turn{Stored: true, Failed: true}},
+		{"known and failed", facts{progress: progress(agent.Known, nil), turn: &agent.Turn{Stored: true, Failed: true}},
 			outcome{do: finish, state: ledger.Failed, reason: "its turn failed"}},
-		{"known and cut", facts{progress: progress(claude.Known, nil), turn: cut}, outcome{do: readSubject}},
-		{"known, not in the transcript", facts{progress: progress(claude.Known, nil), turn: never}, outcome{do: readSubject}},
-		{"cut for the first time", facts{progress: progress(claude.Known, nil), turn: cut, subject: nudged(0)}, outcome{do: nudge}},
-		{"cut, the last nudge", facts{progress: progress(claude.Known, nil), turn: cut, subject: nudged(MaxNudges - 1)}, outcome{do: nudge}},
-		{"cut after the last nudge", facts{progress: progress(claude.Known, nil), turn: cut, subject: nudged(MaxNudges)},
+		{"known and cut", facts{progress: progress(agent.Known, nil), turn: cut}, outcome{do: readSubject}},
+		{"known, not in the transcript", facts{progress: progress(agent.Known, nil), turn: never}, outcome{do: readSubject}},
+		{"cut for the first time", facts{progress: progress(agent.Known, nil), turn: cut, subject: nudged(0)}, outcome{do: nudge}},
+		{"cut, the last nudge", facts{progress: progress(agent.Known, nil), turn: cut, subject: nudged(MaxNudges - 1)}, outcome{do: nudge}},
+		{"cut after the last nudge", facts{progress: progress(agent.Known, nil), turn: cut, subject: nudged(MaxNudges)},
 			outcome{do: finish, state: ledger.Failed, reason: "its turn was cut 4 times"}},
-		{"cut, to be reported", facts{progress: progress(claude.Known, nil), turn: cut, subject: nudged(0), onCut: ReportCut},
+		{"cut, to be reported", facts{progress: progress(agent.Known, nil), turn: cut, subject: nudged(0), onCut: ReportCut},
 			outcome{do: finish, state: ledger.Failed, reason: "its turn was cut by a crash"}},
-		{"a command that was cut", facts{progress: progress(claude.Known, nil), turn: cut, subject: &command},
+		{"a command that was cut", facts{progress: progress(agent.Known, nil), turn: cut, subject: &command},
 			outcome{do: finish, state: ledger.Failed, reason: "its turn was cut by a crash"}},
 
 		// The end of a turn of an agent that does not say whose it was.
-		{"a silent agent accepts", facts{silent: true, progress: progress(claude.Accepted, nil)}, outcome{do: accept}},
-		{"a silent agent ends a turn", facts{silent: true, progress: progress(claude.Done, said)}, outcome{do: holdResult}},
-		{"a silent agent fails a turn", facts{silent: true, progress: progress(claude.Failed, said)}, outcome{do: holdResult}},
-		{"a silent agent is interrupted", facts{silent: true, progress: progress(claude.Cancelled, nil)}, outcome{do: holdResult}},
-		{"pending", facts{news: resultPending, silent: true, progress: progress(claude.Done, said)}, outcome{do: readTurn}},
-		{"pending, not in the transcript", facts{news: resultPending, progress: progress(claude.Done, said), turn: never},
+		{"a silent agent accepts", facts{silent: true, progress: progress(agent.Accepted, nil)}, outcome{do: accept}},
+		{"a silent agent ends a turn", facts{silent: true, progress: progress(agent.Done, said)}, outcome{do: holdResult}},
+		{"a silent agent fails a turn", facts{silent: true, progress: progress(agent.Failed, said)}, outcome{do: holdResult}},
+		{"a silent agent is interrupted", facts{silent: true, progress: progress(agent.Cancelled, nil)}, outcome{do: holdResult}},
+		{"pending", facts{news: resultPending, silent: true, progress: progress(agent.Done, said)}, outcome{do: readTurn}},
+		{"pending, not in the transcript", facts{news: resultPending, progress: progress(agent.Done, said), turn: never},
 			outcome{do: wait, after: resultPoll}},
-		{"pending, in a tool", facts{news: resultPending, progress: progress(claude.Done, said), turn: cut},
+		{"pending, in a tool", facts{news: resultPending, progress: progress(agent.Done, said), turn: cut},
 			outcome{do: wait, after: resultPoll}},
-		{"pending, finished", facts{news: resultPending, silent: true, progress: progress(claude.Done, said), turn: finished},
+		{"pending, finished", facts{news: resultPending, silent: true, progress: progress(agent.Done, said), turn: finished},
 			outcome{do: finish, state: ledger.Done, answer: "done"}},
-		{"pending, stopped by a limit", facts{news: resultPending, progress: progress(claude.Done, said), turn: &claude.Turn{Stored: true, Stop: "max_tokens"}},
+		{"pending, stopped by a limit", facts{news: resultPending, progress: progress(agent.Done, said), turn: &agent.Turn{Stored: true, Stop: "max_tokens"}},
 			outcome{do: finish, state: ledger.Done, answer: "done"}},
-		{"pending, interrupted", facts{news: resultPending, progress: progress(claude.Cancelled, nil), turn: &claude.Turn{Stored: true, Interrupted: true}},
+		{"pending, interrupted", facts{news: resultPending, progress: progress(agent.Cancelled, nil), turn: &agent.Turn{Stored: true, Interrupted: true}},
 			outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}},
-		{"pending for as long as it may", facts{news: resultPending, progress: progress(claude.Done, said), turn: never, waited: resultTimeout},
+		{"pending for as long as it may", facts{news: resultPending, progress: progress(agent.Done, said), turn: never, waited: resultTimeout},
 			outcome{do: wait, after: resultPoll}},
-		{"pending for longer", facts{news: resultPending, progress: progress(claude.Done, said), turn: never, waited: resultTimeout + 1},
+		{"pending for longer", facts{news: resultPending, progress: progress(agent.Done, said), turn: never, waited: resultTimeout + 1},
 			outcome{do: finish, state: ledger.Done, answer: "done"}},
-		{"another turn has begun", facts{news: resultPending, progress: progress(claude.Done, said), turn: never, superseded: true, waited: time.Hour},
+		{"another turn has begun", facts{news: resultPending, progress: progress(agent.Done, said), turn: never, superseded: true, waited: time.Hour},
 			outcome{do: wait}},
-		{"another turn has begun, this one has finished", facts{news: resultPending, progress: progress(claude.Done, said), turn: finished, superseded: true},
+		{"another turn has begun, this one has finished", facts{news: resultPending, progress: progress(agent.Done, said), turn: finished, superseded: true},
 			outcome{do: finish, state: ledger.Done, answer: "done"}},
 
 		// Before it is written.
 		{"the first time", facts{news: rewrite, frame: with(message, func(f *ledger.Frame) { f.Tries = 0 })}, outcome{do: resend}},
 		{"again", facts{news: rewrite, frame: message}, outcome{do: readTurn}},
-		{"a slash command again", facts{news: rewrite, frame: command, slash: true}, outcome{do: resend}},
+		{"a slash command again", facts{news: rewrite, frame: command, command: true}, outcome{do: resend}},
 		{"again, never taken", facts{news: rewrite, frame: message, turn: never}, outcome{do: resend}},
 		{"again, finished", facts{news: rewrite, frame: message, turn: finished}, outcome{do: finish, state: ledger.Done, answer: "done"}},
 		{"again, cut", facts{news: rewrite, frame: message, turn: cut, subject: nudged(1)}, outcome{do: nudge}},
@@ -116,14 +116,12 @@ func TestDecide(t *testing.T) {
 			frame: with(deaths(2), func(f *ledger.Frame) { f.State = ledger.Accepted })}, outcome{do: resend}},
 		{"the second death with a nudge", facts{news: died, exit: exit, counted: true,
 			frame: with(deaths(2), func(f *ledger.Frame) { f.Kind = ledger.FrameNudge })}, outcome{do: resend}},
-		{"the second death of a program with other transcripts", facts{news: died, exit: exit, counted: true, frame: deaths(2), turn: never, plain: true, noFile: true},
+		{"the second death of a program with other transcripts", facts{news: died, exit: exit, counted: true, frame: deaths(2), turn: &agent.Turn{Unknown: true}},
 			outcome{do: resend}},
-		{"the second death of a program with a transcript", facts{news: died, exit: exit, counted: true, frame: deaths(2), turn: never, plain: true},
-			outcome{do: split, warn: "died 2 times with several messages, and took none: they are said one by one"}},
 		{"the last death", facts{news: died, exit: exit, counted: true, frame: deaths(MaxDeaths), turn: cut},
 			outcome{do: finish, state: ledger.Failed, reason: "agent died", warn: "died 3 times with one message: it is given up", agentDied: true}},
-		{"wider permissions", facts{news: died, exit: &claude.WidenedError{Given: "plan", Got: "default"}, frame: message},
-			outcome{do: finish, state: ledger.Failed, reason: `stopped: claude: the agent went from permission mode "plan" to "default" without being allowed to`,
+		{"wider permissions", facts{news: died, exit: &agent.WidenedError{Given: "plan", Got: "default"}, frame: message},
+			outcome{do: finish, state: ledger.Failed, reason: `stopped: the agent went from permission mode "plan" to "default" without being allowed to`,
 				warn: "was stopped, and its message is given up"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -139,9 +137,9 @@ func TestDecide(t *testing.T) {
 // else is known of it: the agent would do its work twice.
 func TestStoredIsNeverSaidAgain(t *testing.T) {
 	t.Parallel()
-	var turns []claude.Turn
+	var turns []agent.Turn
 	for _, stop := range []string{"", "tool_use", "end_turn"} {
-		for _, t := range []claude.Turn{{}, {Finished: true}, {Interrupted: true}, {Failed: true}} {
+		for _, t := range []agent.Turn{{}, {Finished: true}, {Interrupted: true}, {Failed: true}} {
 			t.Stored, t.Stop = true, stop
 			turns = append(turns, t)
 		}
@@ -151,24 +149,34 @@ func TestStoredIsNeverSaidAgain(t *testing.T) {
 		for _, kind := range []ledger.FrameKind{ledger.FrameMessage, ledger.FrameNudge, ledger.FrameCommand} {
 			for tries := range 4 {
 				for deaths := range MaxDeaths + 1 {
-					for _, plain := range []bool{false, true} {
-						f := ledger.Frame{Kind: kind, State: ledger.FrameWritten, Tries: tries, Deaths: deaths}
-						for nudges := range MaxNudges + 1 {
-							subject := ledger.Frame{Kind: ledger.FrameMessage, Nudges: nudges}
-							known := facts{news: rewrite, frame: f, plain: plain, turn: &turn, subject: &subject}
-							if o := decide(known); tries > 0 && o.do != finish && o.do != nudge {
-								t.Errorf("to be written: %+v becomes %+v", known, o)
-							}
-							n++
+					f := ledger.Frame{Kind: kind, State: ledger.FrameWritten, Tries: tries, Deaths: deaths}
+					for nudges := range MaxNudges + 1 {
+						subject := ledger.Frame{Kind: ledger.FrameMessage, Nudges: nudges}
+						known := facts{news: rewrite, frame: f, turn: &turn, subject: &subject}
+						if o := decide(known); tries > 0 && o.do != finish && o.do != nudge {
+							t.Errorf("to be written: %+v becomes %+v", known, o)
 						}
-						dead := facts{news: died, exit: errors.New("exit status 1"), counted: true, frame: f, plain: plain, turn: &turn}
-						if o := decide(dead); o.do == split {
-							t.Errorf("after a death: %+v becomes %+v", dead, o)
-						}
+						n++
+					}
+					dead := facts{news: died, exit: errors.New("exit status 1"), counted: true, frame: f, turn: &turn}
+					if o := decide(dead); o.do == split {
+						t.Errorf("after a death: %+v becomes %+v", dead, o)
 					}
 				}
 			}
 		}
 	}
 	t.Logf("%d cases", n)
+}
+
+// Only a program whose transcript may be elsewhere may have taken what none shows.
+func TestTurnWithoutTranscript(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []bool{false, true} {
+		r := Claude(t.TempDir(), claude.Options{Dir: t.TempDir(), Plain: plain})
+		turn, err := r.Turn(t.Context(), uuid.NewString(), uuid.NewString())
+		if err != nil || turn != (agent.Turn{Unknown: plain}) {
+			t.Errorf("plain %t: got %+v, %v", plain, turn, err)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pipe"
@@ -38,10 +39,10 @@ func TestMemberStaysInPlanMode(t *testing.T) {
 		for _, flags := range []string{"", "--permission-mode=plan"} {
 			s := newStation(t, simchild.Script{Version: v})
 			opts := s.options()
-			opts.Child.Member = claude.Member{Name: "team-lead", Team: "demo"}
+			change(&opts, func(o *claude.Options) { o.Member = claude.Member{Name: "team-lead", Team: "demo"} })
 			first := plan()
 			if flags != "" {
-				opts.Child.Command, first = append(opts.Child.Command, flags), pipe.Mode{}
+				change(&opts, func(o *claude.Options) { o.Command, first = append(o.Command, flags), pipe.Mode{} })
 			}
 			r, stop := s.relay(opts)
 			for _, in := range []Input{
@@ -92,7 +93,7 @@ func TestWidenedPermissions(t *testing.T) {
 		if got := strings.Join(s.worked(), ", "); got != "[b] plan" {
 			t.Errorf("worked on %s, want [b] alone, in plan mode", got)
 		}
-		widened := func(err error) bool { _, ok := errors.AsType[*claude.WidenedError](err); return ok }
+		widened := func(err error) bool { _, ok := errors.AsType[*agent.WidenedError](err); return ok }
 		if len(s.warnings(widened)) == 0 {
 			t.Error("nobody was told why the agent was stopped")
 		}
@@ -105,10 +106,12 @@ func TestPersonEndsPlanMode(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
 		s := newStation(t, simchild.Script{Version: v})
 		opts := s.options()
-		opts.Child.Plain = true // it gets no flags, and has the tool that ends plan mode
-		opts.Child.Permission = &claude.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u claude.Use) claude.Decision {
-			return claude.Decision{Allow: u.Tool == "ExitPlanMode" && u.Mode == "plan"}
-		}}
+		change(&opts, func(o *claude.Options) {
+			o.Plain = true // it gets no flags, and has the tool that ends plan mode
+			o.Permission = &claude.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u claude.Use) claude.Decision {
+				return claude.Decision{Allow: u.Tool == "ExitPlanMode" && u.Mode == "plan"}
+			}}
+		})
 		r, stop := s.relay(opts)
 		for _, in := range []Input{{Text: "LEAVE\n[a]", Mode: plan()}, {Text: "[b]"}} {
 			if _, err := r.Prompt(t.Context(), in); err != nil {

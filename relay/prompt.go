@@ -38,17 +38,15 @@ type Input struct {
 	DefaultFrom bool
 }
 
-// digests tell inputs of one ID apart, as [inbox.Message.Digests] do. One that is plain
-// has those of a message to the inbox with the same text.
-func (in *Input) digests(mode []byte) [][32]byte {
+// digest tells inputs of one ID apart, as [inbox.Message.Digest] does. One that is plain
+// has that of a message to the inbox with the same text.
+func (in *Input) digest(mode []byte) [32]byte {
 	m := inbox.Message{From: in.From, DefaultFrom: in.DefaultFrom, Text: in.Text, Summary: in.Summary, Color: in.Color}
-	sums := m.Digests()
+	sum := m.Digest()
 	if len(mode) > 0 || in.Isolated {
-		for i, sum := range sums {
-			sums[i] = sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
-		}
+		sum = sha256.Sum256([]byte(string(sum[:]) + strconv.FormatBool(in.Isolated) + string(mode)))
 	}
-	return sums
+	return sum
 }
 
 // PromptResult is what became of an [Input].
@@ -95,7 +93,7 @@ func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, in Input) 
 	}
 	name := strings.Join([]string{"said", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, in.ID}, "\n")
 	d.UUID = uuid.NewSHA1(namespace, []byte(name)).String()
-	_, again, err := l.AddPrompt(ctx, d, in.digests(d.Mode)...)
+	_, again, err := l.AddPrompt(ctx, d, in.digest(d.Mode))
 	if err != nil {
 		return PromptResult{}, err
 	}

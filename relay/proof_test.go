@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pipe"
@@ -217,9 +218,9 @@ func TestAnswersDoNotWaitForTheAgent(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
 		s := newStation(t, simchild.Script{Version: v})
 		opts := s.options()
-		opts.Child.Permission = &claude.Permission{Allow: []string{"*"}}
+		change(&opts, func(o *claude.Options) { o.Permission = &claude.Permission{Allow: []string{"*"}} })
 		var results []string
-		opts.Events = func(e claude.Event) {
+		opts.Events = func(e agent.Event) {
 			if r, ok := e.Payload.(claude.Result); ok {
 				results = append(results, r.Text)
 			}
@@ -242,7 +243,7 @@ func TestModeOfAPlainProgram(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Read, Do: simchild.Die, Match: "[m]", Times: 1}}})
 	opts := s.options()
-	opts.Child.Plain = true
+	change(&opts, func(o *claude.Options) { o.Plain = true })
 	r, stop := s.relay(opts)
 	if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
 		t.Fatal(err)
@@ -268,38 +269,6 @@ func (s *station) begun() []simchild.Entry {
 	return slices.DeleteFunc(entries, func(e simchild.Entry) bool { return e.Kind != "begin" })
 }
 
-// An earlier version recorded no mode of its sessions: it is put together from
-// what messages asked for.
-func TestModeOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	s := newStation(t, simchild.Script{})
-	r, stop := s.relay(s.options())
-	if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
-		t.Fatal(err)
-	}
-	s.settled(1)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	session, _, err := s.ledger.Session(t.Context(), r.Key())
-	if err != nil {
-		t.Fatal(err)
-	}
-	session.Mode = nil
-	if err := s.ledger.SetSession(t.Context(), session); err != nil {
-		t.Fatal(err)
-	}
-	_, stop = s.relay(s.options())
-	s.send("[row]")
-	s.settled(2)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	if got := s.begun(); len(got) != 2 || got[1].Mode != "plan" {
-		t.Errorf("turns %+v, want the second in plan mode", got)
-	}
-}
-
 // A message asks for a mode that the agent refuses. It fails, and says why; the
 // agent stays as it is, also where half of it was changed, and the next message
 // goes on. So it is with one that is too long to be said.
@@ -307,7 +276,7 @@ func TestRefusedMode(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
 		s := newStation(t, simchild.Script{Version: v, Refuse: []string{"yolo"}})
 		opts := s.options()
-		opts.Child.FrameLimit = 1000
+		change(&opts, func(o *claude.Options) { o.FrameLimit = 1000 })
 		r, stop := s.relay(opts)
 		other := pipe.Mode{Model: pipe.Set("opus"), PermissionMode: pipe.Set("plan")}
 		for _, in := range []Input{
@@ -346,7 +315,7 @@ func TestModeOverARestart(t *testing.T) {
 	s := newStation(t, simchild.Script{})
 	models := func(opts Options) (again Options, got *[]string) {
 		got = new([]string)
-		opts.Events = func(e claude.Event) {
+		opts.Events = func(e agent.Event) {
 			if i, ok := e.Payload.(claude.Init); ok {
 				*got = append(*got, i.Model+" "+i.PermissionMode)
 			}
@@ -373,7 +342,7 @@ func TestModeOverARestart(t *testing.T) {
 		opts, got := models(s.options())
 		opts.Mode = step.begin
 		if step.flag != "" {
-			opts.Child.Command = append(opts.Child.Command, step.flag)
+			change(&opts, func(o *claude.Options) { o.Command = append(o.Command, step.flag) })
 		}
 		if _, err := s.ledger.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)

@@ -56,7 +56,7 @@
 // A program that acknowledges nothing gets each message at least once;
 // [Status.AtLeastOnce] says so.
 //
-// Claude Code writes down what it did about 0.1 s later ([claude.Transcript]).
+// Claude Code writes down what it did about 0.1 s later; see package claude.
 // Killed in between, it does that step of its turn again. The relay itself ends an
 // agent between two frames by closing its stdin, so that it writes the rest; it
 // kills one only where that answered nothing for 10 s, or was left behind by an
@@ -75,7 +75,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/pipe"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -110,8 +110,8 @@ var (
 	ErrDead = errors.New("the agent does not stay alive")
 
 	// ErrNotBegun means that the agent did not begin a message in time to be
-	// interrupted in it. It is a [claude.ErrNotInFlight] too.
-	ErrNotBegun = fmt.Errorf("the agent has not begun the message: %w", claude.ErrNotInFlight)
+	// interrupted in it. It is a [agent.ErrNotInFlight] too.
+	ErrNotBegun = fmt.Errorf("the agent has not begun the message: %w", agent.ErrNotInFlight)
 )
 
 // OnCut says what becomes of a message whose turn was cut by a crash.
@@ -131,13 +131,12 @@ type Options struct {
 	Ledger *ledger.Ledger
 	State  string // our state directory
 
-	// Child is how the agent is started. Its Resume and Mode are set by the relay,
-	// and its Session is for the first run alone.
-	Child claude.Options
+	// Runtime starts the agent. Its Session is for the first run alone.
+	Runtime Runtime
 
 	// Mode is what a new session begins with. What a person says can change it, and
 	// what the agent works with is kept for the next Run, which does not look at this.
-	// Then only a flag of another Child.Command changes it.
+	// Then only a flag of another Runtime.Command changes it.
 	Mode pipe.Mode
 
 	OnCut OnCut // empty: [NudgeAgent]
@@ -159,7 +158,7 @@ type Options struct {
 	Timing Timing
 
 	// Events, if not nil, gets everything that the agent prints.
-	Events func(claude.Event)
+	Events func(agent.Event)
 
 	// Report, if not nil, is called with each change of the status.
 	Report func(Status)
@@ -247,13 +246,13 @@ type Relay struct {
 
 	mu     sync.Mutex
 	status Status
-	child  *claude.Process // for Interrupt, from other goroutines
-	began  bool            // the turn of the frame in flight runs
-	moved  chan struct{}   // closed, and replaced, when one of these has changed
+	child  Agent         // for Interrupt, from other goroutines
+	began  bool          // the turn of the frame in flight runs
+	moved  chan struct{} // closed, and replaced, when one of these has changed
 
 	ledger   store         // opts.Ledger, but in tests
 	patience time.Duration // of an interrupt, until the frame begins
-	grace    claude.Grace  // how an agent is ended: it may finish its turn first
+	grace    agent.Grace   // how an agent is ended: it may finish its turn first
 	at       func(moment)  // tests of what other processes do to the ledger in between
 }
 
@@ -291,7 +290,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	opts.Timing = opts.Timing.withDefaults()
 	if opts.Events == nil {
-		opts.Events = func(claude.Event) {}
+		opts.Events = func(agent.Event) {}
 	}
 	if opts.Report == nil {
 		opts.Report = func(Status) {}
@@ -329,7 +328,7 @@ const holdInterrupt = 10 * time.Second
 // Interrupt stops the turn of the frame that is in flight: its messages become
 // cancelled, and are not sent again. An agent that has not begun the frame would
 // run it after the interrupt, so that is held until it does, for 10 s at most:
-// [ErrNotBegun]. [claude.ErrNotInFlight] if none is in flight, or it has ended
+// [ErrNotBegun]. [agent.ErrNotInFlight] if none is in flight, or it has ended
 // meanwhile.
 func (r *Relay) Interrupt(ctx context.Context) error {
 	bound := time.NewTimer(r.patience)
@@ -342,7 +341,7 @@ func (r *Relay) Interrupt(ctx context.Context) error {
 			first = frame
 		}
 		if frame == "" || frame != first {
-			return fmt.Errorf("relay: interrupt %s: %w", r.opts.Member, claude.ErrNotInFlight)
+			return fmt.Errorf("relay: interrupt %s: %w", r.opts.Member, agent.ErrNotInFlight)
 		}
 		if child != nil && began {
 			return child.Interrupt(ctx, frame)

@@ -19,6 +19,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/relay/pipe"
@@ -136,10 +137,10 @@ func (s *station) options() Options {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, envBridge+"=") })
 	return Options{
 		Team: s.team, Member: "team-lead", Locker: s.locker, Ledger: s.ledger, State: filepath.Join(s.dir, "state"),
-		Child: claude.Options{
+		Runtime: Claude(filepath.Join(s.dir, "root"), claude.Options{
 			Command: []string{os.Args[0]}, Dir: filepath.Join(s.dir, "work"), Env: append(env, s.script.Env(), "GORACE=atexit_sleep_ms=0"),
 			WriteTimeout: time.Minute, AnswerTimeout: time.Minute,
-		},
+		}),
 		Timing: quick,
 		Report: func(st Status) {
 			s.mu.Lock()
@@ -156,6 +157,13 @@ func (s *station) options() Options {
 			s.mu.Unlock()
 		},
 	}
+}
+
+// change changes how the agent is started.
+func change(opts *Options, how func(*claude.Options)) {
+	r := opts.Runtime.(claudeRuntime)
+	how(&r.Options)
+	opts.Runtime = r
 }
 
 // relay runs a relay until the test, or stop, ends it.
@@ -571,8 +579,8 @@ func TestLeadThatReadsItsInbox(t *testing.T) {
 			t.Fatal(err)
 		}
 		opts := s.options()
-		opts.Child.Plain, opts.Child.Session = true, session
-		opts.Child.Command = append(opts.Child.Command, "--session-id", session)
+		change(&opts, func(o *claude.Options) { o.Plain, o.Session = true, session })
+		change(&opts, func(o *claude.Options) { o.Command = append(o.Command, "--session-id", session) })
 		r, stop := s.relay(opts)
 		if _, err := r.Prompt(t.Context(), Input{Text: "[said]"}); err != nil {
 			t.Fatal(err)
@@ -601,7 +609,7 @@ func TestLeadThatReadsItsInbox(t *testing.T) {
 		}
 
 		// One that gets the flags of a member never reads it.
-		opts.Child.Plain = false
+		change(&opts, func(o *claude.Options) { o.Plain = false })
 		_, stop = s.relay(opts)
 		s.settled(2)
 		if err := stop(); err != nil {
@@ -725,7 +733,7 @@ func TestInterrupt(t *testing.T) {
 		s := newStation(t, simchild.Script{Version: v})
 		r, stop := s.relay(s.options())
 		s.until("idle", func(st Status) bool { return st.State == Idle })
-		if err := r.Interrupt(t.Context()); !errors.Is(err, claude.ErrNotInFlight) {
+		if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("nothing in flight: %v", err)
 		}
 		s.send("SLEEP:60 [m-1]")
@@ -794,7 +802,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- r.Run(ctx) }()
 			held(t, s)
-			if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) || !errors.Is(err, claude.ErrNotInFlight) {
+			if err := r.Interrupt(t.Context()); !errors.Is(err, ErrNotBegun) || !errors.Is(err, agent.ErrNotInFlight) {
 				t.Errorf("got %v, want ErrNotBegun", err)
 			}
 			s.killAgent() // it holds still, for ever
@@ -824,7 +832,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 			go func() { done <- r.Interrupt(t.Context()) }()
 			s.send("[m-2]")
 			s.let("go")
-			if err := <-done; !errors.Is(err, claude.ErrNotInFlight) {
+			if err := <-done; !errors.Is(err, agent.ErrNotInFlight) {
 				t.Errorf("got %v, want ErrNotInFlight", err)
 			}
 			all := s.settled(2)
@@ -903,7 +911,7 @@ func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, simchild.Script{})
 	opts := s.options()
-	opts.Child.FrameLimit = 2000
+	change(&opts, func(o *claude.Options) { o.FrameLimit = 2000 })
 	s.send(strings.Repeat("x", 3000), "[m-2]")
 	_, stop := s.relay(opts)
 	all := s.settled(2)

@@ -28,10 +28,9 @@ type store interface {
 
 	Session(context.Context, ledger.InboxKey) (ledger.Session, bool, error)
 	SetSession(context.Context, ledger.Session) error
-	Modes(context.Context, ledger.InboxKey) ([][]byte, error)
 	OpenCount(context.Context, ledger.InboxKey) (int, error)
 	Waiting(context.Context, ledger.InboxKey) ([]ledger.Delivery, error)
-	Settle(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error
+	EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error
 
 	InFlight(context.Context, ledger.InboxKey) (ledger.Frame, bool, error)
 	Frame(ctx context.Context, uuid string) (ledger.Frame, bool, error)
@@ -51,7 +50,7 @@ const lastTries = 10 * time.Second
 // insist makes a call of the ledger, and makes it again for as long as the ledger
 // is locked or its disk is full. It is for what has happened already, such as an
 // acknowledgement: until that is recorded nothing else can be done. The agent goes on
-// meanwhile; what it prints is kept by its [claude.Process].
+// meanwhile; what it tells is kept until it is read.
 //
 // The end of the relay does not cancel the call, and ends the trying after
 // [lastTries].

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"teambridge/relay/claude"
 	"testing"
 	"time"
 
@@ -38,13 +39,6 @@ func (s faultyStore) SetSession(ctx context.Context, session ledger.Session) err
 	return s.Ledger.SetSession(ctx, session)
 }
 
-func (s faultyStore) Modes(ctx context.Context, p ledger.InboxKey) ([][]byte, error) {
-	if err := s.fail("modes"); err != nil {
-		return nil, err
-	}
-	return s.Ledger.Modes(ctx, p)
-}
-
 func (s faultyStore) OpenCount(ctx context.Context, p ledger.InboxKey) (int, error) {
 	if err := s.fail("count"); err != nil {
 		return 0, err
@@ -59,11 +53,11 @@ func (s faultyStore) Waiting(ctx context.Context, p ledger.InboxKey) ([]ledger.D
 	return s.Ledger.Waiting(ctx, p)
 }
 
-func (s faultyStore) Settle(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error {
+func (s faultyStore) EndDeliveries(ctx context.Context, state ledger.DeliveryState, reason string, deliveries ...string) error {
 	if err := s.fail("settle"); err != nil {
 		return err
 	}
-	return s.Ledger.Settle(ctx, state, reason, deliveries...)
+	return s.Ledger.EndDeliveries(ctx, state, reason, deliveries...)
 }
 
 func (s faultyStore) InFlight(ctx context.Context, p ledger.InboxKey) (f ledger.Frame, found bool, err error) {
@@ -133,7 +127,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 			{At: simchild.Read, Do: simchild.Die, Match: "[poison]"},
 		}})
 		opts := s.options()
-		opts.Child.FrameLimit = 2000
+		change(&opts, func(o *claude.Options) { o.FrameLimit = 2000 })
 		opts.Timing = Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: time.Millisecond, Look: time.Millisecond}
 		var mu sync.Mutex
 		calls, failed := map[string]int{}, map[string]bool{}

@@ -8,6 +8,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -28,7 +29,7 @@ const recent = 50
 // Read returns the status of every agent of a team as of now: [Of] what the
 // source has of this instance of it. The errors are those of [teams.Team.Config],
 // of the journal and of the ledger.
-func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Status, error) {
+func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]api.Status, error) {
 	c, err := team.Config(ctx)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/teams"
+	"teambridge/status/api"
+	"teambridge/teams/teamstest"
 )
 
 // An agent takes a message and reports 30 ms later that it is done, and the taking
@@ -17,25 +18,13 @@ import (
 // messages, for its inbox was not changed since; had it been, it would be at work.
 func TestTakingThatIsSeenLate(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join("..", "testdata", "claude-2.1.80", "teams"))); err != nil {
-		t.Fatal(err)
-	}
-	root, err := teams.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	team, err := root.Team("myteam")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer team.Close()
+	f := teamstest.Captured(t, teamstest.OlderVersion)
+	root, team := f.Root, f.Team(teamstest.Older)
 	c, err := team.Config(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := journal.Open(t.Context(), filepath.Join(dir, "journal.db"))
+	j, err := journal.Open(t.Context(), filepath.Join(f.State, "journal.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +54,11 @@ func TestTakingThatIsSeenLate(t *testing.T) {
 	see("worker", 200*time.Millisecond)
 	for name, tc := range map[string]struct {
 		changed time.Time
-		want    Detail
+		want    string
 	}{
-		"taken before":         {took, Waiting},
-		"changed since":        {took.Add(150 * time.Millisecond), Working},
-		"dated by the seconds": {took.Add(-time.Second).Truncate(time.Second), Working},
+		"taken before":         {took, api.DetailWaiting},
+		"changed since":        {took.Add(150 * time.Millisecond), api.DetailWorking},
+		"dated by the seconds": {took.Add(-time.Second).Truncate(time.Second), api.DetailWorking},
 	} {
 		if err := os.Chtimes(filepath.Join(team.Path(), "inboxes", "worker.json"), tc.changed, tc.changed); err != nil {
 			t.Fatal(err)

@@ -3,9 +3,9 @@
 //
 // Claude Code writes no state down, so it is inferred from what members say:
 //
-//   - [Active]: the last event that a member authored is less than 5 minutes old.
-//   - [Idle]: it is 5 minutes old or older; exactly 5 minutes is idle.
-//   - [Terminated]: its last lifecycle event says that it has shut down: a
+//   - [api.StateActive]: the last event that a member authored is less than 5 minutes old.
+//   - [api.StateIdle]: it is 5 minutes old or older; exactly 5 minutes is idle.
+//   - [api.StateTerminated]: its last lifecycle event says that it has shut down: a
 //     shutdown_approved, a shutdown_response that approves, or a
 //     teammate_terminated that names it. Any later word of it ends that. Only what it
 //     says itself counts, and what Claude Code says as "system"; what another member
@@ -35,59 +35,18 @@ import (
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
 // IdleAfter is how old the last event of an idle member is at least.
 const IdleAfter = 5 * time.Minute
 
-// State is one of the three things that are said of a member.
-type State string
-
-// The states.
-const (
-	Active     State = "ACTIVE"
-	Idle       State = "IDLE"
-	Terminated State = "TERMINATED"
-)
-
-// Detail is what else is known, beside the state.
-type Detail string
-
-// The details. Which one applies is told by the last event, too.
-const (
-	Working  Detail = "working"   // it was given something since it last said that it is idle, or never said so
-	Waiting  Detail = "waiting"   // it said that it is idle, and waits for messages
-	Failed   Detail = "failed"    // its last turn ended with a failure
-	Stale    Detail = "stale"     // the process that led its team has ended
-	ShutDown Detail = "shut down" // it has ended
-)
-
 // Event is a row and when it was first seen. Rows that stand in a file and in
 // no journal were first seen now.
 type Event struct {
 	inbox.Entry
 	FirstSeen time.Time
-}
-
-// Evidence names the row that a status rests on. It is zero where that is the
-// member's joinedAt.
-type Evidence struct {
-	Inbox     string `json:"inbox"`
-	ID        string `json:"id"`
-	Kind      string `json:"kind"`
-	Timestamp string `json:"timestamp"`
-}
-
-// Status is what is known of one member.
-type Status struct {
-	Member   string
-	State    State
-	Since    time.Time // of the state: when the evidence happened, or when it became idle
-	Last     time.Time // when the evidence happened
-	Detail   Detail
-	Present  bool // it is in config.json
-	Evidence Evidence
 }
 
 // Given says when members were last given something to do.
@@ -129,7 +88,7 @@ func (g Given) since(member string, w *word) bool {
 // config, in its order, and behind them of those that stand there no longer and
 // have shut down, by name. Guests, people who joined a team, are no agents.
 // Events may come in any order, several times, and from any inbox of the team.
-func Of(now time.Time, config *teams.Config, events []Event, given Given) []Status {
+func Of(now time.Time, config *teams.Config, events []Event, given Given) []api.Status {
 	last := map[string]*history{}
 	of := func(name string) *history {
 		if last[name] == nil {
@@ -154,7 +113,7 @@ func Of(now time.Time, config *teams.Config, events []Event, given Given) []Stat
 		}
 	}
 	stale := config.LeadProcess.Liveness() == teams.Gone
-	var all, left []Status
+	var all, left []api.Status
 	for _, m := range config.Members {
 		if h := last[m.Name]; h != nil && h.present {
 			all = append(all, h.status(now, m.Name, stale, given))
@@ -162,12 +121,16 @@ func Of(now time.Time, config *teams.Config, events []Event, given Given) []Stat
 		}
 	}
 	for name, h := range last {
-		if s := h.status(now, name, stale, given); !h.present && s.State == Terminated {
+		if s := h.status(now, name, stale, given); !h.present && s.State == api.StateTerminated {
 			left = append(left, s)
 		}
 	}
-	slices.SortFunc(left, func(a, b Status) int { return cmp.Compare(a.Member, b.Member) })
-	return append(all, left...)
+	slices.SortFunc(left, func(a, b api.Status) int { return cmp.Compare(a.Member, b.Member) })
+	all = append(all, left...)
+	for i := range all {
+		all[i].Team = config.Team
+	}
+	return all
 }
 
 // history is what matters of what one member did.
@@ -216,8 +179,8 @@ func (h *history) add(w word) {
 	}
 }
 
-func (h *history) status(now time.Time, name string, stale bool, given Given) Status {
-	s := Status{Member: name, Present: h.present}
+func (h *history) status(now time.Time, name string, stale bool, given Given) api.Status {
+	s := api.Status{Member: name}
 	w := h.last
 	if a := h.asked; !h.present && a != nil && a.at.After(h.refused) && w != nil && !w.ends {
 		end := *a
@@ -233,27 +196,26 @@ func (h *history) status(now time.Time, name string, stale bool, given Given) St
 	if w == nil || h.present && h.joined.After(w.at) {
 		w = &word{at: h.joined}
 	} else {
-		s.Evidence = Evidence{Inbox: w.event.Inbox, ID: w.event.ID(), Kind: w.event.Kind(), Timestamp: w.event.Timestamp}
+		s.Evidence = api.Evidence{Inbox: w.event.Inbox, ID: w.event.ID(), Kind: w.event.Kind(), Timestamp: w.event.Timestamp}
 	}
-	s.Last = w.at
 	switch {
 	case w.ends:
-		s.State, s.Since, s.Detail = Terminated, w.at, ShutDown
+		s.State, s.Since, s.Detail = api.StateTerminated, w.at.UTC(), api.DetailShutDown
 		return s
 	case now.Sub(w.at) < IdleAfter:
-		s.State, s.Since = Active, w.at
+		s.State, s.Since = api.StateActive, w.at.UTC()
 	default:
-		s.State, s.Since = Idle, w.at.Add(IdleAfter)
+		s.State, s.Since = api.StateIdle, w.at.Add(IdleAfter).UTC()
 	}
 	switch {
 	case stale:
-		s.Detail = Stale
+		s.Detail = api.DetailStale
 	case s.Evidence.Kind != "idle_notification", w.reason == "", given.since(name, w):
-		s.Detail = Working
+		s.Detail = api.DetailWorking
 	case w.reason == "failed":
-		s.Detail = Failed
+		s.Detail = api.DetailFailed
 	default:
-		s.Detail = Waiting
+		s.Detail = api.DetailWaiting
 	}
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/inbox"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -138,17 +139,17 @@ func TestGiven(t *testing.T) {
 		idle  Event
 		given time.Duration // ago
 		by    time.Duration // ago; 0: not known
-		want  Detail
+		want  string
 	}{
-		"before it was idle":             {seen(available, time.Minute, time.Minute), 2 * time.Minute, 0, Waiting},
-		"after it was idle":              {seen(available, 2*time.Minute, 2*time.Minute), time.Minute, 0, Working},
-		"long before it was seen":        {seen(available, 2*time.Minute, 0), time.Minute, 0, Working},
-		"after a failure":                {seen(failed, 2*time.Minute, 2*time.Minute), time.Minute, 0, Working},
-		"nothing, and goes on":           {seen(goesOn, time.Minute, time.Minute), time.Hour, 0, Working},
-		"older agent, between two tasks": {seen(available, 1010*time.Millisecond, time.Second), 998 * time.Millisecond, 0, Working},
-		"its turn was over in no time":   {seen(available, 1003*time.Millisecond, time.Second), 1001 * time.Millisecond, 0, Waiting},
-		"its taking was seen late":       {seen(available, 1000*time.Millisecond, 990*time.Millisecond), 900 * time.Millisecond, 1010 * time.Millisecond, Waiting},
-		"its next taking was, too":       {seen(available, 1000*time.Millisecond, 800*time.Millisecond), 790 * time.Millisecond, 993 * time.Millisecond, Working},
+		"before it was idle":             {seen(available, time.Minute, time.Minute), 2 * time.Minute, 0, api.DetailWaiting},
+		"after it was idle":              {seen(available, 2*time.Minute, 2*time.Minute), time.Minute, 0, api.DetailWorking},
+		"long before it was seen":        {seen(available, 2*time.Minute, 0), time.Minute, 0, api.DetailWorking},
+		"after a failure":                {seen(failed, 2*time.Minute, 2*time.Minute), time.Minute, 0, api.DetailWorking},
+		"nothing, and goes on":           {seen(goesOn, time.Minute, time.Minute), time.Hour, 0, api.DetailWorking},
+		"older agent, between two tasks": {seen(available, 1010*time.Millisecond, time.Second), 998 * time.Millisecond, 0, api.DetailWorking},
+		"its turn was over in no time":   {seen(available, 1003*time.Millisecond, time.Second), 1001 * time.Millisecond, 0, api.DetailWaiting},
+		"its taking was seen late":       {seen(available, 1000*time.Millisecond, 990*time.Millisecond), 900 * time.Millisecond, 1010 * time.Millisecond, api.DetailWaiting},
+		"its next taking was, too":       {seen(available, 1000*time.Millisecond, 800*time.Millisecond), 790 * time.Millisecond, 993 * time.Millisecond, api.DetailWorking},
 	} {
 		given := Given{"worker": {Seen: now.Add(-tc.given)}}
 		if tc.by != 0 {
@@ -181,12 +182,12 @@ func TestEvidence(t *testing.T) {
 	e := row("worker", available, time.Minute)
 	e.MsgID = "m"
 	got := Of(now, config(time.Hour), []Event{row("worker", "x", 2*time.Minute), e}, nil)
-	want := Status{Member: "worker", State: Active, Since: now.Add(-time.Minute), Last: now.Add(-time.Minute), Detail: Waiting, Present: true,
-		Evidence: Evidence{Inbox: "team-lead", ID: "m", Kind: "idle_notification", Timestamp: at(time.Minute)}}
+	want := api.Status{Team: "t", Member: "worker", State: api.StateActive, Since: now.Add(-time.Minute), Detail: api.DetailWaiting,
+		Evidence: api.Evidence{Inbox: "team-lead", ID: "m", Kind: "idle_notification", Timestamp: at(time.Minute)}}
 	if diff := cmp.Diff(want, got[1]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got[0].Evidence != (Evidence{}) {
+	if got[0].Evidence != (api.Evidence{}) {
 		t.Errorf("evidence of joinedAt: %+v", got[0].Evidence)
 	}
 }

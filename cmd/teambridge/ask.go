@@ -150,7 +150,7 @@ const anyway = "teambridge send puts it into the inbox anyway"
 // terminated reports whether a member has shut down.
 func (t *recorder) terminated(ctx context.Context, team *teams.Team, member string) (bool, error) {
 	all, err := t.statuses(ctx, team, time.Now())
-	return slices.ContainsFunc(all, func(s status.Status) bool { return s.Member == member && s.State == status.Terminated }), err
+	return slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == member && s.State == api.StateTerminated }), err
 }
 
 // silent says why nobody can answer for a member, or "".

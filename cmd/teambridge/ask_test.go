@@ -14,7 +14,7 @@ import (
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
 	"teambridge/status/view"
-	"teambridge/teams"
+	"teambridge/teams/teamstest"
 )
 
 // What an agent says is weighed by when it took the message, at 0 ms here; 10 ms
@@ -190,17 +190,7 @@ func TestEndOfATurnBehindAMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := teams.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	team, err := root.Team("t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer team.Close()
-	sends, err := mail.New(t.Context(), mail.Options{Team: team})
+	sends, err := mail.New(t.Context(), mail.Options{Team: teamstest.Open(t, dir).Team("t")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -220,7 +220,7 @@ func intend(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	l, err := ledger.Open(ctx, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
 	ts.Check(err)
-	m := inbox.Message{ID: args[2], From: "user", Text: args[3]}
+	m := inbox.Message{ID: args[2], From: "user", DefaultFrom: true, Text: args[3]}
 	ts.Check(errors.Join(l.Intend(ctx, inbox.Send{
 		SendKey: inbox.SendKey{Root: root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: args[1], ID: m.ID},
 		Digest:  m.Digest(), Before: "another state of the file", At: time.Now(),

@@ -42,10 +42,10 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 	idle := false
 	h.relay, err = relay.New(ctx, relay.Options{
 		Team: d.team, Member: simagent.Lead, Locker: d.app.locks(), Ledger: l, State: d.app.state,
-		Child: claude.Options{
+		Runtime: relay.Claude(d.app.claudeDir, claude.Options{
 			Command: []string{exe}, Dir: filepath.Dir(d.app.claudeDir),
 			Env: append(os.Environ(), simchild.Script{State: d.app.claudeDir}.Env()),
-		},
+		}),
 		Report: func(s relay.Status) {
 			if s.State == relay.Idle && !idle {
 				idle = true

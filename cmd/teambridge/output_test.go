@@ -9,16 +9,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/teams/teamstest"
 )
 
 // here runs a command line in this process, on a copy of the captured team of
 // an older version.
 func here(t *testing.T, terminal bool, env map[string]string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.80", "teams"))); err != nil {
-		t.Fatal(err)
-	}
+	dir := teamstest.Captured(t, teamstest.OlderVersion).Root.Path()
 	var out, errs bytes.Buffer
 	h := host{
 		stdin: strings.NewReader(""), stdout: &out, stderr: &errs,

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams/teamstest"
 )
 
 // walk returns the commands of a section of the README: its indented lines, without
@@ -68,8 +69,8 @@ func TestReadmeOfTheService(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	home := short(t)
-	if err := os.Rename(captured(t), filepath.Join(home, ".claude")); err != nil {
+	home := teamstest.StateDir(t)
+	if err := os.Rename(teamstest.Captured(t, teamstest.OlderVersion).Root.Path(), filepath.Join(home, ".claude")); err != nil {
 		t.Fatal(err)
 	}
 	// Streams have no end by themselves.

@@ -321,7 +321,7 @@ func (t *recorder) source(ctx context.Context) status.Source {
 }
 
 // statuses says what is known of the members of team.
-func (t *recorder) statuses(ctx context.Context, team *teams.Team, now time.Time) ([]status.Status, error) {
+func (t *recorder) statuses(ctx context.Context, team *teams.Team, now time.Time) ([]api.Status, error) {
 	return t.source(ctx).Read(ctx, team, now)
 }
 

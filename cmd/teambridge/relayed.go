@@ -80,7 +80,7 @@ func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query
 		return err
 	}()
 	if err == nil {
-		var boxes []journal.Box
+		var boxes []journal.InboxKey
 		if boxes, err = j.Occupied(ctx, q); err == nil {
 			err = replicate.Look(ctx, j, boxes...)
 		}
@@ -142,9 +142,9 @@ func lastLook(ctx context.Context, j *journal.Journal, t *teams.Team) error {
 	if err != nil {
 		return nil
 	}
-	var boxes []journal.Box
+	var boxes []journal.InboxKey
 	for _, name := range names {
-		boxes = append(boxes, journal.Box{Root: t.Root().Path(), Team: c.Instance(), Inbox: name})
+		boxes = append(boxes, journal.InboxKey{Root: t.Root().Path(), Team: c.Instance(), Inbox: name})
 	}
 	return replicate.Look(ctx, j, boxes...)
 }

@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
 	"teambridge/relay/pipe"
@@ -202,7 +203,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	recorded, stopRecording := a.record(ctx, l, t)
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
-		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Child: child, OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
+		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: relay.Claude(t.Root().Path(), child), OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
 		Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
 	})
 	if err != nil {
@@ -321,7 +322,7 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 				r.app.note("the turn is interrupted; once more ends the agent")
 			case errors.Is(err, relay.ErrNotBegun):
 				r.app.note("the agent has not begun the message, and nothing was interrupted; once more ends the agent")
-			case errors.Is(err, claude.ErrNotInFlight):
+			case errors.Is(err, agent.ErrNotInFlight):
 				r.app.note("the turn has ended; once more ends the agent")
 			case ctx.Err() == nil:
 				r.app.warn("%s", view.Describe(err))
@@ -484,7 +485,7 @@ func (r *agentRun) missingOutput(m missing) []byte {
 }
 
 // event is something that the agent printed.
-func (r *agentRun) event(e claude.Event) {
+func (r *agentRun) event(e agent.Event) {
 	switch r.opts.output {
 	case outRaw:
 		if e.Line != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"teambridge/relay/claude/claudetest"
+	"teambridge/teams/teamstest"
 )
 
 // BenchmarkSendProcess measures sending one message as a whole process, from
@@ -53,7 +54,7 @@ func BenchmarkSendProcess(b *testing.B) {
 		b.ReportMetric(milliseconds(median(took)), "median-ms")
 	})
 	b.Run("through-a-service", func(b *testing.B) {
-		state := short(b)
+		state := teamstest.StateDir(b)
 		root := filepath.Join(b.TempDir(), "claude")
 		if err := os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.329", "teams"))); err != nil {
 			b.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"
+	"teambridge/teams/teamstest"
 )
 
 // The service is killed at random instants while messages pass and others follow
@@ -41,7 +42,7 @@ func TestServiceIsKilled(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(messages)*time.Second)
 	defer cancel()
-	root, state := filepath.Join(t.TempDir(), "claude"), short(t)
+	root, state := filepath.Join(t.TempDir(), "claude"), teamstest.StateDir(t)
 	// An older agent keeps what it has taken, so that all of it can be counted.
 	team, err := simagent.Create(ctx, simagent.TeamOptions{
 		Root: root, Version: simagent.Oldest, Name: "t", Poll: 5 * time.Millisecond, Members: []simagent.Member{{Name: "worker"}}, Report: func(error) {},

@@ -12,13 +12,15 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/status/api"
+	"teambridge/teams/teamstest"
 )
 
 // A service that is stopped holds nobody up, and what it was asked before is not
 // done again when it goes on.
 func TestSendBesideAStoppedService(t *testing.T) {
 	t.Parallel()
-	root, state := captured(t), short(t)
+	f := teamstest.Captured(t, teamstest.OlderVersion)
+	root, state := f.Root.Path(), f.State
 	socket := filepath.Join(state, "s")
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.Command("teambridge", args...) // that of the scripts

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"teambridge/teams/teamstest"
 )
 
 // The unit under a real systemd: it starts, is started again when it is killed, and
@@ -21,7 +23,8 @@ func TestServiceUnderSystemd(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	root, state := captured(t), short(t)
+	f := teamstest.Captured(t, teamstest.OlderVersion)
+	root, state := f.Root.Path(), f.State
 	command := func(args ...string) ([]byte, error) {
 		cmd := exec.Command(binary, append(args, "--json", "--claude-dir", root, "--state-dir", state)...)
 		cmd.Stderr = os.Stderr

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -77,13 +76,12 @@ func (a *app) statusInfos(ctx context.Context, tap *recorder, t *teams.Team, arg
 		if err != nil {
 			return nil, err
 		}
-		all = slices.DeleteFunc(all, func(s status.Status) bool { return s.Member != name })
+		all = slices.DeleteFunc(all, func(s api.Status) bool { return s.Member != name })
 		if len(all) == 0 {
 			return nil, notFound("see who is there with: teambridge members", "%s is no agent of %s", name, t.Name())
 		}
 	}
-	infos, err := view.Shown(ctx, t, all)
-	if err != nil {
+	if err := view.CountUnread(ctx, t, all); err != nil {
 		return nil, err
 	}
 	if l := tap.sends(ctx); l != nil {
@@ -91,15 +89,15 @@ func (a *app) statusInfos(ctx context.Context, tap *recorder, t *teams.Team, arg
 		if err != nil {
 			return nil, err
 		}
-		view.WithRelays(infos, relays)
+		view.WithRelays(all, relays)
 	}
-	return infos, nil
+	return all, nil
 }
 
 // statusName finds a member also among those that have left.
-func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []status.Status) (string, error) {
+func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []api.Status) (string, error) {
 	name, _ := teams.Split(arg)
-	if slices.ContainsFunc(all, func(s status.Status) bool { return s.Member == name }) {
+	if slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == name }) {
 		return name, nil
 	}
 	return t.Resolve(ctx, name)
@@ -131,7 +129,7 @@ func (a *app) printStatus(infos []api.Status, stream bool) error {
 		if i.Evidence.Kind != "" {
 			by = i.Evidence.Kind + " " + i.Evidence.ID
 		}
-		row := []string{i.Member, string(i.State), clock(i.Since), string(i.Detail), strconv.Itoa(i.Unread), by}
+		row := []string{i.Member, i.State, clock(i.Since), i.Detail, strconv.Itoa(i.Unread), by}
 		if relayed {
 			row = slices.Insert(row, 5, relayText(i.Relay))
 		}

@@ -16,6 +16,7 @@ import (
 
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
+	"teambridge/teams/teamstest"
 )
 
 // BenchmarkWatchIdle measures what watch --all costs, as a process, while nothing
@@ -33,7 +34,7 @@ func BenchmarkWatchIdle(b *testing.B) {
 //
 //	go test -run '^$' -bench ServeIdle -benchtime 30x ./cmd/teambridge
 func BenchmarkServeIdle(b *testing.B) {
-	idle(b, "readOnly=false", syscall.SIGTERM, api.ExitOK, "serve", "--listen", "unix:"+filepath.Join(short(b), "s"))
+	idle(b, "readOnly=false", syscall.SIGTERM, api.ExitOK, "serve", "--listen", "unix:"+filepath.Join(teamstest.StateDir(b), "s"))
 }
 
 // idle measures a command that says on stderr when it is there, in a line with that

@@ -9,8 +9,8 @@ import (
 )
 
 // answerTo is the event that an agent answered, in the turn of a frame.
-func answerTo(n int64, frame, id, text string) Relayed {
-	return Relayed{
+func answerTo(n int64, frame, id, text string) RelayEvent {
+	return RelayEvent{
 		N: n, Root: root, Team: blue(), Inbox: "bob", At: at(float64(n)), Answer: frame,
 		Row: []byte(`{"from":"bob","text":"` + text + `","timestamp":"2026-01-01T00:00:00.000Z","type":"answer","messageId":"` + frame + `","inReplyTo":["` + id + `"]}`),
 	}
@@ -20,9 +20,9 @@ func answerTo(n int64, frame, id, text string) Relayed {
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
-	relayed := func(source string, list ...Relayed) {
+	relayed := func(source string, list ...RelayEvent) {
 		t.Helper()
-		_, err := j.Relayed(t.Context(), source, list...)
+		_, err := j.CopyEvents(t.Context(), source, list...)
 		must(t, err)
 	}
 	observe(t, j, look(t, 1, row("a")))
@@ -50,7 +50,7 @@ func TestAnswer(t *testing.T) {
 	}
 	none := answerTo(9, "h", "", "")
 	none.Row = nil
-	if _, err := j.Relayed(t.Context(), "l", none); !errors.As(err, new(*ValueError)) {
+	if _, err := j.CopyEvents(t.Context(), "l", none); !errors.As(err, new(*ValueError)) {
 		t.Errorf("an answer without a row: %v", err)
 	}
 	sound(t, j)

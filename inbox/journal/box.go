@@ -7,8 +7,8 @@ import (
 	"teambridge/teams"
 )
 
-// A Box is one inbox of one team instance.
-type Box struct {
+// A InboxKey is one inbox of one team instance.
+type InboxKey struct {
 	Root  string // real path of the Claude root
 	Team  teams.Instance
 	Inbox string // name
@@ -16,7 +16,7 @@ type Box struct {
 
 // Occupied lists the inboxes that messages are taken to be in, of those that q asks
 // for by root, team and inbox.
-func (j *Journal) Occupied(ctx context.Context, q Query) (list []Box, err error) {
+func (j *Journal) Occupied(ctx context.Context, q Query) (list []InboxKey, err error) {
 	where, args := q.inboxes()
 	if where == "" {
 		where = "TRUE"
@@ -24,7 +24,7 @@ func (j *Journal) Occupied(ctx context.Context, q Query) (list []Box, err error)
 	err = j.db.Do(ctx, "occupied", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
 		return c.Query(func(v []sqlite.Value) error {
-			var b Box
+			var b InboxKey
 			b.Root, _ = v[0].(string)
 			b.Team.Team, _ = v[1].(string)
 			b.Team.CreatedAt, _ = v[2].(int64)

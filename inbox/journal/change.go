@@ -50,7 +50,7 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 				SELECT seq AS n, 'appeared', seq, NULL, NULL FROM messages WHERE seq>?1
 				UNION ALL SELECT seq, kind, message, NULL, NULL FROM changes WHERE seq>?1
 				UNION ALL SELECT seq, 'receipt', NULL, seq, NULL FROM receipts WHERE seq>?1
-				UNION ALL SELECT seq, 'relay', NULL, NULL, seq FROM relays WHERE seq>?1
+				UNION ALL SELECT seq, 'relay', NULL, NULL, seq FROM relay_events WHERE seq>?1
 				ORDER BY 1 LIMIT ?2) ORDER BY n`, after, int64(limit))
 			if err != nil {
 				return err

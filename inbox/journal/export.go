@@ -68,7 +68,7 @@ type relayedLine struct {
 func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // which would change rows too
-	next, stop := iter.Pull2(j.RelayedEvents(ctx, q))
+	next, stop := iter.Pull2(j.RelayEvents(ctx, q))
 	defer stop()
 	event, err, more := next()
 	// relayed writes the events that stand before a message.
@@ -98,7 +98,7 @@ func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 		}
 		l := line{
 			Seq: m.Seq, Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox,
-			ID: m.ID(), Kind: m.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Said, Answer: m.Answer,
+			ID: m.ID(), Kind: m.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Prompt, Answer: m.Answer,
 		}
 		if !m.ReadAt.IsZero() {
 			l.ReadAt = &m.ReadAt

@@ -48,13 +48,13 @@
 // # What was sent
 //
 // An agent can take a row before anybody sees it in the file. What we send is in a
-// ledger first, and [Journal.Relayed] copies it here. That, and a row that somebody saw,
+// ledger first, and [Journal.CopyEvents] copies it here. That, and a row that somebody saw,
 // is one message.
 //
 // # Relays
 //
 // What happens to relays and to what they bring to their agents is kept in
-// ledgers, which are the truth of it; [Journal.Relayed] copies it here, so that it
+// ledgers, which are the truth of it; [Journal.CopyEvents] copies it here, so that it
 // is in one order with all else and stays when a ledger has forgotten it.
 //
 // # What is promised
@@ -103,28 +103,13 @@ type Journal struct {
 
 // Open opens the journal at path, and makes it if there is none: its directory
 // with mode 0700, and each missing one above it, the file with mode 0600. A
-// journal of an earlier version is brought up to date; processes that do so at
-// the same time do it once.
+// journal of an earlier version is brought up to date.
 //
 // Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
 // [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
 // The file is then left as it is.
 func Open(ctx context.Context, path string) (*Journal, error) {
-	return open(ctx, path, schema())
-}
-
-func open(ctx context.Context, path string, schema []string) (*Journal, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Format{
-		Name:        "journal",
-		Application: application,
-		Schema:      schema,
-		// So that Prune can give space back without writing the file anew.
-		Create: "PRAGMA auto_vacuum=INCREMENTAL",
-		// The cache is nearly all that a service's memory grows by, once for each of its
-		// two journals: with 8 MiB, 60,000 messages later, they had 34 MiB, with 2 MiB
-		// they have 16. The system has the file in its memory, too.
-		Setup: "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-2048",
-	})
+	db, err := sqlite.Open(ctx, path, format())
 	if err != nil {
 		return nil, err
 	}

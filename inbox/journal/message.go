@@ -27,13 +27,13 @@ type Message struct {
 	// that are gone. It begins again where all of them were pruned.
 	Occurrence int
 
-	// Said is the delivery of a person's words that were said to a headless agent;
+	// Prompt is the delivery of a person's words that were said to a headless agent;
 	// "" for a row. They never stood in the inbox file, and count as gone from it at
 	// once. What a row says of itself can never set it.
-	Said string
+	Prompt string
 
 	// Answer is the frame of a headless agent's turn that this is the answer of; ""
-	// for a row. It is as little in a file as what is Said, and its inbox is that of the
+	// for a row. It is as little in a file as a Prompt, and its inbox is that of the
 	// agent.
 	Answer string
 
@@ -57,7 +57,7 @@ func (m *Message) set(raw []byte) {
 
 // scanned is what scan reads, and columns that of messages m.
 const scanned = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.first_seen, m.read_at, m.gone_at, m.raw,
-	coalesce((SELECT delivery FROM said WHERE message=m.seq), ''), coalesce((SELECT frame FROM answers WHERE message=m.seq), '')`
+	coalesce((SELECT delivery FROM prompts WHERE message=m.seq), ''), coalesce((SELECT frame FROM answers WHERE message=m.seq), '')`
 
 const columns = scanned + ` FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
 
@@ -71,7 +71,7 @@ func scan(v []sqlite.Value) (m Message) {
 	m.Inbox, _ = v[4].(string)
 	occurrence, _ := v[5].(int64)
 	m.Occurrence = int(occurrence)
-	m.Said, _ = v[10].(string)
+	m.Prompt, _ = v[10].(string)
 	m.Answer, _ = v[11].(string)
 	m.FirstSeen, m.ReadAt, m.GoneAt = moment(v[6]), moment(v[7]), moment(v[8])
 	m.Row.Read = !m.ReadAt.IsZero()

@@ -61,9 +61,9 @@ type Change struct {
 	Seq     int64
 	Epoch   string // of Seq, see [Position]; only from [Journal.Changes]
 	Kind    Kind
-	Message Message // as it is known now; zero with Receipted and Relaying
-	Receipt Receipt // with Receipted, else zero
-	Relayed Relayed // with Relaying, else zero
+	Message Message    // as it is known now; zero with Receipted and Relaying
+	Receipt Receipt    // with Receipted, else zero
+	Relayed RelayEvent // with Relaying, else zero
 }
 
 // An Observation is what came of snapshots.

@@ -125,7 +125,7 @@ func (j *Journal) size(ctx context.Context) (bytes, messages int64, err error) {
 				return err
 			}
 			bytes = size * pages
-			messages, err = c.Number("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM relays)")
+			messages, err = c.Number("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events)")
 			return err
 		})
 	})
@@ -156,12 +156,12 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 				return err
 			}
 			// But for what a person said, or an agent answered: that has its appearing alone.
-			for _, table := range []string{"said", "answers"} {
+			for _, table := range []string{"prompts", "answers"} {
 				if err := watermark(c, "SELECT max(message) FROM "+table+" WHERE message IN "+which, before, limit); err != nil {
 					return err
 				}
 			}
-			for _, from := range []string{"changes WHERE message", "words WHERE rowid", "said WHERE message", "answers WHERE message", "messages WHERE seq"} {
+			for _, from := range []string{"changes WHERE message", "words WHERE rowid", "prompts WHERE message", "answers WHERE message", "messages WHERE seq"} {
 				var err error
 				if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
 					return err
@@ -179,12 +179,12 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 func (j *Journal) dropRelayed(ctx context.Context, before, limit int64) (n int64, err error) {
 	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
 		return c.Transaction("IMMEDIATE", func() error {
-			const which = "(SELECT seq FROM relays WHERE at<? ORDER BY at, seq LIMIT ?)"
-			if err := watermark(c, "SELECT max(seq) FROM relays WHERE seq IN "+which, before, limit); err != nil {
+			const which = "(SELECT seq FROM relay_events WHERE at<? ORDER BY at, seq LIMIT ?)"
+			if err := watermark(c, "SELECT max(seq) FROM relay_events WHERE seq IN "+which, before, limit); err != nil {
 				return err
 			}
 			var err error
-			n, err = c.Exec("DELETE FROM relays WHERE seq IN "+which, before, limit)
+			n, err = c.Exec("DELETE FROM relay_events WHERE seq IN "+which, before, limit)
 			return err
 		})
 	})

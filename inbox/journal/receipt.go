@@ -163,9 +163,8 @@ func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead [
 	if r.State == Verified && len(ahead) > 0 {
 		front = strings.Join(ahead, " ")
 	}
-	// put_backs and back_at are of earlier versions, which wrote a message again.
 	s, err = c.Statement(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
-		verified_at, consumed_at, lost_at, put_backs, reason, ahead) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`)
+		verified_at, consumed_at, lost_at, reason, ahead) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -13,9 +13,9 @@ import (
 	"teambridge/teams"
 )
 
-// A Relayed is one thing that happened to a message on its way to a headless
+// A RelayEvent is one thing that happened to a message on its way to a headless
 // agent, or to the relay that brings it there.
-type Relayed struct {
+type RelayEvent struct {
 	Seq   int64  // its number in the journal
 	Root  string // real path of the Claude root
 	Team  teams.Instance
@@ -43,7 +43,7 @@ type Relayed struct {
 	// Row is what a person said, as a row of an inbox would have it, where the
 	// event is that it was taken in; it becomes a [Message], once for each Delivery. Or
 	// it is the row that was claimed, which becomes one if nobody saw it in the file.
-	// Only for [Journal.Relayed]: it is not among what is read again.
+	// Only for [Journal.CopyEvents]: it is not among what is read again.
 	Row []byte
 
 	// Sent says that this is about Row, which we put into the inbox, and about no
@@ -58,12 +58,12 @@ type Relayed struct {
 	Answer string
 }
 
-// Relayed copies events that another file keeps: those with a higher N than all
+// CopyEvents copies events that another file keeps: those with a higher N than all
 // that were copied from source before. source names the file and one run of numbers
 // of it, of which none is ever given again (an epoch of a ledger). So it does not matter who
 // copies, how often, or where one was killed: each is recorded once. events are
 // in the order of N, and none that source has before the last of them may be
-// missing but what [Journal.RelayedFrom] says is here.
+// missing but what [Journal.CopiedUpTo] says is here.
 //
 // By the same commit what was sent becomes a message with a receipt, and so do a
 // person's words: verified when they are claimed, consumed when the agent began a
@@ -71,7 +71,7 @@ type Relayed struct {
 //
 // It returns how many were new. Errors are *[Error] and *[ValueError]; then
 // nothing was recorded.
-func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed) (recorded int, err error) {
+func (j *Journal) CopyEvents(ctx context.Context, source string, events ...RelayEvent) (recorded int, err error) {
 	if err := names(field{"source", source}); err != nil {
 		return 0, err
 	}
@@ -90,11 +90,11 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 			if err != nil {
 				return err
 			}
-			first := slices.IndexFunc(events, func(e Relayed) bool { return e.N > last })
+			first := slices.IndexFunc(events, func(e RelayEvent) bool { return e.N > last })
 			if first < 0 {
 				return nil
 			}
-			insert, err := c.Statement(`INSERT INTO relays (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
+			insert, err := c.Statement(`INSERT INTO relay_events (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
 				state, reason, pid, session, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 			if err != nil {
 				return err
@@ -145,7 +145,7 @@ func (j *Journal) Relayed(ctx context.Context, source string, events ...Relayed)
 }
 
 // settle makes of an event about a person's words what it says of the message.
-func (e *Relayed) settle(c *sqlite.Conn, n *numbers) error {
+func (e *RelayEvent) settle(c *sqlite.Conn, n *numbers) error {
 	if !e.Person || e.Delivery == "" || e.ID == "" {
 		return nil
 	}
@@ -168,8 +168,8 @@ func (e *Relayed) settle(c *sqlite.Conn, n *numbers) error {
 	return err
 }
 
-// RelayedFrom returns the highest N that was copied from source, 0 if none was.
-func (j *Journal) RelayedFrom(ctx context.Context, source string) (n int64, err error) {
+// CopiedUpTo returns the highest N that was copied from source, 0 if none was.
+func (j *Journal) CopiedUpTo(ctx context.Context, source string) (n int64, err error) {
 	err = j.db.Do(ctx, "relayed", func(c *sqlite.Conn) (err error) {
 		n, err = copied(c, source)
 		return err
@@ -181,7 +181,7 @@ func copied(c *sqlite.Conn, source string) (int64, error) {
 	return c.Number("SELECT coalesce(max(n), 0) FROM copied WHERE source=?", source)
 }
 
-func (e *Relayed) check() error {
+func (e *RelayEvent) check() error {
 	list := []field{{"root", e.Root}, {"team", e.Team.Team}, {"inbox", e.Inbox}, {"state", e.State}}
 	if e.Answer != "" {
 		list = list[:3]
@@ -207,9 +207,9 @@ func (e *Relayed) check() error {
 	return nil
 }
 
-const relayedColumns = `seq, root, team, created_at, inbox, at, delivery, id, sender, person, state, reason, pid, session, n FROM relays`
+const relayedColumns = `seq, root, team, created_at, inbox, at, delivery, id, sender, person, state, reason, pid, session, n FROM relay_events`
 
-func scanRelayed(v []sqlite.Value) (e Relayed) {
+func scanRelayed(v []sqlite.Value) (e RelayEvent) {
 	e.Seq, _ = v[0].(int64)
 	e.Root, _ = v[1].(string)
 	e.Team.Team, _ = v[2].(string)
@@ -230,10 +230,10 @@ func scanRelayed(v []sqlite.Value) (e Relayed) {
 	return e
 }
 
-// RelayedEvents yields the events that q asks for, in the order of their numbers.
+// RelayEvents yields the events that q asks for, in the order of their numbers.
 // Since and Until are about when they happened, ID and From are the message's.
-func (j *Journal) RelayedEvents(ctx context.Context, q Query) iter.Seq2[Relayed, error] {
-	return pages(q, func(e *Relayed) int64 { return e.Seq }, func(q Query, limit int) (list []Relayed, err error) {
+func (j *Journal) RelayEvents(ctx context.Context, q Query) iter.Seq2[RelayEvent, error] {
+	return pages(q, func(e *RelayEvent) int64 { return e.Seq }, func(q Query, limit int) (list []RelayEvent, err error) {
 		where, args := q.inboxes()
 		if where == "" {
 			where = "TRUE"

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func anEvent(n int64, delivery, state string) Relayed {
-	return Relayed{
+func anEvent(n int64, delivery, state string) RelayEvent {
+	return RelayEvent{
 		N: n, Root: root, Team: blue(), Inbox: "bob", At: at(float64(n)), Delivery: delivery, ID: "id-" + delivery, From: "alice", State: state,
 	}
 }
@@ -19,7 +19,7 @@ func anEvent(n int64, delivery, state string) Relayed {
 func events(t *testing.T, j *Journal, q Query) string {
 	t.Helper()
 	var list []string
-	for e, err := range j.RelayedEvents(t.Context(), q) {
+	for e, err := range j.RelayEvents(t.Context(), q) {
 		must(t, err)
 		list = append(list, fmt.Sprintf("%d %s %s", e.Seq, e.Delivery, e.State))
 	}
@@ -31,9 +31,9 @@ func events(t *testing.T, j *Journal, q Query) string {
 func TestRelayedOnce(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
-	record := func(want int, source string, list ...Relayed) {
+	record := func(want int, source string, list ...RelayEvent) {
 		t.Helper()
-		got, err := j.Relayed(t.Context(), source, list...)
+		got, err := j.CopyEvents(t.Context(), source, list...)
 		must(t, err)
 		if got != want {
 			t.Errorf("%d recorded, want %d", got, want)
@@ -54,15 +54,15 @@ func TestRelayedOnce(t *testing.T) {
 	if diff := cmp.Diff(claimed, list[0].Relayed); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
-	if n, err := j.RelayedFrom(t.Context(), "l"); n != 9 || err != nil {
+	if n, err := j.CopiedUpTo(t.Context(), "l"); n != 9 || err != nil {
 		t.Errorf("copied up to %d, %v; want 9", n, err)
 	}
-	for _, bad := range [][]Relayed{
+	for _, bad := range [][]RelayEvent{
 		{anEvent(11, "d", "done"), anEvent(11, "e", "done")},
 		{anEvent(11, "d", "")},
 		{{N: 11, Root: root, Team: blue(), Inbox: "bob", State: "done"}},
 	} {
-		if _, err := j.Relayed(t.Context(), "l", bad...); !errors.As(err, new(*ValueError)) {
+		if _, err := j.CopyEvents(t.Context(), "l", bad...); !errors.As(err, new(*ValueError)) {
 			t.Errorf("%v: got %v, want a ValueError", bad, err)
 		}
 	}
@@ -92,15 +92,15 @@ func TestRelayedOnce(t *testing.T) {
 func TestPruneForgetsRelayed(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
-	list := []Relayed{anEvent(1, "d", "claimed"), anEvent(2, "d", "done"), anEvent(30, "e", "claimed")}
-	_, err := j.Relayed(t.Context(), "l", list...)
+	list := []RelayEvent{anEvent(1, "d", "claimed"), anEvent(2, "d", "done"), anEvent(30, "e", "claimed")}
+	_, err := j.CopyEvents(t.Context(), "l", list...)
 	must(t, err)
 	p, err := j.Prune(t.Context(), at(20), 0)
 	must(t, err)
 	if got := events(t, j, Query{}); p.Relayed != 2 || got != "3 e claimed" {
 		t.Errorf("%d forgotten, left %q", p.Relayed, got)
 	}
-	if n, err := j.Relayed(t.Context(), "l", list...); n != 0 || err != nil {
+	if n, err := j.CopyEvents(t.Context(), "l", list...); n != 0 || err != nil {
 		t.Errorf("recorded %d again, %v", n, err)
 	}
 	if _, err := j.Changes(t.Context(), 1, 10); !errors.Is(err, ErrPruned) {
@@ -119,12 +119,12 @@ func TestPruneForgetsRelayed(t *testing.T) {
 func TestExportRelayed(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
-	_, err := j.Relayed(t.Context(), "l", anEvent(1, "d", "claimed"))
+	_, err := j.CopyEvents(t.Context(), "l", anEvent(1, "d", "claimed"))
 	must(t, err)
 	observe(t, j, look(t, 1, row("a")))
 	failed := anEvent(2, "d", "failed")
 	failed.Reason = "<too large>"
-	_, err = j.Relayed(t.Context(), "l", failed)
+	_, err = j.CopyEvents(t.Context(), "l", failed)
 	must(t, err)
 	for _, newest := range []bool{false, true} {
 		var out strings.Builder

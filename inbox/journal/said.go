@@ -8,20 +8,20 @@ import "teambridge/inbox/sqlite"
 // It is no row of the file. So the journal's view of the file stays what it is,
 // and the message counts as gone from the beginning, or the next look at the file
 // would find it missing.
-func said(c *sqlite.Conn, n *numbers, e *Relayed) error {
+func said(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if len(e.Row) == 0 {
 		return nil
 	}
-	return unfiled(c, n, e, "said", "delivery", e.Delivery)
+	return unfiled(c, n, e, "prompts", "delivery", e.Delivery)
 }
 
 // answered records what an agent answered as a message of its inbox, in the same way.
-func answered(c *sqlite.Conn, n *numbers, e *Relayed) error {
+func answered(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	return unfiled(c, n, e, "answers", "frame", e.Answer)
 }
 
 // unfiled records a message that is in no file, once for each id in a column of table.
-func unfiled(c *sqlite.Conn, n *numbers, e *Relayed, table, column, id string) error {
+func unfiled(c *sqlite.Conn, n *numbers, e *RelayEvent, table, column, id string) error {
 	if known, err := c.Number("SELECT count(*) FROM "+table+" WHERE "+column+"=?", id); err != nil || known > 0 {
 		return err
 	}
@@ -47,7 +47,7 @@ func unfiled(c *sqlite.Conn, n *numbers, e *Relayed, table, column, id string) e
 // boxOf returns the number of the inbox that an event is about, and when the newest
 // look at its file began and ended: 0 where nobody looked at it, so that anything that
 // is seen of the file is newer.
-func boxOf(c *sqlite.Conn, e *Relayed) (box, began, ended int64, err error) {
+func boxOf(c *sqlite.Conn, e *RelayEvent) (box, began, ended int64, err error) {
 	p := place{e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox}
 	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
 		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(p.args(), e.At.UnixMicro())...); err != nil {

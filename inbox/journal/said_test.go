@@ -10,14 +10,14 @@ import (
 )
 
 // wordsOf is the event that a person's words were taken in.
-func wordsOf(n int64, delivery, text string) Relayed {
+func wordsOf(n int64, delivery, text string) RelayEvent {
 	e := anEvent(n, delivery, "claimed")
 	e.Person, e.From = true, "user"
 	e.Row = []byte(`{"from":"user","text":"` + text + `","timestamp":"2026-01-01T00:00:00.000Z","messageId":"id-` + delivery + `"}`)
 	return e
 }
 
-func ofPerson(n int64, delivery, state string) Relayed {
+func ofPerson(n int64, delivery, state string) RelayEvent {
 	e := anEvent(n, delivery, state)
 	e.Person, e.From = true, "user"
 	return e
@@ -27,9 +27,9 @@ func ofPerson(n int64, delivery, state string) Relayed {
 func TestSaid(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
-	relayed := func(list ...Relayed) {
+	relayed := func(list ...RelayEvent) {
 		t.Helper()
-		_, err := j.Relayed(t.Context(), "l", list...)
+		_, err := j.CopyEvents(t.Context(), "l", list...)
 		must(t, err)
 	}
 	observe(t, j, look(t, 1, row("a")))
@@ -44,7 +44,7 @@ func TestSaid(t *testing.T) {
 		"7 relay d accepted, 8 consumed id-d, 9 relay d done")
 	got := messages(t, j, Query{ID: "id-d"})
 	want := Message{
-		Seq: 2, Root: root, Team: blue(), Inbox: "bob", Row: file(t, string(words.Row))[0], Occurrence: 1, FirstSeen: at(2), GoneAt: at(2), Said: "d",
+		Seq: 2, Root: root, Team: blue(), Inbox: "bob", Row: file(t, string(words.Row))[0], Occurrence: 1, FirstSeen: at(2), GoneAt: at(2), Prompt: "d",
 	}
 	if diff := cmp.Diff([]Message{want}, got); diff != "" {
 		t.Errorf("what was said (-want +got):\n%s", diff)
@@ -52,7 +52,7 @@ func TestSaid(t *testing.T) {
 	if r := list[6].Receipt; !r.VerifiedAt.Equal(at(2)) || !r.ConsumedAt.Equal(at(6)) {
 		t.Errorf("receipt %+v", r)
 	}
-	if hits := search(t, j, "hello", Query{}); len(hits) != 1 || hits[0].Said != "d" {
+	if hits := search(t, j, "hello", Query{}); len(hits) != 1 || hits[0].Prompt != "d" {
 		t.Errorf("found %+v", hits)
 	}
 	var out strings.Builder
@@ -71,9 +71,9 @@ func TestSaidAndLost(t *testing.T) {
 	failed := ofPerson(3, "d", "failed")
 	failed.Reason = "agent died " + strings.Repeat("x", 2*maxName)
 	again := wordsOf(4, "d", "hello")
-	record := func(list ...Relayed) Receipt {
+	record := func(list ...RelayEvent) Receipt {
 		t.Helper()
-		_, err := j.Relayed(t.Context(), "l", list...)
+		_, err := j.CopyEvents(t.Context(), "l", list...)
 		must(t, err)
 		r, _, err := j.Receipt(t.Context(), aKey("id-d"))
 		must(t, err)
@@ -91,16 +91,16 @@ func TestSaidAndLost(t *testing.T) {
 	if n := len(messages(t, j, Query{})); n != 1 {
 		t.Errorf("%d messages, want 1", n)
 	}
-	if _, err := j.Relayed(t.Context(), "l", wordsOf(7, "e", "x"), ofPerson(8, "e", "dropped")); err != nil {
+	if _, err := j.CopyEvents(t.Context(), "l", wordsOf(7, "e", "x"), ofPerson(8, "e", "dropped")); err != nil {
 		t.Fatal(err)
 	}
 	if r, _, err := j.Receipt(t.Context(), aKey("id-e")); err != nil || r.State != Lost || r.Reason != "dropped" {
 		t.Errorf("dropped: %+v, %v", r, err)
 	}
-	for _, forged := range []Relayed{{Row: []byte("{}")}, {Row: []byte("{}"), Person: true}} {
+	for _, forged := range []RelayEvent{{Row: []byte("{}")}, {Row: []byte("{}"), Person: true}} {
 		e := anEvent(9, forged.Delivery, "claimed")
 		e.Row, e.Person = forged.Row, forged.Person
-		if _, err := j.Relayed(t.Context(), "l", e); !errors.As(err, new(*ValueError)) {
+		if _, err := j.CopyEvents(t.Context(), "l", e); !errors.As(err, new(*ValueError)) {
 			t.Errorf("%+v: %v, want a ValueError", e, err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestSaidAndLost(t *testing.T) {
 func TestPruneForgetsSaid(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
-	_, err := j.Relayed(t.Context(), "l", wordsOf(2, "d", "hello"))
+	_, err := j.CopyEvents(t.Context(), "l", wordsOf(2, "d", "hello"))
 	must(t, err)
 	// The message alone, so that nothing else tells of it.
 	_, err = j.drop(t.Context(), at(10).UnixMicro(), 10)
@@ -118,7 +118,7 @@ func TestPruneForgetsSaid(t *testing.T) {
 	if _, err := j.Changes(t.Context(), 0, 10); !errors.Is(err, ErrPruned) {
 		t.Errorf("changes before what was forgotten: %v", err)
 	}
-	if n := number(t, j, "SELECT count(*) FROM said"); n != 0 {
+	if n := number(t, j, "SELECT count(*) FROM prompts"); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 	sound(t, j)

@@ -6,7 +6,7 @@ import (
 )
 
 // sent records a row that we put into an inbox, and its receipt.
-func sent(c *sqlite.Conn, n *numbers, e *Relayed) error {
+func sent(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	m, err := stood(c, n, e, e.State == string(Verified))
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func sent(c *sqlite.Conn, n *numbers, e *Relayed) error {
 }
 
 // claimed records a row that a relay claimed.
-func claimed(c *sqlite.Conn, n *numbers, e *Relayed) error {
+func claimed(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if len(e.Row) == 0 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func claimed(c *sqlite.Conn, n *numbers, e *Relayed) error {
 //
 // A row of which it is not known whether it was written may have been written after the
 // newest look. So it is for the next one to say whether it is there.
-func stood(c *sqlite.Conn, n *numbers, e *Relayed, certain bool) (m Message, err error) {
+func stood(c *sqlite.Conn, n *numbers, e *RelayEvent, certain bool) (m Message, err error) {
 	m.set(e.Row)
 	box, began, ended, err := boxOf(c, e)
 	if err != nil {

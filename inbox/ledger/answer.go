@@ -50,16 +50,16 @@ func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
 	if err := enc.Encode(a); err != nil {
 		return err
 	}
-	post, err := f.InboxKey.number(c)
+	inboxID, err := f.InboxKey.number(c)
 	if err != nil {
 		return err
 	}
-	n, err := c.Number("INSERT INTO messages (post, frame, at, raw) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING message",
-		post, f.UUID, at, bytes.TrimSpace(raw.Bytes()))
+	n, err := c.Number("INSERT INTO messages (inbox_id, frame, at, raw) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING message",
+		inboxID, f.UUID, at, bytes.TrimSpace(raw.Bytes()))
 	if err != nil || n == 0 {
 		return err
 	}
-	_, err = c.Exec(`INSERT INTO events (post, delivery, state, reason, pid, session, at, message)
-		VALUES (?, 0, 'answer', '', 0, ?, ?, ?)`, post, f.Session, at, n)
+	_, err = c.Exec(`INSERT INTO events (inbox_id, delivery, state, reason, pid, session, at, message)
+		VALUES (?, 0, 'answer', '', 0, ?, ?, ?)`, inboxID, f.Session, at, n)
 	return err
 }

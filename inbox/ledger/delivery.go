@@ -108,18 +108,18 @@ func (l *Ledger) Claim(ctx context.Context, ds ...Delivery) error {
 }
 
 func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
-	post, err := d.InboxKey.add(c)
+	inboxID, err := d.InboxKey.add(c)
 	if err != nil {
 		return 0, err
 	}
 	insert, err := c.Statement(`INSERT INTO deliveries
-		(uuid, post, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at, summary, color, hops, claimed)
+		(uuid, inbox_id, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at, summary, color, hops, claimed_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 'claimed', '', ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
 	if err != nil {
 		return 0, err
 	}
 	at := micros(d.At)
-	n, err := insert.Exec(d.UUID, post, d.Key, int64(d.Occurrence), d.ID, d.From, d.Kind,
+	n, err := insert.Exec(d.UUID, inboxID, d.Key, int64(d.Occurrence), d.ID, d.From, d.Kind,
 		truth(d.Person), truth(d.Isolated), truth(d.Person), at, d.Summary, d.Color, int64(d.Hops), at)
 	if err != nil {
 		return 0, err
@@ -209,11 +209,11 @@ func (l *Ledger) Open(ctx context.Context, p InboxKey) (uuids []string, err erro
 	return l.uuids(ctx, "open deliveries", unended, p.args()...)
 }
 
-// uuids lists those of one post for which rest holds.
+// uuids lists those of one inbox for which rest holds.
 func (l *Ledger) uuids(ctx context.Context, op, rest string, args ...sqlite.Value) (uuids []string, err error) {
 	err = l.db.Do(ctx, op, func(c *sqlite.Conn) error {
 		uuids = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT uuid FROM posts JOIN deliveries USING (post)
+		s, err := c.Statement(`SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id)
 			WHERE root=? AND team=? AND created_at=? AND inbox=? AND ` + rest)
 		if err != nil {
 			return err
@@ -227,29 +227,6 @@ func (l *Ledger) uuids(ctx context.Context, op, rest string, args ...sqlite.Valu
 		return nil, err
 	}
 	return uuids, nil
-}
-
-// Modes lists the modes that persons' inputs of an inbox asked for, of those that
-// went into a frame, in the order of claiming: merged in that order they are the
-// mode that the agent was brought to. Inputs that were pruned are left out, and
-// one that was put back counts where it stood first: a [Session] has the mode
-// itself, unless an earlier version left it.
-func (l *Ledger) Modes(ctx context.Context, p InboxKey) (modes [][]byte, err error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	err = l.db.Do(ctx, "modes", func(c *sqlite.Conn) error {
-		modes = nil
-		return c.Query(func(v []sqlite.Value) error {
-			modes = append(modes, blob(v[0]))
-			return nil
-		}, `SELECT mode FROM posts JOIN deliveries USING (post) JOIN contents USING (seq)
-			WHERE root=? AND team=? AND created_at=? AND inbox=? AND person<>0 AND frame<>'' AND length(mode)>0 ORDER BY seq`, p.args()...)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return modes, nil
 }
 
 // Missing returns those of the uuids that are no deliveries of the inbox, in
@@ -282,7 +259,7 @@ func (l *Ledger) Waiting(ctx context.Context, p InboxKey) ([]Delivery, error) {
 	return l.list(ctx, "waiting", p, unended+" AND state='claimed' AND marked=1 AND frame='' ORDER BY person DESC, seq")
 }
 
-// list gives the deliveries of one post, in the order that rest says.
+// list gives the deliveries of one inbox, in the order that rest says.
 func (l *Ledger) list(ctx context.Context, op string, p InboxKey, rest string) ([]Delivery, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -297,9 +274,9 @@ func (l *Ledger) Occurrences(ctx context.Context, p InboxKey, key string) (int, 
 		return 0, err
 	}
 	return l.count(ctx, "occurrences", `SELECT max(
-			coalesce((SELECT max(occurrence) FROM deliveries WHERE post=p.post AND key=?1 AND key<>''), 0),
-			coalesce((SELECT occurrence FROM pruned WHERE post=p.post AND key=?1), 0))
-		FROM posts p WHERE root=?2 AND team=?3 AND created_at=?4 AND inbox=?5`, p.args(key)...)
+			coalesce((SELECT max(occurrence) FROM deliveries WHERE inbox_id=p.inbox_id AND key=?1 AND key<>''), 0),
+			coalesce((SELECT occurrence FROM pruned WHERE inbox_id=p.inbox_id AND key=?1), 0))
+		FROM inboxes p WHERE root=?2 AND team=?3 AND created_at=?4 AND inbox=?5`, p.args(key)...)
 }
 
 // OpenCount tells how many deliveries of an inbox have not ended.
@@ -307,7 +284,7 @@ func (l *Ledger) OpenCount(ctx context.Context, p InboxKey) (int, error) {
 	if err := p.check(); err != nil {
 		return 0, err
 	}
-	return l.count(ctx, "count", `SELECT count(*) FROM posts JOIN deliveries USING (post)
+	return l.count(ctx, "count", `SELECT count(*) FROM inboxes JOIN deliveries USING (inbox_id)
 		WHERE root=? AND team=? AND created_at=? AND inbox=? AND `+unended, p.args()...)
 }
 
@@ -391,7 +368,7 @@ func (l *Ledger) deliveries(ctx context.Context, op, rest string, args ...sqlite
 	err := l.db.Do(ctx, op, func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
 		s, err := c.Statement(`SELECT ` + deliveryColumns + `, mode, raw
-			FROM posts JOIN deliveries USING (post) JOIN contents USING (seq) WHERE ` + rest)
+			FROM inboxes JOIN deliveries USING (inbox_id) JOIN contents USING (seq) WHERE ` + rest)
 		if err != nil {
 			return err
 		}
@@ -410,7 +387,7 @@ func (l *Ledger) deliveries(ctx context.Context, op, rest string, args ...sqlite
 
 // delivery gives one, without Mode and Raw.
 func delivery(c *sqlite.Conn, uuid string) (d Delivery, found bool, err error) {
-	s, err := c.Statement("SELECT " + deliveryColumns + " FROM deliveries JOIN posts USING (post) WHERE uuid=?")
+	s, err := c.Statement("SELECT " + deliveryColumns + " FROM deliveries JOIN inboxes USING (inbox_id) WHERE uuid=?")
 	if err != nil {
 		return Delivery{}, false, err
 	}

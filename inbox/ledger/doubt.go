@@ -11,11 +11,11 @@ import (
 // again learns that it is not known what became of it, and can force it.
 const doubted = "doubted"
 
-// Doubt takes back that a message was written: its row vanished, and nothing shows
+// MarkUnknown takes back that a message was written: its row vanished, and nothing shows
 // that its agent took it. From then on it counts as one of which it is not known
 // whether it was sent, [inbox.ErrUnknown], and it can be sent again by force. A
 // message that is not known, or is about to be written, stays as it is.
-func (l *Ledger) Doubt(ctx context.Context, key SendKey) error {
+func (l *Ledger) MarkUnknown(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}

@@ -58,18 +58,17 @@ const (
 )
 
 // Events lists what happened after the number after, at most limit of it, in the
-// order of the numbers. Deliveries that were there before this version have one
-// event, for the state they were in. [Ledger.Prune] forgets events with their age.
+// order of the numbers. [Ledger.Prune] forgets events with their age.
 func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
 	var list []Event
 	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, posts.inbox, e.at, e.delivery, e.state, e.reason, e.pid, e.session,
+		s, err := c.Statement(`SELECT n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, inboxes.inbox, e.at, e.delivery, e.state, e.reason, e.pid, e.session,
 			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
 			coalesce(d.summary, ''), coalesce(d.color, ''),
 			CASE WHEN e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
 			e.message, m.raw, m.frame
-			FROM events e CROSS JOIN posts USING (post) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
+			FROM events e CROSS JOIN inboxes USING (inbox_id) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
 			WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`)
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package ledger
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -49,7 +48,7 @@ func TestEventForEachStep(t *testing.T) {
 	if err := l.Advance(t.Context(), "f", Failed, ""); err == nil {
 		t.Error("what was done could fail")
 	}
-	must(t, l.Settle(t.Context(), TakenByAgent, "gone", "c"))
+	must(t, l.EndDeliveries(t.Context(), TakenByAgent, "gone", "c"))
 	must(t, l.Drop(t.Context(), "d"))
 	want := []string{
 		"a claimed", "b claimed", "c claimed", "d claimed", "a written", "b written", "a accepted", "b accepted",
@@ -98,34 +97,13 @@ func TestEventsOfARelay(t *testing.T) {
 	}
 }
 
-// What an earlier version left is told by one event each.
-func TestEventsOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	copyFixture(t, 2, path)
-	l := mustOpen(t, path)
-	got := strings.Join(told(t, l, 0), ", ")
-	for _, want := range []string{"taken taken_by_agent: gone from the file", "cut cut", "typed claimed", "waiting claimed", "unmarked claimed"} {
-		if strings.Count(got, want) != 1 {
-			t.Errorf("%q is not told once: %s", want, got)
-		}
-	}
-	epochs, err := l.Epochs(t.Context())
-	must(t, err)
-	list, err := l.Events(t.Context(), 0, 1000)
-	must(t, err)
-	if len(epochs) != 1 || epochs[0].First != 1 || list[0].Epoch != epochs[0].ID || list[len(list)-1].Epoch != epochs[0].ID {
-		t.Errorf("epochs %v, events %v", epochs, list)
-	}
-}
-
 // Events go with their age; what is told of a delivery that is there is not
 // mixed up with one that was forgotten.
 func TestPruneForgetsEvents(t *testing.T) {
 	t.Parallel()
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
 	claimRows(t, l, "old", "open")
-	must(t, l.Settle(t.Context(), Done, "", "old"))
+	must(t, l.EndDeliveries(t.Context(), Done, "", "old"))
 	_, err := l.Prune(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	if got := told(t, l, 0); len(got) != 0 {
@@ -146,7 +124,7 @@ func TestStanding(t *testing.T) {
 	session := Session{InboxKey: bob, ID: "s", At: monday, State: RelayRunning, PID: 7, Relay: 6}
 	must(t, l.SetSession(t.Context(), session))
 	claimRows(t, l, "a", "b", "c")
-	must(t, l.Settle(t.Context(), Failed, "too large", "c"))
+	must(t, l.EndDeliveries(t.Context(), Failed, "too large", "c"))
 	must(t, l.Commit(t.Context(), aFrame("f"), "a"))
 	standing := func(want RelayInfo) {
 		t.Helper()
@@ -175,10 +153,10 @@ func TestStanding(t *testing.T) {
 	}
 
 	d := aRow("a")
-	if got, found, err := l.Fate(t.Context(), bob, d.Key, d.Occurrence); err != nil || !found || got.UUID != "a" || got.State != Done {
+	if got, found, err := l.DeliveryOf(t.Context(), bob, d.Key, d.Occurrence); err != nil || !found || got.UUID != "a" || got.State != Done {
 		t.Errorf("the fate of a row: %+v, %v, %v", got, found, err)
 	}
-	if _, found, err := l.Fate(t.Context(), bob, d.Key, d.Occurrence+1); err != nil || found {
+	if _, found, err := l.DeliveryOf(t.Context(), bob, d.Key, d.Occurrence+1); err != nil || found {
 		t.Errorf("the fate of another row: %v, %v", found, err)
 	}
 }

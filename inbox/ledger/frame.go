@@ -129,11 +129,11 @@ func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) erro
 		if len(f.Mode) == 0 {
 			return nil
 		}
-		post, err := f.InboxKey.number(c)
+		inboxID, err := f.InboxKey.number(c)
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec("UPDATE sessions SET mode=? WHERE post=?", f.Mode, post)
+		_, err = c.Exec("UPDATE sessions SET mode=? WHERE inbox_id=?", f.Mode, inboxID)
 		return err
 	})
 }
@@ -195,16 +195,16 @@ func cutParent(c *sqlite.Conn, nudge Frame, at int64) error {
 }
 
 func insertFrame(c *sqlite.Conn, f Frame, at int64) error {
-	post, err := f.InboxKey.add(c)
+	inboxID, err := f.InboxKey.add(c)
 	if err != nil {
 		return err
 	}
-	insert, err := c.Statement(`INSERT INTO frames (uuid, post, kind, parent, session, state, reason, tries, deaths, nudges, at)
+	insert, err := c.Statement(`INSERT INTO frames (uuid, inbox_id, kind, parent, session, state, reason, tries, deaths, nudges, at)
 		VALUES (?, ?, ?, ?, ?, 'written', '', 0, ?, 0, ?)`)
 	if err != nil {
 		return err
 	}
-	if _, err := insert.Exec(f.UUID, post, string(f.Kind), f.Parent, f.Session, int64(f.Deaths), at); err != nil {
+	if _, err := insert.Exec(f.UUID, inboxID, string(f.Kind), f.Parent, f.Session, int64(f.Deaths), at); err != nil {
 		return err
 	}
 	line, err := c.Statement("INSERT INTO lines (uuid, line) VALUES (?, ?)")
@@ -356,30 +356,30 @@ func advance(c *sqlite.Conn, f Frame, state DeliveryState, reason string, at int
 	if err := setFrame(c, f.UUID, state, reason, at); err != nil {
 		return err
 	}
-	post, err := f.InboxKey.number(c)
+	inboxID, err := f.InboxKey.number(c)
 	if err != nil {
 		return err
 	}
-	// The post is there for the index: what has ended is not looked through.
-	s, err := c.Statement("UPDATE deliveries SET state=?, reason=?, at=? WHERE post=? AND frame=? AND " + unended)
+	// The inbox is there for the index: what has ended is not looked through.
+	s, err := c.Statement("UPDATE deliveries SET state=?, reason=?, at=? WHERE inbox_id=? AND frame=? AND " + unended)
 	if err != nil {
 		return err
 	}
-	_, err = s.Exec(string(state), reason, at, post, f.UUID)
+	_, err = s.Exec(string(state), reason, at, inboxID, f.UUID)
 	return err
 }
 
 // acked notes that the agent acknowledged something.
 func acked(c *sqlite.Conn, p InboxKey, at int64) error {
-	post, err := p.number(c)
+	inboxID, err := p.number(c)
 	if err != nil {
 		return err
 	}
-	s, err := c.Statement("UPDATE sessions SET acked=? WHERE post=?")
+	s, err := c.Statement("UPDATE sessions SET acked=? WHERE inbox_id=?")
 	if err != nil {
 		return err
 	}
-	_, err = s.Exec(at, post)
+	_, err = s.Exec(at, inboxID)
 	return err
 }
 
@@ -420,12 +420,12 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 		if err := setFrame(c, uuid, Cancelled, reason, at); err != nil {
 			return err
 		}
-		post, err := f.InboxKey.number(c)
+		inboxID, err := f.InboxKey.number(c)
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec("UPDATE deliveries SET frame='', state='claimed', reason=?, isolated=1, at=? WHERE post=? AND frame=? AND "+unended,
-			reason, at, post, uuid)
+		_, err = c.Exec("UPDATE deliveries SET frame='', state='claimed', reason=?, isolated=1, at=? WHERE inbox_id=? AND frame=? AND "+unended,
+			reason, at, inboxID, uuid)
 		return err
 	})
 	return split && err == nil, err
@@ -488,7 +488,7 @@ func inFlight(c *sqlite.Conn, p InboxKey) (Frame, bool, error) {
 
 func oneFrame(c *sqlite.Conn, rest string, args ...sqlite.Value) (f Frame, found bool, err error) {
 	s, err := c.Statement(`SELECT uuid, root, team, created_at, inbox, kind, parent, session, state, reason, tries, deaths, nudges, at
-		FROM posts JOIN frames USING (post) WHERE ` + rest)
+		FROM inboxes JOIN frames USING (inbox_id) WHERE ` + rest)
 	if err != nil {
 		return Frame{}, false, err
 	}

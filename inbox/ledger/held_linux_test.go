@@ -209,17 +209,17 @@ func (w *heldWorld) read(t *testing.T) []byte {
 func (w *heldWorld) fill(t *testing.T, l *Ledger, n int) {
 	p := InboxKey{Root: "/r", Team: "demo", CreatedAt: 1, Inbox: "bob"}
 	err := l.write(context.Background(), "fill", quick, func(c *sqlite.Conn) error {
-		post, err := p.add(c)
+		inboxID, err := p.add(c)
 		if err != nil {
 			return err
 		}
 		_, err = c.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<?)
-			INSERT INTO deliveries (uuid, post, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at, summary, color)
-			SELECT hex(randomblob(16)), ?, hex(randomblob(16)), 1, hex(randomblob(16)), 'w', 'message', 0, 0, 1, '', 'done', '', 1000, '', '' FROM n`, int64(n), post)
+			INSERT INTO deliveries (uuid, inbox_id, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at, summary, color, hops, claimed_at)
+			SELECT hex(randomblob(16)), ?, hex(randomblob(16)), 1, hex(randomblob(16)), 'w', 'message', 0, 0, 1, '', 'done', '', 1000, '', '', 0, 1000 FROM n`, int64(n), inboxID)
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec("INSERT INTO contents SELECT seq, x'', randomblob(500) FROM deliveries WHERE post=?", post)
+		_, err = c.Exec("INSERT INTO contents SELECT seq, x'', randomblob(500) FROM deliveries WHERE inbox_id=?", inboxID)
 		return err
 	})
 	if err != nil {

@@ -40,30 +40,30 @@ func (l *Ledger) Exchanges(ctx context.Context, p InboxKey, sender string, peopl
 	var x Exchanges
 	err := l.db.Do(ctx, "exchanges", func(c *sqlite.Conn) error {
 		x = Exchanges{} // f runs again when the file was busy
-		post, err := p.number(c)
-		if err != nil || post == 0 {
+		inboxID, err := p.number(c)
+		if err != nil || inboxID == 0 {
 			return err
 		}
 		other, err := peer.number(c) // 0 if that inbox is not relayed
 		if err != nil {
 			return err
 		}
-		last, found, err := row(c, `SELECT seq, hops, claimed FROM deliveries WHERE post=?1 AND sender=?2 AND person=0
-			AND seq>coalesce((SELECT after FROM holds WHERE post=?1 AND sender=?2), 0) ORDER BY seq DESC LIMIT 1`, post, sender)
+		last, found, err := row(c, `SELECT seq, hops, claimed_at FROM deliveries WHERE inbox_id=?1 AND sender=?2 AND person=0
+			AND seq>coalesce((SELECT after FROM holds WHERE inbox_id=?1 AND sender=?2), 0) ORDER BY seq DESC LIMIT 1`, inboxID, sender)
 		if err != nil || !found || now.Sub(moment(last[2])) > quiet {
 			return err
 		}
-		args := []sqlite.Value{integer(last[0]), post, other}
+		args := []sqlite.Value{integer(last[0]), inboxID, other}
 		for _, name := range people {
 			args = append(args, name)
 		}
-		_, reset, err := row(c, `SELECT 1 FROM deliveries WHERE seq>? AND post IN (?, ?) AND (person<>0 OR sender IN (`+placeholders(len(people))+`)) LIMIT 1`, args...)
+		_, reset, err := row(c, `SELECT 1 FROM deliveries WHERE seq>? AND inbox_id IN (?, ?) AND (person<>0 OR sender IN (`+placeholders(len(people))+`)) LIMIT 1`, args...)
 		if err != nil || reset {
 			return err
 		}
-		_, answered, err := row(c, `SELECT 1 FROM deliveries WHERE seq>?1 AND post=?2 AND sender=?3 AND person=0
-			UNION ALL SELECT 1 FROM answers WHERE post=?4 AND recipient IN (?5, '*') AND seq>=?1 LIMIT 1`,
-			integer(last[0]), other, p.Inbox, post, sender)
+		_, answered, err := row(c, `SELECT 1 FROM deliveries WHERE seq>?1 AND inbox_id=?2 AND sender=?3 AND person=0
+			UNION ALL SELECT 1 FROM replies WHERE inbox_id=?4 AND recipient IN (?5, '*') AND seq>=?1 LIMIT 1`,
+			integer(last[0]), other, p.Inbox, inboxID, sender)
 		if err != nil {
 			return err
 		}
@@ -73,8 +73,8 @@ func (l *Ledger) Exchanges(ctx context.Context, p InboxKey, sender string, peopl
 		if x.Hops < back || x.Hops == 0 {
 			return nil
 		}
-		first, found, err := row(c, "SELECT claimed FROM deliveries WHERE post=? AND sender=? AND person=0 AND hops=? ORDER BY seq DESC LIMIT 1",
-			post, sender, int64(x.Hops-back))
+		first, found, err := row(c, "SELECT claimed_at FROM deliveries WHERE inbox_id=? AND sender=? AND person=0 AND hops=? ORDER BY seq DESC LIMIT 1",
+			inboxID, sender, int64(x.Hops-back))
 		if found {
 			x.Since = moment(first[0])
 		}
@@ -93,13 +93,13 @@ func (l *Ledger) Answered(ctx context.Context, p InboxKey, recipients ...string)
 		return err
 	}
 	return l.write(ctx, "answered", quick, func(c *sqlite.Conn) error {
-		post, err := p.number(c)
-		if err != nil || post == 0 {
+		inboxID, err := p.number(c)
+		if err != nil || inboxID == 0 {
 			return err
 		}
 		for _, name := range recipients {
-			_, err := c.Exec(`INSERT INTO answers (post, recipient, seq) VALUES (?, ?, (SELECT coalesce(max(seq), 0) FROM deliveries))
-				ON CONFLICT DO UPDATE SET seq=excluded.seq`, post, name)
+			_, err := c.Exec(`INSERT INTO replies (inbox_id, recipient, seq) VALUES (?, ?, (SELECT coalesce(max(seq), 0) FROM deliveries))
+				ON CONFLICT DO UPDATE SET seq=excluded.seq`, inboxID, name)
 			if err != nil {
 				return err
 			}
@@ -130,12 +130,12 @@ func (l *Ledger) Hold(ctx context.Context, h Hold) error {
 		return err
 	}
 	return l.write(ctx, "hold", durable, func(c *sqlite.Conn) error {
-		post, err := h.InboxKey.add(c)
+		inboxID, err := h.InboxKey.add(c)
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec(`INSERT INTO holds (post, sender, held, reason, at, after) VALUES (?, ?, 1, ?, ?, 0)
-			ON CONFLICT DO UPDATE SET held=1, reason=excluded.reason, at=excluded.at WHERE held=0`, post, h.Sender, h.Reason, micros(h.Since))
+		_, err = c.Exec(`INSERT INTO holds (inbox_id, sender, held, reason, at, after) VALUES (?, ?, 1, ?, ?, 0)
+			ON CONFLICT DO UPDATE SET held=1, reason=excluded.reason, at=excluded.at WHERE held=0`, inboxID, h.Sender, h.Reason, micros(h.Since))
 		return err
 	})
 }
@@ -158,7 +158,7 @@ func (l *Ledger) holds(ctx context.Context, rest string, args ...sqlite.Value) (
 	var list []Hold
 	err := l.db.Do(ctx, "holds", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
-		s, err := c.Statement("SELECT root, team, created_at, inbox, sender, reason, at FROM posts JOIN holds USING (post) WHERE " + rest)
+		s, err := c.Statement("SELECT root, team, created_at, inbox, sender, reason, at FROM inboxes JOIN holds USING (inbox_id) WHERE " + rest)
 		if err != nil {
 			return err
 		}
@@ -189,11 +189,11 @@ func (l *Ledger) Release(ctx context.Context, p InboxKey, sender string) (releas
 	err = l.write(ctx, "release", durable, func(c *sqlite.Conn) error {
 		released = nil
 		for _, h := range both {
-			post, err := h.InboxKey.number(c)
+			inboxID, err := h.InboxKey.number(c)
 			if err != nil {
 				return err
 			}
-			was, found, err := row(c, "SELECT reason, at FROM holds WHERE post=? AND sender=? AND held<>0", post, h.Sender)
+			was, found, err := row(c, "SELECT reason, at FROM holds WHERE inbox_id=? AND sender=? AND held<>0", inboxID, h.Sender)
 			if err != nil {
 				return err
 			}
@@ -206,14 +206,14 @@ func (l *Ledger) Release(ctx context.Context, p InboxKey, sender string) (releas
 			return nil
 		}
 		for _, h := range both {
-			post, err := h.InboxKey.add(c)
+			inboxID, err := h.InboxKey.add(c)
 			if err != nil {
 				return err
 			}
-			_, err = c.Exec(`INSERT INTO holds (post, sender, held, reason, at, after)
+			_, err = c.Exec(`INSERT INTO holds (inbox_id, sender, held, reason, at, after)
 				VALUES (?, ?, 0, ?, ?, (SELECT coalesce(max(seq), 0) FROM deliveries))
 				ON CONFLICT DO UPDATE SET held=0, reason=excluded.reason, at=excluded.at, after=excluded.after`,
-				post, h.Sender, "the messages of "+h.Sender+" were released", micros(time.Time{}))
+				inboxID, h.Sender, "the messages of "+h.Sender+" were released", micros(time.Time{}))
 			if err != nil {
 				return err
 			}

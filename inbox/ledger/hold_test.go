@@ -25,13 +25,13 @@ func newExchange(t *testing.T) *exchange {
 func (x *exchange) says(from, to string) int {
 	x.t.Helper()
 	x.now = x.now.Add(time.Second)
-	post := bob
-	post.Inbox = to
-	e, err := x.l.Exchanges(x.t.Context(), post, from, []string{"user", "operator"}, x.now, time.Minute, 3)
+	box := bob
+	box.Inbox = to
+	e, err := x.l.Exchanges(x.t.Context(), box, from, []string{"user", "operator"}, x.now, time.Minute, 3)
 	must(x.t, err)
 	x.n++
 	d := aRow(string(rune('A' + x.n)))
-	d.InboxKey, d.From, d.Hops, d.At = post, from, e.Hops, x.now
+	d.InboxKey, d.From, d.Hops, d.At = box, from, e.Hops, x.now
 	must(x.t, x.l.Claim(x.t.Context(), d))
 	return e.Hops
 }
@@ -137,5 +137,14 @@ func TestHoldAndRelease(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"held: 20 times", "released: the messages of ann were released", "held: again"}, states); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func wantHolds(t *testing.T, l *Ledger, want ...Hold) {
+	t.Helper()
+	got, err := l.Holds(t.Context(), "")
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("holds (-want +got):\n%s", diff)
 	}
 }

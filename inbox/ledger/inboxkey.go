@@ -7,7 +7,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A InboxKey is one relayed inbox: of one member of one team instance of one Claude
+// An InboxKey is one relayed inbox: of one member of one team instance of one Claude
 // root. Root, Team and Inbox must hold something, and at most 4 KiB each.
 type InboxKey struct {
 	Root      string // real path of the Claude root
@@ -24,9 +24,9 @@ func (p InboxKey) args(before ...sqlite.Value) []sqlite.Value {
 	return append(before, p.Root, p.Team, p.CreatedAt, p.Inbox)
 }
 
-// number gives the post's number in the tables, 0 if it has none.
+// number gives the number of the inbox in the tables, 0 if it has none.
 func (p InboxKey) number(c *sqlite.Conn) (int64, error) {
-	s, err := c.Statement("SELECT post FROM posts WHERE root=? AND team=? AND created_at=? AND inbox=?")
+	s, err := c.Statement("SELECT inbox_id FROM inboxes WHERE root=? AND team=? AND created_at=? AND inbox=?")
 	if err != nil {
 		return 0, err
 	}
@@ -38,12 +38,12 @@ func (p InboxKey) number(c *sqlite.Conn) (int64, error) {
 	return n, err
 }
 
-// add is number, and gives the post one if it has none.
+// add is number, and gives the inbox one if it has none.
 func (p InboxKey) add(c *sqlite.Conn) (int64, error) {
 	if n, err := p.number(c); err != nil || n != 0 {
 		return n, err
 	}
-	if _, err := c.Exec("INSERT INTO posts (root, team, created_at, inbox) VALUES (?, ?, ?, ?)", p.args()...); err != nil {
+	if _, err := c.Exec("INSERT INTO inboxes (root, team, created_at, inbox) VALUES (?, ?, ?, ?)", p.args()...); err != nil {
 		return 0, err
 	}
 	return p.number(c)

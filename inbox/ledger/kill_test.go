@@ -26,13 +26,13 @@ func childRelay(args []string) error {
 	if err != nil {
 		return err
 	}
-	post, run := bob, args[2]
-	post.Inbox = args[1]
+	box, run := bob, args[2]
+	box.Inbox = args[1]
 	for n := 0; ctx.Err() == nil; n++ {
-		if err := finish(ctx, l, post, fmt.Sprint(post.Inbox, "-", run, "-", n)); err != nil {
+		if err := finish(ctx, l, box, fmt.Sprint(box.Inbox, "-", run, "-", n)); err != nil {
 			return err
 		}
-		if err := carry(ctx, l, post, fmt.Sprint(post.Inbox, "-", run, "-", n)); err != nil {
+		if err := carry(ctx, l, box, fmt.Sprint(box.Inbox, "-", run, "-", n)); err != nil {
 			return err
 		}
 	}
@@ -48,14 +48,14 @@ func report(step string, args ...any) {
 }
 
 // carry claims up to four rows, marks what is unmarked and commits a frame.
-func carry(ctx context.Context, l *Ledger, post InboxKey, name string) error {
+func carry(ctx context.Context, l *Ledger, box InboxKey, name string) error {
 	var ds []Delivery
 	for i := range 1 + rand.N(4) {
 		d := aRow(fmt.Sprint("d-", name, "-", i))
 		if rand.N(4) == 0 {
 			d = anInput(d.UUID)
 		}
-		d.InboxKey = post
+		d.InboxKey = box
 		d.Raw = bytes.Repeat([]byte(d.UUID), 1+rand.N(300))
 		ds = append(ds, d)
 	}
@@ -65,7 +65,7 @@ func carry(ctx context.Context, l *Ledger, post InboxKey, name string) error {
 	for _, d := range ds {
 		report("claim", d.UUID, d.Seq)
 	}
-	unmarked, err := l.Unmarked(ctx, post)
+	unmarked, err := l.Unmarked(ctx, box)
 	if err != nil {
 		return err
 	}
@@ -75,13 +75,13 @@ func carry(ctx context.Context, l *Ledger, post InboxKey, name string) error {
 	for _, d := range unmarked {
 		report("mark", d.UUID)
 	}
-	waiting, err := l.Waiting(ctx, post)
+	waiting, err := l.Waiting(ctx, box)
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
 	waiting = waiting[:min(len(waiting), 3)]
 	// Random bytes: those of a frame written a second time would differ.
-	f := Frame{UUID: "f-" + name, InboxKey: post, Kind: FrameMessage, Bytes: fmt.Append(nil, name, rand.Int64(), strings.Repeat("x", rand.N(9000)))}
+	f := Frame{UUID: "f-" + name, InboxKey: box, Kind: FrameMessage, Bytes: fmt.Append(nil, name, rand.Int64(), strings.Repeat("x", rand.N(9000)))}
 	if err := l.Commit(ctx, f, uuids(waiting)...); err != nil {
 		return err
 	}
@@ -92,9 +92,9 @@ func carry(ctx context.Context, l *Ledger, post InboxKey, name string) error {
 func digestOf(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
 // finish brings what is in flight to its end.
-func finish(ctx context.Context, l *Ledger, post InboxKey, name string) error {
+func finish(ctx context.Context, l *Ledger, box InboxKey, name string) error {
 	for n := 0; ; n++ {
-		f, found, err := l.InFlight(ctx, post)
+		f, found, err := l.InFlight(ctx, box)
 		if err != nil || !found {
 			return err
 		}
@@ -126,7 +126,7 @@ func finish(ctx context.Context, l *Ledger, post InboxKey, name string) error {
 			if err != nil {
 				return err
 			}
-			nudge := Frame{UUID: fmt.Sprint("n-", name, "-", n), InboxKey: post, Kind: FrameNudge, Parent: f.UUID, Bytes: fmt.Append(nil, rand.Int64())}
+			nudge := Frame{UUID: fmt.Sprint("n-", name, "-", n), InboxKey: box, Kind: FrameNudge, Parent: f.UUID, Bytes: fmt.Append(nil, rand.Int64())}
 			if err = l.Commit(ctx, nudge); err == nil {
 				report("commit", nudge.UUID, digestOf(nudge.Bytes), "")
 			}

@@ -28,7 +28,7 @@
 //  1. [Ledger.Claim] records rows under the locks of the inbox, before they are
 //     marked in the file, and what persons typed. [Ledger.Mark] says that the
 //     marks were read back. After a restart [Ledger.Unmarked] lists the claims
-//     that may not have been finished; [Ledger.Settle] ends those that the agent
+//     that may not have been finished; [Ledger.EndDeliveries] ends those that the agent
 //     took itself.
 //  2. [Ledger.Commit] makes a [Frame] of what is [Ledger.Waiting], while none is in
 //     flight. Its bytes never change, a delivery is in one frame at most, and only
@@ -50,7 +50,7 @@
 //
 //	claimed -> written -> accepted -> done, cancelled, failed
 //	                   -> cut ------> done, cancelled, failed
-//	claimed -> dropped, taken_by_agent, or any other end by Settle
+//	claimed -> dropped, taken_by_agent, or any other end by EndDeliveries
 //	failed  -> claimed (Retry), dropped (Drop)
 //
 // Accepted and cut may be left out, and come again until the end: an agent whose
@@ -59,7 +59,7 @@
 //
 // # What is promised
 //
-// What Intend, Withdraw, Joined, Left, Prune, Claim, Commit, Settle, Retry, Drop,
+// What Intend, Withdraw, Joined, Left, Prune, Claim, Commit, EndDeliveries, Retry, Drop,
 // AddRelay, RemoveRelay and SetSession acknowledged, and Advance to cancelled or failed, survives a kill
 // at any instant and a power cut (write-ahead log, synchronous=EXTRA: one fsync each).
 // What Written acknowledged survives a kill; a power cut can turn it back into
@@ -89,25 +89,12 @@ type Ledger struct {
 
 // Open opens the ledger at path, and makes it if there is none: its directory
 // with mode 0700, and each missing one above it, the file with mode 0600. A
-// ledger of an earlier version is brought up to date; processes that do so at
-// the same time do it once.
+// ledger of an earlier version is brought up to date.
 //
 // Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
 // [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
 func Open(ctx context.Context, path string) (*Ledger, error) {
-	return open(ctx, path, schema())
-}
-
-func open(ctx context.Context, path string, schema []string) (*Ledger, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Format{
-		Name:        "ledger",
-		Application: application,
-		Schema:      schema,
-		// A process that ends without Close leaves its log, and the next
-		// one has to read it: 64 pages take 0.1 ms, the default of 1000
-		// takes 1.5 ms.
-		Setup: "PRAGMA wal_autocheckpoint=64",
-	})
+	db, err := sqlite.Open(ctx, path, format())
 	if err != nil {
 		return nil, err
 	}

@@ -24,12 +24,12 @@ func addSent(c *sqlite.Conn, s Send) (int64, error) {
 	if len(s.Row) == 0 {
 		return 0, nil
 	}
-	post, err := InboxKey{Root: s.Root, Team: s.Team, CreatedAt: s.CreatedAt, Inbox: s.Inbox}.add(c)
+	inboxID, err := InboxKey{Root: s.Root, Team: s.Team, CreatedAt: s.CreatedAt, Inbox: s.Inbox}.add(c)
 	if err != nil {
 		return 0, err
 	}
 	now := time.Now().UnixMicro()
-	n, err := c.Number("INSERT INTO messages (post, frame, at, raw) VALUES (?, '', ?, ?) RETURNING message", post, now, s.Row)
+	n, err := c.Number("INSERT INTO messages (inbox_id, frame, at, raw) VALUES (?, '', ?, ?) RETURNING message", inboxID, now, s.Row)
 	if err != nil {
 		return 0, err
 	}
@@ -77,8 +77,8 @@ func (l *Ledger) Announce(ctx context.Context) error {
 		return err
 	}
 	return l.write(ctx, "announce", quick, func(c *sqlite.Conn) error {
-		_, err := c.Exec(`INSERT INTO events (post, delivery, state, reason, pid, session, at, message)
-			SELECT post, 0, CASE p.state WHEN 'written' THEN 'written' ELSE 'unknown' END, '', 0, '', p.at, message
+		_, err := c.Exec(`INSERT INTO events (inbox_id, delivery, state, reason, pid, session, at, message)
+			SELECT inbox_id, 0, CASE p.state WHEN 'written' THEN 'written' ELSE 'unknown' END, '', 0, '', p.at, message
 			FROM pending p JOIN messages USING (message) WHERE `+due+` ORDER BY p.at, message`, old)
 		if err != nil {
 			return err

@@ -119,7 +119,7 @@ func TestEventsOfSends(t *testing.T) {
 			do: func(l *Ledger) {
 				must(t, l.Intend(ctx, withRow("1", "a")))
 				must(t, l.Written(ctx, aKey("1"), tuesday))
-				must(t, l.Doubt(ctx, aKey("1")))
+				must(t, l.MarkUnknown(ctx, aKey("1")))
 				must(t, l.Intend(ctx, withRow("1", "b")))
 				must(t, l.Written(ctx, aKey("1"), tuesday.Add(time.Second)))
 			},

@@ -10,7 +10,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A OwnedTeam is a team that we made for a headless agent, as [teams.OwnedTeam] has
+// An OwnedTeam is a team that we made for a headless agent, as [teams.OwnedTeam] has
 // it: what is needed to know it again after a crash, and to remove it in the end.
 type OwnedTeam struct {
 	Root      string // real path of the Claude root
@@ -19,10 +19,10 @@ type OwnedTeam struct {
 	Lead      string // the name of its lead
 	Session   string // the lead's, as it is in the team
 	Leaders   []string
-	// Doomed says that it is to be removed as soon as no agent works in it, see
+	// PendingDelete says that it is to be removed as soon as no agent works in it, see
 	// [Ledger.RemoveRelay].
-	Doomed bool
-	At     time.Time // of the last change; kept to the microsecond, given in UTC
+	PendingDelete bool
+	At            time.Time // of the last change; kept to the microsecond, given in UTC
 }
 
 func (f OwnedTeam) check() error {
@@ -30,7 +30,7 @@ func (f OwnedTeam) check() error {
 }
 
 // AddTeam records a team that is made, or taken back, durably, in place of what was
-// recorded of that instance; it is not doomed any more. At is not looked at. It
+// recorded of that instance; PendingDelete is false again. At is not looked at. It
 // fails with *[ValueError].
 func (l *Ledger) AddTeam(ctx context.Context, f OwnedTeam) error {
 	if err := f.check(); err != nil {
@@ -40,10 +40,10 @@ func (l *Ledger) AddTeam(ctx context.Context, f OwnedTeam) error {
 	if err != nil {
 		return err
 	}
-	return l.write(ctx, "found", durable, func(c *sqlite.Conn) error {
-		_, err := c.Exec(`INSERT INTO foundings (root, team, created_at, lead, session, leaders, doomed, at)
+	return l.write(ctx, "add team", durable, func(c *sqlite.Conn) error {
+		_, err := c.Exec(`INSERT INTO owned_teams (root, team, created_at, lead, session, leaders, pending_delete, at)
 			VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET lead=excluded.lead, session=excluded.session,
-			leaders=excluded.leaders, doomed=0, at=excluded.at`,
+			leaders=excluded.leaders, pending_delete=0, at=excluded.at`,
 			f.Root, f.Team, f.CreatedAt, f.Lead, f.Session, string(leaders), micros(time.Time{}))
 		return err
 	})
@@ -55,8 +55,8 @@ func (l *Ledger) RemoveTeam(ctx context.Context, f OwnedTeam) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	return l.write(ctx, "unfound", durable, func(c *sqlite.Conn) error {
-		_, err := c.Exec("DELETE FROM foundings WHERE root=? AND team=? AND created_at=?", f.Root, f.Team, f.CreatedAt)
+	return l.write(ctx, "remove team", durable, func(c *sqlite.Conn) error {
+		_, err := c.Exec("DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=?", f.Root, f.Team, f.CreatedAt)
 		return err
 	})
 }
@@ -66,17 +66,17 @@ func (l *Ledger) RemoveTeam(ctx context.Context, f OwnedTeam) error {
 // crash kept from being made never was.
 func (l *Ledger) Teams(ctx context.Context, root, team string) ([]OwnedTeam, error) {
 	var list []OwnedTeam
-	err := l.db.Do(ctx, "foundings", func(c *sqlite.Conn) error {
+	err := l.db.Do(ctx, "teams", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT root, team, created_at, lead, session, leaders, doomed, at
-			FROM foundings WHERE root=?1 AND (?2='' OR team=?2) ORDER BY created_at DESC, team`)
+		s, err := c.Statement(`SELECT root, team, created_at, lead, session, leaders, pending_delete, at
+			FROM owned_teams WHERE root=?1 AND (?2='' OR team=?2) ORDER BY created_at DESC, team`)
 		if err != nil {
 			return err
 		}
 		return s.Query(func(v []sqlite.Value) error {
 			f := OwnedTeam{
 				Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Lead: text(v[3]), Session: text(v[4]),
-				Doomed: integer(v[6]) != 0, At: moment(v[7]),
+				PendingDelete: integer(v[6]) != 0, At: moment(v[7]),
 			}
 			if err := json.Unmarshal([]byte(text(v[5])), &f.Leaders); err != nil {
 				return fmt.Errorf("ledger: the team %s that we made: its leaders: %w", f.Team, err)

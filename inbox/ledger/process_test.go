@@ -39,7 +39,6 @@ func children() map[string]func(args []string) error {
 	list := map[string]func([]string) error{
 		"intends": childIntends,
 		"forever": childForever,
-		"migrate": childMigrate,
 		"relay":   childRelay,
 		"claims":  childClaims,
 		"rivals":  childRivals,
@@ -153,37 +152,6 @@ func TestManyProcessesOnOneLedger(t *testing.T) {
 	}
 	if n, err := number(l, "SELECT count(*) FROM sends"); err != nil || n != processes*eachIntends {
 		t.Errorf("%d rows, %v; want %d", n, err, processes*eachIntends)
-	}
-}
-
-func childMigrate(args []string) error {
-	ctx, cancel := childContext()
-	defer cancel()
-	if err := started(); err != nil {
-		return err
-	}
-	l, err := open(ctx, args[0], nextSchema())
-	if err != nil {
-		return err
-	}
-	return l.Close()
-}
-
-func TestManyProcessesMigrateOnce(t *testing.T) {
-	t.Parallel()
-	for round := range rounds(t, 2) * (len(schema()) + 1) {
-		version := round % (len(schema()) + 1)
-		path := filepath.Join(t.TempDir(), "ledger.db")
-		if version > 0 {
-			data, err := os.ReadFile(fixture(version))
-			must(t, err)
-			must(t, os.WriteFile(path, data, 0o600))
-		}
-		atOnce(t, 8, func(int) *exec.Cmd { return child(t.Context(), "migrate", path) })
-		l, err := open(t.Context(), path, nextSchema())
-		must(t, err)
-		ran(t, l)
-		must(t, l.Close())
 	}
 }
 

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"teambridge/inbox/sqlite"
@@ -11,14 +10,14 @@ import (
 
 // AddPrompt claims a person's input as [Ledger.Claim] does, and remembers by the same
 // commit that the message of its ID was sent: neither of it, nor of a row of that
-// ID in the inbox, there will be a second one. digests tell messages of one ID
-// apart: the first is remembered, and a message that is remembered by any is this one.
+// ID in the inbox, there will be a second one. digest tells messages of one ID
+// apart.
 //
 // Said again it gives the delivery as it is by now, without what it says, and
 // again is true. It fails with [ErrConflict] when the ID belongs to another
 // message, with [ErrWritten] when this message was put into the inbox as a row,
 // or was to be (only the file can tell), and with *[ValueError].
-func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digests ...[32]byte) (said Delivery, again bool, err error) {
+func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digest [32]byte) (said Delivery, again bool, err error) {
 	key := SendKey{Root: d.Root, Team: d.Team, CreatedAt: d.CreatedAt, Inbox: d.Inbox, ID: d.ID}
 	if err := checkKey(key); err != nil {
 		return Delivery{}, false, err
@@ -39,7 +38,7 @@ func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digests ...[32]byte)
 		switch {
 		case err != nil:
 			return err
-		case known && !slices.Contains(digests, sent.Digest):
+		case known && sent.Digest != digest:
 			return fmt.Errorf("ledger: say %v: %w; choose another id", key, ErrConflict)
 		case known && !there:
 			return fmt.Errorf("ledger: say %v: %w; look for it in the inbox", key, ErrWritten)
@@ -49,7 +48,7 @@ func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digests ...[32]byte)
 		}
 		if !known {
 			if _, err := c.Exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
-				VALUES (?, ?, ?, ?, ?, ?, '', 'written', ?)`, append(keyArgs(key), digests[0][:], time.Now().UnixMicro())...); err != nil {
+				VALUES (?, ?, ?, ?, ?, ?, '', 'written', ?)`, append(keyArgs(key), digest[:], time.Now().UnixMicro())...); err != nil {
 				return err
 			}
 		}

@@ -60,8 +60,8 @@ func pruneSends(c *sqlite.Conn, at int64) (int64, error) {
 func pruneDeliveries(c *sqlite.Conn, at int64) (int64, error) {
 	const ended = "SELECT seq FROM deliveries WHERE at<?1 AND NOT " + unended + " ORDER BY seq LIMIT ?2"
 	for _, query := range []string{
-		`INSERT INTO pruned (post, key, occurrence)
-			SELECT post, key, max(occurrence) FROM deliveries WHERE key<>'' AND seq IN (` + ended + `) GROUP BY post, key
+		`INSERT INTO pruned (inbox_id, key, occurrence)
+			SELECT inbox_id, key, max(occurrence) FROM deliveries WHERE key<>'' AND seq IN (` + ended + `) GROUP BY inbox_id, key
 			ON CONFLICT DO UPDATE SET occurrence=max(occurrence, excluded.occurrence)`,
 		`DELETE FROM contents WHERE seq IN (` + ended + `)`,
 	} {

@@ -87,7 +87,7 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 
 // RemoveRelay removes a relay, durably. [ErrUnknown] if there is none of that
 // ID. What it has relayed stays recorded. Team, if not nil, is the team that was
-// made for it, and is to go with it: it is doomed by the same commit. [ErrUnknown]
+// made for it, and is to go with it: its PendingDelete is set by the same commit. [ErrUnknown]
 // if it is not recorded, and then nothing is removed.
 func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam) error {
 	return l.write(ctx, "remove relay", durable, func(c *sqlite.Conn) error {
@@ -98,7 +98,7 @@ func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam) er
 		if err != nil || team == nil {
 			return err
 		}
-		n, err = c.Exec("UPDATE foundings SET doomed=1, at=? WHERE root=? AND team=? AND created_at=?",
+		n, err = c.Exec("UPDATE owned_teams SET pending_delete=1, at=? WHERE root=? AND team=? AND created_at=?",
 			micros(time.Time{}), team.Root, team.Team, team.CreatedAt)
 		if err == nil && n == 0 {
 			err = unknown("remove relay and team", team.Team)

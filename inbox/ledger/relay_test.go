@@ -81,7 +81,7 @@ func bring(t *testing.T, l *Ledger, state DeliveryState) {
 		must(t, l.Drop(t.Context(), "d"))
 		return
 	case TakenByAgent:
-		must(t, l.Settle(t.Context(), TakenByAgent, "", "d"))
+		must(t, l.EndDeliveries(t.Context(), TakenByAgent, "", "d"))
 		return
 	}
 	must(t, l.Commit(t.Context(), aFrame("f"), "d"))
@@ -144,7 +144,7 @@ func uuids(ds []Delivery) (list []string) {
 func dump(t *testing.T, l *Ledger) string {
 	t.Helper()
 	var b strings.Builder
-	for _, table := range []string{"posts", "deliveries", "contents", "pruned", "frames", "lines", "sessions"} {
+	for _, table := range []string{"inboxes", "deliveries", "contents", "pruned", "frames", "lines", "sessions"} {
 		must(t, query(l, func(v []sqlite.Value) error {
 			fmt.Fprintf(&b, "%s %q\n", table, v)
 			return nil
@@ -346,7 +346,7 @@ func TestRowsOfOneKey(t *testing.T) {
 	occurrences(bob, "k", 3)
 
 	// What is pruned was claimed all the same.
-	must(t, l.Settle(t.Context(), Done, "noise", "d1", "d2", "d3", "other0"))
+	must(t, l.EndDeliveries(t.Context(), Done, "noise", "d1", "d2", "d3", "other0"))
 	if n, err := l.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil || n != 4 {
 		t.Fatalf("pruned %d, %v; want 4", n, err)
 	}
@@ -357,7 +357,7 @@ func TestRowsOfOneKey(t *testing.T) {
 	d.Key, d.Occurrence = "k", 4
 	must(t, l.Claim(t.Context(), d))
 	occurrences(bob, "k", 4)
-	must(t, l.Settle(t.Context(), Done, "noise", "d4"))
+	must(t, l.EndDeliveries(t.Context(), Done, "noise", "d4"))
 	_, err := l.Prune(t.Context(), time.Now().Add(time.Hour))
 	must(t, err)
 	occurrences(bob, "k", 4)
@@ -374,7 +374,7 @@ func TestSeqIsNeverUsedAgain(t *testing.T) {
 			t.Fatalf("seq %d, %d after %d", ds[0].Seq, ds[1].Seq, last)
 		}
 		last = ds[1].Seq
-		must(t, l.Settle(t.Context(), Done, "", ds[0].UUID, ds[1].UUID))
+		must(t, l.EndDeliveries(t.Context(), Done, "", ds[0].UUID, ds[1].UUID))
 		if n, err := l.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil || n != 2 {
 			t.Fatalf("pruned %d, %v; want 2", n, err)
 		}
@@ -403,7 +403,7 @@ func TestWhatIsUnmarkedAndWhatWaits(t *testing.T) {
 	check("r1 r2 r3 r4", "i1 i2")
 	must(t, l.Mark(t.Context(), "r4", "r2", "elsewhere", "r2"))
 	check("r1 r3", "i1 i2 r2 r4")
-	must(t, l.Settle(t.Context(), TakenByAgent, "", "r1", "r4"))
+	must(t, l.EndDeliveries(t.Context(), TakenByAgent, "", "r1", "r4"))
 	check("r3", "i1 i2 r2")
 	must(t, l.Commit(t.Context(), aFrame("f"), "i1", "r2"))
 	check("r3", "i2")
@@ -415,7 +415,7 @@ func TestWhatIsUnmarkedAndWhatWaits(t *testing.T) {
 
 	wantUnchanged(t, l, ErrUnknown, func() error { return l.Mark(t.Context(), "r3", "nobody") })
 	// A person who retries what an earlier claim left half done wants it delivered.
-	must(t, l.Settle(t.Context(), Failed, "too large", "r3"))
+	must(t, l.EndDeliveries(t.Context(), Failed, "too large", "r3"))
 	check("", "i1 i2 r2")
 	must(t, l.Retry(t.Context(), "r3"))
 	check("", "i1 i2 r2 r3")
@@ -430,7 +430,7 @@ func TestSettleRetryAndDropInEachState(t *testing.T) {
 		to   map[DeliveryState]DeliveryState // from → to; all others are refused
 	}
 	settle := func(s DeliveryState) func(*Ledger, context.Context) error {
-		return func(l *Ledger, ctx context.Context) error { return l.Settle(ctx, s, "so", "d") }
+		return func(l *Ledger, ctx context.Context) error { return l.EndDeliveries(ctx, s, "so", "d") }
 	}
 	for _, step := range []step{
 		{"settle as taken", settle(TakenByAgent), map[DeliveryState]DeliveryState{Claimed: TakenByAgent, TakenByAgent: TakenByAgent}},
@@ -478,9 +478,9 @@ func TestSettleIsAllOrNone(t *testing.T) {
 	l := newLedger(t)
 	claimRows(t, l, "a", "b", "c")
 	must(t, l.Commit(t.Context(), aFrame("f"), "c"))
-	wantRefused(t, l, func() error { return l.Settle(t.Context(), Cancelled, "", "a", "b", "c") })
-	wantUnchanged(t, l, ErrUnknown, func() error { return l.Settle(t.Context(), Cancelled, "", "a", "nobody") })
-	must(t, l.Settle(t.Context(), Cancelled, "taken back", "a", "b"))
+	wantRefused(t, l, func() error { return l.EndDeliveries(t.Context(), Cancelled, "", "a", "b", "c") })
+	wantUnchanged(t, l, ErrUnknown, func() error { return l.EndDeliveries(t.Context(), Cancelled, "", "a", "nobody") })
+	must(t, l.EndDeliveries(t.Context(), Cancelled, "taken back", "a", "b"))
 	if d := mustDelivery(t, l, "b"); d.State != Cancelled || d.Reason != "taken back" {
 		t.Errorf("got %+v", d)
 	}
@@ -741,7 +741,7 @@ func TestTheFileHoldsOneChainForEachInbox(t *testing.T) {
 	l := newLedger(t)
 	bring(t, l, FrameWritten)
 	for kind, stopped := range map[string]bool{"message": true, "command": true, "nudge": false} {
-		err := run(l, "INSERT INTO frames SELECT 'x-"+kind+"', post, '"+kind+"', '', '', 'accepted', '', 0, 0, 0, 0 FROM frames WHERE uuid='f'")
+		err := run(l, "INSERT INTO frames SELECT 'x-"+kind+"', inbox_id, '"+kind+"', '', '', 'accepted', '', 0, 0, 0, 0 FROM frames WHERE uuid='f'")
 		if (err != nil) != stopped {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -827,7 +827,7 @@ func TestRelayValuesThatCannotBeKept(t *testing.T) {
 	check(commit("bytes", func(f *Frame) { f.Bytes = []byte("{}\n") }, "free"))
 	check(commit("bytes", func(f *Frame) { f.Bytes = huge }, "free"))
 	for _, s := range []DeliveryState{Claimed, FrameWritten, Accepted, Cut, "", "x"} {
-		check("state", func() error { return l.Settle(t.Context(), s, "", "free") })
+		check("state", func() error { return l.EndDeliveries(t.Context(), s, "", "free") })
 	}
 	check("team", func() error { return l.SetSession(t.Context(), Session{InboxKey: InboxKey{Root: "/r", Inbox: "b"}}) })
 	for _, ask := range []func() error{
@@ -877,7 +877,7 @@ func TestDeliveriesAreFound(t *testing.T) {
 		ds = append(ds, d)
 	}
 	must(t, l.Claim(t.Context(), ds...))
-	must(t, l.Settle(t.Context(), Failed, "", "b2", "o3"))
+	must(t, l.EndDeliveries(t.Context(), Failed, "", "b2", "o3"))
 	must(t, l.Drop(t.Context(), "b1"))
 	for _, test := range []struct {
 		query DeliveryQuery
@@ -955,7 +955,7 @@ func TestPruneForgetsWhatEndedAndNothingOpen(t *testing.T) {
 		l := mustOpen(t, path)
 		claimRows(t, l, "done", "failed", "late", "cut", "claimed", "taken")
 		must(t, l.Claim(t.Context(), aRow("unmarked")))
-		must(t, l.Settle(t.Context(), TakenByAgent, "", "taken"))
+		must(t, l.EndDeliveries(t.Context(), TakenByAgent, "", "taken"))
 		must(t, l.Commit(t.Context(), aFrame("f1"), "done", "failed"))
 		must(t, l.Commit(t.Context(), aNudge("n1", "f1")))
 		must(t, l.Advance(t.Context(), "f1", Failed, ""))
@@ -1023,7 +1023,7 @@ func TestWhatARelayWaitsTheDiskFor(t *testing.T) {
 		{"Tried", normal, func() error { return l.Tried(ctx, "f", "s") }},
 		{"SetSession", extra, func() error { return l.SetSession(ctx, aSession()) }},
 		{"Died", normal, func() error { _, err := l.Died(ctx, "f"); return err }},
-		{"Settle", extra, func() error { return l.Settle(ctx, TakenByAgent, "", "d") }},
+		{"EndDeliveries", extra, func() error { return l.EndDeliveries(ctx, TakenByAgent, "", "d") }},
 		{"Advance to accepted", normal, func() error { return l.Advance(ctx, "f", Accepted, "") }},
 		{"Commit of a nudge", extra, func() error { return l.Commit(ctx, aNudge("n", "f")) }},
 		{"Advance to cut", normal, func() error { return l.Advance(ctx, "n", Cut, "") }},
@@ -1035,7 +1035,7 @@ func TestWhatARelayWaitsTheDiskFor(t *testing.T) {
 		{"Mark", normal, func() error { return l.Mark(ctx, "c") }},
 		{"Drop", extra, func() error { return l.Drop(ctx, "c") }},
 		{"Claim", extra, func() error { return l.Claim(ctx, aRow("e")) }},
-		{"Settle", extra, func() error { return l.Settle(ctx, Failed, "", "e") }},
+		{"EndDeliveries", extra, func() error { return l.EndDeliveries(ctx, Failed, "", "e") }},
 		{"Mark", normal, func() error { return l.Mark(ctx, "e") }},
 		{"Retry", extra, func() error { return l.Retry(ctx, "e") }},
 		{"Mark", normal, func() error { return l.Mark(ctx, "e") }},
@@ -1053,10 +1053,10 @@ func TestQuestionsUseTheIndexes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	for _, test := range []struct{ query, index string }{
-		{"SELECT seq FROM posts JOIN deliveries USING (post) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " AND state='claimed' AND marked=0 ORDER BY seq", "deliveries_open"},
-		{"UPDATE deliveries SET state='done' WHERE post=1 AND frame='f' AND " + unended, "deliveries_open"},
-		{"SELECT uuid FROM posts JOIN frames USING (post) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " ORDER BY kind='nudge' DESC LIMIT 1", "frames_open"},
-		{"SELECT max(occurrence) FROM deliveries WHERE post=1 AND key='k' AND key<>''", "deliveries_key"},
+		{"SELECT seq FROM inboxes JOIN deliveries USING (inbox_id) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " AND state='claimed' AND marked=0 ORDER BY seq", "deliveries_open"},
+		{"UPDATE deliveries SET state='done' WHERE inbox_id=1 AND frame='f' AND " + unended, "deliveries_open"},
+		{"SELECT uuid FROM inboxes JOIN frames USING (inbox_id) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " ORDER BY kind='nudge' DESC LIMIT 1", "frames_open"},
+		{"SELECT max(occurrence) FROM deliveries WHERE inbox_id=1 AND key='k' AND key<>''", "deliveries_key"},
 	} {
 		var plan strings.Builder
 		must(t, query(l, func(v []sqlite.Value) error {
@@ -1079,25 +1079,25 @@ func TestRelayStepsOnAClosedLedger(t *testing.T) {
 		only := func(_ any, err error) error { return err }
 		two := func(_ any, _ bool, err error) error { return err }
 		return map[string]error{
-			"Claim":       l.Claim(ctx, aRow("x")),
-			"Mark":        l.Mark(ctx, "d"),
-			"Unmarked":    only(l.Unmarked(ctx, bob)),
-			"Waiting":     only(l.Waiting(ctx, bob)),
-			"Occurrences": only(l.Occurrences(ctx, bob, "k")),
-			"OpenCount":   only(l.OpenCount(ctx, bob)),
-			"Settle":      l.Settle(ctx, Done, "", "d"),
-			"Retry":       l.Retry(ctx, "d"),
-			"Drop":        l.Drop(ctx, "d"),
-			"Deliveries":  only(l.Deliveries(ctx, DeliveryQuery{})),
-			"Commit":      l.Commit(ctx, aFrame("x"), "d"),
-			"Tried":       l.Tried(ctx, "f", "s"),
-			"Died":        only(l.Died(ctx, "f")),
-			"Advance":     l.Advance(ctx, "f", Done, ""),
-			"InFlight":    two(l.InFlight(ctx, bob)),
-			"Frame":       two(l.Frame(ctx, "f")),
-			"Session":     two(l.Session(ctx, bob)),
-			"SetSession":  l.SetSession(ctx, aSession()),
-			"Sessions":    only(l.Sessions(ctx, "")),
+			"Claim":         l.Claim(ctx, aRow("x")),
+			"Mark":          l.Mark(ctx, "d"),
+			"Unmarked":      only(l.Unmarked(ctx, bob)),
+			"Waiting":       only(l.Waiting(ctx, bob)),
+			"Occurrences":   only(l.Occurrences(ctx, bob, "k")),
+			"OpenCount":     only(l.OpenCount(ctx, bob)),
+			"EndDeliveries": l.EndDeliveries(ctx, Done, "", "d"),
+			"Retry":         l.Retry(ctx, "d"),
+			"Drop":          l.Drop(ctx, "d"),
+			"Deliveries":    only(l.Deliveries(ctx, DeliveryQuery{})),
+			"Commit":        l.Commit(ctx, aFrame("x"), "d"),
+			"Tried":         l.Tried(ctx, "f", "s"),
+			"Died":          only(l.Died(ctx, "f")),
+			"Advance":       l.Advance(ctx, "f", Done, ""),
+			"InFlight":      two(l.InFlight(ctx, bob)),
+			"Frame":         two(l.Frame(ctx, "f")),
+			"Session":       two(l.Session(ctx, bob)),
+			"SetSession":    l.SetSession(ctx, aSession()),
+			"Sessions":      only(l.Sessions(ctx, "")),
 		}
 	}
 	before := dump(t, l)
@@ -1117,8 +1117,8 @@ func TestRelayStepsOnAClosedLedger(t *testing.T) {
 	}
 }
 
-// What a relay asks when it begins: which deliveries are open, which of those that
-// rows name are not there, and which mode the agent was brought to.
+// What a relay asks when it begins: which deliveries are open, and which of those
+// that rows name are not there.
 func TestAsked(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -1150,10 +1150,6 @@ func TestAsked(t *testing.T) {
 	missing, err := l.Missing(t.Context(), bob, "x", "a", "c", "b", "y")
 	if want := []string{"x", "c", "y"}; err != nil || !slices.Equal(missing, want) {
 		t.Errorf("missing %q, %v; want %q", missing, err, want)
-	}
-	modes, err := l.Modes(t.Context(), bob)
-	if err != nil || len(modes) != 1 || string(modes[0]) != `{"model":"m"}` {
-		t.Errorf("modes %q, %v; want that of p1: p3 is in no frame", modes, err)
 	}
 }
 

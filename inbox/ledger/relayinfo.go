@@ -21,7 +21,7 @@ func (l *Ledger) RelayInfos(ctx context.Context, root string) ([]RelayInfo, erro
 	return l.relayInfos(ctx, "?1='' OR root=?1 ORDER BY root, team, created_at, inbox", root)
 }
 
-// RelayInfo tells how the relay of a post stands, and whether there ever was one.
+// RelayInfo tells how the relay of an inbox stands, and whether there ever was one.
 func (l *Ledger) RelayInfo(ctx context.Context, p InboxKey) (RelayInfo, bool, error) {
 	if err := p.check(); err != nil {
 		return RelayInfo{}, false, err
@@ -35,7 +35,7 @@ func (l *Ledger) RelayInfo(ctx context.Context, p InboxKey) (RelayInfo, bool, er
 
 func (l *Ledger) relayInfos(ctx context.Context, rest string, args ...sqlite.Value) ([]RelayInfo, error) {
 	var list []RelayInfo
-	err := l.db.Do(ctx, "standings", func(c *sqlite.Conn) error {
+	err := l.db.Do(ctx, "relay infos", func(c *sqlite.Conn) error {
 		list = nil // f runs again when the file was busy
 		return c.Query(func(v []sqlite.Value) error {
 			list = append(list, RelayInfo{
@@ -45,10 +45,10 @@ func (l *Ledger) relayInfos(ctx context.Context, rest string, args ...sqlite.Val
 			})
 			return nil
 		}, `SELECT `+sessionColumns+`,
-			(SELECT count(*) FROM deliveries WHERE post=posts.post AND `+unended+`),
-			(SELECT count(*) FROM deliveries WHERE post=posts.post AND state='failed'),
-			coalesce((SELECT uuid FROM frames WHERE post=posts.post AND `+unended+` ORDER BY kind='nudge' DESC LIMIT 1), '')
-			FROM posts JOIN sessions USING (post) WHERE `+rest, args...)
+			(SELECT count(*) FROM deliveries WHERE inbox_id=inboxes.inbox_id AND `+unended+`),
+			(SELECT count(*) FROM deliveries WHERE inbox_id=inboxes.inbox_id AND state='failed'),
+			coalesce((SELECT uuid FROM frames WHERE inbox_id=inboxes.inbox_id AND `+unended+` ORDER BY kind='nudge' DESC LIMIT 1), '')
+			FROM inboxes JOIN sessions USING (inbox_id) WHERE `+rest, args...)
 	})
 	if err != nil {
 		return nil, err
@@ -56,14 +56,14 @@ func (l *Ledger) relayInfos(ctx context.Context, rest string, args ...sqlite.Val
 	return list, nil
 }
 
-// Fate gives the delivery that a row of an inbox became, and whether it did:
+// DeliveryOf gives the delivery that a row of an inbox became, and whether it did:
 // the occurrence-th row with that key, from 1. Raw and Mode are left out.
-func (l *Ledger) Fate(ctx context.Context, p InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
+func (l *Ledger) DeliveryOf(ctx context.Context, p InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
 	if err := p.check(); err != nil {
 		return Delivery{}, false, err
 	}
 	err = l.db.Do(ctx, "fate", func(c *sqlite.Conn) error {
-		s, err := c.Statement("SELECT " + deliveryColumns + ` FROM posts JOIN deliveries USING (post)
+		s, err := c.Statement("SELECT " + deliveryColumns + ` FROM inboxes JOIN deliveries USING (inbox_id)
 			WHERE root=? AND team=? AND created_at=? AND inbox=? AND key=? AND occurrence=? AND key<>''`)
 		if err != nil {
 			return err

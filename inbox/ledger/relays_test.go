@@ -108,12 +108,50 @@ func TestFoundings(t *testing.T) {
 	wantRelays(t, l, r)
 	must(t, l.RemoveRelay(t.Context(), r.ID, &f))
 	wantRelays(t, l)
-	f.Doomed = true
+	f.PendingDelete = true
 	wantFoundings(t, l, younger, f)
 	must(t, l.RemoveTeam(t.Context(), f))
 	must(t, l.RemoveTeam(t.Context(), f))
 	wantFoundings(t, l, younger)
 	if err := l.AddTeam(t.Context(), OwnedTeam{Root: "/r", Team: "x"}); err == nil {
 		t.Error("one without a lead was recorded")
+	}
+}
+
+func aRelay() Relay {
+	return Relay{
+		ID: "5f3c6f5e-1111-4222-8333-123456789abc", Root: "/r", Team: "blue", Member: "bob", Command: []string{"claude", "--model", "a b"},
+		Plain: true, Dir: "/home/dev", OnCut: "report", Permissions: "allow=Read", Mode: []byte(`{"model":"sonnet"}`), Created: monday,
+	}
+}
+
+func ownRelay() Relay {
+	r := aRelay()
+	r.ID, r.Team, r.Member, r.OwnTeam, r.Created = "own", "ours", "boss", true, tuesday
+	return r
+}
+
+func aFounding() OwnedTeam {
+	return OwnedTeam{Root: "/r", Team: "ours", CreatedAt: 7, Lead: "boss", Session: "s-1", Leaders: []string{"1 2 3 host", "4 5 6 host"}}
+}
+
+func wantRelays(t *testing.T, l *Ledger, want ...Relay) {
+	t.Helper()
+	got, err := l.Relays(t.Context(), "/r")
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("relays (-want +got):\n%s", diff)
+	}
+}
+
+func wantFoundings(t *testing.T, l *Ledger, want ...OwnedTeam) {
+	t.Helper()
+	got, err := l.Teams(t.Context(), "/r", "")
+	must(t, err)
+	for i := range got {
+		got[i].At = time.Time{} // by the clock
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("owned_teams (-want +got):\n%s", diff)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Session is the agent behind a post: the session it is in and the process
+// A Session is the agent behind an inbox: the session it is in and the process
 // that was started for it last.
 type Session struct {
 	InboxKey
@@ -22,8 +22,7 @@ type Session struct {
 	Dead    string // why the relay gave up; "": it did not
 
 	// Mode is how the agent is to work, as JSON: at first as it was told to begin,
-	// then that of the last frame, with which [Ledger.Commit] records it. Nil: an
-	// earlier version left the session, see [Ledger.Modes].
+	// then that of the last frame, with which [Ledger.Commit] records it.
 	Mode []byte
 
 	// What the relay said of itself last. It cannot say that it was killed.
@@ -47,7 +46,7 @@ const (
 )
 
 // The states of a relay that are recorded. Whether a frame is in flight while it
-// runs, the frames say. "" is that of a relay of an earlier version.
+// runs, the frames say.
 const (
 	RelayWaiting  RelayState = "waiting"     // for the agent of an earlier relay to end
 	RelayStarting RelayState = "starting"    // an agent is being started
@@ -58,44 +57,44 @@ const (
 	RelayEnded    RelayState = "ended"       // as it was told to, or because of the reason
 )
 
-// SetSession records the session of a post, durably, in place of what was
+// SetSession records the session of an inbox, durably, in place of what was
 // recorded before. A zero At is now. It fails with *[ValueError].
 func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 	if err := errors.Join(s.InboxKey.check(), content("mode", s.Mode)); err != nil {
 		return err
 	}
 	return l.write(ctx, "set session", durable, func(c *sqlite.Conn) error {
-		post, err := s.InboxKey.add(c)
+		inboxID, err := s.InboxKey.add(c)
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec(`INSERT INTO sessions (post, id, pid, process_group, start, command, dead, at, state, reason, relay, mode)
+		_, err = c.Exec(`INSERT INTO sessions (inbox_id, id, pid, process_group, start, command, dead, at, state, reason, relay, mode)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET id=excluded.id, pid=excluded.pid,
 			process_group=excluded.process_group, start=excluded.start, command=excluded.command, dead=excluded.dead,
 			at=excluded.at, state=excluded.state, reason=excluded.reason, relay=excluded.relay, mode=excluded.mode`,
-			post, s.ID, int64(s.PID), int64(s.Group), s.Start, s.Command, s.Dead, micros(s.At),
+			inboxID, s.ID, int64(s.PID), int64(s.Group), s.Start, s.Command, s.Dead, micros(s.At),
 			string(s.State), s.Reason, int64(s.Relay), notNil(s.Mode))
 		return err
 	})
 }
 
-// Revive forgets, durably, that the relay of a post gave up, so that it is tried
+// Revive forgets, durably, that the relay of an inbox gave up, so that it is tried
 // again. It is no error if it did not, or if there is none.
 func (l *Ledger) Revive(ctx context.Context, p InboxKey) error {
 	if err := p.check(); err != nil {
 		return err
 	}
 	return l.write(ctx, "revive", durable, func(c *sqlite.Conn) error {
-		post, err := p.number(c)
+		inboxID, err := p.number(c)
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec("UPDATE sessions SET dead='' WHERE post=?", post)
+		_, err = c.Exec("UPDATE sessions SET dead='' WHERE inbox_id=?", inboxID)
 		return err
 	})
 }
 
-// Session gives the session of a post, and whether there is one.
+// Session gives the session of an inbox, and whether there is one.
 func (l *Ledger) Session(ctx context.Context, p InboxKey) (Session, bool, error) {
 	if err := p.check(); err != nil {
 		return Session{}, false, err
@@ -120,7 +119,7 @@ func (l *Ledger) sessions(ctx context.Context, op, rest string, args ...sqlite.V
 		return c.Query(func(v []sqlite.Value) error {
 			list = append(list, scanSession(v))
 			return nil
-		}, `SELECT `+sessionColumns+` FROM posts JOIN sessions USING (post) WHERE `+rest, args...)
+		}, `SELECT `+sessionColumns+` FROM inboxes JOIN sessions USING (inbox_id) WHERE `+rest, args...)
 	})
 	if err != nil {
 		return nil, err

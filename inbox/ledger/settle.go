@@ -7,12 +7,12 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Settle ends deliveries that are in no frame, durably, all or none. state must
+// EndDeliveries ends deliveries that are in no frame, durably, all or none. state must
 // be one of those that have [DeliveryState.Ended]. Said twice it changes nothing.
 //
 // It fails with *[StateError] when one of them is in a frame or has ended
 // otherwise, with [ErrUnknown] and with *[ValueError].
-func (l *Ledger) Settle(ctx context.Context, state DeliveryState, reason string, uuids ...string) error {
+func (l *Ledger) EndDeliveries(ctx context.Context, state DeliveryState, reason string, uuids ...string) error {
 	if !state.Ended() {
 		return &ValueError{Field: "state", Reason: "is " + string(state) + ", which is no end"}
 	}

@@ -92,7 +92,7 @@ func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate) erro
 	if s.opts.Ledger == nil {
 		return why
 	}
-	if err := s.opts.Ledger.Doubt(ctx, s.Key(d)); err != nil {
+	if err := s.opts.Ledger.MarkUnknown(ctx, s.Key(d)); err != nil {
 		why = errors.Join(why, err)
 	}
 	return why

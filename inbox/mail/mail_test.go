@@ -14,31 +14,19 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/teamstest"
 )
 
 // open returns a copy of a captured team, a locker and a ledger for it.
 func open(t *testing.T, captured, name string) mail.Options {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", captured, "teams"))); err != nil {
-		t.Fatal(err)
-	}
-	root, err := teams.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = root.Close() })
-	team, err := root.Team(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = team.Close() })
-	l, err := ledger.Open(t.Context(), filepath.Join(dir, "state", "ledger.db"))
+	f := teamstest.Captured(t, captured)
+	l, err := ledger.Open(t.Context(), filepath.Join(f.State, "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	return mail.Options{Team: team, Locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(dir, "state", "locks"), Wait: time.Minute, Hold: time.Minute}), Ledger: l}
+	return mail.Options{Team: f.Team(name), Locker: f.Locker, Ledger: l}
 }
 
 func sender(t *testing.T, opts mail.Options) *mail.Sender {

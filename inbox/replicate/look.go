@@ -12,7 +12,7 @@ import (
 
 // Look reads inboxes and records their rows. Until then the journal assumes that a sent
 // message is still in its inbox. Look skips an inbox that cannot be read at the moment.
-func Look(ctx context.Context, j *journal.Journal, boxes ...journal.Box) error {
+func Look(ctx context.Context, j *journal.Journal, boxes ...journal.InboxKey) error {
 	for _, b := range boxes {
 		// If another process reads it at the same time, Observe asks to read it again.
 		for range 3 {
@@ -32,7 +32,7 @@ func Look(ctx context.Context, j *journal.Journal, boxes ...journal.Box) error {
 	return ctx.Err()
 }
 
-func look(ctx context.Context, b journal.Box) (s journal.Snapshot, ok bool) {
+func look(ctx context.Context, b journal.InboxKey) (s journal.Snapshot, ok bool) {
 	s = journal.Snapshot{Root: b.Root, Team: b.Team, Inbox: b.Inbox, At: time.Now()}
 	rows, err := read(ctx, b)
 	s.Rows, s.Done = rows, time.Now()
@@ -48,7 +48,7 @@ func look(ctx context.Context, b journal.Box) (s journal.Snapshot, ok bool) {
 
 // read reads an inbox once. It fails with [teams.ErrTeamGone] if the name now belongs to
 // another team.
-func read(ctx context.Context, b journal.Box) ([]inbox.Row, error) {
+func read(ctx context.Context, b journal.InboxKey) ([]inbox.Row, error) {
 	root, err := teams.Open(b.Root)
 	if err != nil {
 		return nil, err

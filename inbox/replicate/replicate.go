@@ -50,7 +50,7 @@ func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int
 	if err != nil {
 		return 0, err
 	}
-	var boxes []journal.Box // that something was sent to
+	var boxes []journal.InboxKey // that something was sent to
 	for {
 		events, err := l.Events(ctx, after, page)
 		if err != nil {
@@ -61,7 +61,7 @@ func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int
 		}
 		after = events[len(events)-1].N
 		for _, e := range events {
-			b := journal.Box{Root: e.Root, Team: teams.Instance{Team: e.Team, CreatedAt: e.CreatedAt}, Inbox: e.Inbox}
+			b := journal.InboxKey{Root: e.Root, Team: teams.Instance{Team: e.Team, CreatedAt: e.CreatedAt}, Inbox: e.Inbox}
 			if e.Sent != "" && !slices.Contains(boxes, b) {
 				boxes = append(boxes, b)
 			}
@@ -88,7 +88,7 @@ func position(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (int64,
 		return 0, err
 	}
 	for i, e := range slices.Backward(epochs) {
-		n, err := j.RelayedFrom(ctx, e.ID)
+		n, err := j.CopiedUpTo(ctx, e.ID)
 		if err != nil {
 			return 0, err
 		}
@@ -121,7 +121,7 @@ func epochs(events []ledger.Event) iter.Seq2[string, []ledger.Event] {
 }
 
 func copyEpoch(ctx context.Context, j *journal.Journal, epoch string, events []ledger.Event) (copied int, err error) {
-	list := make([]journal.Relayed, 0, len(events))
+	list := make([]journal.RelayEvent, 0, len(events))
 	for _, e := range events {
 		r, err := relayed(e)
 		if err != nil {
@@ -129,11 +129,11 @@ func copyEpoch(ctx context.Context, j *journal.Journal, epoch string, events []l
 		}
 		list = append(list, r)
 	}
-	return j.Relayed(ctx, epoch, list...)
+	return j.CopyEvents(ctx, epoch, list...)
 }
 
-func relayed(e ledger.Event) (journal.Relayed, error) {
-	r := journal.Relayed{
+func relayed(e ledger.Event) (journal.RelayEvent, error) {
+	r := journal.RelayEvent{
 		N: e.N, Root: e.Root, Team: teams.Instance{Team: e.Team, CreatedAt: e.CreatedAt}, Inbox: e.Inbox, At: e.At,
 		Delivery: e.Delivery, ID: e.ID, From: e.From, Person: e.Person, State: string(e.State),
 		Reason: e.Reason, PID: e.PID, Session: e.Session,

@@ -102,13 +102,13 @@ func wantSaid(t testing.TB, j *journal.Journal, n int) {
 	there := map[string]int{}
 	for m, err := range j.Messages(t.Context(), journal.Query{}) {
 		must(t, err)
-		if m.Said == "" {
+		if m.Prompt == "" {
 			continue
 		}
-		if m.From != "user" || m.Text != "x" || m.ID() != m.Said {
+		if m.From != "user" || m.Text != "x" || m.ID() != m.Prompt {
 			t.Errorf("recorded %+v", m)
 		}
-		there[m.Said]++
+		there[m.Prompt]++
 	}
 	receipts := 0
 	for r, err := range j.Receipts(t.Context(), journal.Query{}) {
@@ -174,7 +174,7 @@ func TestCopiedOnceThroughKills(t *testing.T) {
 	there := map[string]int{}
 	for m, err := range j.Messages(t.Context(), journal.Query{}) {
 		must(t, err)
-		if m.Said == "" {
+		if m.Prompt == "" {
 			there[m.ID()]++
 		}
 	}

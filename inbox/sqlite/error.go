@@ -22,6 +22,8 @@ var (
 	ErrCorrupt = errors.New("not a database, or a damaged one")
 	// ErrForeign: the file is a database, but not the one expected.
 	ErrForeign = errors.New("a database of something else")
+	// ErrRetired: a development version of this program made the file, see [Format].
+	ErrRetired = errors.New("made by a development version of this program, which this version cannot read")
 	// ErrReadOnly: the file can be read and not written.
 	ErrReadOnly = errors.New("read-only")
 	// ErrAccess: the file cannot be opened or made.
@@ -73,6 +75,8 @@ func next(kind error) string {
 		return "free some space and try again"
 	case ErrCorrupt:
 		return "it was left as it is: restore a copy, or move it and its -wal and -shm files away to begin a new one, which will not know what this one did"
+	case ErrRetired:
+		return "it was left as it is: move it and its -wal and -shm files away to begin a new one, which will not know what this one did"
 	case ErrForeign:
 		return "it was left as it is: name another file"
 	case ErrReadOnly:

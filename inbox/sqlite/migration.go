@@ -58,6 +58,8 @@ func check(c *Conn, path string, format Format) (int, error) {
 	known := len(format.Schema)
 	foreign := &Error{Name: format.Name, Op: "open", Path: path, Kind: ErrForeign}
 	switch {
+	case app != 0 && app == int64(format.Retired):
+		return 0, &Error{Name: format.Name, Op: "open", Path: path, Kind: ErrRetired}
 	case app == int64(format.Application) && version > int64(known):
 		return 0, &NewerError{Name: format.Name, Path: path, Version: int(version), Known: known}
 	case app == int64(format.Application) && version > 0:

@@ -3,8 +3,8 @@
 //
 // # What is promised
 //
-// A file that is damaged, that is another program's, or that a newer version
-// of this one made is refused. It is never emptied, replaced or deleted.
+// A file that is damaged, that is another program's, or that a newer version or a
+// development version of this one made is refused. It is never emptied, replaced or deleted.
 //
 // A database of an earlier version is brought up to date when it is opened.
 // Processes that do so at the same time do it once, and one that is killed
@@ -52,8 +52,13 @@ type Format struct {
 	// ASCII characters that no other program uses.
 	Application int32
 
+	// Retired, if not 0, is the mark of files that development versions of this
+	// program made and that cannot be brought up to date. They are refused with
+	// [ErrRetired].
+	Retired int32
+
 	// Schema holds one script for each version: the n-th brings a file of
-	// version n to version n+1, so the newest version is their number. A script
+	// version n-1 to version n, so the newest version is their number. A script
 	// that was released is never changed.
 	Schema []string
 
@@ -73,7 +78,7 @@ type DB struct {
 // with mode 0700, and each missing one above it, the file with mode 0600.
 //
 // Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
-// [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
+// [ErrRetired], [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
 func Open(ctx context.Context, path string, format Format) (*DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil || path == "" || strings.ContainsRune(path, 0) {

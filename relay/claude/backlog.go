@@ -6,6 +6,7 @@ import (
 	"iter"
 	"sync"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/pipe"
 )
 
@@ -21,7 +22,7 @@ type backlog struct {
 }
 
 type kept struct {
-	event Event
+	event agent.Event
 	bytes int64
 }
 
@@ -29,7 +30,7 @@ type kept struct {
 const perEvent = 300
 
 // add keeps an event, or an account of it. An error says that there is no room left even for that.
-func (b *backlog) add(e Event) error {
+func (b *backlog) add(e agent.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	size := int64(len(e.Line)) + perEvent
@@ -62,25 +63,25 @@ func (b *backlog) add(e Event) error {
 func (b *backlog) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.report(Event{})
+	b.report(agent.Event{})
 	b.events.End()
 }
 
 // report puts a gap before the event that follows it.
-func (b *backlog) report(e Event) {
+func (b *backlog) report(e agent.Event) {
 	if b.gap.Events > 0 {
-		b.push(Event{At: e.At, Payload: b.gap}, perEvent)
+		b.push(agent.Event{At: e.At, Payload: b.gap}, perEvent)
 		b.gap = Gap{}
 	}
 }
 
-func (b *backlog) push(e Event, size int64) {
+func (b *backlog) push(e agent.Event, size int64) {
 	b.bytes += size
 	_ = b.events.Push(kept{e, size}) // no limit, and not ended before end
 }
 
-func (b *backlog) all(ctx context.Context) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (b *backlog) all(ctx context.Context) iter.Seq2[agent.Event, error] {
+	return func(yield func(agent.Event, error) bool) {
 		for k, err := range b.events.All(ctx) {
 			b.mu.Lock()
 			b.bytes -= k.bytes

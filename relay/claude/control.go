@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"teambridge/relay/agent"
 )
 
-// Interrupt stops the turn of a frame, and does nothing if it has none any more: [ErrNotInFlight]. Nil says that the
+// Interrupt stops the turn of a frame, and does nothing if it has none any more: [agent.ErrNotInFlight]. Nil says that the
 // process has taken the request; the frame becomes Cancelled a moment later, unless it was done before. It is not
 // pressed on another frame: the process works on its input in order, and the next frame is written behind this.
 //
@@ -16,7 +18,7 @@ import (
 func (p *Process) Interrupt(ctx context.Context, uuid string) error {
 	_, err := p.control(ctx, request{Subtype: "interrupt"}, func() error {
 		if !p.tracker.State(uuid).InFlight() {
-			return fmt.Errorf("claude: interrupt %s: %w", uuid, ErrNotInFlight)
+			return fmt.Errorf("claude: interrupt %s: %w", uuid, agent.ErrNotInFlight)
 		}
 		p.tracker.Interrupted(uuid)
 		return nil

@@ -11,7 +11,7 @@
 //	for event, err := range p.Events(ctx) {
 //		… event.Payload is what was printed, event.Progress what became of frames …
 //	}
-//	err = p.End(ctx, claude.Grace{EOF: 30 * time.Second, Term: 5 * time.Second})
+//	err = p.End(ctx, agent.Grace{EOF: 30 * time.Second, Term: 5 * time.Second})
 //
 // [Query] is all of that for a program that only wants to talk.
 //

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"teambridge/relay/agent"
 )
 
 // What the methods of [Process] answer, for [errors.Is].
@@ -14,10 +16,6 @@ var (
 	// ErrUnusable says that an earlier line reached the process only in part. What is written behind it would become
 	// part of that line. Nothing was written. End the process, start another and send the frames anew.
 	ErrUnusable = errors.New("stdin holds a line that was cut off")
-
-	// ErrNotInFlight says that the frame to interrupt is not being worked on, so that an interrupt could only hit
-	// another one. Nothing was written.
-	ErrNotInFlight = errors.New("frame is not in flight")
 
 	// ErrNoAnswer says that a control request was written and not answered in time. Whether it took effect is unknown;
 	// the next [Init] tells.
@@ -78,7 +76,7 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("claude: frame %s has %d bytes, over the limit of %d; older versions cut long lines off", e.UUID, e.Size, e.Limit)
 }
 
-// ControlError is the refusal of a control request by the process.
+// ControlError is the refusal of a control request by the process. It is an [agent.ErrRefused].
 type ControlError struct {
 	Subtype string // of the request, such as "set_model"
 	Message string // what the process said
@@ -87,6 +85,8 @@ type ControlError struct {
 func (e *ControlError) Error() string {
 	return fmt.Sprintf("claude: %s was refused: %s", e.Subtype, e.Message)
 }
+
+func (e *ControlError) Is(target error) bool { return target == agent.ErrRefused }
 
 // ExitError says how a process ended that did not end with exit code 0. It is no proof of a failure: Claude Code ends
 // with 1 after stdin was closed if its last turn had an error.

@@ -4,23 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
+
+	"teambridge/relay/agent"
 )
 
-// Event is one thing that a process printed, in the order it printed them.
-type Event struct {
-	// At is when the line was read, UTC.
-	At time.Time
-	// Line is the whole line without its newline. It is nil where there is none ([Skipped], [Gap]), and where the
-	// consumer is so far behind that only Payload was kept.
-	Line json.RawMessage
-	// Payload is what the line says: one of the types below.
-	Payload Payload
-	// Progress is what the line changed for frames that were sent to this process; nil for most lines.
-	Progress []Progress
-}
-
-// Payload is one of [Init], [Status], [Echo], [Lifecycle], [Assistant], [Result], [ControlRequest], [ControlResponse], [Other],
+// Payload is what a line says, the Payload of an [agent.Event]: one of [Init], [Status], [Echo], [Lifecycle], [Assistant], [Result], [ControlRequest], [ControlResponse], [Other],
 // [Skipped] and [Gap].
 type Payload interface{ payload() }
 
@@ -69,6 +57,15 @@ type Result struct {
 	Reason  string   // why the turn ended, from newer versions: completed, aborted_streaming (an interrupt), api_error, …
 	UUIDs   []string // the frames of the turn, from newer versions
 	Errors  []string // what went wrong, in words
+}
+
+// outcome is what the relay wants to know of it.
+func (r *Result) outcome() *agent.Result {
+	o := &agent.Result{Text: r.Text, Failure: r.Subtype}
+	if len(r.Errors) > 0 {
+		o.Failure = strings.Join(r.Errors, "; ")
+	}
+	return o
 }
 
 // ControlRequest is a question of the process. It has been answered when the event is read, or is with

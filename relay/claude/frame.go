@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -104,6 +105,14 @@ func ParseFrame(line []byte) (Frame, error) {
 		return fail("its content is neither a text that says something nor a list of blocks")
 	}
 	return f, nil
+}
+
+// Fits returns a *[SizeError] if the frame is larger than Options.FrameLimit.
+func (o Options) Fits(f Frame) error {
+	if limit := cmp.Or(o.FrameLimit, DefaultFrameLimit); len(f.line) > limit {
+		return &SizeError{UUID: f.uuid, Size: len(f.line), Limit: limit}
+	}
+	return nil
 }
 
 // UUID is what the frame is known by.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
@@ -97,9 +98,9 @@ func send(t testing.TB, p *claude.Process, f claude.Frame) {
 }
 
 // until reads events until one satisfies match, and returns it with those before it.
-func until(t testing.TB, p *claude.Process, what string, match func(claude.Event) bool) []claude.Event {
+func until(t testing.TB, p *claude.Process, what string, match func(agent.Event) bool) []agent.Event {
 	t.Helper()
-	var all []claude.Event
+	var all []agent.Event
 	for e, err := range p.Events(within(t)) {
 		if err != nil {
 			t.Fatalf("waiting for %s: %v; got %s", what, err, lines(all))
@@ -113,7 +114,7 @@ func until(t testing.TB, p *claude.Process, what string, match func(claude.Event
 	return nil
 }
 
-func lines(all []claude.Event) string {
+func lines(all []agent.Event) string {
 	text := ""
 	for _, e := range all {
 		if len(e.Line) > 300 {
@@ -125,10 +126,10 @@ func lines(all []claude.Event) string {
 }
 
 // reaches waits until the frame has come to the state that is wanted, and fails if it comes to its end in another.
-func reaches(t testing.TB, p *claude.Process, f claude.Frame, want claude.State) claude.Progress {
+func reaches(t testing.TB, p *claude.Process, f claude.Frame, want agent.State) agent.Progress {
 	t.Helper()
-	var last claude.Progress
-	all := until(t, p, "frame to be "+want.String(), func(e claude.Event) bool {
+	var last agent.Progress
+	all := until(t, p, "frame to be "+want.String(), func(e agent.Event) bool {
 		for _, progress := range e.Progress {
 			if progress.UUID == f.UUID() {
 				last = progress
@@ -144,9 +145,9 @@ func reaches(t testing.TB, p *claude.Process, f claude.Frame, want claude.State)
 }
 
 // rest reads events to the end.
-func rest(t testing.TB, p *claude.Process) []claude.Event {
+func rest(t testing.TB, p *claude.Process) []agent.Event {
 	t.Helper()
-	var all []claude.Event
+	var all []agent.Event
 	for e, err := range p.Events(within(t)) {
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +158,7 @@ func rest(t testing.TB, p *claude.Process) []claude.Event {
 }
 
 // payloads are those of one type.
-func payloads[T claude.Payload](all []claude.Event) []T {
+func payloads[T claude.Payload](all []agent.Event) []T {
 	var found []T
 	for _, e := range all {
 		if p, ok := e.Payload.(T); ok {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/claudetest"
 	"teambridge/teams"
@@ -54,15 +55,15 @@ func slowly(ctx context.Context, r claudetest.Request) claudetest.Answer {
 
 func exits0(t testing.TB, p *claude.Process) {
 	t.Helper()
-	if err := p.End(within(t), claude.Grace{EOF: 30 * time.Second, Term: time.Second}); err != nil {
+	if err := p.End(within(t), agent.Grace{EOF: 30 * time.Second, Term: time.Second}); err != nil {
 		t.Errorf("end: got %v, want exit code 0", err)
 	}
 }
 
 // stored waits until the transcript has the frame: older versions write it late.
-func stored(t testing.TB, tr claude.Transcript, f claude.Frame, is func(claude.Turn) bool) claude.Turn {
+func stored(t testing.TB, tr claude.Transcript, f claude.Frame, is func(agent.Turn) bool) agent.Turn {
 	t.Helper()
-	var turn claude.Turn
+	var turn agent.Turn
 	eventually(t, "the transcript tells so", func() bool {
 		var err error
 		if turn, err = tr.Turn(within(t), f.UUID()); err != nil {
@@ -81,21 +82,21 @@ func TestFrameRunsOnce(t *testing.T) {
 		f := frame(t, "hello [m-1]")
 		began := time.Now()
 		send(t, p, f)
-		if got := reaches(t, p, f, claude.Done); got.Result == nil || got.Result.Text != "ACK: hello [m-1]" {
+		if got := reaches(t, p, f, agent.Done); got.Result == nil || got.Result.Text != "ACK: hello [m-1]" {
 			t.Errorf("result: got %+v, want the model's answer", got.Result)
 		}
 		t.Logf("first turn done %v after it was sent", time.Since(began).Round(time.Millisecond))
 		send(t, p, f) // in the same process
-		reaches(t, p, f, claude.Known)
+		reaches(t, p, f, agent.Known)
 		exits0(t, p)
 
 		o.Resume = true
 		p = start(t, o)
 		send(t, p, f) // in one that resumed
-		reaches(t, p, f, claude.Known)
+		reaches(t, p, f, agent.Known)
 		next := frame(t, "another [m-2]")
 		send(t, p, next)
-		reaches(t, p, next, claude.Done)
+		reaches(t, p, next, agent.Done)
 		exits0(t, p)
 		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID())
 		if err != nil || !turn.Finished {
@@ -128,19 +129,19 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 		p := start(t, o)
 		first, f := frame(t, "first"), frame(t, "hello [deadly]")
 		send(t, p, first)
-		reaches(t, p, first, claude.Done)
-		stored(t, tr, first, func(turn claude.Turn) bool { return turn.Finished })
+		reaches(t, p, first, agent.Done)
+		stored(t, tr, first, func(turn agent.Turn) bool { return turn.Finished })
 		send(t, p, f)
 		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return r.Has("[deadly]") }); err != nil {
 			t.Fatal(err)
 		}
 		if v.Has(teams.RunsUnechoed) == teams.No {
-			stored(t, tr, f, func(turn claude.Turn) bool { return turn.Stored })
+			stored(t, tr, f, func(turn agent.Turn) bool { return turn.Stored })
 		}
 		_ = p.Kill()
 		for _, e := range rest(t, p) {
 			for _, progress := range e.Progress {
-				if progress.UUID == f.UUID() && progress.State != claude.Accepted {
+				if progress.UUID == f.UUID() && progress.State != agent.Accepted {
 					t.Errorf("before the kill: got %v", progress.State)
 				}
 			}
@@ -151,13 +152,13 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 		p = start(t, o)
 		send(t, p, f)
 		if v.Has(teams.RunsUnechoed) == teams.No {
-			reaches(t, p, f, claude.Known)
-			if turn := stored(t, tr, f, func(turn claude.Turn) bool { return turn.Stored }); !turn.Cut() {
+			reaches(t, p, f, agent.Known)
+			if turn := stored(t, tr, f, func(turn agent.Turn) bool { return turn.Stored }); !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed {
 				t.Errorf("transcript: got %+v, want cut", turn)
 			}
 		} else {
-			reaches(t, p, f, claude.Done)
-			stored(t, tr, f, func(turn claude.Turn) bool { return turn.Finished })
+			reaches(t, p, f, agent.Done)
+			stored(t, tr, f, func(turn agent.Turn) bool { return turn.Finished })
 		}
 		exits0(t, p)
 	})
@@ -175,23 +176,23 @@ func TestKilledAfterTheEcho(t *testing.T) {
 		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return len(r.Results) > 0 }); err != nil {
 			t.Fatal(err)
 		}
-		stored(t, tr, f, func(turn claude.Turn) bool { return turn.Stop == "tool_use" })
+		stored(t, tr, f, func(turn agent.Turn) bool { return turn.Stop == "tool_use" })
 		_ = p.Kill()
-		reaches(t, p, f, claude.Accepted)
+		reaches(t, p, f, agent.Accepted)
 
 		o.Resume = true
 		p = start(t, o)
 		send(t, p, f)
-		reaches(t, p, f, claude.Known)
-		if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Cut() {
+		reaches(t, p, f, agent.Known)
+		if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed {
 			t.Errorf("transcript: got %+v, %v, want cut", turn, err)
 		}
 		nudge := frame(t, "go on")
 		send(t, p, nudge)
-		reaches(t, p, nudge, claude.Done)
+		reaches(t, p, nudge, agent.Done)
 		exits0(t, p)
 		// The nudge's turn finished; the frame's own did not.
-		if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Cut() {
+		if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed {
 			t.Errorf("transcript behind the nudge: got %+v, %v, want cut", turn, err)
 		}
 		if turn, err := tr.Turn(within(t), nudge.UUID()); err != nil || !turn.Finished {
@@ -224,9 +225,11 @@ func TestRealInterruptAndSettings(t *testing.T) {
 		if err := p.Interrupt(within(t), f.UUID()); err != nil {
 			t.Fatal(err)
 		}
-		reaches(t, p, f, claude.Cancelled)
-		stored(t, tr, f, func(turn claude.Turn) bool { return turn.Interrupted && !turn.Cut() })
-		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, claude.ErrNotInFlight) {
+		reaches(t, p, f, agent.Cancelled)
+		stored(t, tr, f, func(turn agent.Turn) bool {
+			return turn.Interrupted && !turn.Stored || turn.Finished || turn.Interrupted || turn.Failed
+		})
+		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("interrupt of what is over: got %v, want ErrNotInFlight", err)
 		}
 
@@ -245,12 +248,12 @@ func TestRealInterruptAndSettings(t *testing.T) {
 		}
 		f = frame(t, "hello")
 		send(t, p, f)
-		all := until(t, p, "init", func(e claude.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
+		all := until(t, p, "init", func(e agent.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
 		got := payloads[claude.Init](all)[0]
 		if !strings.Contains(got.Model, "haiku") || got.PermissionMode != "plan" || got.Session != o.Session || got.Version != v.String() {
 			t.Errorf("init: got %+v, want haiku and plan in the same session", got)
 		}
-		reaches(t, p, f, claude.Done)
+		reaches(t, p, f, agent.Done)
 		if p.Predecessor().PID != pid {
 			t.Error("it is another process")
 		}
@@ -267,20 +270,20 @@ func TestRealCommandsAndFailures(t *testing.T) {
 		first, compact, next, failing := frame(t, "hello [m-1]"), frame(t, "/compact"), frame(t, "again"), frame(t, "FAIL")
 		for _, f := range []claude.Frame{first, compact, next} {
 			send(t, p, f)
-			reaches(t, p, f, claude.Done)
+			reaches(t, p, f, agent.Done)
 		}
 		send(t, p, first) // known through the compaction
-		reaches(t, p, first, claude.Known)
+		reaches(t, p, first, agent.Known)
 		send(t, p, failing)
-		reaches(t, p, failing, claude.Failed)
-		stored(t, tr, failing, func(turn claude.Turn) bool { return turn.Failed })
+		reaches(t, p, failing, agent.Failed)
+		stored(t, tr, failing, func(turn agent.Turn) bool { return turn.Failed })
 		for _, f := range []claude.Frame{first, next} {
 			if turn, err := tr.Turn(within(t), f.UUID()); err != nil || !turn.Finished {
 				t.Errorf("transcript: got %+v, %v, want finished", turn, err)
 			}
 		}
 		var exit *claude.ExitError
-		if err := p.End(within(t), claude.Grace{EOF: 30 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
+		if err := p.End(within(t), agent.Grace{EOF: 30 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
 			t.Errorf("end behind a failed turn: got %v, want exit code 1", err)
 		}
 	})
@@ -300,7 +303,7 @@ func TestRealQuestions(t *testing.T) {
 		for _, name := range []string{"allowed", "refused"} {
 			f := frame(t, claudetest.CallLine("Bash", map[string]string{"command": "touch " + name, "description": "d"}))
 			send(t, p, f)
-			reaches(t, p, f, claude.Done)
+			reaches(t, p, f, agent.Done)
 			if u := <-asked; u.Tool != "Bash" || u.ID == "" {
 				t.Errorf("asked about %+v, want Bash", u)
 			}
@@ -338,7 +341,7 @@ func TestRealSessions(t *testing.T) {
 		p := start(t, o)
 		f := frame(t, "hello")
 		send(t, p, f)
-		reaches(t, p, f, claude.Done)
+		reaches(t, p, f, agent.Done)
 		exits0(t, p)
 		path, err := tr.Path()
 		if err != nil || filepath.Base(filepath.Dir(path)) != transcript.Slug(h.Work) {
@@ -379,7 +382,7 @@ func TestOrphan(t *testing.T) {
 		o.Resume = true
 		p := start(t, o)
 		send(t, p, f)
-		reaches(t, p, f, claude.Known)
+		reaches(t, p, f, agent.Known)
 		turn, err := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}.Turn(within(t), f.UUID())
 		if err != nil || !turn.Finished {
 			t.Errorf("transcript: got %+v, %v, want finished", turn, err)
@@ -415,7 +418,7 @@ func TestMemberOfATeam(t *testing.T) {
 		p := start(t, o)
 		f := frame(t, claudetest.CallLine("SendMessage", map[string]string{"to": "team-lead", "message": "from bob", "summary": "s"}))
 		send(t, p, f)
-		reaches(t, p, f, claude.Done)
+		reaches(t, p, f, agent.Done)
 		data, err := os.ReadFile(filepath.Join(team, "inboxes", "team-lead.json"))
 		if err != nil || !strings.Contains(string(data), `"from": "bob"`) {
 			t.Errorf("inbox of the lead: got %s, %v, want a row from bob", data, err)

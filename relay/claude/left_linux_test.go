@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 )
@@ -31,7 +32,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	}
 	round := func() {
-		one(simchild.Script{}, func(p *claude.Process) error { return p.End(within(t), claude.Grace{EOF: time.Minute}) })
+		one(simchild.Script{}, func(p *claude.Process) error { return p.End(within(t), agent.Grace{EOF: time.Minute}) })
 		one(simchild.Script{}, func(p *claude.Process) error { return p.Kill() })
 		one(simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit}}},
 			func(p *claude.Process) error { return p.Wait(within(t)) })

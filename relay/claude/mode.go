@@ -2,8 +2,9 @@ package claude
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
+
+	"teambridge/relay/agent"
 )
 
 // What Claude Code calls things that permissions depend on.
@@ -14,17 +15,6 @@ const (
 	skipPermissions = "--dangerously-skip-permissions"
 	allowSkipping   = "--allow-dangerously-skip-permissions"
 )
-
-// WidenedError says that a process was killed because it had more permissions than it was given: it left plan mode by
-// itself, or its flags or settings did not do what was asked for.
-type WidenedError struct {
-	Given string // the permission mode that was asked for, or in which its first turn began
-	Got   string // the one that it reported
-}
-
-func (e *WidenedError) Error() string {
-	return fmt.Sprintf("claude: the agent went from permission mode %.40q to %.40q without being allowed to", e.Given, e.Got)
-}
 
 // permissionModes lists the modes that let an agent do things, the narrowest first.
 var permissionModes = []string{planMode, "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"}
@@ -84,7 +74,7 @@ func (s *permissions) reported(mode string) error {
 			return nil // the answer to the request comes after it
 		}
 	}
-	return &WidenedError{Given: s.limit, Got: mode}
+	return &agent.WidenedError{Given: s.limit, Got: mode}
 }
 
 // request notes that a mode is about to be asked for.

@@ -83,9 +83,6 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.FrameLimit == 0 {
-		o.FrameLimit = DefaultFrameLimit
-	}
 	if o.LineLimit == 0 {
 		o.LineLimit = defaultLineLimit
 	}

@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"teambridge/relay/agent"
 )
 
 // Predecessor names a process that may outlive who started it. A Claude Code whose bridge was killed goes on and finishes
 // its turn: a second one that resumes its conversation meanwhile would run the message twice, or take a turn for cut
 // that is still running. So wait for the first, or end it.
-type Predecessor struct {
-	PID   int    `json:"pid"`
-	Group int    `json:"group"` // its process group; 0 where there are none
-	Start string `json:"start"` // when it started, in a form of the system's own; empty where that is not known
-}
+type Predecessor agent.Process
 
 // Alive reports whether the process runs. One that has ended and waits for its parent to ask does not; neither does
 // another that got its id. Where this system does not tell when a process started, one of that id is [ErrUnverified].

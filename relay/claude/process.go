@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"teambridge/relay/agent"
 )
 
 // Process is a running child. Make it with [Start]; it must be brought to an end with [Process.End] or [Process.Kill],
@@ -24,6 +26,7 @@ type Process struct {
 	in      *stdin
 	stderr  tail
 	log     backlog
+	signals signals // of the reader of stdout
 
 	// settings is held while model or permission mode change: a frame must not be written before that is answered.
 	settings chan struct{}
@@ -182,7 +185,7 @@ func (p *Process) Session() string { return p.launch.session }
 func (p *Process) Predecessor() Predecessor { return p.self }
 
 // Send writes a frame. It returns nil when the whole line is in the pipe, which says nothing about its being taken: see
-// [Event.Progress]. Errors: [*SizeError]; [ErrEnded] and [ErrUnusable], nothing was written; [*WriteError], which tells
+// [agent.Event.Progress]. Errors: [*SizeError]; [ErrEnded] and [ErrUnusable], nothing was written; [*WriteError], which tells
 // how much was; ctx's, nothing was written. It waits for lines before it, and for answers to [Process.SetModel] and
 // [Process.SetPermissionMode].
 //
@@ -191,8 +194,8 @@ func (p *Process) Send(ctx context.Context, f Frame) error {
 	if f.uuid == "" {
 		return fmt.Errorf("claude: send: %w: the frame was not made by NewFrame", ErrInvalid)
 	}
-	if limit := p.options.FrameLimit; len(f.line) > limit {
-		return &SizeError{UUID: f.uuid, Size: len(f.line), Limit: limit}
+	if err := p.options.Fits(f); err != nil {
+		return err
 	}
 	select {
 	case p.settings <- struct{}{}:
@@ -219,23 +222,16 @@ func (p *Process) Send(ctx context.Context, f Frame) error {
 }
 
 // State is how far a frame that was sent to this process has come. It may be ahead of the events that were read.
-func (p *Process) State(uuid string) State {
+func (p *Process) State(uuid string) agent.State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tracker.State(uuid)
 }
 
-// InFlight are the uuids of the frames that were sent and have not ended, in order.
-func (p *Process) InFlight() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tracker.InFlight()
-}
-
 // Events gives what the process prints, in order, from where the last loop over it stopped, and ends when the process
 // has ended and everything was given; [Process.Wait] then tells how. It ends with ctx's error when ctx does. There can
 // be one loop at a time. Whether and when it is read changes nothing for the process: see [Options.Buffer].
-func (p *Process) Events(ctx context.Context) iter.Seq2[Event, error] { return p.log.all(ctx) }
+func (p *Process) Events(ctx context.Context) iter.Seq2[agent.Event, error] { return p.log.all(ctx) }
 
 // read takes lines off stdout until its end.
 func (p *Process) read(stdout io.Reader) {
@@ -252,7 +248,7 @@ func (p *Process) read(stdout io.Reader) {
 }
 
 func (p *Process) take(line []byte, size int64, last bool) {
-	e := Event{At: time.Now().UTC()}
+	e := agent.Event{At: time.Now().UTC()}
 	skip := func(reason string) {
 		head := bytes.ToValidUTF8(line[:min(len(line), headOfSkipped)], []byte("\uFFFD"))
 		e.Payload = Skipped{Size: size, Head: string(head), Reason: reason}
@@ -268,13 +264,14 @@ func (p *Process) take(line []byte, size int64, last bool) {
 	} else {
 		e.Line, e.Payload = bytes.Clone(line), payload
 		e.Progress = p.observe(payload, e.Line)
+		p.signals.add(&e)
 	}
 	if err := p.log.add(e); err != nil {
 		p.fail(err)
 	}
 }
 
-func (p *Process) observe(payload Payload, line json.RawMessage) []Progress {
+func (p *Process) observe(payload Payload, line json.RawMessage) []agent.Progress {
 	p.mu.Lock()
 	progress := p.tracker.Observe(payload)
 	widened := p.permissions.report(payload)
@@ -345,15 +342,9 @@ func (p *Process) Wait(ctx context.Context) error {
 // or 1 if its last turn had an error. A 2.1.80 lead whose team has members does not exit.
 func (p *Process) CloseInput() { p.in.close() }
 
-// Grace is how long [Process.End] waits for each step to work. Zero values skip the waiting.
-type Grace struct {
-	EOF  time.Duration // after stdin was closed, before SIGTERM: a turn that runs ends within it
-	Term time.Duration // after SIGTERM, before SIGKILL
-}
-
 // End brings the process to an end: it closes stdin, after a while sends SIGTERM to the group, after another SIGKILL, and
 // returns what [Process.Wait] does. The end of ctx skips the waiting. On Windows there is no SIGTERM, so its step kills.
-func (p *Process) End(ctx context.Context, g Grace) error {
+func (p *Process) End(ctx context.Context, g agent.Grace) error {
 	p.in.close()
 	if !p.within(ctx, g.EOF) {
 		p.signal(termGroup)

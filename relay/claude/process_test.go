@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
@@ -28,12 +29,12 @@ func TestSimulatedFrameRunsOnce(t *testing.T) {
 		p := start(t, o)
 		f := frame(t, "hello")
 		send(t, p, f)
-		if got := reaches(t, p, f, claude.Done); got.Result == nil || got.Result.Text != "ACK: hello" {
+		if got := reaches(t, p, f, agent.Done); got.Result == nil || got.Result.Text != "ACK: hello" {
 			t.Errorf("result: got %+v, want the answer", got.Result)
 		}
 		send(t, p, f)
-		reaches(t, p, f, claude.Known)
-		if err := p.End(within(t), claude.Grace{EOF: 10 * time.Second}); err != nil {
+		reaches(t, p, f, agent.Known)
+		if err := p.End(within(t), agent.Grace{EOF: 10 * time.Second}); err != nil {
 			t.Errorf("end: got %v, want exit code 0", err)
 		}
 		if p.Session() != o.Session {
@@ -43,11 +44,11 @@ func TestSimulatedFrameRunsOnce(t *testing.T) {
 		o.Resume = true
 		p = start(t, o)
 		send(t, p, f)
-		reaches(t, p, f, claude.Known)
+		reaches(t, p, f, agent.Known)
 		other := frame(t, "another")
 		send(t, p, other)
-		reaches(t, p, other, claude.Done)
-		if err := p.End(within(t), claude.Grace{EOF: 10 * time.Second}); err != nil {
+		reaches(t, p, other, agent.Done)
+		if err := p.End(within(t), agent.Grace{EOF: 10 * time.Second}); err != nil {
 			t.Error(err)
 		}
 		worked(t, state, map[string]int{"hello": 1, "another": 1})
@@ -60,17 +61,17 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	simulated(t, func(t *testing.T, v teams.Version) {
 		for _, test := range []struct {
 			at       simchild.Point
-			old, new claude.State // of the frame when it is sent again
-			finished bool         // what the transcript says then
+			old, new agent.State // of the frame when it is sent again
+			finished bool        // what the transcript says then
 			works    int
 		}{
-			{simchild.Read, claude.Done, claude.Done, true, 1},
-			{simchild.Stored, claude.Known, claude.Done, false, 0}, // newer versions know what they have echoed
-			{simchild.Began, claude.Known, claude.Done, false, 0},
-			{simchild.Echoed, claude.Known, claude.Known, false, 0},
-			{simchild.Worked, claude.Known, claude.Known, false, 1},
-			{simchild.Finished, claude.Known, claude.Known, true, 1},
-			{simchild.Answered, claude.Known, claude.Known, true, 1},
+			{simchild.Read, agent.Done, agent.Done, true, 1},
+			{simchild.Stored, agent.Known, agent.Done, false, 0}, // newer versions know what they have echoed
+			{simchild.Began, agent.Known, agent.Done, false, 0},
+			{simchild.Echoed, agent.Known, agent.Known, false, 0},
+			{simchild.Worked, agent.Known, agent.Known, false, 1},
+			{simchild.Finished, agent.Known, agent.Known, true, 1},
+			{simchild.Answered, agent.Known, agent.Known, true, 1},
 		} {
 			t.Run(string(test.at), func(t *testing.T) {
 				t.Parallel()
@@ -78,7 +79,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 				if v.Has(teams.RunsUnechoed) == teams.Yes {
 					want = test.new
 				}
-				if want == claude.Done {
+				if want == agent.Done {
 					finished, works = true, 1
 				}
 				o, state := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{
@@ -88,7 +89,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 				p := start(t, o)
 				first, f := frame(t, "first"), frame(t, "deadly")
 				send(t, p, first)
-				reaches(t, p, first, claude.Done)
+				reaches(t, p, first, agent.Done)
 				send(t, p, f)
 				rest(t, p)
 				var exit *claude.ExitError
@@ -104,7 +105,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !turn.Stored || turn.Finished != finished || turn.Cut() == finished {
+				if !turn.Stored || turn.Finished != finished {
 					t.Errorf("transcript: got %+v, want stored, finished %t", turn, finished)
 				}
 				worked(t, state, map[string]int{"first": 1, "deadly": works})
@@ -118,26 +119,26 @@ func TestInterrupt(t *testing.T) {
 		o, state := sim(t, simchild.Script{Version: v})
 		p := start(t, o)
 		f, next := frame(t, "SLEEP:60 long"), frame(t, "next")
-		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, claude.ErrNotInFlight) {
+		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("before it was sent: got %v, want ErrNotInFlight", err)
 		}
 		send(t, p, f)
-		until(t, p, "init", func(e claude.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
-		if err := p.Interrupt(within(t), next.UUID()); !errors.Is(err, claude.ErrNotInFlight) {
+		until(t, p, "init", func(e agent.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
+		if err := p.Interrupt(within(t), next.UUID()); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("of another: got %v, want ErrNotInFlight", err)
 		}
 		if err := p.Interrupt(within(t), f.UUID()); err != nil {
 			t.Fatal(err)
 		}
-		reaches(t, p, f, claude.Cancelled)
-		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, claude.ErrNotInFlight) {
+		reaches(t, p, f, agent.Cancelled)
+		if err := p.Interrupt(within(t), f.UUID()); !errors.Is(err, agent.ErrNotInFlight) {
 			t.Errorf("when it was over: got %v, want ErrNotInFlight", err)
 		}
 		send(t, p, next)
-		reaches(t, p, next, claude.Done)
+		reaches(t, p, next, agent.Done)
 		worked(t, state, map[string]int{"SLEEP:60 long": 0, "next": 1})
 		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID())
-		if err != nil || !turn.Interrupted || turn.Cut() {
+		if err != nil || !turn.Interrupted {
 			t.Errorf("transcript: got %+v, %v, want interrupted", turn, err)
 		}
 	})
@@ -149,13 +150,13 @@ func TestFailureOfTheModel(t *testing.T) {
 		p := start(t, o)
 		f := frame(t, "FAIL now")
 		send(t, p, f)
-		reaches(t, p, f, claude.Failed)
+		reaches(t, p, f, agent.Failed)
 		turn, err := claude.Transcript{Root: state, Dir: o.Dir, Session: p.Session()}.Turn(within(t), f.UUID())
-		if err != nil || !turn.Failed || turn.Finished || turn.Cut() {
+		if err != nil || !turn.Failed || turn.Finished {
 			t.Errorf("transcript: got %+v, %v, want failed", turn, err)
 		}
 		var exit *claude.ExitError
-		if err := p.End(within(t), claude.Grace{EOF: 10 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
+		if err := p.End(within(t), agent.Grace{EOF: 10 * time.Second}); !errors.As(err, &exit) || exit.Code != 1 {
 			t.Errorf("end after a failure: got %v, want exit code 1", err)
 		}
 	})
@@ -173,7 +174,7 @@ func TestSettingsOfARunningProcess(t *testing.T) {
 		}
 		f := frame(t, "hello")
 		send(t, p, f)
-		reaches := until(t, p, "init", func(e claude.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
+		reaches := until(t, p, "init", func(e agent.Event) bool { _, ok := e.Payload.(claude.Init); return ok })
 		if got := payloads[claude.Init](reaches)[0]; got.Model != "haiku" || got.PermissionMode != "plan" {
 			t.Errorf("init: got %+v, want haiku and plan", got)
 		}
@@ -270,9 +271,9 @@ func TestLineThatDoesNotFitAtAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := frame(t, "last")
-	reaches(t, p, sent[len(sent)-1], claude.Done)
+	reaches(t, p, sent[len(sent)-1], agent.Done)
 	send(t, p, last)
-	reaches(t, p, last, claude.Done)
+	reaches(t, p, last, agent.Done)
 	worked(t, state, map[string]int{"last": 1})
 }
 
@@ -287,7 +288,7 @@ func TestCancelledSendIsNotWritten(t *testing.T) {
 	writing.Go(func() { _ = p.Send(t.Context(), long) })
 	defer writing.Wait()
 	defer p.Kill()
-	eventually(t, "the long line is being written", func() bool { return p.State(long.UUID()) == claude.Written })
+	eventually(t, "the long line is being written", func() bool { return p.State(long.UUID()) == agent.Written })
 	ctx, cancel := context.WithTimeout(within(t), 50*time.Millisecond)
 	defer cancel()
 	f := frame(t, "late")
@@ -310,7 +311,7 @@ func TestSendThatIsLeftTooLate(t *testing.T) {
 	defer leave()
 	sent := make(chan error, 1)
 	go func() { sent <- p.Send(ctx, long) }()
-	eventually(t, "the line is being written", func() bool { return p.State(long.UUID()) == claude.Written })
+	eventually(t, "the line is being written", func() bool { return p.State(long.UUID()) == agent.Written })
 	leave()
 	var torn *claude.WriteError
 	if err := <-sent; !errors.As(err, &torn) || !torn.Torn() {
@@ -331,7 +332,7 @@ func TestTooLargeFrameIsRefused(t *testing.T) {
 	}
 	f := frame(t, "small")
 	send(t, p, f)
-	reaches(t, p, f, claude.Done)
+	reaches(t, p, f, agent.Done)
 	worked(t, state, map[string]int{"small": 1})
 }
 
@@ -356,7 +357,7 @@ func TestQuestionsOfTheProcess(t *testing.T) {
 		for _, test := range []struct{ tool, want string }{{"Read", "allowed"}, {"Bash", "allowed"}, {"Write", "denied: never"}} {
 			f := frame(t, "ASK:"+test.tool)
 			send(t, p, f)
-			if got := reaches(t, p, f, claude.Done); got.Result.Text != test.want {
+			if got := reaches(t, p, f, agent.Done); got.Result.Text != test.want {
 				t.Errorf("%s: got %q, want %q", test.tool, got.Result.Text, test.want)
 			}
 			if test.tool != "Read" {
@@ -381,7 +382,7 @@ func TestNobodyToAsk(t *testing.T) {
 	p := start(t, o)
 	f := frame(t, "ASK:Bash")
 	send(t, p, f)
-	if got := reaches(t, p, f, claude.Done); !strings.HasPrefix(got.Result.Text, "denied: ") {
+	if got := reaches(t, p, f, agent.Done); !strings.HasPrefix(got.Result.Text, "denied: ") {
 		t.Errorf("got %q, want a refusal", got.Result.Text)
 	}
 }
@@ -394,13 +395,13 @@ func TestOutputThatIsNoEvent(t *testing.T) {
 		p := start(t, o)
 		f := frame(t, "hello")
 		send(t, p, f)
-		reaches(t, p, f, claude.Accepted)
+		reaches(t, p, f, agent.Accepted)
 		var skipped []claude.Skipped
-		until(t, p, "the end", func(e claude.Event) bool {
+		until(t, p, "the end", func(e agent.Event) bool {
 			if s, ok := e.Payload.(claude.Skipped); ok {
 				skipped = append(skipped, s)
 			}
-			return len(e.Progress) > 0 && e.Progress[0].State == claude.Done
+			return len(e.Progress) > 0 && e.Progress[0].State == agent.Done
 		})
 		if len(skipped) != 3 || skipped[0].Head != "this is no JSON" || skipped[2].Size < 200_000 || len(skipped[2].Head) > 200 || !strings.Contains(skipped[2].Reason, "limit") {
 			t.Errorf("skipped: got %+v, want three lines", skipped)
@@ -420,7 +421,7 @@ func TestConsumerThatDoesNotRead(t *testing.T) {
 		if err := p.Wait(within(t)); err != nil {
 			t.Fatalf("nobody reads events: got %v, want exit code 0", err)
 		}
-		if got := p.State(f.UUID()); got != claude.Done {
+		if got := p.State(f.UUID()); got != agent.Done {
 			t.Errorf("state: got %v, want done", got)
 		}
 		all := rest(t, p)
@@ -428,13 +429,13 @@ func TestConsumerThatDoesNotRead(t *testing.T) {
 		if len(gaps) == 0 || gaps[0].Events < 1000 || gaps[0].Bytes < 1<<20 {
 			t.Errorf("gaps: got %+v, want one of 2 MiB", gaps)
 		}
-		var progress []claude.State
+		var progress []agent.State
 		for _, e := range all {
 			for _, p := range e.Progress {
 				progress = append(progress, p.State)
 			}
 		}
-		if len(progress) != 2 || progress[1] != claude.Done || len(payloads[claude.Result](all)) != 1 {
+		if len(progress) != 2 || progress[1] != agent.Done || len(payloads[claude.Result](all)) != 1 {
 			t.Errorf("progress: got %v, want accepted and done, with the result", progress)
 		}
 	})
@@ -468,7 +469,7 @@ func TestExit(t *testing.T) {
 				p := start(t, o)
 				f := frame(t, "hello")
 				send(t, p, f)
-				reaches(t, p, f, claude.Done)
+				reaches(t, p, f, agent.Done)
 				_ = p.Kill()
 			}
 			var passed lockedBuffer
@@ -528,7 +529,7 @@ func TestProgramThatAcknowledgesNothing(t *testing.T) {
 	for _, text := range []string{"one", "two"} {
 		f := frame(t, text)
 		send(t, p, f)
-		reaches(t, p, f, claude.Unproven)
+		reaches(t, p, f, agent.Unproven)
 	}
 	worked(t, state, map[string]int{"one": 1, "two": 1})
 }
@@ -538,14 +539,14 @@ func TestEndBySteps(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		script simchild.Script
-		grace  claude.Grace
+		grace  agent.Grace
 		signal string
 	}{
-		{"end of stdin", simchild.Script{}, claude.Grace{EOF: 30 * time.Second}, ""},
+		{"end of stdin", simchild.Script{}, agent.Grace{EOF: 30 * time.Second}, ""},
 		{"SIGTERM", simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}},
-			claude.Grace{EOF: 10 * time.Millisecond, Term: 30 * time.Second}, "terminated"},
+			agent.Grace{EOF: 10 * time.Millisecond, Term: 30 * time.Second}, "terminated"},
 		{"SIGKILL", simchild.Script{IgnoreTerm: true, Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Hang}}},
-			claude.Grace{EOF: 10 * time.Millisecond, Term: 50 * time.Millisecond}, "killed"},
+			agent.Grace{EOF: 10 * time.Millisecond, Term: 50 * time.Millisecond}, "killed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -658,7 +659,7 @@ func TestEveryLineOfInputIsJSON(t *testing.T) {
 			t.Errorf("set model: got %v, want ErrNoAnswer", err)
 		}
 	}
-	if err := p.End(within(t), claude.Grace{EOF: 30 * time.Second}); err != nil {
+	if err := p.End(within(t), agent.Grace{EOF: 30 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)
@@ -684,11 +685,11 @@ func BenchmarkRoundTrip(b *testing.B) {
 	p := start(b, o)
 	f := frame(b, "warm")
 	send(b, p, f)
-	reaches(b, p, f, claude.Done)
+	reaches(b, p, f, agent.Done)
 	for b.Loop() {
 		f := frame(b, "hello")
 		send(b, p, f)
-		reaches(b, p, f, claude.Done)
+		reaches(b, p, f, agent.Done)
 	}
 }
 

@@ -6,29 +6,31 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"teambridge/relay/agent"
 )
 
 // Query runs a conversation: it starts a process, says the messages of input one after the other, each when the turn of
 // the last has ended, and gives what the process prints. When input has ended and the last turn too, it closes stdin,
 // and the loop ends with the process. A message whose turn failed or was cancelled does not keep the next from being
-// said; [Event.Progress] tells.
+// said; [agent.Event.Progress] tells.
 //
-// The loop ends early, with a zero Event and the error, when the process could not be started, ended before everything
+// The loop ends early, with a zero event and the error, when the process could not be started, ended before everything
 // was said, or did not end well (with an [*ExitError], also of code 1 where only the last turn failed); when a message could not be written ([ErrInvalid], [*SizeError], [*WriteError]); and
 // when ctx ends. A loop that is left early ends the process: 5 s after the end of its stdin it gets SIGTERM, 2 s later
 // SIGKILL.
 //
 // input is asked for its next value in a goroutine. If it does not answer when the loop ends, that goroutine stays until
 // it does, so an input that waits must also wait for ctx. A nil input says nothing.
-func Query(ctx context.Context, options Options, input iter.Seq[Message]) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func Query(ctx context.Context, options Options, input iter.Seq[Message]) iter.Seq2[agent.Event, error] {
+	return func(yield func(agent.Event, error) bool) {
 		p, err := Start(ctx, options)
 		if err != nil {
-			yield(Event{}, err)
+			yield(agent.Event{}, err)
 			return
 		}
 		feeding, stop := context.WithCancelCause(ctx)
-		ended := make(chan Progress, 1) // the frame that was fed, when it has
+		ended := make(chan agent.Progress, 1) // the frame that was fed, when it has
 		fed := make(chan error, 1)
 		go func() {
 			err := feed(feeding, p, input, ended)
@@ -40,12 +42,12 @@ func Query(ctx context.Context, options Options, input iter.Seq[Message]) iter.S
 		}()
 		defer func() {
 			stop(nil)
-			_ = p.End(ctx, Grace{EOF: 5 * time.Second, Term: 2 * time.Second})
+			_ = p.End(ctx, agent.Grace{EOF: 5 * time.Second, Term: 2 * time.Second})
 		}()
 
 		for e, err := range p.Events(feeding) {
 			if err != nil {
-				yield(Event{}, fmt.Errorf("claude: query: %w", context.Cause(feeding)))
+				yield(agent.Event{}, fmt.Errorf("claude: query: %w", context.Cause(feeding)))
 				return
 			}
 			for _, progress := range e.Progress {
@@ -61,22 +63,22 @@ func Query(ctx context.Context, options Options, input iter.Seq[Message]) iter.S
 			}
 		}
 		if err := p.Wait(ctx); err != nil {
-			yield(Event{}, err)
+			yield(agent.Event{}, err)
 			return
 		}
 		select {
 		case err := <-fed:
 			if err != nil {
-				yield(Event{}, err)
+				yield(agent.Event{}, err)
 			}
 		default:
-			yield(Event{}, fmt.Errorf("claude: query: the process ended before everything was said: %w", ErrEnded))
+			yield(agent.Event{}, fmt.Errorf("claude: query: the process ended before everything was said: %w", ErrEnded))
 		}
 	}
 }
 
 // feed says everything and waits for the last turn.
-func feed(ctx context.Context, p *Process, input iter.Seq[Message], ended <-chan Progress) error {
+func feed(ctx context.Context, p *Process, input iter.Seq[Message], ended <-chan agent.Progress) error {
 	if input == nil {
 		return nil
 	}

@@ -1,69 +1,14 @@
 package claude
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"teambridge/relay/agent"
 )
-
-// State is how far a frame has come. The zero value is that of a frame nobody has sent.
-type State int
-
-const (
-	// Written: it was written; whether it was taken is not known.
-	Written State = iota + 1
-	// Accepted: it is in the conversation, or will before anything else is run; its turn runs or is about to.
-	Accepted
-	// Done: its turn has ended.
-	Done
-	// Failed: its turn has ended with an error, of the model API or by a limit. It is in the conversation and is
-	// not run again.
-	Failed
-	// Cancelled: its turn was interrupted, or it was taken out of the queue. It is not run again by itself.
-	Cancelled
-	// Known: its uuid was taken before, by this process or by the session it resumed, and it was not run now. Whether
-	// its turn finished then, the [Transcript] tells.
-	Known
-	// Unproven: a turn ended after it was written, and this program acknowledges nothing. It was most likely taken. To
-	// such a program messages are sent at least once, not exactly once.
-	Unproven
-)
-
-// String is the name in lower case.
-func (s State) String() string {
-	switch s {
-	case Written:
-		return "written"
-	case Accepted:
-		return "accepted"
-	case Done:
-		return "done"
-	case Failed:
-		return "failed"
-	case Cancelled:
-		return "cancelled"
-	case Known:
-		return "known"
-	case Unproven:
-		return "unproven"
-	}
-	return fmt.Sprintf("state %d", int(s))
-}
-
-// InFlight reports whether the frame may still be worked on: it is Written or Accepted.
-func (s State) InFlight() bool { return s == Written || s == Accepted }
-
-// Progress is a frame that has come to another state.
-type Progress struct {
-	UUID  string
-	State State
-	// Result is that of its turn; nil unless the state is Done, Failed, Cancelled or Unproven, and for a frame that
-	// was cancelled before its turn.
-	Result *Result
-}
 
 // Tracker tells from what a process prints how far each frame has come. It does no I/O; [Process] has one of its own
-// and puts its findings into [Event.Progress]. The zero value is ready. It is not safe for concurrent use.
+// and puts its findings into [agent.Event.Progress]. The zero value is ready. It is not safe for concurrent use.
 //
 // A frame is known by its uuid alone. An echo under another uuid (set_model prints one), and a result that is not the
 // one that ends its turn (a background task prints those), prove nothing. What counts:
@@ -91,7 +36,7 @@ type Tracker struct {
 const remembered = 1024
 
 type frame struct {
-	state       State
+	state       agent.State
 	silent      bool
 	init        bool // a turn began since it was written
 	lifecycle   bool // the process speaks of it by its uuid
@@ -109,13 +54,13 @@ func (t *Tracker) Sent(f Frame) {
 	if t.frames == nil {
 		t.frames = map[string]*frame{}
 	}
-	t.frames[f.uuid] = &frame{state: Written, silent: f.silent}
+	t.frames[f.uuid] = &frame{state: agent.Written, silent: f.silent}
 	t.order = append(t.order, f.uuid)
 }
 
 // Unsent takes back a Sent of which nothing was written.
 func (t *Tracker) Unsent(uuid string) {
-	if t.State(uuid) == Written {
+	if t.State(uuid) == agent.Written {
 		t.forget(uuid)
 	}
 }
@@ -129,7 +74,7 @@ func (t *Tracker) Interrupted(uuid string) {
 
 // State is that of the frame, 0 if it was not sent or has been forgotten: of those that have ended the last 1024 are
 // kept.
-func (t *Tracker) State(uuid string) State {
+func (t *Tracker) State(uuid string) agent.State {
 	if f := t.frames[uuid]; f != nil {
 		return f.state
 	}
@@ -140,7 +85,7 @@ func (t *Tracker) State(uuid string) State {
 func (t *Tracker) InFlight() []string { return slices.Clone(t.order) }
 
 // Observe takes the next thing the process printed and returns what it changed.
-func (t *Tracker) Observe(p Payload) []Progress {
+func (t *Tracker) Observe(p Payload) []agent.Progress {
 	switch p := p.(type) {
 	case Init:
 		if p.Version != "" {
@@ -159,7 +104,7 @@ func (t *Tracker) Observe(p Payload) []Progress {
 	return nil
 }
 
-func (t *Tracker) lifecycle(p Lifecycle) []Progress {
+func (t *Tracker) lifecycle(p Lifecycle) []agent.Progress {
 	t.echoed = true
 	f := t.frames[p.UUID]
 	if f == nil {
@@ -170,26 +115,26 @@ func (t *Tracker) lifecycle(p Lifecycle) []Progress {
 		f.lifecycle = true
 	case "started":
 		f.lifecycle = true
-		if f.state == Written {
-			return t.to(p.UUID, Accepted)
+		if f.state == agent.Written {
+			return t.to(p.UUID, agent.Accepted)
 		}
 	case "completed":
 		switch {
-		case f.state == Written && !f.lifecycle:
+		case f.state == agent.Written && !f.lifecycle:
 			// After a resume the echo of a known uuid comes first, but this alone would say the same.
-			return t.to(p.UUID, Known)
+			return t.to(p.UUID, agent.Known)
 		case f.state.InFlight():
-			return t.end(p.UUID, Done)
+			return t.end(p.UUID, agent.Done)
 		}
 	case "cancelled":
 		if f.state.InFlight() {
-			return t.end(p.UUID, Cancelled)
+			return t.end(p.UUID, agent.Cancelled)
 		}
 	}
 	return nil
 }
 
-func (t *Tracker) echo(p Echo) []Progress {
+func (t *Tracker) echo(p Echo) []agent.Progress {
 	stamped := t.stamped || p.Stamped
 	defer func() { t.stamped = stamped }()
 	t.echoed = true
@@ -197,19 +142,19 @@ func (t *Tracker) echo(p Echo) []Progress {
 	if f == nil {
 		return nil
 	}
-	if f.state != Written {
+	if f.state != agent.Written {
 		return nil
 	}
 	// Without a timestamp, and behind an init that can be another turn's, it is taken for known if this program is one
-	// that gives timestamps: a transcript then tells the truth, where a wrong Accepted would wait for a wrong end.
+	// that gives timestamps: a transcript then tells the truth, where a wrong agent.Accepted would wait for a wrong end.
 	if p.Stamped || f.lifecycle || f.init && !stamped {
-		return t.to(p.UUID, Accepted)
+		return t.to(p.UUID, agent.Accepted)
 	}
-	return t.to(p.UUID, Known)
+	return t.to(p.UUID, agent.Known)
 }
 
-func (t *Tracker) result(p Result) []Progress {
-	var all []Progress
+func (t *Tracker) result(p Result) []agent.Progress {
+	var all []agent.Progress
 	unproven := !t.echoed && t.version == ""
 	for _, uuid := range slices.Clone(t.order) {
 		f := t.frames[uuid]
@@ -223,38 +168,38 @@ func (t *Tracker) result(p Result) []Progress {
 		case f.lifecycle:
 			// Its own end is still to come. Turns run one at a time, so a result that
 			// names no frames is of the turn that has started.
-			if f.state == Accepted {
+			if f.state == agent.Accepted {
 				f.result = &p
 			}
-		case f.state == Accepted:
+		case f.state == agent.Accepted:
 			f.result = &p
-			all = append(all, t.end(uuid, Done)...)
+			all = append(all, t.end(uuid, agent.Done)...)
 		case f.silent && f.init:
 			f.result = &p
-			return append(all, t.end(uuid, Done)...)
+			return append(all, t.end(uuid, agent.Done)...)
 		case unproven:
 			f.result = &p
-			return append(all, t.end(uuid, Unproven)...)
+			return append(all, t.end(uuid, agent.Unproven)...)
 		}
 	}
 	return all
 }
 
 // end brings a frame to its end, which its result may tell better than the word for it.
-func (t *Tracker) end(uuid string, state State) []Progress {
+func (t *Tracker) end(uuid string, state agent.State) []agent.Progress {
 	f := t.frames[uuid]
-	if r := f.result; r != nil && state != Unproven {
+	if r := f.result; r != nil && state != agent.Unproven {
 		switch {
 		case strings.HasPrefix(r.Reason, "aborted"), r.Reason == "" && f.interrupted && r.Subtype == "error_during_execution":
-			state = Cancelled
+			state = agent.Cancelled
 		case r.IsError || r.Subtype != "success":
-			state = Failed
+			state = agent.Failed
 		}
 	}
 	return t.to(uuid, state)
 }
 
-func (t *Tracker) to(uuid string, state State) []Progress {
+func (t *Tracker) to(uuid string, state agent.State) []agent.Progress {
 	f := t.frames[uuid]
 	f.state = state
 	if !state.InFlight() {
@@ -265,7 +210,11 @@ func (t *Tracker) to(uuid string, state State) []Progress {
 			t.ended = slices.Delete(t.ended, 0, 1)
 		}
 	}
-	return []Progress{{UUID: uuid, State: state, Result: f.result}}
+	p := agent.Progress{UUID: uuid, State: state}
+	if f.result != nil {
+		p.Result = f.result.outcome()
+	}
+	return []agent.Progress{p}
 }
 
 func (t *Tracker) forget(uuid string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 )
 
@@ -75,7 +76,7 @@ func TestTrackerOnCapturedDialogues(t *testing.T) {
 					}
 					for _, progress := range tracker.Observe(p) {
 						got[progress.UUID[:8]] = strings.TrimSpace(got[progress.UUID[:8]] + " " + progress.State.String())
-						if (progress.State == claude.Done || progress.State == claude.Cancelled) != (progress.Result != nil) {
+						if (progress.State == agent.Done || progress.State == agent.Cancelled) != (progress.Result != nil) {
 							t.Errorf("%s %v: got result %v", progress.UUID, progress.State, progress.Result)
 						}
 					}
@@ -244,7 +245,7 @@ func TestTrackerForgetsWhatHasEnded(t *testing.T) {
 	if got := tracker.State(id(0)); got != 0 {
 		t.Errorf("the first of 3000: got %v, want it forgotten", got)
 	}
-	if got := tracker.State(id(2500)); got != claude.Done {
+	if got := tracker.State(id(2500)); got != agent.Done {
 		t.Errorf("one of the last 1024: got %v, want done", got)
 	}
 }
@@ -256,7 +257,7 @@ func TestTrackerTellsEveryFrameApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g2 := rapid.Bool().Draw(t, "g2")
 		var tracker claude.Tracker
-		var last claude.State
+		var last agent.State
 		say := func(p claude.Payload) {
 			for _, progress := range tracker.Observe(p) {
 				last = progress.State
@@ -297,11 +298,11 @@ func TestTrackerTellsEveryFrameApart(t *testing.T) {
 			}
 			last = 0
 			tracker.Sent(f)
-			want := claude.Done
+			want := agent.Done
 			noise()
 			switch {
 			case rapid.Bool().Draw(t, "known"):
-				want = claude.Known
+				want = agent.Known
 				background()
 				say(echo(id, false))
 				if g2 && rapid.Bool().Draw(t, "resumed") {
@@ -379,4 +380,25 @@ func FuzzTracker(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A turn that failed says why: the errors of its result, or else what kind of end it was.
+func TestFailure(t *testing.T) {
+	t.Parallel()
+	for want, result := range map[string]claude.Result{
+		"error_max_turns": {Subtype: "error_max_turns"},
+		"a; b":            {Subtype: "error_during_execution", Errors: []string{"a", "b"}},
+	} {
+		f, err := claude.NewFrame(claude.Message{Text: "hello"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tracker claude.Tracker
+		tracker.Sent(f)
+		tracker.Observe(claude.Echo{UUID: f.UUID(), Stamped: true})
+		got := tracker.Observe(result)
+		if len(got) != 1 || got[0].State != agent.Failed || got[0].Result.Failure != want {
+			t.Errorf("got %+v, want failed because of %q", got, want)
+		}
+	}
 }

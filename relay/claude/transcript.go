@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/relay/agent"
 	"teambridge/teams/transcript"
 )
 
@@ -27,24 +28,6 @@ type Transcript struct {
 	Dir     string // the working directory of the process
 	Session string // the id of the conversation
 }
-
-// Turn is what a transcript tells about a frame.
-type Turn struct {
-	// Stored says that the frame is in it: its uuid is known. Of frames that were joined only the last is stored.
-	Stored bool
-	// Finished says that its turn came to its end: the agent said something last, with stop_reason end_turn.
-	Finished bool
-	// Interrupted says that somebody stopped the turn, Failed that the model API did. Neither is Finished.
-	Interrupted, Failed bool
-	// Stop is the last stop_reason of the turn: end_turn, tool_use (cut while a tool ran), stop_sequence (Claude Code
-	// said something itself), max_tokens, … Empty if the agent said nothing.
-	Stop string
-	// Text is what the agent said last, if its turn is Finished.
-	Text string
-}
-
-// Cut reports whether the frame is stored and its turn was left in the middle, by nobody's wish.
-func (t Turn) Cut() bool { return t.Stored && !t.Finished && !t.Interrupted && !t.Failed }
 
 // recordLimit bounds a line of a transcript. Records with pictures have some MB; longer ones are passed over.
 const recordLimit = 64 << 20
@@ -98,25 +81,25 @@ func (t Transcript) Exists() (bool, error) {
 }
 
 // Turn tells what became of a frame. It reads the file from its beginning, which takes about a second per GB until the
-// frame, and holds only the ids of its turn. No transcript is a zero Turn.
+// frame, and holds only the ids of its turn. Without a transcript the result is zero.
 //
 // The turn is what descends from the frame's record by parentUuid, up to the next thing that was said to the agent; a
 // compaction inside the turn is part of it. Records of subagents are not.
-func (t Transcript) Turn(ctx context.Context, uuid string) (Turn, error) {
+func (t Transcript) Turn(ctx context.Context, uuid string) (agent.Turn, error) {
 	path, err := t.Path()
 	if errors.Is(err, fs.ErrNotExist) {
-		return Turn{}, nil
+		return agent.Turn{}, nil
 	} else if err != nil {
-		return Turn{}, err
+		return agent.Turn{}, err
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return Turn{}, wrap(err)
+		return agent.Turn{}, wrap(err)
 	}
 	defer file.Close()
 	turn, err := readTurn(ctx, file, uuid)
 	if err != nil {
-		return Turn{}, fmt.Errorf("claude: transcript %s: %w", path, err)
+		return agent.Turn{}, fmt.Errorf("claude: transcript %s: %w", path, err)
 	}
 	return turn, nil
 }
@@ -138,8 +121,8 @@ type record struct {
 	} `json:"message"`
 }
 
-func readTurn(ctx context.Context, r io.Reader, uuid string) (Turn, error) {
-	var turn Turn
+func readTurn(ctx context.Context, r io.Reader, uuid string) (agent.Turn, error) {
+	var turn agent.Turn
 	if uuid == "" {
 		return turn, nil
 	}
@@ -148,13 +131,13 @@ func readTurn(ctx context.Context, r io.Reader, uuid string) (Turn, error) {
 	all := newLines(r, recordLimit)
 	for n := 0; ; n++ {
 		if n%1000 == 0 && ctx.Err() != nil {
-			return Turn{}, context.Cause(ctx)
+			return agent.Turn{}, context.Cause(ctx)
 		}
 		line, size, err := all.next()
 		// Most of a long conversation stands before the frame, and need not be looked into.
 		if size == int64(len(line)) && (turn.Stored || bytes.Contains(line, id)) {
 			for _, rec := range records(line) {
-				turn.take(rec, uuid, &reading)
+				reading.take(&turn, rec, uuid)
 			}
 		}
 		if errors.Is(err, io.EOF) || turn.Finished {
@@ -163,7 +146,7 @@ func readTurn(ctx context.Context, r io.Reader, uuid string) (Turn, error) {
 			}
 			return turn, nil
 		} else if err != nil {
-			return Turn{}, err
+			return agent.Turn{}, err
 		}
 	}
 }
@@ -194,8 +177,8 @@ type turnReading struct {
 }
 
 // take adds a record to the turn, if it belongs to it.
-func (t *Turn) take(rec record, uuid string, reading *turnReading) {
-	members := reading.members
+func (r *turnReading) take(t *agent.Turn, rec record, uuid string) {
+	members := r.members
 	if rec.UUID == "" || rec.IsSidechain {
 		return
 	}
@@ -221,10 +204,10 @@ func (t *Turn) take(rec record, uuid string, reading *turnReading) {
 		t.Stop = rec.Message.Stop
 		t.Failed = rec.IsAPIError
 		t.Finished = t.Stop == "end_turn" && !t.Failed
-		if rec.Message.ID == "" || rec.Message.ID != reading.message {
-			reading.message, reading.text = rec.Message.ID, ""
+		if rec.Message.ID == "" || rec.Message.ID != r.message {
+			r.message, r.text = rec.Message.ID, ""
 		}
-		reading.text += texts(rec.Message.Content)
+		r.text += texts(rec.Message.Content)
 	}
 	members[rec.UUID] = true
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/teams/transcript"
 )
@@ -38,19 +39,19 @@ func TestCapturedTranscripts(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		file, uuid string
-		want       claude.Turn
+		want       agent.Turn
 	}{
-		{"claude-2.1.80", "b5a29fd1-a33c-4963-a0eb-6b609ae0bdb7", claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:\n\n\n\n\nhello A"}},
-		{"claude-2.1.80", "e87cda5f-c929-4f56-9ebd-7e6216f47072", claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "done after tool"}}, // with a tool
-		{"claude-2.1.80", "e9390188-66d5-4d68-a4d1-8605ed0fecee", claude.Turn{Stored: true, Interrupted: true}},
-		{"claude-2.1.80", "22224b7b-b320-4816-9cdd-6251d65f4c53", claude.Turn{}}, // of the other
-		{"claude-2.1.329", "22224b7b-b320-4816-9cdd-6251d65f4c53", claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:SLEEP:3 a long turn"}},
-		{"claude-2.1.329", "c3aeb961-bb9f-4a1b-bb92-8ecd9792764a", claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:queued while busy 1\nqueued while busy 2"}},
-		{"claude-2.1.329", "423dfc36-584f-4156-8763-90ef99976b03", claude.Turn{}}, // joined with that: not remembered
-		{"claude-2.1.329", "408ca5ad-1c41-418c-840a-5aeb57524c66", claude.Turn{Stored: true, Interrupted: true}},
+		{"claude-2.1.80", "b5a29fd1-a33c-4963-a0eb-6b609ae0bdb7", agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:\n\n\n\n\nhello A"}},
+		{"claude-2.1.80", "e87cda5f-c929-4f56-9ebd-7e6216f47072", agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "done after tool"}}, // with a tool
+		{"claude-2.1.80", "e9390188-66d5-4d68-a4d1-8605ed0fecee", agent.Turn{Stored: true, Interrupted: true}},
+		{"claude-2.1.80", "22224b7b-b320-4816-9cdd-6251d65f4c53", agent.Turn{}}, // of the other
+		{"claude-2.1.329", "22224b7b-b320-4816-9cdd-6251d65f4c53", agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:SLEEP:3 a long turn"}},
+		{"claude-2.1.329", "c3aeb961-bb9f-4a1b-bb92-8ecd9792764a", agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "ACK:queued while busy 1\nqueued while busy 2"}},
+		{"claude-2.1.329", "423dfc36-584f-4156-8763-90ef99976b03", agent.Turn{}}, // joined with that: not remembered
+		{"claude-2.1.329", "408ca5ad-1c41-418c-840a-5aeb57524c66", agent.Turn{Stored: true, Interrupted: true}},
 		// Records between the frame and the answer were left out of this capture: not proved is not finished.
-		{"claude-2.1.329", "b5a29fd1-a33c-4963-a0eb-6b609ae0bdb7", claude.Turn{Stored: true}},
-		{"claude-2.1.329", "", claude.Turn{}},
+		{"claude-2.1.329", "b5a29fd1-a33c-4963-a0eb-6b609ae0bdb7", agent.Turn{Stored: true}},
+		{"claude-2.1.329", "", agent.Turn{}},
 	} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", test.file, "transcript.jsonl"))
 		if err != nil {
@@ -83,48 +84,48 @@ func TestTurnInTranscript(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		lines []string
-		want  claude.Turn
+		want  agent.Turn
 	}{
-		{"nothing", nil, claude.Turn{}},
-		{"not there", []string{user("v", "", "x"), answer("a1", "v", "end_turn")}, claude.Turn{}},
-		{"in another's text only", []string{user("v", "", "about u"), answer("a1", "v", "end_turn")}, claude.Turn{}},
-		{"stored alone", []string{user("u", "", "x")}, claude.Turn{Stored: true}},
-		{"finished", []string{user("u", "", "x"), answer("a1", "u", "end_turn")}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
+		{"nothing", nil, agent.Turn{}},
+		{"not there", []string{user("v", "", "x"), answer("a1", "v", "end_turn")}, agent.Turn{}},
+		{"in another's text only", []string{user("v", "", "about u"), answer("a1", "v", "end_turn")}, agent.Turn{}},
+		{"stored alone", []string{user("u", "", "x")}, agent.Turn{Stored: true}},
+		{"finished", []string{user("u", "", "x"), answer("a1", "u", "end_turn")}, agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"an answer of several records", []string{
 			user("u", "", "x"), block("a1", "u", "m1", "thinking", ""), block("a2", "a1", "m1", "text", ""), block("a3", "a2", "m2", "text", ""),
 			block("a4", "a3", "m2", "thinking", ""), block("a5", "a4", "m2", "text", "end_turn"),
-		}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "text of a3text of a5"}},
-		{"cut in a tool", []string{user("u", "", "x"), answer("a1", "u", "tool_use")}, claude.Turn{Stored: true, Stop: "tool_use"}},
+		}, agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "text of a3text of a5"}},
+		{"cut in a tool", []string{user("u", "", "x"), answer("a1", "u", "tool_use")}, agent.Turn{Stored: true, Stop: "tool_use"}},
 		{"finished behind a tool", []string{user("u", "", "x"), answer("a1", "u", "tool_use"), result, answer("a2", "r1", "end_turn")},
-			claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
+			agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"what attachments lie between", []string{user("u", "", "x"),
 			`{"parentUuid":"u","type":"attachment","uuid":"t1"}`, `{"parentUuid":"t1","type":"attachment","uuid":"t2"}`, answer("a1", "t2", "end_turn")},
-			claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
+			agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"cut, then another's turn finished", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
-			user("v", "a1", "the nudge"), answer("a2", "v", "end_turn")}, claude.Turn{Stored: true, Stop: "tool_use"}},
+			user("v", "a1", "the nudge"), answer("a2", "v", "end_turn")}, agent.Turn{Stored: true, Stop: "tool_use"}},
 		{"cut, and what Claude Code notes at the resume", []string{user("u", "", "x"), answer("a1", "u", "tool_use"), result,
-			strings.Replace(answer("a2", "r1", "stop_sequence"), `"type"`, `"isApiErrorMessage":false,"type"`, 1)}, claude.Turn{Stored: true, Stop: "stop_sequence"}},
+			strings.Replace(answer("a2", "r1", "stop_sequence"), `"type"`, `"isApiErrorMessage":false,"type"`, 1)}, agent.Turn{Stored: true, Stop: "stop_sequence"}},
 		{"the model API failed", []string{user("u", "", "x"),
-			strings.Replace(answer("a1", "u", "stop_sequence"), `"type"`, `"isApiErrorMessage":true,"type"`, 1)}, claude.Turn{Stored: true, Failed: true, Stop: "stop_sequence"}},
+			strings.Replace(answer("a1", "u", "stop_sequence"), `"type"`, `"isApiErrorMessage":true,"type"`, 1)}, agent.Turn{Stored: true, Failed: true, Stop: "stop_sequence"}},
 		{"the model API failed, and nothing is finished whatever the reason is called", []string{user("u", "", "x"),
-			strings.Replace(answer("a1", "u", "end_turn"), `"type"`, `"isApiErrorMessage":true,"type"`, 1)}, claude.Turn{Stored: true, Failed: true, Stop: "end_turn"}},
+			strings.Replace(answer("a1", "u", "end_turn"), `"type"`, `"isApiErrorMessage":true,"type"`, 1)}, agent.Turn{Stored: true, Failed: true, Stop: "end_turn"}},
 		{"a subagent finished", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
-			strings.Replace(answer("a2", "a1", "end_turn"), `"isSidechain":false`, `"isSidechain":true`, 1)}, claude.Turn{Stored: true, Stop: "tool_use"}},
+			strings.Replace(answer("a2", "a1", "end_turn"), `"isSidechain":false`, `"isSidechain":true`, 1)}, agent.Turn{Stored: true, Stop: "tool_use"}},
 		{"compacted in mid-turn", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
 			`{"parentUuid":null,"logicalParentUuid":"a1","type":"system","subtype":"compact_boundary","uuid":"c1"}`,
 			`{"parentUuid":"c1","type":"user","isCompactSummary":true,"message":{"role":"user","content":"This session is being continued"},"uuid":"s1"}`,
-			answer("a2", "s1", "end_turn")}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
+			answer("a2", "s1", "end_turn")}, agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"compacted behind it, and another's turn", []string{user("u", "", "x"), answer("a1", "u", "tool_use"),
 			`{"parentUuid":null,"logicalParentUuid":"a1","type":"system","subtype":"compact_boundary","uuid":"c1"}`,
 			`{"parentUuid":"c1","type":"user","isCompactSummary":true,"message":{"role":"user","content":"This session is being continued"},"uuid":"s1"}`,
 			user("v", "s1", "<command-name>/compact</command-name>"), user("w", "v", "next"), answer("a2", "w", "end_turn")},
-			claude.Turn{Stored: true, Stop: "tool_use"}},
-		{"torn line at the end", []string{user("u", "", "x"), answer("a1", "u", "end_turn")[:60]}, claude.Turn{Stored: true}},
+			agent.Turn{Stored: true, Stop: "tool_use"}},
+		{"torn line at the end", []string{user("u", "", "x"), answer("a1", "u", "end_turn")[:60]}, agent.Turn{Stored: true}},
 		{"torn line of a kill, and what its successor wrote behind it", []string{user("u", "", "x"),
-			answer("a1", "u", "tool_use")[:70] + answer("a2", "u", "end_turn")}, claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
+			answer("a1", "u", "tool_use")[:70] + answer("a2", "u", "end_turn")}, agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
 		{"garbage", []string{"\x00\x01", "[]", "null", `{"uuid":5}`, user("u", "", "x"), "{", answer("a1", "u", "end_turn")},
-			claude.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
-		{"an answer whose parents are missing", []string{user("u", "", "x"), answer("a2", "gone", "end_turn")}, claude.Turn{Stored: true}},
+			agent.Turn{Stored: true, Finished: true, Stop: "end_turn", Text: "x"}},
+		{"an answer whose parents are missing", []string{user("u", "", "x"), answer("a2", "gone", "end_turn")}, agent.Turn{Stored: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

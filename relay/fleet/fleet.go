@@ -30,7 +30,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude"
+	"teambridge/relay/agent"
 	"teambridge/relay/pipe"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -65,7 +65,7 @@ type Options struct {
 	// is not open any more.
 	Asked func(id string, q Question, open bool)
 	// Events, if not nil, gets everything that the agents print.
-	Events func(id string, e claude.Event)
+	Events func(id string, e agent.Event)
 	// Recorded is [relay.Options.Recorded].
 	Recorded func()
 	// Warn, if not nil, is told what went wrong without ending the fleet.
@@ -106,7 +106,7 @@ func New(opts Options) *Fleet {
 		opts.Asked = func(string, Question, bool) {}
 	}
 	if opts.Events == nil {
-		opts.Events = func(string, claude.Event) {}
+		opts.Events = func(string, agent.Event) {}
 	}
 	if opts.Recorded == nil {
 		opts.Recorded = func() {}
@@ -369,7 +369,7 @@ func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.Pr
 
 // Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does, which can
 // wait for it to begin, 10 s at most. [ErrUnknown], [ErrNotRunning],
-// [relay.ErrNotBegun] and [claude.ErrNotInFlight].
+// [relay.ErrNotBegun] and [agent.ErrNotInFlight].
 func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	r, err := f.running(id)
 	if err != nil {
@@ -549,8 +549,8 @@ func (m *runner) once(ctx context.Context) error {
 	}
 	r, err := relay.New(ctx, relay.Options{
 		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
-		Child: child, Mode: mode, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
-		Events: func(ev claude.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
+		Runtime: relay.Claude(t.Root().Path(), child), Mode: mode, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
+		Events: func(ev agent.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
 		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
 	})
 	if err != nil {

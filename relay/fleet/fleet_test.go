@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
+	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
-	"teambridge/teams"
-	"teambridge/teams/lockedfile"
+	"teambridge/teams/teamstest"
 )
 
 func TestMain(m *testing.M) {
@@ -37,11 +35,9 @@ func TestMain(m *testing.M) {
 
 // harbour is a Claude root with what a fleet needs.
 type harbour struct {
+	*teamstest.Fixture
 	t      *testing.T
-	root   *teams.Root
 	ledger *ledger.Ledger
-	locker *lockedfile.Locker
-	state  string
 	work   string
 	script simchild.Script
 	timing relay.Timing
@@ -57,22 +53,13 @@ type harbour struct {
 
 func newHarbour(t *testing.T, script simchild.Script) *harbour {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	h := &harbour{t: t, state: filepath.Join(dir, "state"), work: filepath.Join(dir, "work"), look: make(chan struct{}, 1)}
-	for _, d := range []string{"root/teams", "work"} {
-		must(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
-	}
-	h.script = script
-	h.script.State = filepath.Join(dir, "root")
+	h := &harbour{Fixture: teamstest.New(t), t: t, work: t.TempDir(), script: script, look: make(chan struct{}, 1)}
+	h.script.State = h.Root.Path()
 	h.timing = relay.Timing{Backoff: time.Millisecond, Startup: time.Millisecond, Retry: 20 * time.Millisecond, Look: 20 * time.Millisecond, Handover: time.Minute}
-	h.root, err = teams.Open(filepath.Join(dir, "root"))
-	must(t, err)
-	t.Cleanup(func() { h.root.Close() })
-	h.ledger, err = ledger.Open(t.Context(), filepath.Join(h.state, "ledger.db"))
+	var err error
+	h.ledger, err = ledger.Open(t.Context(), filepath.Join(h.State, "ledger.db"))
 	must(t, err)
 	t.Cleanup(func() { h.ledger.Close() })
-	h.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(h.state, "locks"), Hold: time.Minute})
 	return h
 }
 
@@ -83,28 +70,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// team makes a team with these members, the first of which leads.
-func (h *harbour) team(name string, createdAt int64, members ...string) {
-	h.t.Helper()
-	dir := filepath.Join(h.root.Path(), "teams", name)
-	must(h.t, os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700))
-	type member struct {
-		AgentID   string `json:"agentId"`
-		Name      string `json:"name"`
-		AgentType string `json:"agentType"`
-	}
-	var list []member
-	for _, m := range members {
-		list = append(list, member{m + "@" + name, m, "agent"})
-	}
-	config, err := json.Marshal(map[string]any{"name": name, "createdAt": createdAt, "leadAgentId": list[0].AgentID, "members": list})
-	must(h.t, err)
-	must(h.t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600))
-}
-
 func (h *harbour) remove(team string) {
 	h.t.Helper()
-	must(h.t, os.RemoveAll(filepath.Join(h.root.Path(), "teams", team)))
+	must(h.t, os.RemoveAll(filepath.Join(h.Root.Path(), "teams", team)))
 }
 
 func (h *harbour) changed() {
@@ -118,7 +86,7 @@ func (h *harbour) changed() {
 func (h *harbour) sail() (f *Fleet, stop func() error) {
 	h.t.Helper()
 	f = New(Options{
-		Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state, Every: 20 * time.Millisecond,
+		Root: h.Root, Ledger: h.ledger, Locker: h.Locker, State: h.State, Every: 20 * time.Millisecond,
 		Timing: h.timing,
 		Env:    append(os.Environ(), h.script.Env(), "GORACE=atexit_sleep_ms=0"),
 		Report: func(Status) { h.changed() },
@@ -131,7 +99,7 @@ func (h *harbour) sail() (f *Fleet, stop func() error) {
 				h.closed = append(h.closed, q.ID)
 			}
 		},
-		Events: func(_ string, e claude.Event) {
+		Events: func(_ string, e agent.Event) {
 			h.mu.Lock()
 			switch p := e.Payload.(type) {
 			case claude.Init:
@@ -194,16 +162,7 @@ func state(want relay.State) func(Status) bool {
 	return func(s Status) bool { return s.Now.State == want }
 }
 
-func (h *harbour) send(team, member, text string) {
-	h.t.Helper()
-	t, err := h.root.Team(team)
-	must(h.t, err)
-	defer t.Close()
-	box, err := inbox.Open(t, member, h.locker)
-	must(h.t, err)
-	_, err = box.Append(h.t.Context(), inbox.Message{From: "user", Text: text}, inbox.AppendOptions{})
-	must(h.t, err)
-}
+func (h *harbour) send(team, member, text string) { h.t.Helper(); h.Send(team, "user", member, text) }
 
 // worked waits until a text was worked on, and says how often.
 func (h *harbour) worked(text string) int {
@@ -233,12 +192,12 @@ func (h *harbour) worked(text string) int {
 func TestRunsWhatIsListed(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
-	h.team("red", 1, "lead", "worker")
+	h.Make("red", 1, "lead", "worker")
 	f, stop := h.sail()
 	lead := h.add(f, h.entry("red", "lead"))
 	h.until(f, lead, "idle", state(relay.Idle))
 	entry := h.entry("red", "worker")
-	entry.Root = h.root.Path()
+	entry.Root = h.Root.Path()
 	added, err := h.ledger.AddRelay(t.Context(), entry) // as another process does
 	must(t, err)
 	h.until(f, added.ID, "idle", state(relay.Idle))
@@ -247,10 +206,10 @@ func TestRunsWhatIsListed(t *testing.T) {
 	if a, b := h.worked("[m-1]"), h.worked("[m-2]"); a != 1 || b != 1 {
 		t.Errorf("worked on %d and %d times", a, b)
 	}
-	if running, err := Running(h.state, h.root); err != nil || !running {
+	if running, err := Running(h.State, h.Root); err != nil || !running {
 		t.Errorf("running %v, %v", running, err)
 	}
-	second := New(Options{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state, Timing: relay.Timing{Handover: time.Millisecond}})
+	second := New(Options{Root: h.Root, Ledger: h.ledger, Locker: h.Locker, State: h.State, Timing: relay.Timing{Handover: time.Millisecond}})
 	if err := second.Run(t.Context()); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second fleet: %v, want ErrBusy", err)
 	}
@@ -272,7 +231,7 @@ func TestRunsWhatIsListed(t *testing.T) {
 	}
 	was := h.until(f, lead, "idle", state(relay.Idle)).Now
 	must(t, stop())
-	if running, err := Running(h.state, h.root); err != nil || running {
+	if running, err := Running(h.State, h.Root); err != nil || running {
 		t.Errorf("running %v, %v", running, err)
 	}
 	h.send("red", "lead", "[m-3]")
@@ -297,11 +256,11 @@ func TestTeamComesAndGoes(t *testing.T) {
 	if _, err := f.Prompt(t.Context(), id, relay.Input{Text: "x"}); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "no team red") {
 		t.Errorf("said to a team that is not there: %v", err)
 	}
-	h.team("red", 1, "lead")
+	h.Make("red", 1, "lead")
 	first := h.until(f, id, "idle", state(relay.Idle)).Now.Session
 	h.remove("red")
 	h.until(f, id, "without a team", gone)
-	h.team("red", 2, "lead")
+	h.Make("red", 2, "lead")
 	if second := h.until(f, id, "idle", state(relay.Idle)).Now.Session; second == first {
 		t.Error("another team goes on with the session of the first")
 	}
@@ -318,7 +277,7 @@ func TestTeamComesAndGoes(t *testing.T) {
 func TestDeadUntilRetried(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit, Times: relay.MaxStarts}}})
-	h.team("red", 1, "lead")
+	h.Make("red", 1, "lead")
 	h.send("red", "lead", "[m-1]")
 	h.timing.Startup = time.Hour // no agent lives for long enough to get the message
 	f, stop := h.sail()
@@ -355,13 +314,13 @@ func TestDeadUntilRetried(t *testing.T) {
 func TestServing(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
-	h.team("red", 1, "lead", "worker", "other")
+	h.Make("red", 1, "lead", "worker", "other")
 	f, stop := h.sail()
 	lead := h.add(f, h.entry("red", "lead"))
 	worker := h.add(f, h.entry("red", "worker"))
 	h.until(f, lead, "idle", state(relay.Idle))
 	h.until(f, worker, "idle", state(relay.Idle))
-	team, err := h.root.Team("red")
+	team, err := h.Root.Team("red")
 	must(t, err)
 	defer team.Close()
 	want := func(f *Fleet, member, id string) {
@@ -375,7 +334,7 @@ func TestServing(t *testing.T) {
 	want(f, "worker", worker)
 	want(f, "other", "")
 	// Also before the fleet has looked whom to serve, or where it has not begun.
-	early := New(Options{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state})
+	early := New(Options{Root: h.Root, Ledger: h.ledger, Locker: h.Locker, State: h.State})
 	other, _, err := early.Add(t.Context(), h.entry("red", "other"))
 	must(t, err)
 	want(early, "other", other.ID)
@@ -395,7 +354,7 @@ func TestServing(t *testing.T) {
 	child, err := Launch{Team: team, Member: "worker", Command: []string{os.Args[0]}, Plain: true, Dir: h.work, Env: append(os.Environ(), h.script.Env())}.Options(t.Context())
 	must(t, err)
 	elsewhere, err := relay.New(t.Context(), relay.Options{
-		Team: team, Member: "worker", Locker: h.locker, Ledger: h.ledger, State: h.state, Child: child,
+		Team: team, Member: "worker", Locker: h.Locker, Ledger: h.ledger, State: h.State, Runtime: relay.Claude(team.Root().Path(), child),
 		Report: func(relay.Status) { h.changed() },
 	})
 	must(t, err)
@@ -421,17 +380,17 @@ func TestServing(t *testing.T) {
 func TestInterruptByID(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
-	h.team("red", 1, "lead")
+	h.Make("red", 1, "lead")
 	f, _ := h.sail()
 	id := h.add(f, h.entry("red", "lead"))
 	h.until(f, id, "idle", state(relay.Idle))
-	if err := f.Interrupt(t.Context(), id); !errors.Is(err, claude.ErrNotInFlight) {
+	if err := f.Interrupt(t.Context(), id); !errors.Is(err, agent.ErrNotInFlight) {
 		t.Errorf("interrupted what does not run: %v", err)
 	}
 	said, err := f.Prompt(t.Context(), id, relay.Input{Text: "SLEEP:60"})
 	must(t, err)
 	h.until(f, id, "working", state(relay.Working))
-	for err = f.Interrupt(t.Context(), id); errors.Is(err, claude.ErrNotInFlight); err = f.Interrupt(t.Context(), id) {
+	for err = f.Interrupt(t.Context(), id); errors.Is(err, agent.ErrNotInFlight); err = f.Interrupt(t.Context(), id) {
 		<-time.After(time.Millisecond) // its turn has not begun
 	}
 	must(t, err)
@@ -463,7 +422,7 @@ func TestPermissions(t *testing.T) {
 		t.Run(tc.permissions+" "+tc.answer, func(t *testing.T) {
 			t.Parallel()
 			h := newHarbour(t, simchild.Script{})
-			h.team("red", 1, "lead")
+			h.Make("red", 1, "lead")
 			f, _ := h.sail()
 			entry := h.entry("red", "lead")
 			entry.Permissions = tc.permissions
@@ -519,7 +478,7 @@ func TestParsePolicy(t *testing.T) {
 func TestInitialMode(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
-	h.team("red", 1, "lead")
+	h.Make("red", 1, "lead")
 	f, _ := h.sail()
 	entry := h.entry("red", "lead")
 	entry.Mode = []byte(`{"model":"opus"}`)

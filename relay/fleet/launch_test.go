@@ -19,8 +19,8 @@ const versionVariable = "FLEET_TEST_VERSION"
 func TestLaunchByVersion(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
-	h.team("red", 1, "worker")
-	team, err := h.root.Team("red")
+	h.Make("red", 1, "worker")
+	team, err := h.Root.Team("red")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,12 @@ import (
 )
 
 func (h *harbour) own() TeamOwner {
-	return TeamOwner{Root: h.root, Ledger: h.ledger, Locker: h.locker, State: h.state}
+	return TeamOwner{Root: h.Root, Ledger: h.ledger, Locker: h.Locker, State: h.State}
 }
 
 func (h *harbour) there(team string) bool {
 	h.t.Helper()
-	_, err := os.Stat(filepath.Join(h.root.Path(), "teams", team, "config.json"))
+	_, err := os.Stat(filepath.Join(h.Root.Path(), "teams", team, "config.json"))
 	return err == nil
 }
 
@@ -43,7 +43,7 @@ func TestTake(t *testing.T) {
 		t.Errorf("for another lead: %v, %v", ours, err)
 	}
 	h.remove("mine")
-	h.team("mine", made.CreatedAt+1, "lead")
+	h.Make("mine", made.CreatedAt+1, "lead")
 	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); err != nil || ours {
 		t.Errorf("made by somebody else: %v, %v", ours, err)
 	}
@@ -54,21 +54,21 @@ func TestTake(t *testing.T) {
 	if f, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); err != nil || !ours || f.CreatedAt == made.CreatedAt {
 		t.Errorf("made again: %+v, %v, %v", f, ours, err)
 	}
-	if known, err := h.ledger.Teams(t.Context(), h.root.Path(), "mine"); err != nil || len(known) != 1 {
+	if known, err := h.ledger.Teams(t.Context(), h.Root.Path(), "mine"); err != nil || len(known) != 1 {
 		t.Errorf("known %+v, %v; want the last alone", known, err)
 	}
 
 	// One of which a removal was interrupted is taken back, by its own lead alone.
-	config := filepath.Join(h.root.Path(), "teams", "mine", "config.json")
+	config := filepath.Join(h.Root.Path(), "teams", "mine", "config.json")
 	must(t, os.Remove(config))
 	if _, ours, err := o.Acquire(t.Context(), "mine", "another", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("half removed, for another lead: %v, %v", ours, err)
 	}
-	must(t, os.MkdirAll(filepath.Join(h.root.Path(), "teams", "torn"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(h.Root.Path(), "teams", "torn"), 0o700))
 	if _, ours, err := o.Acquire(t.Context(), "torn", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("never made here: %v, %v", ours, err)
 	}
-	before, err := h.ledger.Teams(t.Context(), h.root.Path(), "mine")
+	before, err := h.ledger.Teams(t.Context(), h.Root.Path(), "mine")
 	must(t, err)
 	back, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work)
 	if err != nil || !ours || len(before) != 1 || back.CreatedAt != before[0].CreatedAt {
@@ -85,7 +85,7 @@ func TestTake(t *testing.T) {
 	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
 		t.Errorf("forgotten, and no relay has run: %v, %v", ours, err)
 	}
-	must(t, h.ledger.SetSession(t.Context(), ledger.Session{InboxKey: ledger.InboxKey{Root: h.root.Path(), Team: "mine", CreatedAt: 1, Inbox: "lead"}, ID: "s"}))
+	must(t, h.ledger.SetSession(t.Context(), ledger.Session{InboxKey: ledger.InboxKey{Root: h.Root.Path(), Team: "mine", CreatedAt: 1, Inbox: "lead"}, ID: "s"}))
 	row := filepath.Join(filepath.Dir(config), "inboxes", "lead.json")
 	must(t, os.WriteFile(row, []byte("[]"), 0o600))
 	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); ours || !errors.Is(err, teams.ErrTeamGone) {
@@ -113,7 +113,7 @@ func TestBury(t *testing.T) {
 	doomed := func(team string) {
 		t.Helper()
 		r := h.entry(team, "lead")
-		r.Root, r.OwnTeam, r.Member = h.root.Path(), true, "team-lead"
+		r.Root, r.OwnTeam, r.Member = h.Root.Path(), true, "team-lead"
 		r, err := h.ledger.AddRelay(t.Context(), r)
 		must(t, err)
 		_, ours, err := o.Acquire(t.Context(), team, "team-lead", "", h.work)
@@ -126,7 +126,7 @@ func TestBury(t *testing.T) {
 	}
 	doomed("free")
 	doomed("inhabited")
-	config := filepath.Join(h.root.Path(), "teams", "inhabited", "config.json")
+	config := filepath.Join(h.Root.Path(), "teams", "inhabited", "config.json")
 	data, err := os.ReadFile(config)
 	must(t, err)
 	must(t, os.WriteFile(config, []byte(string(data[:len(data)-4])+`, {"agentId":"w","name":"w","backendType":"tmux"}]}`), 0o600))
@@ -144,7 +144,7 @@ func TestBury(t *testing.T) {
 	if err := o.Reap(t.Context()); err != nil {
 		t.Errorf("told again: %v", err)
 	}
-	if _, err := o.PendingDelete(t.Context(), ledger.Relay{Root: h.root.Path(), Team: "wanted", Member: "team-lead"}); !errors.As(err, new(*NotOwnerError)) {
+	if _, err := o.PendingDelete(t.Context(), ledger.Relay{Root: h.Root.Path(), Team: "wanted", Member: "team-lead"}); !errors.As(err, new(*NotOwnerError)) {
 		t.Errorf("for a relay that did not make it: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestBury(t *testing.T) {
 func TestAddedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
-	h.team("red", 1, "lead")
+	h.Make("red", 1, "lead")
 	f, stop := h.sail()
 	first := h.add(f, h.entry("red", "lead"))
 	h.until(f, first, "idle", state(relay.Idle))
@@ -162,7 +162,7 @@ func TestAddedAgainAtOnce(t *testing.T) {
 	h.until(f, first, "at work", state(relay.Working))
 	must(t, f.Remove(t.Context(), first, false))
 	second := h.add(f, h.entry("red", "lead"))
-	team, err := h.root.Team("red")
+	team, err := h.Root.Team("red")
 	must(t, err)
 	defer team.Close()
 	if id, ok, err := f.Serving(t.Context(), team, "lead"); err != nil || !ok || id != second {

@@ -63,7 +63,7 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 		if !strings.EqualFold(teams.LeadName(k.Lead), teams.LeadName(lead)) {
 			continue
 		}
-		if k.Doomed { // its relay was removed, and there is another now
+		if k.PendingDelete { // its relay was removed, and there is another now
 			if err := o.Ledger.AddTeam(ctx, k); err != nil {
 				return f, false, err
 			}
@@ -197,7 +197,7 @@ func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.O
 func (o TeamOwner) Reap(ctx context.Context) error {
 	known, err := o.Ledger.Teams(ctx, o.Root.Path(), "")
 	for _, k := range known {
-		if !k.Doomed {
+		if !k.PendingDelete {
 			continue
 		}
 		f := ownedTeam(k)

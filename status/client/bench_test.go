@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/teams/teamstest"
 )
 
 // BenchmarkPost measures sending a message through the service over its unix socket,
@@ -22,7 +22,7 @@ func BenchmarkPost(b *testing.B) {
 	w := newWorld(b)
 	w.serve()
 	c := w.find()
-	box := w.inbox(newer, "worker")
+	box := w.Inbox(newer, "worker")
 	var took []time.Duration
 	n := 0
 	for b.Loop() {
@@ -32,7 +32,7 @@ func BenchmarkPost(b *testing.B) {
 		}
 		took = append(took, time.Since(start))
 		if n++; n%20 == 0 { // as an agent does
-			if _, err := box.Take(b.Context(), func(inbox.Row) bool { return true }); err != nil {
+			if _, err := teamstest.Take(b.Context(), box, teamstest.All); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -48,7 +48,7 @@ func BenchmarkEvent(b *testing.B) {
 	w := newWorld(b)
 	w.serve()
 	c := w.find()
-	path := w.inbox(newer, "worker").Path()
+	path := w.Inbox(newer, "worker").Path()
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()
 	seen := make(chan string, 100)

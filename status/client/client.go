@@ -46,9 +46,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"teambridge/status/api"
+	"teambridge/teams/flock"
 )
 
 // Options says where the service is. Socket or Address is needed.
@@ -158,7 +157,7 @@ func Find(state, root string) (*Client, error) {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
 	}
 	// A service that was killed left its card. Another program may listen there now.
-	held, err := locked(api.LockPath(state, root))
+	held, err := flock.Held(api.LockPath(state, root))
 	if err != nil {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
 	}
@@ -185,21 +184,6 @@ func Find(state, root string) (*Client, error) {
 	}
 	opts.Token = strings.TrimSpace(string(token))
 	return New(opts)
-}
-
-// locked reports whether another process holds an exclusive flock on a file. It does
-// not create the file.
-func locked(path string) (bool, error) {
-	// A shared lock: two clients that look at the same time do not see each other.
-	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
-	free, err := lock.TryRLock()
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err = errors.Join(err, lock.Close()); err != nil {
-		return false, fmt.Errorf("look at lock %s: %w", path, err)
-	}
-	return !free, nil
 }
 
 // Where returns where the service is: unix:PATH or HOST:PORT.

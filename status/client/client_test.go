@@ -22,6 +22,7 @@ import (
 	"teambridge/status/client"
 	"teambridge/status/server"
 	"teambridge/status/view"
+	"teambridge/teams/teamstest"
 )
 
 // Every route answers over both ways in, with what the packages say themselves.
@@ -29,7 +30,7 @@ func TestRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	addrs, _ := w.serve(w.both)
-	token, err := os.ReadFile(api.TokenPath(w.state))
+	token, err := os.ReadFile(api.TokenPath(w.State))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestRoutes(t *testing.T) {
 		if _, err := c.SignIn(ctx); view.Explain(err).Code != api.CodeRefused { // there is no page here
 			t.Errorf("signed in: %v", err)
 		}
-		want, err := view.Teams(ctx, w.root)
+		want, err := view.Teams(ctx, w.Root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,8 +106,8 @@ func TestRoutes(t *testing.T) {
 		if f, err := c.Search(ctx, client.SearchQuery{Words: "task", Team: older, Limit: 1}); err != nil || len(f.Hits) != 1 || !f.More {
 			t.Errorf("found %+v, %v", f, err)
 		}
-		w.say(older, "worker", "user", "done")
-		rows, err := w.inbox(older, "user").Read(ctx)
+		w.Send(older, "worker", "user", "done")
+		rows, err := w.Inbox(older, "user").Read(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +126,7 @@ func TestProblems(t *testing.T) {
 	c := w.find()
 	ctx := t.Context()
 	team := func(name string) error {
-		open, err := w.root.Team(name)
+		open, err := w.Root.Team(name)
 		if err != nil {
 			return err
 		}
@@ -185,7 +186,7 @@ func TestFind(t *testing.T) {
 	w := newWorld(t)
 	none := func(why string) {
 		t.Helper()
-		if _, err := client.Find(w.state, w.root.Path()); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := client.Find(w.State, w.Root.Path()); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", why, err)
 		}
 	}
@@ -194,7 +195,7 @@ func TestFind(t *testing.T) {
 	if _, err := w.find().Teams(t.Context()); err != nil {
 		t.Errorf("over TCP alone: %v", err)
 	}
-	card, err := api.ReadCard(w.state, w.root.Path())
+	card, err := api.ReadCard(w.State, w.Root.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func TestFind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(api.CardPath(w.state, w.root.Path()), data, 0o600); err != nil {
+		if err := os.WriteFile(api.CardPath(w.State, w.Root.Path()), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -215,7 +216,7 @@ func TestFind(t *testing.T) {
 	w.serve()
 	card.API = api.Level + 1
 	leave()
-	if _, err := client.Find(w.state, w.root.Path()); !errors.As(err, new(*client.SkewError)) || !strings.Contains(err.Error(), "version 2 of the API") {
+	if _, err := client.Find(w.State, w.Root.Path()); !errors.As(err, new(*client.SkewError)) || !strings.Contains(err.Error(), "version 2 of the API") {
 		t.Errorf("a newer one: %v", err)
 	}
 }
@@ -332,7 +333,7 @@ func TestSettled(t *testing.T) {
 	}
 	taken := send(older)
 	waiting := wait(taken)
-	if _, err := w.inbox(older, "worker").MarkRead(ctx, taken.ID); err != nil {
+	if _, err := w.Inbox(older, "worker").MarkRead(ctx, taken.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-waiting; got.err != nil || got.r.State != api.Consumed || got.r.ID != taken.ID {
@@ -345,7 +346,7 @@ func TestSettled(t *testing.T) {
 	send(older) // which waits in front of the next one
 	lost := send(older)
 	waiting = wait(lost)
-	if gone, err := w.inbox(older, "worker").Take(ctx, func(r inbox.Row) bool { return r.ID() == lost.ID }); err != nil || len(gone) != 1 {
+	if gone, err := teamstest.Take(ctx, w.Inbox(older, "worker"), func(r inbox.Row) bool { return r.ID() == lost.ID }); err != nil || len(gone) != 1 {
 		t.Fatalf("%d rows, %v", len(gone), err)
 	}
 	if got := <-waiting; got.err != nil || got.r.State != api.Lost || got.r.Reason == "" {
@@ -355,7 +356,7 @@ func TestSettled(t *testing.T) {
 	orphan := send(newer)
 	waiting = wait(orphan)
 	// At once: of an inbox that goes before its team, the message was taken.
-	if err := os.Rename(filepath.Join(w.root.Path(), "teams", newer), filepath.Join(w.root.Path(), "gone")); err != nil {
+	if err := os.Rename(filepath.Join(w.Root.Path(), "teams", newer), filepath.Join(w.Root.Path(), "gone")); err != nil {
 		t.Fatal(err)
 	}
 	// Where it is not even recorded yet, nothing is known of such a team.

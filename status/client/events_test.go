@@ -66,7 +66,7 @@ func TestEventsGoOn(t *testing.T) {
 	say := func(from, to int) {
 		for n := from; n < to; n++ {
 			text := fmt.Sprintf("message %d %s", n, strings.Repeat("☃", n))
-			w.say(older, "worker", "user", text)
+			w.Send(older, "worker", "user", text)
 			want = append(want, text)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
 	"teambridge/status/client"
+	"teambridge/teams/teamstest"
 )
 
 // Under load the service neither keeps goroutines nor descriptors, and its memory
@@ -37,20 +37,20 @@ func TestLoad(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	team, err := simagent.Create(ctx, simagent.TeamOptions{
-		Root: w.root.Path(), Version: simagent.Newest, Name: "busy", Poll: 20 * time.Millisecond, Members: []simagent.Member{{Name: "worker", Absent: true}},
+		Root: w.Root.Path(), Version: simagent.Newest, Name: "busy", Poll: 20 * time.Millisecond, Members: []simagent.Member{{Name: "worker", Absent: true}},
 		Report: func(error) {},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Takes all that waits, as an agent does; a simulated one remembers what it took.
-	box := w.inbox(team.Name(), "worker")
+	box := w.Inbox(team.Name(), "worker")
 	var agents sync.WaitGroup
 	agents.Go(func() {
 		for tick := time.NewTicker(20 * time.Millisecond); ; {
 			select {
 			case <-tick.C:
-				_, _ = box.Take(ctx, func(inbox.Row) bool { return true }) // it comes again
+				_, _ = teamstest.Take(ctx, box, teamstest.All) // it comes again
 			case <-ctx.Done():
 				tick.Stop()
 				return

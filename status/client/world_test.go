@@ -11,76 +11,30 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
-	"teambridge/teams"
-	"teambridge/teams/lockedfile"
+	"teambridge/teams/teamstest"
 )
 
 // patience is how long a test waits for what has to come.
 const patience = time.Minute
 
-// patient is how long locks are waited for and held at most.
-var patient = lockedfile.Options{Wait: time.Minute, Hold: time.Minute}
-
-// The teams of the fixtures.
+// The captured teams.
 const (
-	older = "myteam"           // of an older version
-	newer = "session-2de3961d" // of the second
+	older = teamstest.Older
+	newer = teamstest.Newer
 )
 
-// world is a Claude directory with a team of an older and of a newer version, and a place for
-// teambridge's own files.
+// world is a Claude directory with a captured team of an older and of a newer version.
 type world struct {
-	t     testing.TB
-	root  *teams.Root
-	state string // short enough for a socket
+	*teamstest.Fixture
+	t testing.TB
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	dir := t.TempDir()
-	for _, captured := range []string{"claude-2.1.80", "claude-2.1.329"} {
-		if err := os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", captured, "teams"))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	state, err := os.MkdirTemp("", "tb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(state) })
-	root, err := teams.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = root.Close() })
-	return &world{t, root, state}
-}
-
-// inbox opens an inbox from outside of the service.
-func (w *world) inbox(team, name string) *inbox.Inbox {
-	w.t.Helper()
-	open, err := w.root.Team(team)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = open.Close() })
-	box, err := inbox.Open(open, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks"), Wait: patient.Wait, Hold: patient.Hold}))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return box
-}
-
-// say puts a message into an inbox as somebody else would.
-func (w *world) say(team, from, to, text string) {
-	w.t.Helper()
-	if _, err := w.inbox(team, to).Append(w.t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	return &world{teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion), t}
 }
 
 // serve runs a service, and returns where it listens and how to end it. It is ended
@@ -88,8 +42,8 @@ func (w *world) say(team, from, to, text string) {
 func (w *world) serve(change ...func(*server.Options)) (addrs []string, end func()) {
 	w.t.Helper()
 	opts := server.Options{
-		Root: w.root, State: w.state, Version: api.Version{Version: "v", Go: "go", OS: "os", Arch: "arch"},
-		Log: slog.New(slog.DiscardHandler), Lock: patient,
+		Root: w.Root, State: w.State, Version: api.Version{Version: "v", Go: "go", OS: "os", Arch: "arch"},
+		Log: slog.New(slog.DiscardHandler), Lock: teamstest.Patient,
 	}
 	for _, f := range change {
 		f(&opts)
@@ -126,7 +80,7 @@ func (w *world) serve(change ...func(*server.Options)) (addrs []string, end func
 // find returns the client that finds the service.
 func (w *world) find() *client.Client {
 	w.t.Helper()
-	c, err := client.Find(w.state, w.root.Path())
+	c, err := client.Find(w.State, w.Root.Path())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -136,7 +90,7 @@ func (w *world) find() *client.Client {
 
 // both makes a service listen at its socket and over TCP.
 func (w *world) both(o *server.Options) {
-	o.Listen = []string{"unix:" + api.SocketPath(w.state, w.root.Path()), "127.0.0.1:0"}
+	o.Listen = []string{"unix:" + api.SocketPath(w.State, w.Root.Path()), "127.0.0.1:0"}
 }
 
 // cutter passes connections on, and cuts each after so many bytes of the answers,

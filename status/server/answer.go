@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,9 @@ import (
 	"teambridge/status/view"
 )
 
+// seeDocument is the hint of requests that are not as openapi.json describes them.
+const seeDocument = "see /openapi.json"
+
 // write answers with v.
 func write(w http.ResponseWriter, status int, v any) error {
 	return writeAs(w, "application/json", status, v)
@@ -28,15 +32,15 @@ func writeAs(w http.ResponseWriter, media string, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // who does not read the answer cannot be told
+	_, _ = w.Write(append(body, '\n')) // fails if the client has gone away
 	return nil
 }
 
-// fail answers with what went wrong.
+// fail answers with err, as a problem.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	problem := view.Problem(err)
 	if r.Context().Err() != nil && problem.Code == api.CodeInterrupted {
-		return // the client went away, or the service is gone
+		return // the client has gone away, or the service has ended
 	}
 	if problem.Status >= http.StatusInternalServerError {
 		s.log.Warn("a request failed", "method", r.Method, "path", r.URL.Path, "code", problem.Code, "err", err)
@@ -46,100 +50,85 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// body reads the body of a request into v, strictly: it has to be one JSON object
-// with fields that are known.
+// body decodes the body of a request into v. The body must be one JSON object without
+// unknown fields.
 func body(r *http.Request, v any) error {
-	bad := func(format string, args ...any) error {
-		return api.Decide(api.CodeBody, "see what is taken at /openapi.json", format, args...)
-	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return bad("the body has to be application/json")
+		return api.Decide(api.CodeBody, seeDocument, "the body must be application/json")
 	}
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
 	err := dec.Decode(v)
 	if err == nil {
 		if _, end := dec.Token(); end != io.EOF {
-			err = cmpErr(end, errors.New("something stands behind it"))
+			err = cmp.Or(end, errors.New("there is more after the object"))
 		}
 	}
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return api.Decide(api.CodeBodyTooLarge, "", "the body is larger than %d bytes", large.Limit)
 	}
 	if err != nil {
-		return bad("the body: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return api.Decide(api.CodeBody, seeDocument, "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
 }
 
-// cmpErr is err, unless that is nil.
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
-}
-
-// question reads the query of a request, strictly.
-type question struct {
+// params are the query parameters of a request. err is the last mistake in them.
+type params struct {
 	values url.Values
 	err    error
 }
 
-// asked returns the query of r, which may have the fields that are known.
-func asked(r *http.Request, known ...string) *question {
-	q := &question{}
-	q.values, q.err = url.ParseQuery(r.URL.RawQuery)
-	if q.err != nil {
-		q.bad("it cannot be read: %v", q.err)
+// parseParams parses the query of r. Unknown and repeated parameters are mistakes.
+func parseParams(r *http.Request, known ...string) *params {
+	p := &params{}
+	p.values, p.err = url.ParseQuery(r.URL.RawQuery)
+	if p.err != nil {
+		p.invalid("%v", p.err)
 	}
-	for name, values := range q.values {
+	for name, values := range p.values {
 		switch {
 		case !slices.Contains(known, name):
-			q.bad("%s is not known; there is %s", name, strings.Join(known, ", "))
+			p.invalid("unknown parameter %s; there is %s", name, strings.Join(known, ", "))
 		case len(values) > 1:
-			q.bad("%s stands there twice", name)
+			p.invalid("%s is given twice", name)
 		}
 	}
-	return q
+	return p
 }
 
-func (q *question) bad(format string, args ...any) {
-	q.err = api.Decide(api.CodeUsage, "see what is taken at /openapi.json", "the query: %s", fmt.Sprintf(format, args...))
+func (p *params) invalid(format string, args ...any) {
+	p.err = api.Decide(api.CodeUsage, seeDocument, "the query: %s", fmt.Sprintf(format, args...))
 }
 
-func (q *question) text(name string) string { return q.values.Get(name) }
+func (p *params) text(name string) string { return p.values.Get(name) }
 
-// number returns a number that is not negative; otherwise if it is not there.
-func (q *question) number(name string, otherwise int64) int64 {
-	text := q.values.Get(name)
+// number returns a number that is not negative, or otherwise if it is missing.
+func (p *params) number(name string, otherwise int64) int64 {
+	text := p.values.Get(name)
 	if text == "" {
 		return otherwise
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		q.bad("%s=%s is no number", name, text)
+		p.invalid("%s=%s is not a number from 0", name, text)
 	}
 	return n
 }
 
-func (q *question) flag(name string) bool {
-	switch text := q.values.Get(name); text {
-	case "", "false":
-		return false
-	case "true":
-		return true
-	default:
-		q.bad("%s=%s is neither true nor false", name, text)
-		return false
+func (p *params) flag(name string) bool {
+	text := p.values.Get(name)
+	if text != "" && text != "true" && text != "false" {
+		p.invalid("%s=%s is neither true nor false", name, text)
 	}
+	return text == "true"
 }
 
-// limit returns how many are wanted.
-func (q *question) limit(otherwise, most int64) int {
-	n := q.number("limit", otherwise)
+// limit returns the number of items that are wanted.
+func (p *params) limit(otherwise, most int64) int {
+	n := p.number("limit", otherwise)
 	if n < 1 || n > most {
-		q.bad("limit=%d: from 1 to %d", n, most)
+		p.invalid("limit=%d is not from 1 to %d", n, most)
 	}
 	return int(min(max(n, 1), most))
 }

@@ -62,8 +62,8 @@ func TestMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for n := range 7 {
-		w.say(t, older, "worker", "user", fmt.Sprintf("answer %d", n))
-		w.say(t, older, "user", "worker", fmt.Sprintf("question %d", n))
+		w.Send(older, "worker", "user", fmt.Sprintf("answer %d", n))
+		w.Send(older, "user", "worker", fmt.Sprintf("question %d", n))
 	}
 	r := w.start(t)
 	base := "/v1/teams/" + older + "/messages?"
@@ -121,7 +121,7 @@ func TestMessages(t *testing.T) {
 		problem(t, r.ask(t, "GET", base+query, ""), api.CodeUsage)
 	}
 	stream := r.listen(t, "", "")
-	if err := os.RemoveAll(filepath.Join(w.root.Path(), "teams", older)); err != nil {
+	if err := os.RemoveAll(filepath.Join(w.Root.Path(), "teams", older)); err != nil {
 		t.Fatal(err)
 	}
 	stream.until(api.EventSnapshot, func(e event) bool { return len(as[api.Snapshot](t, e).Teams) == 1 })
@@ -134,8 +134,8 @@ func TestMessages(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.say(t, older, "worker", "user", "the build is green, <b>really</b>")
-	w.say(t, newer, "worker", "team-lead", "the build is red")
+	w.Send(older, "worker", "user", "the build is green, <b>really</b>")
+	w.Send(newer, "worker", "team-lead", "the build is red")
 	r := w.start(t)
 	found := get[api.Found](t, r, "/v1/search?q=BUILD&limit=1")
 	if len(found.Hits) != 1 || !found.More {
@@ -164,7 +164,7 @@ func TestSend(t *testing.T) {
 	if sent.Member != "worker" || sent.State != api.Verified || sent.ID == "" || sent.Deduplicated || !sent.Reachable {
 		t.Errorf("sent %+v", sent)
 	}
-	rows, err := w.inbox(t, older, "worker").Read(t.Context())
+	rows, err := w.Inbox(older, "worker").Read(t.Context())
 	if row := rows[len(rows)-1]; err != nil || row.Text != "hello" || row.From != "user" || row.Color != "cyan" || row.ID() != sent.ID {
 		t.Errorf("in the inbox: %+v, %v", row, err)
 	}
@@ -209,7 +209,7 @@ func TestSend(t *testing.T) {
 	of[[]api.Sent](t, r.ask(t, "POST", "/v1/teams/"+older+"/broadcast", `{`+object+`,"protocol":true}`), http.StatusCreated)
 
 	// The file is not there for us.
-	path := w.inbox(t, older, "worker").Path()
+	path := w.Inbox(older, "worker").Path()
 	if err := os.Mkdir(lockedfile.LockName(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestBroadcast(t *testing.T) {
 	if len(list) != 1 || !list[0].Deduplicated {
 		t.Errorf("again %+v", list)
 	}
-	if err := os.WriteFile(w.inbox(t, older, "worker").Path(), []byte("garbage"), 0o600); err != nil {
+	if err := os.WriteFile(w.Inbox(older, "worker").Path(), []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	list = of[[]api.Sent](t, r.ask(t, "POST", to, `{"text":"more","includeLead":true}`), http.StatusMultiStatus)

@@ -19,17 +19,17 @@ import (
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each stream
 // reads the journal by itself; the id of an event is its position there.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
-	ask := asked(r, "team", "after")
-	from, id := ask.text("after"), false
+	p := parseParams(r, "team", "after")
+	from, id := p.text("after"), false
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that comes again
 		from, id = last, true
 	}
 	at, ok := parsePosition(from)
 	if !ok {
-		ask.bad("%.40q is neither a number nor the id of an event", from)
+		p.invalid("%.40q is neither a number nor the id of an event", from)
 	}
-	if ask.err != nil {
-		return ask.err
+	if p.err != nil {
+		return p.err
 	}
 	select {
 	case s.streams <- struct{}{}:
@@ -61,7 +61,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	out.buf.WriteString("retry: 1000\n\n") // in ms: browsers would wait for 3 s and more
-	t := &telling{server: s, out: out, team: ask.text("team"), at: at}
+	t := &telling{server: s, out: out, team: p.text("team"), at: at}
 	err = t.run(ctx, known, news, changed)
 	s.log.Debug("a stream of events ended", "after", t.at, "err", err)
 	return nil // what was begun cannot be answered otherwise

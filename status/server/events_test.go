@@ -54,7 +54,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("receipt %+v", receipt)
 	}
 	// The agent takes it, as an older one does.
-	if _, err := w.inbox(t, older, "worker").MarkRead(t.Context(), sent.ID); err != nil {
+	if _, err := w.Inbox(older, "worker").MarkRead(t.Context(), sent.ID); err != nil {
 		t.Fatal(err)
 	}
 	var read, taken bool
@@ -76,13 +76,13 @@ func TestEvents(t *testing.T) {
 		t.Errorf("in the history: %+v", m)
 	}
 	// A state that changes, and a team that goes.
-	w.say(t, older, "worker", "team-lead", "back again")
+	w.Send(older, "worker", "team-lead", "back again")
 	e.until(api.EventSnapshot, func(ev event) bool {
 		return slices.ContainsFunc(as[api.Snapshot](t, ev).Status, func(s api.Status) bool {
 			return s.Team == older && s.Member == "worker" && s.State == "ACTIVE"
 		})
 	})
-	if err := os.RemoveAll(filepath.Join(w.root.Path(), "teams", newer)); err != nil {
+	if err := os.RemoveAll(filepath.Join(w.Root.Path(), "teams", newer)); err != nil {
 		t.Fatal(err)
 	}
 	e.until(api.EventSnapshot, func(ev event) bool { return len(as[api.Snapshot](t, ev).Teams) == 1 })
@@ -96,7 +96,7 @@ func TestEventsGoOn(t *testing.T) {
 	r := w.start(t)
 	begin := get[api.Page](t, r, "/v1/teams/"+older+"/messages").Seq
 	for n := range 30 {
-		w.say(t, older, "worker", "user", fmt.Sprintf("message %d", n))
+		w.Send(older, "worker", "user", fmt.Sprintf("message %d", n))
 	}
 	const whole = 30
 	var all []string
@@ -141,8 +141,8 @@ func TestEventsOfATeam(t *testing.T) {
 	if shot := as[api.Snapshot](t, first); len(shot.Teams) != 1 || shot.Teams[0].Team != newer || len(shot.Status) != 2 {
 		t.Errorf("snapshot %+v", shot)
 	}
-	w.say(t, older, "worker", "user", "not for us")
-	w.say(t, newer, "worker", "team-lead", "for us")
+	w.Send(older, "worker", "user", "not for us")
+	w.Send(newer, "worker", "team-lead", "for us")
 	if m := as[api.MessageEvent](t, e.until(api.EventMessage, nil)); m.Message.Text != "for us" {
 		t.Errorf("message %+v", m)
 	}
@@ -164,7 +164,7 @@ func TestSlowClient(t *testing.T) {
 	const many, size = 20, 90 << 10
 	text := strings.Repeat("x", size)
 	for n := range many {
-		w.say(t, older, "worker", "user", fmt.Sprintf("%d %s", n, text))
+		w.Send(older, "worker", "user", fmt.Sprintf("%d %s", n, text))
 		if m := as[api.MessageEvent](t, quick.until(api.EventMessage, nil)); !strings.HasPrefix(m.Message.Text, fmt.Sprintf("%d ", n)) {
 			t.Fatalf("the quick one got %.10s for message %d", m.Message.Text, n)
 		}
@@ -207,11 +207,11 @@ func TestEventsThatAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.start(t)
-	if err := os.WriteFile(w.inbox(t, older, "user").Path(), []byte("[]"), 0o600); err != nil {
+	if err := os.WriteFile(w.Inbox(older, "user").Path(), []byte("[]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.listen(t, "?after=0", "").until(api.EventMessage, func(e event) bool { return as[api.MessageEvent](t, e).Change == api.Gone })
-	j, err := journal.Open(t.Context(), filepath.Join(w.state, "journal.db"))
+	j, err := journal.Open(t.Context(), filepath.Join(w.State, "journal.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestEventsThatAreForgotten(t *testing.T) {
 		if ev, err := e.next(); err != nil || ev.name != api.EventSnapshot {
 			t.Errorf("then comes %s, %v", ev.name, err)
 		}
-		w.say(t, older, "worker", "user", "behind it "+last)
+		w.Send(older, "worker", "user", "behind it "+last)
 		if m := as[api.MessageEvent](t, e.until(api.EventMessage, nil)); m.Message.Text != "behind it "+last {
 			t.Errorf("then comes %+v", m)
 		}
@@ -247,7 +247,7 @@ func TestEventsOfAnotherJournal(t *testing.T) {
 			w := newWorld(t)
 			r := w.start(t)
 			r.end(t)
-			path := filepath.Join(w.state, "journal.db")
+			path := filepath.Join(w.State, "journal.db")
 			backup, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -256,7 +256,7 @@ func TestEventsOfAnotherJournal(t *testing.T) {
 			e := r.listen(t, "", "")
 			const many = 3
 			for range many {
-				w.say(t, older, "worker", "user", "old")
+				w.Send(older, "worker", "user", "old")
 			}
 			var last event
 			for range many {
@@ -280,7 +280,7 @@ func TestEventsOfAnotherJournal(t *testing.T) {
 			r = w.start(t)
 			e = r.listen(t, "", "")
 			for range 4 * many {
-				w.say(t, older, "worker", "user", "new")
+				w.Send(older, "worker", "user", "new")
 			}
 			e.until(api.EventMessage, func(ev event) bool { return number(t, ev) > number(t, last) })
 			come := func(query, header string) *events {
@@ -295,7 +295,7 @@ func TestEventsOfAnotherJournal(t *testing.T) {
 			come("?after="+last.id, "")
 			come("", fmt.Sprint(number(t, last))) // as an earlier version numbered its events
 			again := come("", last.id)
-			w.say(t, older, "worker", "user", "newest")
+			w.Send(older, "worker", "user", "newest")
 			again.until(api.EventMessage, func(ev event) bool { return as[api.MessageEvent](t, ev).Message.Text == "newest" })
 			// A number that somebody gives is believed.
 			e = r.listen(t, "?after=1", "")
@@ -346,7 +346,7 @@ func TestLost(t *testing.T) {
 	const id = "job-1"
 	send := func(body string) answer { return r.ask(t, "POST", to, body, "Idempotency-Key", id) }
 	of[api.Sent](t, send(`{"text":"hello"}`), http.StatusCreated)
-	box := w.inbox(t, older, "worker")
+	box := w.Inbox(older, "worker")
 	clobber(t, box, id)
 	becomes := func(state string) api.Receipt {
 		t.Helper()
@@ -383,7 +383,7 @@ func TestFollowedOverARestart(t *testing.T) {
 	r.listen(t, "?after=0", "").until(api.EventReceipt, func(ev event) bool { return as[api.Receipt](t, ev).ID == late.ID })
 	last := get[api.Page](t, r, "/v1/teams/"+older+"/messages").Seq
 	r.end(t)
-	box := w.inbox(t, older, "worker")
+	box := w.Inbox(older, "worker")
 	if _, err := box.MarkRead(t.Context(), early.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestWhoMayAsk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.start(t, tcp)
-	data, err := os.ReadFile(TokenPath(w.state))
+	data, err := os.ReadFile(TokenPath(w.State))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.start(t, func(s *Server) { s.opts.ReadOnly = true })
-	path := w.inbox(t, older, "worker").Path()
+	path := w.Inbox(older, "worker").Path()
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestSecondService(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.start(t)
-	second, err := New(Options{Root: w.root, State: w.state, Listen: []string{"unix:" + filepath.Join(w.state, "other.sock")}})
+	second, err := New(Options{Root: w.Root, State: w.State, Listen: []string{"unix:" + filepath.Join(w.State, "other.sock")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,10 +250,10 @@ func TestSecondService(t *testing.T) {
 	}
 	get[[]api.Team](t, r, "/v1/teams") // the first one is still there
 	r.end(t)
-	if _, _, found := Running(w.state, w.root.Path()); found {
+	if _, _, found := Running(w.State, w.Root.Path()); found {
 		t.Error("a service that ended says that it is there")
 	}
-	if _, err := os.Lstat(SocketPath(w.state, w.root.Path())); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(SocketPath(w.State, w.Root.Path())); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket stays: %v", err)
 	}
 	w.start(t)
@@ -264,14 +264,14 @@ func TestSecondService(t *testing.T) {
 func TestOneServiceWithTwoStateDirectories(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if release, err := lockedfile.HoldDir(t.Context(), 0, w.root.Path()); errors.Is(err, errors.ErrUnsupported) {
+	if release, err := lockedfile.HoldDir(t.Context(), 0, w.Root.Path()); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	} else if err != nil || release() != nil {
 		t.Fatal(err)
 	}
-	before := entries(t, w.root.Path())
+	before := entries(t, w.Root.Path())
 	r := w.start(t)
-	other, err := New(Options{Root: w.root, State: t.TempDir()})
+	other, err := New(Options{Root: w.Root, State: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,17 +286,17 @@ func TestOneServiceWithTwoStateDirectories(t *testing.T) {
 		}
 	}()
 	there, ok := errors.AsType[*RunningError](other.Run(ctx))
-	if !ok || !there.OtherState || there.Root != w.root.Path() {
+	if !ok || !there.OtherState || there.Root != w.Root.Path() {
 		t.Fatalf("the second service: %+v, want a RunningError about another state directory", there)
 	}
 	if runtime.GOOS == "linux" && there.PID != os.Getpid() && there.PID != 0 { // 0: /proc/locks names another device
 		t.Errorf("told of process %d, want %d", there.PID, os.Getpid())
 	}
 	r.end(t)
-	if after := entries(t, w.root.Path()); !slices.Equal(after, before) {
+	if after := entries(t, w.Root.Path()); !slices.Equal(after, before) {
 		t.Errorf("the Claude directory holds %q, and held %q", after, before)
 	}
-	w.state = t.TempDir()
+	w.State = t.TempDir()
 	w.start(t)
 }
 
@@ -318,12 +318,12 @@ func entries(t *testing.T, dir string) (names []string) {
 func TestWaitsForTheLockOfOneThatWasKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	release, err := lockedfile.Hold(filepath.Join(w.state, "locks"), api.LockKey(w.root.Path()))
+	release, err := lockedfile.Hold(filepath.Join(w.State, "locks"), api.LockKey(w.Root.Path()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Options{Root: w.root, State: w.state})
+		s, err := New(Options{Root: w.Root, State: w.State})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +341,7 @@ func TestWaitsForTheLockOfOneThatWasKilled(t *testing.T) {
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	path := SocketPath(w.state, w.root.Path())
+	path := SocketPath(w.State, w.Root.Path())
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -361,11 +361,11 @@ func TestSocket(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 
-	file := filepath.Join(w.state, "file")
+	file := filepath.Join(w.State, "file")
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, taken := range []string{file, path, filepath.Join(w.state, strings.Repeat("x", 120))} {
+	for _, taken := range []string{file, path, filepath.Join(w.State, strings.Repeat("x", 120))} {
 		if l, err := listenUnix(t.Context(), taken); err == nil {
 			t.Errorf("listens at %s", taken)
 			l.Close()

@@ -20,7 +20,7 @@ import (
 // the status and the body.
 func (r *running) verbatim(t *testing.T, request string) (status int, body string) {
 	t.Helper()
-	c, err := net.Dial("unix", SocketPath(r.world.state, r.world.root.Path()))
+	c, err := net.Dial("unix", SocketPath(r.world.State, r.world.Root.Path()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func (r *running) verbatim(t *testing.T, request string) (status int, body strin
 func TestHostilePaths(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	secret := filepath.Join(w.root.Path(), "secret.json")
+	secret := filepath.Join(w.Root.Path(), "secret.json")
 	if err := os.WriteFile(secret, []byte(`[{"from":"x","text":"hunter2","timestamp":"x"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestHostilePaths(t *testing.T) {
 	if err != nil || !strings.Contains(string(data), "hunter2") || len(data) > 60 {
 		t.Errorf("the file outside of the teams is %q, %v", data, err)
 	}
-	boxes, err := os.ReadDir(filepath.Join(w.root.Path(), "teams", older, "inboxes"))
+	boxes, err := os.ReadDir(filepath.Join(w.Root.Path(), "teams", older, "inboxes"))
 	if err != nil || len(boxes) != 3 {
 		t.Errorf("the inboxes are %v, %v", boxes, err)
 	}
@@ -88,7 +88,7 @@ func TestHostileRequests(t *testing.T) {
 	w := newWorld(t)
 	r := w.start(t)
 	to := "/v1/teams/" + older + "/members/worker/messages"
-	path := w.inbox(t, older, "worker").Path()
+	path := w.Inbox(older, "worker").Path()
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t)
 	for n := range 200 {
-		c, err := net.Dial("unix", SocketPath(r.world.state, r.world.root.Path()))
+		c, err := net.Dial("unix", SocketPath(r.world.State, r.world.Root.Path()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the 
 	for n := range rows {
 		all = append(all, fmt.Sprintf(`{"from":"worker","text":"%d %s","timestamp":"2026-11-20T17:48:11.432Z","read":false}`, n, text))
 	}
-	if err := os.WriteFile(w.inbox(t, older, "user").Path(), []byte("["+strings.Join(all, ",")+"]"), 0o600); err != nil {
+	if err := os.WriteFile(w.Inbox(older, "user").Path(), []byte("["+strings.Join(all, ",")+"]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.start(t).end(t) // it has recorded what is there before it serves
@@ -170,7 +170,7 @@ func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the 
 	}
 	before := heap()
 	for range streams {
-		c, err := net.Dial("unix", SocketPath(w.state, w.root.Path()))
+		c, err := net.Dial("unix", SocketPath(w.State, w.Root.Path()))
 		if err != nil {
 			t.Fatal(err)
 		}

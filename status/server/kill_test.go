@@ -25,6 +25,7 @@ import (
 	"teambridge/relay/claude/simchild"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/teamstest"
 )
 
 // envServe makes the test binary a service for the Claude directory in it, with
@@ -54,7 +55,7 @@ func serveForEver(where string) {
 	s, err := New(Options{
 		Root: root, State: state, Env: append(env, os.Getenv(envScript)),
 		Log:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Lock: patient,
+		Lock: teamstest.Patient,
 	})
 	fail(err)
 	s.limits.tick, s.limits.handover = 50*time.Millisecond, time.Minute
@@ -74,7 +75,7 @@ type service struct {
 func (h *headless) serve(t *testing.T) *service {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envServe+"="+h.root.Path()+"\n"+h.state, envScript+"="+h.script.Env(), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), envServe+"="+h.Root.Path()+"\n"+h.State, envScript+"="+h.script.Env(), "GORACE=atexit_sleep_ms=0")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	cmd.WaitDelay = time.Second // agents have its stderr
@@ -119,7 +120,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	h := newHeadless(t, simchild.Script{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*time.Minute+patience)
 	defer cancel()
-	socket := SocketPath(h.state, h.root.Path())
+	socket := SocketPath(h.State, h.Root.Path())
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
@@ -172,7 +173,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 		})
 		speaking.Go(func() {
 			for i := range each {
-				h.say(t, band, "drums", "team-lead", fmt.Sprintf("SLEEP:0.01 [r-%d-%d]", round, i))
+				h.Send(band, "drums", "team-lead", fmt.Sprintf("SLEEP:0.01 [r-%d-%d]", round, i))
 			}
 		})
 		<-time.After(time.Duration(rand.Int64N(int64(250 * time.Millisecond))))
@@ -182,12 +183,12 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	}
 
 	// All that was said and written has come to its end.
-	l, err := ledger.Open(ctx, filepath.Join(h.state, "ledger.db"))
+	l, err := ledger.Open(ctx, filepath.Join(h.State, "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	j, err := journal.Open(ctx, filepath.Join(h.state, "journal.db"))
+	j, err := journal.Open(ctx, filepath.Join(h.State, "journal.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,30 +10,31 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
 
-// How many messages an answer has.
+// The number of messages in an answer.
 const (
-	usualMessages, mostMessages = 100, 500
-	usualHits, mostHits         = 20, 100
+	defaultMessages, maxMessages = 100, 500
+	defaultHits, maxHits         = 20, 100
 )
 
-// messages answers with what is recorded of a team, also when it is gone.
+// messages lists recorded messages of a team, which may have ended.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
-	ask := asked(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol")
+	p := parseParams(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol")
 	q := journal.Query{
-		Root: s.opts.Root.Path(), Inbox: ask.text("inbox"), From: ask.text("from"),
-		After: ask.number("after", 0), Before: ask.number("before", 0), CreatedAt: ask.number("createdAt", 0),
+		Root: s.opts.Root.Path(), Inbox: p.text("inbox"), From: p.text("from"),
+		After: p.number("after", 0), Before: p.number("before", 0), CreatedAt: p.number("createdAt", 0),
 	}
-	with, limit, protocol := ask.text("with"), ask.limit(usualMessages, mostMessages), ask.flag("protocol")
-	if ask.err == nil && with != "" && (q.Inbox != "" || q.From != "") {
-		ask.bad("with is for both directions: not beside inbox or from")
+	with, limit, protocol := p.text("with"), p.limit(defaultMessages, maxMessages), p.flag("protocol")
+	if p.err == nil && with != "" && (q.Inbox != "" || q.From != "") {
+		p.invalid("with selects both directions, and cannot be used with inbox or from")
 	}
-	if ask.err != nil {
-		return ask.err
+	if p.err != nil {
+		return p.err
 	}
 	ctx := r.Context()
 	instance, err := s.instance(ctx, r.PathValue("team"), q.CreatedAt)
@@ -46,33 +47,58 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	if page.Seq, err = s.reads.Last(ctx); err != nil {
 		return err
 	}
-	forward := ask.text("after") != "" && q.Before == 0
-	q.Newest = !forward
-	for m, err := range s.conversation(ctx, q, with) {
+	q.Newest = p.text("after") == "" || q.Before != 0
+	queries := []journal.Query{q}
+	if with != "" {
+		queries = []journal.Query{q, q}
+		queries[0].From, queries[1].Inbox = with, with
+	}
+	var list []journal.Message
+	for _, q := range queries {
+		found, more, err := first(s.reads.Messages(ctx, q), limit, func(m journal.Message) bool { return protocol || !m.Noise() })
 		if err != nil {
 			return err
 		}
-		if !protocol && m.Noise() {
-			continue
+		list, page.More = append(list, found...), page.More || more
+	}
+	slices.SortFunc(list, func(a, b journal.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	list = slices.CompactFunc(list, func(a, b journal.Message) bool { return a.Seq == b.Seq }) // it is to itself
+	if len(list) > limit {
+		page.More = true
+		if q.Newest {
+			list = list[len(list)-limit:]
+		} else {
+			list = list[:limit]
 		}
-		if len(page.Messages) == limit {
-			page.More = true
-			break
-		}
+	}
+	for _, m := range list {
 		record, err := s.record(ctx, m)
 		if err != nil {
 			return err
 		}
 		page.Messages = append(page.Messages, record)
 	}
-	if !forward {
-		slices.Reverse(page.Messages)
-	}
 	return write(w, http.StatusOK, page)
 }
 
-// memberNames replaces what members of a team are called by the names that messages
-// are recorded under.
+// first returns the first items that are wanted, up to a limit, and whether there are
+// more.
+func first[T any](items iter.Seq2[T, error], limit int, wanted func(T) bool) (list []T, more bool, err error) {
+	for item, err := range items {
+		switch {
+		case err != nil:
+			return nil, false, err
+		case !wanted(item):
+		case len(list) == limit:
+			return list, true, nil
+		default:
+			list = append(list, item)
+		}
+	}
+	return list, false, nil
+}
+
+// memberNames replaces names of members by those under which messages are recorded.
 func (s *Server) memberNames(ctx context.Context, team string, names ...*string) {
 	for _, name := range names {
 		if *name != "" {
@@ -81,8 +107,8 @@ func (s *Server) memberNames(ctx context.Context, team string, names ...*string)
 	}
 }
 
-// instance says which team is meant by a name: the one that was made then, else
-// the one that is there, else the last one that is recorded.
+// instance returns the team of a name that was created at the given time. If the time
+// is 0, it returns the one that exists, or the last one that was recorded.
 func (s *Server) instance(ctx context.Context, name string, createdAt int64) (teams.Instance, error) {
 	t, err := s.opts.Root.Team(name)
 	if err == nil {
@@ -95,11 +121,11 @@ func (s *Server) instance(ctx context.Context, name string, createdAt int64) (te
 	if ctx.Err() != nil {
 		return teams.Instance{}, ctx.Err()
 	}
-	known, jerr := s.reads.Instances(ctx, s.opts.Root.Path())
+	recorded, jerr := s.reads.Instances(ctx, s.opts.Root.Path())
 	if jerr != nil {
 		return teams.Instance{}, jerr
 	}
-	for _, i := range slices.Backward(known) {
+	for _, i := range slices.Backward(recorded) {
 		if i.Team.Team == name && (createdAt == 0 || i.Team.CreatedAt == createdAt) {
 			return i.Team, nil
 		}
@@ -110,113 +136,115 @@ func (s *Server) instance(ctx context.Context, name string, createdAt int64) (te
 	return teams.Instance{}, err
 }
 
-// conversation yields what q asks for; of that, with a name, what was said by it
-// or to it.
-func (s *Server) conversation(ctx context.Context, q journal.Query, with string) iter.Seq2[journal.Message, error] {
-	if with == "" {
-		return s.reads.Messages(ctx, q)
-	}
-	said, heard := q, q
-	said.From, heard.Inbox = with, with
-	order := cmp.Compare[int64]
-	if q.Newest {
-		order = func(a, b int64) int { return cmp.Compare(b, a) }
-	}
-	return merge(s.reads.Messages(ctx, said), s.reads.Messages(ctx, heard), func(a, b journal.Message) int { return order(a.Seq, b.Seq) })
-}
-
-// merge yields what is in a or in b, once, in their order.
-func merge[T any](a, b iter.Seq2[T, error], order func(T, T) int) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		nextA, stopA := iter.Pull2(a)
-		defer stopA()
-		nextB, stopB := iter.Pull2(b)
-		defer stopB()
-		x, errX, okX := nextA()
-		y, errY, okY := nextB()
-		for okX || okY {
-			var v T
-			var err error
-			var c int
-			switch {
-			case okX && errX != nil, !okY:
-				c = -1
-			case okY && errY != nil, !okX:
-				c = 1
-			default:
-				c = order(x, y)
-			}
-			if c <= 0 {
-				v, err = x, errX
-				x, errX, okX = nextA()
-			} else {
-				v, err = y, errY
-			}
-			if c >= 0 {
-				y, errY, okY = nextB()
-			}
-			if !yield(v, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// record is a message with what became of it, if we sent it.
+// record returns a message with its receipt, if we sent it, and its delivery, if it was
+// relayed.
 func (s *Server) record(ctx context.Context, m journal.Message) (api.Record, error) {
-	receipt, err := s.receipt(ctx, m)
-	if err != nil {
-		return api.Record{}, err
+	var sent *journal.Receipt
+	if id := m.ID(); strings.TrimSpace(id) != "" && len(id) <= inbox.MaxID { // else not one of ours
+		receipt, found, err := s.reads.Receipt(ctx, inbox.SendKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox, ID: id})
+		if err != nil {
+			return api.Record{}, err
+		}
+		if found {
+			sent = &receipt
+		}
 	}
 	fates, err := view.Fates(ctx, s.ledger, []journal.Message{m})
 	if err != nil {
 		return api.Record{}, err
 	}
-	record := view.Record(m, receipt)
+	record := view.Record(m, sent)
 	record.Relay = fates[0]
 	return record, nil
 }
 
-func (s *Server) receipt(ctx context.Context, m journal.Message) (*journal.Receipt, error) {
-	id := m.ID()
-	if strings.TrimSpace(id) == "" || len(id) > inbox.MaxID {
-		return nil, nil // never one of ours
+// receipt answers with the receipt of a message that was sent through a service.
+func (s *Server) receipt(w http.ResponseWriter, r *http.Request) error {
+	p := parseParams(r, "id", "createdAt")
+	id, created := p.text("id"), p.number("createdAt", 0)
+	if p.err == nil && id == "" {
+		p.invalid("the id of the message is missing")
 	}
-	receipt, found, err := s.reads.Receipt(ctx, inbox.SendKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox, ID: id})
-	if err != nil || !found {
-		return nil, err
+	if p.err != nil {
+		return p.err
 	}
-	return &receipt, nil
+	ctx := r.Context()
+	team, err := s.instance(ctx, r.PathValue("team"), created)
+	if err != nil {
+		return err
+	}
+	member := s.opts.Root.MemberName(ctx, team.Team, r.PathValue("member"))
+	receipt, found, err := s.reads.Receipt(ctx, inbox.SendKey{
+		Root: s.opts.Root.Path(), Team: team.Team, CreatedAt: team.CreatedAt, Inbox: member, ID: id,
+	})
+	if err != nil {
+		return err
+	}
+	if !found {
+		return api.Decide(api.CodeNotFound, "the answer to the message has its id",
+			"no message %q was sent to %s of %s through the service", id, member, team.Team)
+	}
+	return write(w, http.StatusOK, view.Receipt(receipt))
 }
 
-// search answers with messages of all teams that hold words.
+// search finds messages of all teams.
 func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
-	ask := asked(r, "q", "team", "inbox", "from", "before", "limit", "protocol")
+	p := parseParams(r, "q", "team", "inbox", "from", "before", "limit", "protocol")
 	q := journal.Query{
-		Root: s.opts.Root.Path(), Team: ask.text("team"), Inbox: ask.text("inbox"), From: ask.text("from"), Before: ask.number("before", 0),
+		Root: s.opts.Root.Path(), Team: p.text("team"), Inbox: p.text("inbox"), From: p.text("from"), Before: p.number("before", 0),
 	}
-	limit, protocol := ask.limit(usualHits, mostHits), ask.flag("protocol")
-	if ask.err != nil {
-		return ask.err
+	limit, protocol := p.limit(defaultHits, maxHits), p.flag("protocol")
+	if p.err != nil {
+		return p.err
 	}
-	s.memberNames(r.Context(), q.Team, &q.Inbox, &q.From)
-	found := api.Found{Hits: []api.Hit{}}
-	for h, err := range s.reads.Search(r.Context(), ask.text("q"), q) {
-		if err != nil {
-			return err
-		}
-		if !protocol && h.Noise() {
-			continue
-		}
-		if len(found.Hits) == limit {
-			found.More = true
-			break
-		}
-		record, err := s.record(r.Context(), h.Message)
+	ctx := r.Context()
+	s.memberNames(ctx, q.Team, &q.Inbox, &q.From)
+	hits, more, err := first(s.reads.Search(ctx, p.text("q"), q), limit, func(h journal.Hit) bool { return protocol || !h.Noise() })
+	if err != nil {
+		return err
+	}
+	found := api.Found{Hits: []api.Hit{}, More: more}
+	for _, h := range hits {
+		record, err := s.record(ctx, h.Message)
 		if err != nil {
 			return err
 		}
 		found.Hits = append(found.Hits, view.Hit(h, record))
 	}
 	return write(w, http.StatusOK, found)
+}
+
+// markRead marks messages as read in an inbox of the person.
+func (s *Server) markRead(w http.ResponseWriter, r *http.Request) error {
+	var m api.MarkRead
+	if err := body(r, &m); err != nil {
+		return err
+	}
+	if len(m.IDs) == 0 {
+		return api.Decide(api.CodeInvalid, "", "there are no ids to mark as read")
+	}
+	return s.withTeam(r, func(t *teams.Team) error {
+		ctx := r.Context()
+		c, err := t.Config(ctx)
+		if err != nil {
+			return err
+		}
+		ours, err := mail.Ours(ctx, s.ledger, t, c)
+		if err != nil {
+			return err
+		}
+		name := cmp.Or(m.Inbox, mail.User)
+		if !slices.Contains(ours, name) {
+			return api.Decide(api.CodeRefused, "only your own messages can be marked as read", "%s would never get messages that somebody else marked as read", name)
+		}
+		box, err := inbox.Open(t, name, s.locker)
+		if err != nil {
+			return err
+		}
+		n, err := box.MarkRead(ctx, m.IDs...)
+		if err != nil {
+			return err
+		}
+		return write(w, http.StatusOK, api.Marked{Inbox: name, Marked: n})
+	})
 }

@@ -11,7 +11,7 @@ import (
 // From when it has a name nobody else can open the socket, whatever the umask.
 func TestPrivateFromTheBeginning(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(newWorld(t).state, "s")
+	path := filepath.Join(newWorld(t).State, "s")
 	config := net.ListenConfig{Control: private}
 	l, err := config.Listen(t.Context(), "unix", path)
 	if err != nil {

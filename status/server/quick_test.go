@@ -17,6 +17,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
+	"teambridge/teams/teamstest"
 )
 
 // simulated makes a team with a worker of that version, who looks into its inbox
@@ -24,7 +25,7 @@ import (
 func (w *world) simulated(t *testing.T, g teams.Version, poll time.Duration) *simagent.Team {
 	t.Helper()
 	team, err := simagent.Create(t.Context(), simagent.TeamOptions{
-		Root: w.root.Path(), Version: g, Name: "quick", Poll: poll, Members: []simagent.Member{{Name: "worker", Absent: poll == 0}},
+		Root: w.Root.Path(), Version: g, Name: "quick", Poll: poll, Members: []simagent.Member{{Name: "worker", Absent: poll == 0}},
 		Report: func(error) {}, // a lock that it does not get comes again
 	})
 	if err != nil {
@@ -58,7 +59,7 @@ func (r *running) receipts(t *testing.T, ids []string) map[string]api.Receipt {
 	defer done()
 	for {
 		got := map[string]api.Receipt{}
-		for rc, err := range r.reads.Receipts(t.Context(), journal.Query{Root: r.world.root.Path()}) {
+		for rc, err := range r.reads.Receipts(t.Context(), journal.Query{Root: r.world.Root.Path()}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +123,7 @@ func TestAgentThatIsQuick(t *testing.T) {
 // lock, or has read it before they came.
 func clobber(t *testing.T, box *inbox.Inbox, ids ...string) {
 	t.Helper()
-	taken, err := box.Take(t.Context(), func(r inbox.Row) bool { return slices.Contains(ids, r.ID()) })
+	taken, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return slices.Contains(ids, r.ID()) })
 	if err != nil || len(taken) != len(ids) {
 		t.Fatalf("%d rows, %v", len(taken), err)
 	}
@@ -199,7 +200,7 @@ func TestLostOverARestart(t *testing.T) {
 				g = simagent.Oldest
 			}
 			d := downtime{T: t, team: w.simulated(t, g, time.Millisecond)}
-			d.box = w.inbox(t, "quick", "worker")
+			d.box = w.Inbox("quick", "worker")
 			r := w.start(t)
 			if !tc.alone {
 				says(d, "in front")
@@ -256,26 +257,26 @@ func TestBroughtBackOverARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	team := w.simulated(t, simagent.Newest, 0)
-	box := w.inbox(t, team.Name(), "worker")
+	box := w.Inbox(team.Name(), "worker")
 	r := w.start(t)
-	w.say(t, team.Name(), "user", "worker", "in front")
+	w.Send(team.Name(), "user", "worker", "in front")
 	old, err := os.ReadFile(box.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := of[api.Sent](t, r.ask(t, "POST", "/v1/teams/quick/members/worker/messages", `{"text":"ours"}`), http.StatusCreated).ID
 	r.end(t)
-	if taken, err := box.Take(t.Context(), func(inbox.Row) bool { return true }); err != nil || len(taken) != 2 {
+	if taken, err := teamstest.Take(t.Context(), box, teamstest.All); err != nil || len(taken) != 2 {
 		t.Fatalf("%d rows, %v", len(taken), err)
 	}
 	// As a command does that watches.
-	j, err := journal.Open(t.Context(), filepath.Join(w.state, "journal.db"))
+	j, err := journal.Open(t.Context(), filepath.Join(w.State, "journal.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.Close()
 	ctx, stop := context.WithCancel(t.Context())
-	tap := journal.NewTap(journal.TapOptions{Root: w.root, Journal: j})
+	tap := journal.NewTap(journal.TapOptions{Root: w.Root, Journal: j})
 	over := make(chan error, 1)
 	go func() { over <- tap.Run(ctx) }()
 	<-tap.Ready()

@@ -19,12 +19,8 @@ import (
 // joinedTeam joins the newer team as operator, as the command does.
 func (w *world) joinedTeam(t *testing.T, l *ledger.Ledger) (*teams.Team, teams.Membership) {
 	t.Helper()
-	team, err := w.root.Team(newer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = team.Close() })
-	m, err := team.Join(t.Context(), lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks"), Wait: patient.Wait, Hold: patient.Hold}), "operator", "/")
+	team := w.Team(newer)
+	m, err := team.Join(t.Context(), w.Locker, "operator", "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +36,7 @@ func (w *world) joinOf(t *testing.T, team *teams.Team, m teams.Membership) ledge
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ledger.Join{Root: w.root.Path(), Team: newer, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt}
+	return ledger.Join{Root: w.Root.Path(), Team: newer, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt}
 }
 
 // member looks for one in config.json.
@@ -56,7 +52,7 @@ func member(t *testing.T, team *teams.Team, name string) (teams.Member, bool) {
 // forget writes config.json without a member, as one who does not know of it.
 func (w *world) forget(t *testing.T, name string) {
 	t.Helper()
-	path := filepath.Join(w.root.Path(), "teams", newer, "config.json")
+	path := filepath.Join(w.Root.Path(), "teams", newer, "config.json")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +116,7 @@ func TestJoinsAgain(t *testing.T) {
 	}
 
 	// Leaving is two steps, between which nobody may come.
-	release, err := mail.Alone(t.Context(), w.state)
+	release, err := mail.Alone(t.Context(), w.State)
 	if err != nil {
 		t.Fatal(err)
 	}

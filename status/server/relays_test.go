@@ -44,7 +44,7 @@ const band = "band"
 func newHeadless(t *testing.T, script simchild.Script) *headless {
 	t.Helper()
 	h := &headless{world: newWorld(t), script: script}
-	dir, err := filepath.EvalSymlinks(h.root.Path())
+	dir, err := filepath.EvalSymlinks(h.Root.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,33 +53,8 @@ func newHeadless(t *testing.T, script simchild.Script) *headless {
 	if err := os.Mkdir(h.work, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.make(t, band, 1, "team-lead", "drums", "bass")
+	h.Make(band, 1, "team-lead", "drums", "bass")
 	return h
-}
-
-// make makes a team of headless agents.
-func (w *world) make(t *testing.T, name string, createdAt int64, members ...string) {
-	t.Helper()
-	dir := filepath.Join(w.root.Path(), "teams", name)
-	if err := os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	type member struct {
-		AgentID   string `json:"agentId"`
-		Name      string `json:"name"`
-		AgentType string `json:"agentType"`
-	}
-	var list []member
-	for _, m := range members {
-		list = append(list, member{m + "@" + name, m, "agent"})
-	}
-	config, err := json.Marshal(map[string]any{"name": name, "createdAt": createdAt, "leadAgentId": list[0].AgentID, "members": list})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // env is the environment of its agents.
@@ -286,7 +261,7 @@ func TestPersonsWords(t *testing.T) {
 	if hits := get[api.Found](t, r, "/v1/search?q=wish").Hits; len(hits) != 1 || !hits[0].Person || hits[0].Relay == nil {
 		t.Errorf("found %+v", hits)
 	}
-	if rows, err := h.inbox(t, band, "team-lead").Read(t.Context()); err == nil && len(rows) > 0 {
+	if rows, err := h.Inbox(band, "team-lead").Read(t.Context()); err == nil && len(rows) > 0 {
 		t.Errorf("the inbox has %+v", rows)
 	}
 
@@ -300,7 +275,7 @@ func TestPersonsWords(t *testing.T) {
 	problem(t, r.ask(t, "POST", path(band, "lead"), message(t, " ", "")), api.CodeInvalid)
 
 	// A teammate's words, and those under another name, are wrapped.
-	h.say(t, band, "drums", "team-lead", "[w-2]")
+	h.Send(band, "drums", "team-lead", "[w-2]")
 	h.worked(t, "[w-2]")
 	sent = of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[w-3]", `, "from": "drums"`)), http.StatusCreated)
 	if sent.Delivery != "" {
@@ -324,7 +299,7 @@ func TestPersonsWords(t *testing.T) {
 	for _, tc := range []struct{ member, more, why string }{
 		{"drums", `, "mode": {"model": "opus"}`, "no relay of this service serves drums"},
 		{"drums", `, "isolated": true`, "no relay of this service serves drums"},
-		{"lead", `, "from": "drums", "mode": {"model": "opus"}`, `it is sent from "drums"`},
+		{"lead", `, "from": "drums", "mode": {"model": "opus"}`, `"drums" is not one of your names`},
 		{"lead", `, "mode": {"modle": "opus"}`, "modle"},
 	} {
 		if p := problem(t, r.ask(t, "POST", path(band, tc.member), message(t, "x", tc.more)), api.CodeInvalid); !strings.Contains(p.Detail, tc.why) {
@@ -370,7 +345,7 @@ func TestRelaysGoOn(t *testing.T) {
 	if works := h.worked(t, "[g-1]"); len(works) != 1 {
 		t.Errorf("worked on %q", works)
 	}
-	h.say(t, band, "drums", "team-lead", "[g-2]")
+	h.Send(band, "drums", "team-lead", "[g-2]")
 	r = h.start(t)
 	h.worked(t, "[g-2]")
 	now := h.until(t, r, lead.ID, "idle", in(relay.Idle))
@@ -475,13 +450,13 @@ func TestReleaseAndIdleExit(t *testing.T) {
 	problem(t, r.ask(t, "POST", "/v1/relays/nobody/release", ""), api.CodeNotFound)
 
 	held := ledger.Hold{
-		InboxKey: ledger.InboxKey{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"},
+		InboxKey: ledger.InboxKey{Root: h.Root.Path(), Team: band, CreatedAt: 1, Inbox: "team-lead"},
 		Sender:   "drums", Reason: "they answered each other", Since: time.UnixMilli(1795000000000).UTC(),
 	}
 	if err := r.ledger.Hold(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
-	h.world.say(t, band, "drums", "team-lead", "[h-1]")
+	h.world.Send(band, "drums", "team-lead", "[h-1]")
 	want := api.Hold{Team: band, Member: lead.Member, Sender: "drums", Reason: held.Reason, Since: held.Since}
 	h.until(t, r, lead.ID, "held", func(e api.RelayEntry) bool { return slices.Equal(e.Held, []api.Hold{want}) })
 	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[p-1]", "")), http.StatusCreated)
@@ -661,7 +636,7 @@ func TestWordsThatWaitAreNotConsumed(t *testing.T) {
 	t.Parallel()
 	h := newHeadless(t, simchild.Script{})
 	// Such agents remove what they take.
-	config := filepath.Join(h.root.Path(), "teams", band, "config.json")
+	config := filepath.Join(h.Root.Path(), "teams", band, "config.json")
 	data, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -750,12 +725,12 @@ func TestRelayOfRun(t *testing.T) {
 	t.Parallel()
 	h := newHeadless(t, simchild.Script{})
 	r := h.start(t)
-	said, err := relay.Prompt(t.Context(), r.ledger, ledger.InboxKey{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, relay.Input{Text: "x"})
+	said, err := relay.Prompt(t.Context(), r.ledger, ledger.InboxKey{Root: h.Root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, relay.Input{Text: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := r.ledger.SetSession(t.Context(), ledger.Session{
-		InboxKey: ledger.InboxKey{Root: h.root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, ID: "s-1", Command: "agent", State: ledger.RelayRunning, Relay: 4711,
+		InboxKey: ledger.InboxKey{Root: h.Root.Path(), Team: band, CreatedAt: 1, Inbox: "drums"}, ID: "s-1", Command: "agent", State: ledger.RelayRunning, Relay: 4711,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -802,7 +777,7 @@ func TestRelayWithATeamOfItsOwn(t *testing.T) {
 	of[api.Sent](t, r.ask(t, "POST", path("solo", "lead"), message(t, "[w-1]", "")), http.StatusCreated)
 	h.worked(t, "[w-1]")
 	h.until(t, r, own.ID, "idle", in(relay.Idle))
-	config := filepath.Join(h.root.Path(), "teams", "solo", "config.json")
+	config := filepath.Join(h.Root.Path(), "teams", "solo", "config.json")
 	alone, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -844,7 +819,7 @@ func TestRelayWithATeamOfItsOwn(t *testing.T) {
 	h.until(t, r, another.ID, "idle", in(relay.Idle))
 	problem(t, r.ask(t, "DELETE", "/v1/relays/"+another.ID+"?deleteTeam=true", ""), api.CodeConflict)
 	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+another.ID, ""), http.StatusOK)
-	if _, err := os.Stat(filepath.Join(h.root.Path(), "teams", band, "config.json")); err != nil {
+	if _, err := os.Stat(filepath.Join(h.Root.Path(), "teams", band, "config.json")); err != nil {
 		t.Error(err)
 	}
 }

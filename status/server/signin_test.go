@@ -116,7 +116,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("with the cookie, of the next service: %s %s", res.Status, body)
 	}
 	r.end(t)
-	if err := os.Remove(TokenPath(w.state)); err != nil {
+	if err := os.Remove(TokenPath(w.State)); err != nil {
 		t.Fatal(err)
 	}
 	r = w.start(t, tcp, paged)

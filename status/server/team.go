@@ -8,8 +8,6 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
-	"teambridge/relay"
-	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -17,7 +15,7 @@ import (
 
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.reads.Last(r.Context()); err != nil {
-		return &api.Decided{Err: err, Code: api.CodeUnavailable, Hint: "teambridge doctor tells what is wrong"}
+		return &api.Decided{Err: err, Code: api.CodeUnavailable, Hint: "find out why with: teambridge doctor"}
 	}
 	return write(w, http.StatusOK, api.Health{Status: "ok"})
 }
@@ -26,8 +24,6 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
 	return write(w, http.StatusOK, api.ServiceVersion{Version: s.opts.Version, ReadOnly: s.opts.ReadOnly})
 }
 
-// document is the reference of what the service answers.
-//
 //go:embed openapi.json
 var document []byte
 
@@ -45,8 +41,8 @@ func (s *Server) teams(w http.ResponseWriter, r *http.Request) error {
 	return write(w, http.StatusOK, list)
 }
 
-// within does something with the team that a request names.
-func (s *Server) within(r *http.Request, do func(*teams.Team) error) error {
+// withTeam calls do with the team that a request names.
+func (s *Server) withTeam(r *http.Request, do func(*teams.Team) error) error {
 	t, err := s.opts.Root.Team(r.PathValue("team"))
 	if err != nil {
 		return err
@@ -56,7 +52,7 @@ func (s *Server) within(r *http.Request, do func(*teams.Team) error) error {
 }
 
 func (s *Server) team(w http.ResponseWriter, r *http.Request) error {
-	return s.within(r, func(t *teams.Team) error {
+	return s.withTeam(r, func(t *teams.Team) error {
 		sender, err := s.sender(r.Context(), t, "")
 		if err != nil {
 			return err
@@ -76,21 +72,16 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 	if err != nil {
 		return nil, err
 	}
-	facts := func(member string) teams.Facts {
-		f, err := relay.Facts(ctx, s.ledger, s.opts.State, t, c, member)
-		if err != nil {
-			s.log.Debug("whether a member is relayed to is not known", "team", t.Name(), "member", member, "err", err) // it is for a hint
-		}
-		return f
-	}
 	return mail.New(ctx, mail.Options{
-		Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from, Facts: facts,
-		Journal: func(context.Context) (*journal.Journal, error) { return s.journal, nil }, Unrecorded: unrecorded(s.log),
+		Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from,
+		Facts:      func(member string) teams.Facts { return s.facts(ctx, t, c, member) },
+		Journal:    func(context.Context) (*journal.Journal, error) { return s.journal, nil },
+		Unrecorded: unrecorded(s.log),
 	})
 }
 
 func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
-	return s.within(r, func(t *teams.Team) error {
+	return s.withTeam(r, func(t *teams.Team) error {
 		list, err := view.Members(r.Context(), t)
 		if err != nil {
 			return err
@@ -109,8 +100,8 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
-	return s.within(r, func(t *teams.Team) error {
-		list, err := view.Statuses(r.Context(), status.Source{Journal: s.reads, Ledger: s.ledger}, t, time.Now())
+	return s.withTeam(r, func(t *teams.Team) error {
+		list, err := view.Statuses(r.Context(), s.statuses.source, t, time.Now())
 		if err != nil {
 			return err
 		}

@@ -10,79 +10,32 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
-	"teambridge/teams"
-	"teambridge/teams/lockedfile"
+	"teambridge/teams/teamstest"
 )
 
 // patience is how long a test waits for what has to come.
 const patience = time.Minute
 
-// patient is how long locks are waited for and held at most.
-var patient = lockedfile.Options{Wait: time.Minute, Hold: time.Minute}
-
-// The teams of the fixtures.
+// The captured teams.
 const (
-	older = "myteam"           // of an older version
-	newer = "session-2de3961d" // of the second
+	older = teamstest.Older
+	newer = teamstest.Newer
 )
 
-// world is a Claude directory with a team of an older and of a newer version.
+// world is a Claude directory with a captured team of an older and of a newer version.
 type world struct {
-	root  *teams.Root
-	state string // short enough for a socket
+	*teamstest.Fixture
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	dir := t.TempDir()
-	for _, captured := range []string{"claude-2.1.80", "claude-2.1.329"} {
-		if err := os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", captured, "teams"))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	state, err := os.MkdirTemp("", "tb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(state) })
-	root, err := teams.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = root.Close() })
-	return &world{root: root, state: state}
-}
-
-// inbox opens an inbox from outside of the service.
-func (w *world) inbox(t *testing.T, team, name string) *inbox.Inbox {
-	t.Helper()
-	open, err := w.root.Team(team)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = open.Close() })
-	box, err := inbox.Open(open, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(w.state, "locks"), Wait: patient.Wait, Hold: patient.Hold}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return box
-}
-
-// say puts a message into an inbox as somebody else would.
-func (w *world) say(t *testing.T, team, from, to, text string) {
-	t.Helper()
-	if _, err := w.inbox(t, team, to).Append(t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	return &world{teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion)}
 }
 
 // running is a service that runs.
@@ -103,9 +56,9 @@ func (w *world) start(t *testing.T, change ...func(*Server)) *running {
 	t.Helper()
 	logs := &bytes.Buffer{}
 	s, err := New(Options{
-		Root: w.root, State: w.state, Version: api.Version{Version: "v", Go: "go", OS: "os", Arch: "arch"},
+		Root: w.Root, State: w.State, Version: api.Version{Version: "v", Go: "go", OS: "os", Arch: "arch"},
 		Log:  slog.New(slog.NewTextHandler(logs, nil)),
-		Lock: patient,
+		Lock: teamstest.Patient,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +67,7 @@ func (w *world) start(t *testing.T, change ...func(*Server)) *running {
 	for _, f := range change {
 		f(s)
 	}
-	socket := SocketPath(w.state, w.root.Path())
+	socket := SocketPath(w.State, w.Root.Path())
 	r := &running{
 		Server: s, world: w, doc: read(t), logs: logs, over: make(chan error, 1),
 		client: &http.Client{Transport: &http.Transport{

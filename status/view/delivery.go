@@ -22,7 +22,7 @@ func Unfinished() []ledger.DeliveryState {
 }
 
 // RelayEvent shows an event of a relay from the journal.
-func RelayEvent(r journal.Relayed) api.RelayEvent {
+func RelayEvent(r journal.RelayEvent) api.RelayEvent {
 	return api.RelayEvent{
 		Seq: r.Seq, Team: r.Team.Team, CreatedAt: r.Team.CreatedAt, Member: r.Inbox, At: r.At, State: r.State, Reason: r.Reason,
 		Delivery: r.Delivery, ID: r.ID, From: r.From, Person: r.Person, AgentPID: r.PID, Session: r.Session,
@@ -37,8 +37,8 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*a
 		if m.Answer != "" {
 			continue
 		}
-		if m.Said != "" {
-			said, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Said})
+		if m.Prompt != "" {
+			said, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Prompt})
 			if err != nil {
 				return nil, err
 			}
@@ -48,7 +48,7 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*a
 			continue
 		}
 		inbox := ledger.InboxKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox}
-		d, ok, err := l.Fate(ctx, inbox, m.Key(), m.Occurrence)
+		d, ok, err := l.DeliveryOf(ctx, inbox, m.Key(), m.Occurrence)
 		if err != nil {
 			return nil, err
 		}

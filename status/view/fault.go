@@ -25,26 +25,25 @@ func Explain(err error) api.Error {
 }
 
 func classify(err error) (api.Code, string) {
-	is := func(target error) bool { return errors.Is(err, target) }
 	if d, ok := errors.AsType[*api.Decided](err); ok {
 		return d.Code, d.Hint
 	}
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		return p.Code, p.Hint
 	}
-	if is(lockedfile.ErrReplaced) && !is(lockedfile.ErrClobbered) {
-		return api.CodeUnknown, "look with: teambridge read; then send again with the same id"
+	if errors.Is(err, lockedfile.ErrReplaced) && !errors.Is(err, lockedfile.ErrClobbered) {
+		return api.CodeUnknown, "look for the message with: teambridge read; then send it again under the same id"
 	}
-	if is(lockedfile.ErrCompromised) {
+	if errors.Is(err, lockedfile.ErrCompromised) {
 		return api.CodeCompromised, "nothing was written: send again"
 	}
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok {
-		hint := "see who is there with: teambridge members"
+		hint := "list the members with: teambridge members"
 		switch {
 		case nf.Kind == "team" && nf.Query == "" && len(nf.Nearest) > 0:
-			hint = "what an ended team left behind can still be read with --team " + nf.Nearest[0]
+			hint = "the files of an ended team can still be read with --team " + nf.Nearest[0]
 		case nf.Kind == "team":
-			hint = "see what is there with: teambridge teams"
+			hint = "list the teams with: teambridge teams"
 		}
 		return api.CodeNotFound, hint
 	}
@@ -53,73 +52,30 @@ func classify(err error) (api.Code, string) {
 		for _, c := range amb.Teams {
 			names = append(names, c.Name)
 		}
-		return api.CodeAmbiguousTeam, "name one with --team or $TEAMBRIDGE_TEAM: " + strings.Join(names, ", ")
+		return api.CodeAmbiguousTeam, "choose one with --team or $TEAMBRIDGE_TEAM: " + strings.Join(names, ", ")
 	}
 	if _, ok := errors.AsType[*teams.NoRootError](err); ok {
-		return api.CodeNotFound, "say where it is with --claude-dir or $CLAUDE_CONFIG_DIR"
+		return api.CodeNotFound, "name the directory with --claude-dir or $CLAUDE_CONFIG_DIR"
 	}
 	if invalid, ok := errors.AsType[*inbox.InvalidError](err); ok {
 		if invalid.Field == "text" {
-			return api.CodeInvalid, "nothing was sent; put a long text, or one that is no text, into a file and send its path"
+			return api.CodeInvalid, "nothing was sent; put long or binary content into a file and send its path"
 		}
-		return api.CodeInvalid, "nothing was sent; teambridge send --help explains"
+		return api.CodeInvalid, "nothing was sent; see teambridge send --help"
 	}
 	if p, ok := errors.AsType[*inbox.ProtocolError](err); ok {
 		if p.From != "" {
-			return api.CodeRefused, "nothing was sent: agents would take it for the word of that one; it can be sent in no agent's name"
+			return api.CodeRefused, "nothing was sent: agents would take it for that agent's own message; this kind cannot be sent in an agent's name"
 		}
-		return api.CodeRefused, "nothing was sent; if it is meant, send it with --protocol; if an agent is to read it, put words around it"
+		return api.CodeRefused, "nothing was sent; --protocol sends it as a protocol message; with other words around it, agents read it as text"
 	}
 	if errors.As(err, new(*inbox.CorruptError)) || errors.As(err, new(*teams.CorruptError)) {
-		return api.CodeCorrupt, "the file was left as it is; teambridge doctor tells what can be done"
+		return api.CodeCorrupt, "the file was not changed; see what to do with: teambridge doctor"
 	}
-	switch {
-	case is(inbox.ErrLost):
-		return api.CodeLost, "send it again under the same id with --force; another tool writes this inbox without taking its lock"
-	case is(inbox.ErrUnclear):
-		return api.CodeUnknown, "ask the agent, or send it again under the same id with --force, which may make a second copy"
-	case is(mail.ErrNotDelivered):
-		return api.CodeLost, "see why with: teambridge relay list"
-	case is(teams.ErrBadName):
-		return api.CodeInvalid, "it has to be usable as a file name on every system, with 64 characters at most"
-	case is(context.Canceled):
-		return api.CodeInterrupted, ""
-	case is(teams.ErrTeamGone):
-		return api.CodeGone, "the team ended, and its files with it; see what is there with: teambridge teams"
-	case is(inbox.ErrMissing):
-		return api.CodeNotFound, "an inbox is made when the first message is sent to it"
-	case is(inbox.ErrIDTaken), is(ledger.ErrConflict):
-		return api.CodeIDTaken, "send it under another id, or without one"
-	case is(inbox.ErrUnknown):
-		return api.CodeUnknown, "ask the agent, or send again with --force, which may make a second copy"
-	case is(inbox.ErrNoMemory):
-		return api.CodeNoLedger, "--force sends anyway, and then nothing prevents a second copy"
-	case is(teams.ErrNameTaken), is(teams.ErrNotOurs):
-		return api.CodeRefused, "choose another name with --as"
-	case is(teams.ErrJoinNotNeeded):
-		return api.CodeJoinNotNeeded, "nothing was changed; see what they say with: teambridge read user"
-	case is(lockedfile.ErrForeignLock):
-		return api.CodeForeignLock, "it also keeps every agent from writing there; teambridge doctor --fix removes it"
-	case is(lockedfile.ErrLocked):
-		return api.CodeLocked, "nothing was written: try again; a lock that nobody touches is taken over after 10 s"
-	case is(lockedfile.ErrHeldTooLong):
-		return api.CodeLocked, "nothing was written: the disk may be slow or full"
-	case is(lockedfile.ErrClobbered):
-		return api.CodeLost, "another tool writes this inbox without taking its lock: end it, then send again"
-	case is(lockedfile.ErrTooLarge):
-		return api.CodeTooLarge, "teambridge doctor tells what can be done"
-	case is(inbox.ErrBusy), is(inbox.ErrEmpty):
-		return api.CodeBusy, "try again"
-	case is(lockedfile.ErrNotRegular), is(teams.ErrNotDir):
-		return api.CodeRefused, "nothing was written: links are not followed out of a team"
-	case is(ledger.ErrBusy):
-		return api.CodeLocked, "another teambridge is at work: try again"
-	case is(syscall.EPIPE):
-		return api.CodeOutput, "whoever read the answer went away before its end"
-	case is(fs.ErrPermission):
-		return api.CodePermission, "run as the user who runs Claude Code"
-	case is(context.DeadlineExceeded):
-		return api.CodeTimeout, ""
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return k.code, k.hint
+		}
 	}
 	switch {
 	case errors.As(err, new(*journal.ValueError)):
@@ -130,6 +86,42 @@ func classify(err error) (api.Code, string) {
 		return api.CodeRefused, "an interactive agent reads its inbox by itself"
 	}
 	return api.CodeError, ""
+}
+
+// known are the errors with one code and one hint. Of two that an error wraps, the
+// first counts.
+var known = []struct {
+	err  error
+	code api.Code
+	hint string
+}{
+	{inbox.ErrLost, api.CodeLost, "send it again under the same id with --force; another tool writes this inbox without taking its lock"},
+	{inbox.ErrUnclear, api.CodeUnknown, "ask the agent, or send it again under the same id with --force, which may make a second copy"},
+	{mail.ErrNotDelivered, api.CodeLost, "see why with: teambridge relay list"},
+	{teams.ErrBadName, api.CodeInvalid, "a name must be valid as a file name on every system, with at most 64 characters"},
+	{context.Canceled, api.CodeInterrupted, ""},
+	{teams.ErrTeamGone, api.CodeGone, "the team has ended and its files are gone; list the teams with: teambridge teams"},
+	{inbox.ErrMissing, api.CodeNotFound, "an inbox is created by the first message to it"},
+	{inbox.ErrIDTaken, api.CodeIDTaken, "send it under another id, or without one"},
+	{ledger.ErrConflict, api.CodeIDTaken, "send it under another id, or without one"},
+	{inbox.ErrUnknown, api.CodeUnknown, "ask the agent, or send it again with --force, which may make a second copy"},
+	{inbox.ErrNoMemory, api.CodeNoLedger, "--force sends it without a record: sending again then makes a second copy"},
+	{teams.ErrNameTaken, api.CodeRefused, "choose another name with --as"},
+	{teams.ErrNotOurs, api.CodeRefused, "choose another name with --as"},
+	{teams.ErrJoinNotNeeded, api.CodeJoinNotNeeded, "nothing was changed; read their messages with: teambridge read user"},
+	{lockedfile.ErrForeignLock, api.CodeForeignLock, "it also keeps every agent from writing there; remove it with: teambridge doctor --fix"},
+	{lockedfile.ErrLocked, api.CodeLocked, "nothing was written: try again; a lock that nobody refreshes is taken over after 10 s"},
+	{lockedfile.ErrHeldTooLong, api.CodeLocked, "nothing was written: the disk may be slow or full"},
+	{lockedfile.ErrClobbered, api.CodeLost, "another tool writes this inbox without taking its lock: stop it, then send again"},
+	{lockedfile.ErrTooLarge, api.CodeTooLarge, "see what to do with: teambridge doctor"},
+	{inbox.ErrBusy, api.CodeBusy, "try again"},
+	{inbox.ErrEmpty, api.CodeBusy, "try again"},
+	{lockedfile.ErrNotRegular, api.CodeRefused, "nothing was written: links that lead out of a team are not followed"},
+	{teams.ErrNotDir, api.CodeRefused, "nothing was written: links that lead out of a team are not followed"},
+	{ledger.ErrBusy, api.CodeLocked, "another teambridge process is busy: try again"},
+	{syscall.EPIPE, api.CodeOutput, "the reader of the output closed it"},
+	{fs.ErrPermission, api.CodePermission, "run teambridge as the user who runs Claude Code"},
+	{context.DeadlineExceeded, api.CodeTimeout, ""},
 }
 
 // Describe returns the text of an error for a person. Errors name their package,

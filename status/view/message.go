@@ -29,7 +29,7 @@ func Recorded(m journal.Message) api.Message {
 func Record(m journal.Message, r *journal.Receipt) api.Record {
 	shown := api.Record{
 		Message: Recorded(m), Seq: m.Seq, CreatedAt: m.Team.CreatedAt, Noise: m.Noise(), FirstSeen: m.FirstSeen,
-		ReadAt: timeOrNil(m.ReadAt), GoneAt: timeOrNil(m.GoneAt), Person: m.Said != "",
+		ReadAt: timeOrNil(m.ReadAt), GoneAt: timeOrNil(m.GoneAt), Person: m.Prompt != "",
 	}
 	if m.Answer != "" {
 		shown.Answer = &api.Answer{Frame: m.Answer, InReplyTo: m.InReplyTo(), Truncated: m.Truncated()}

@@ -5,7 +5,6 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
-	"teambridge/status"
 	"teambridge/status/api"
 )
 
@@ -13,14 +12,6 @@ import (
 func TestNamesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ api, ours string }{
-		{api.StateActive, string(status.Active)},
-		{api.StateIdle, string(status.Idle)},
-		{api.StateTerminated, string(status.Terminated)},
-		{api.DetailWorking, string(status.Working)},
-		{api.DetailWaiting, string(status.Waiting)},
-		{api.DetailFailed, string(status.Failed)},
-		{api.DetailStale, string(status.Stale)},
-		{api.DetailShutDown, string(status.ShutDown)},
 		{api.Verified, mail.Verified},
 		{api.Consumed, mail.Consumed},
 		{api.Failed, mail.Failed},

@@ -150,25 +150,19 @@ func Unread(ctx context.Context, t *teams.Team, member string) (int, error) {
 
 // Statuses returns what each agent of a team is doing, as of now.
 func Statuses(ctx context.Context, src status.Source, t *teams.Team, now time.Time) ([]api.Status, error) {
-	all, err := src.Read(ctx, t, now)
+	list, err := src.Read(ctx, t, now)
 	if err != nil {
 		return nil, err
 	}
-	return Shown(ctx, t, all)
+	return list, CountUnread(ctx, t, list)
 }
 
-// Shown shows statuses, with the number of unread rows of each member.
-func Shown(ctx context.Context, t *teams.Team, all []status.Status) ([]api.Status, error) {
-	list := make([]api.Status, 0, len(all))
-	for _, s := range all {
-		m := api.Member{Team: t.Name(), Member: s.Member}
-		if err := count(ctx, t, &m); err != nil {
-			return nil, err
+// CountUnread sets the number of unread rows of each member in list.
+func CountUnread(ctx context.Context, t *teams.Team, list []api.Status) (err error) {
+	for i := range list {
+		if list[i].Unread, err = Unread(ctx, t, list[i].Member); err != nil {
+			return err
 		}
-		list = append(list, api.Status{
-			Team: t.Name(), Member: s.Member, State: string(s.State), Since: s.Since.UTC(), Detail: string(s.Detail),
-			Evidence: api.Evidence(s.Evidence), Unread: m.Unread,
-		})
 	}
-	return list, nil
+	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"teambridge/relay/claude/claudetest"
 	"teambridge/status/api"
 	"teambridge/status/server"
+	"teambridge/teams/teamstest"
 )
 
 // The page is driven in a real browser, which does all of it in one process.
@@ -149,17 +150,17 @@ func testRestart(t *testing.T, browser context.Context) {
 	p.expect("ERR_")
 	p.live()
 	p.choose("worker")
-	w.say(sim.Name(), "team-lead", "worker", "before it")
+	w.Send(sim.Name(), "team-lead", "worker", "before it")
 	p.until(shown("before it"))
 	p.run(do(`window.same = true`))
 	w.end()
 	p.until(`document.querySelector("#link").dataset.link === "reconnecting" && document.querySelector("#link").innerText === "Reconnecting"`)
 	p.picture("reconnecting")
-	w.say(sim.Name(), "team-lead", "worker", "while it was away")
+	w.Send(sim.Name(), "team-lead", "worker", "while it was away")
 	w.start()
 	p.live()
 	p.until(shown("while it was away"))
-	w.say(sim.Name(), "team-lead", "worker", "after it")
+	w.Send(sim.Name(), "team-lead", "worker", "after it")
 	p.until(shown("after it") + ` && window.same === true && document.querySelectorAll("main .bubble").length === 3`)
 
 	// A browser does not come again by itself when it was answered with an error;
@@ -168,7 +169,7 @@ func testRestart(t *testing.T, browser context.Context) {
 	answer := p.intercept("*/v1/events*", fetch.RequestStageRequest)
 	w.end()
 	w.start()
-	w.say(sim.Name(), "team-lead", "worker", "while it was refused")
+	w.Send(sim.Name(), "team-lead", "worker", "while it was refused")
 	w.recorded(sim.Name(), "while it was refused")
 	answer(func(id fetch.RequestID) step {
 		return call(fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: id, ResponseCode: 503})
@@ -272,14 +273,14 @@ func testFast(t *testing.T, browser context.Context) {
 func testLost(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
-	w.say(sim.Name(), "team-lead", "worker", "an older one") // by which the loss is proved
+	w.Send(sim.Name(), "team-lead", "worker", "an older one") // by which the loss is proved
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("worker")
 	p.write("carry this")
 	p.until(own("carry this") + `?.textContent.startsWith("✓ in the inbox")`)
-	box := w.inbox(sim.Name(), "worker")
-	taken, err := box.Take(t.Context(), func(r inbox.Row) bool { return r.Text == "carry this" })
+	box := w.Inbox(sim.Name(), "worker")
+	taken, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return r.Text == "carry this" })
 	if err != nil || len(taken) != 1 {
 		t.Fatalf("taken %d, %v", len(taken), err)
 	}
@@ -300,9 +301,9 @@ func testLost(t *testing.T, browser context.Context) {
 
 	// Of what was sent another way it is not known whether it was taken or
 	// overwritten.
-	w.say(sim.Name(), "user", "worker", "sent from a terminal")
+	w.Send(sim.Name(), "user", "worker", "sent from a terminal")
 	p.until(own("sent from a terminal") + `?.textContent === "✓ in the inbox"`)
-	if _, err := box.Take(t.Context(), func(r inbox.Row) bool { return r.Text == "sent from a terminal" }); err != nil {
+	if _, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return r.Text == "sent from a terminal" }); err != nil {
 		t.Fatal(err)
 	}
 	p.until(own("sent from a terminal") + `?.textContent === "✓ left the inbox"`)
@@ -321,12 +322,12 @@ func testLost(t *testing.T, browser context.Context) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := box.Take(t.Context(), func(inbox.Row) bool { return true }); err != nil {
+	if _, err := teamstest.Take(t.Context(), box, teamstest.All); err != nil {
 		t.Fatal(err)
 	}
 	p.write("who knows")
 	p.until(own("who knows") + `?.textContent.startsWith("✓ in the inbox")`)
-	if _, err := box.Take(t.Context(), func(inbox.Row) bool { return true }); err != nil {
+	if _, err := teamstest.Take(t.Context(), box, teamstest.All); err != nil {
 		t.Fatal(err)
 	}
 	p.until(own("who knows") + `?.dataset.state === "unknown"`)
@@ -345,7 +346,7 @@ func testTextIsText(t *testing.T, browser context.Context) {
 	const attack = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script><a href="javascript:pwned=1">x</a>`
 	put := func(m inbox.Message) {
 		t.Helper()
-		if _, err := w.inbox(sim.Name(), "worker").Append(t.Context(), m, inbox.AppendOptions{}); err != nil {
+		if _, err := w.Inbox(sim.Name(), "worker").Append(t.Context(), m, inbox.AppendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -445,7 +446,7 @@ func testManyMessages(t *testing.T, browser context.Context) {
 		requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
 	}).observe(document.querySelector(".messages"), {childList: true}))`))
 	p.run(do(`document.querySelector(".scroll").scrollTop = 0`))
-	w.say(sim.Name(), "team-lead", "worker", "one more")
+	w.Send(sim.Name(), "team-lead", "worker", "one more")
 	p.until(shown("one more"))
 	p.until(`document.querySelector(".jump").innerText === "1 new message"`)
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -501,18 +502,18 @@ func testUnread(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
 	w := newWorld(t, claude)
 	w.join(sim.Name())
-	w.say(sim.Name(), "worker", "operator", "for you, before the page was opened")
+	w.Send(sim.Name(), "worker", "operator", "for you, before the page was opened")
 	p := open(t, browser, w, w.address())
 	p.live()
 	badge := `[...document.querySelectorAll("a.member")].find(a => a.textContent.includes("worker")).querySelector(".badge")?.firstChild.textContent`
 	p.until(badge + ` === "1" && document.title === "(1) teambridge"`)
 	p.choose("reviewer")
-	w.say(sim.Name(), "worker", "operator", "for you, too")
+	w.Send(sim.Name(), "worker", "operator", "for you, too")
 	p.until(badge + ` === "2" && document.title === "(2) reviewer · teambridge"`)
 	p.picture("unread")
 	p.choose("worker")
 	p.until(badge + ` === undefined && document.title === "worker · teambridge"`)
-	box := w.inbox(sim.Name(), "operator")
+	box := w.Inbox(sim.Name(), "operator")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if _, err := claudetest.WaitFile(ctx, box.Path(), func(data []byte) bool {
@@ -550,7 +551,7 @@ func testDrafts(t *testing.T, browser context.Context) {
 func testAccessible(t *testing.T, browser context.Context) {
 	claude, sim := simulateAt(t, func() time.Time { return time.Now().Add(-10 * time.Minute) }, time.Second, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
-	w.say(sim.Name(), "team-lead", "worker", strings.Repeat("a long text\n", 100))
+	w.Send(sim.Name(), "team-lead", "worker", strings.Repeat("a long text\n", 100))
 	p := open(t, browser, w, w.address())
 	p.live()
 	// From the top to a member and into its conversation, by keyboard alone.
@@ -668,7 +669,7 @@ func testSignedOut(t *testing.T, browser context.Context) {
 
 	// A token that was removed signs out also the page that is open.
 	w.end()
-	if err := os.Remove(server.TokenPath(w.state)); err != nil {
+	if err := os.Remove(server.TokenPath(w.State)); err != nil {
 		t.Fatal(err)
 	}
 	p.expect("ERR_")
@@ -704,16 +705,16 @@ func testAnswer(t *testing.T, browser context.Context) {
 	p.live()
 	p.choose("worker")
 	ctx := t.Context()
-	c, err := w.team(sim.Name()).Config(ctx)
+	c, err := w.Team(sim.Name()).Config(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(ctx, filepath.Join(w.state, "ledger.db"))
+	l, err := ledger.Open(ctx, filepath.Join(w.State, "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	post := ledger.InboxKey{Root: w.root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: "worker"}
+	post := ledger.InboxKey{Root: w.Root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: "worker"}
 	if err := errors.Join(
 		l.Claim(ctx, ledger.Delivery{UUID: "d", ID: "d", From: "user", InboxKey: post, Person: true, Raw: []byte("What is it?")}),
 		l.Commit(ctx, ledger.Frame{UUID: "f", InboxKey: post, Kind: ledger.FrameMessage, Bytes: []byte("{}")}, "d"),
@@ -735,7 +736,7 @@ func testAnswer(t *testing.T, browser context.Context) {
 func testForgotten(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
-	w.say(sim.Name(), "team-lead", "worker", "long ago")
+	w.Send(sim.Name(), "team-lead", "worker", "long ago")
 	p := open(t, browser, w, w.address())
 	p.expect("ERR_")
 	p.live()
@@ -744,7 +745,7 @@ func testForgotten(t *testing.T, browser context.Context) {
 	w.end()
 	p.until(`document.querySelector("#link").dataset.link === "reconnecting"`)
 	for _, name := range []string{"journal.db", "journal.db-wal", "journal.db-shm"} {
-		_ = os.Remove(filepath.Join(w.state, name))
+		_ = os.Remove(filepath.Join(w.State, name))
 	}
 	if err := os.WriteFile(sim.Agent("worker").Inbox(), []byte("[]"), 0o600); err != nil {
 		t.Fatal(err)
@@ -752,7 +753,7 @@ func testForgotten(t *testing.T, browser context.Context) {
 	w.start()
 	p.live()
 	p.until(`document.querySelectorAll("main .bubble").length === 0`)
-	w.say(sim.Name(), "team-lead", "worker", "a new beginning")
+	w.Send(sim.Name(), "team-lead", "worker", "a new beginning")
 	p.until(shown("a new beginning"))
 }
 
@@ -763,7 +764,7 @@ func testEnded(t *testing.T, browser context.Context) {
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("worker")
-	w.say(sim.Name(), "team-lead", "worker", "the last words")
+	w.Send(sim.Name(), "team-lead", "worker", "the last words")
 	p.until(shown("the last words"))
 	if err := os.Rename(sim.Dir(), claude+".ended"); err != nil {
 		t.Fatal(err)

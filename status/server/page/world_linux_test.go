@@ -8,20 +8,17 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
-	"teambridge/teams"
-	"teambridge/teams/lockedfile"
+	"teambridge/teams/teamstest"
 )
 
 // patience is how long a test waits for what has to come.
@@ -29,11 +26,9 @@ const patience = time.Minute
 
 // world is a Claude directory and the service for it.
 type world struct {
-	t      *testing.T
-	root   *teams.Root
-	state  string // short enough for a socket
-	locker *lockedfile.Locker
-	addr   string // of the service, over restarts
+	*teamstest.Fixture
+	t    *testing.T
+	addr string // of the service, over restarts
 
 	ended   chan error
 	stop    context.CancelFunc
@@ -44,20 +39,7 @@ type world struct {
 // newWorld starts a service for a Claude directory.
 func newWorld(t *testing.T, claude string, change ...func(*server.Options)) *world {
 	t.Helper()
-	state, err := os.MkdirTemp("", "tb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(state) })
-	root, err := teams.Open(claude)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = root.Close() })
-	w := &world{
-		t: t, root: root, state: state, addr: "127.0.0.1:0", logs: &bytes.Buffer{}, changed: change,
-		locker: lockedfile.New(lockedfile.Options{Dir: filepath.Join(state, "locks"), Wait: time.Minute, Hold: time.Minute}),
-	}
+	w := &world{Fixture: teamstest.Open(t, claude), t: t, addr: "127.0.0.1:0", logs: &bytes.Buffer{}, changed: change}
 	w.start()
 	t.Cleanup(func() {
 		w.end()
@@ -72,7 +54,7 @@ func newWorld(t *testing.T, claude string, change ...func(*server.Options)) *wor
 func (w *world) start() {
 	w.t.Helper()
 	opts := server.Options{
-		Root: w.root, State: w.state, Listen: []string{"unix:" + w.socket(), w.addr}, Page: page.Handler(),
+		Root: w.Root, State: w.State, Listen: []string{"unix:" + w.socket(), w.addr}, Page: page.Handler(),
 		Log: slog.New(slog.NewTextHandler(w.logs, nil)),
 	}
 	for _, f := range w.changed {
@@ -113,7 +95,7 @@ func (w *world) end() {
 	}
 }
 
-func (w *world) socket() string { return filepath.Join(w.state, "s") }
+func (w *world) socket() string { return filepath.Join(w.State, "s") }
 
 // ask asks the service over its socket.
 func (w *world) ask(method, path string, body, answer any) {
@@ -158,35 +140,6 @@ func (w *world) address() string {
 	return in.URL
 }
 
-// team opens a team from outside of the service.
-func (w *world) team(name string) *teams.Team {
-	w.t.Helper()
-	team, err := w.root.Team(name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = team.Close() })
-	return team
-}
-
-// inbox opens an inbox from outside of the service.
-func (w *world) inbox(team, name string) *inbox.Inbox {
-	w.t.Helper()
-	box, err := inbox.Open(w.team(team), name, w.locker)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return box
-}
-
-// say puts a message into an inbox as somebody else would.
-func (w *world) say(team, from, to, text string) {
-	w.t.Helper()
-	if _, err := w.inbox(team, to).Append(w.t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // recorded waits until the service has recorded a message.
 func (w *world) recorded(team, text string) {
 	w.t.Helper()
@@ -208,22 +161,22 @@ func (w *world) recorded(team, text string) {
 func (w *world) join(name string) {
 	w.t.Helper()
 	ctx := w.t.Context()
-	team := w.team(name)
+	team := w.Team(name)
 	c, err := team.Config(ctx)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	m, err := team.Join(ctx, w.locker, "operator", w.t.TempDir())
+	m, err := team.Join(ctx, w.Locker, "operator", w.t.TempDir())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	l, err := ledger.Open(ctx, filepath.Join(w.state, "ledger.db"))
+	l, err := ledger.Open(ctx, filepath.Join(w.State, "ledger.db"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer l.Close()
 	if err := l.Joined(ctx, ledger.Join{
-		Root: w.root.Path(), Team: name, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
+		Root: w.Root.Path(), Team: name, CreatedAt: c.Instance().CreatedAt, Member: m.Name, AgentID: m.AgentID, At: m.JoinedAt,
 	}); err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,0 +1,112 @@
+-- The journal, schema version 1. Each seq is from the one counter. Times are
+-- microseconds since 1970; created_at is the age of a team in milliseconds, as
+-- config.json has it.
+
+CREATE TABLE counter (
+	only   INTEGER PRIMARY KEY CHECK (only = 1),
+	seq    INTEGER NOT NULL, -- the last one given
+	pruned INTEGER NOT NULL  -- the highest one that was deleted
+) STRICT;
+INSERT INTO counter VALUES (1, 0, 0);
+
+-- See Position.
+CREATE TABLE epochs (
+	first INTEGER PRIMARY KEY,
+	id    TEXT    NOT NULL
+) STRICT;
+INSERT INTO epochs VALUES (0, lower(hex(randomblob(8))));
+
+CREATE TABLE inboxes (
+	id         INTEGER PRIMARY KEY AUTOINCREMENT,
+	root       TEXT    NOT NULL, -- real path of the Claude root
+	team       TEXT    NOT NULL,
+	created_at INTEGER NOT NULL,
+	inbox      TEXT    NOT NULL,
+	first_seen INTEGER NOT NULL,
+	began      INTEGER NOT NULL, -- of the newest snapshot
+	ended      INTEGER NOT NULL,
+	seq        INTEGER NOT NULL, -- of the last change
+	UNIQUE (root, team, created_at, inbox)
+) STRICT;
+
+CREATE TABLE messages (
+	seq        INTEGER PRIMARY KEY,
+	inbox      INTEGER NOT NULL REFERENCES inboxes,
+	digest     BLOB    NOT NULL,
+	occurrence INTEGER NOT NULL,
+	first_seen INTEGER NOT NULL,
+	read_at    INTEGER,
+	gone_at    INTEGER,
+	id         TEXT    NOT NULL,
+	sender     TEXT    NOT NULL,
+	raw        BLOB    NOT NULL -- last: nothing else is to be looked for behind it
+) STRICT;
+CREATE UNIQUE INDEX messages_key ON messages (inbox, digest, occurrence);
+CREATE INDEX messages_inbox ON messages (inbox);
+CREATE INDEX messages_id ON messages (id);
+CREATE INDEX messages_present ON messages (inbox, digest, read_at) WHERE gone_at IS NULL;
+CREATE INDEX messages_gone ON messages (gone_at) WHERE gone_at IS NOT NULL;
+
+-- The full-text index; a rowid is the seq of a message.
+CREATE VIRTUAL TABLE words USING fts5(sender, summary, body, tokenize='unicode61 remove_diacritics 2');
+
+-- Messages that are user prompts or answers, and never were in an inbox file.
+CREATE TABLE prompts (
+	message  INTEGER PRIMARY KEY REFERENCES messages,
+	delivery TEXT    NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE answers (
+	message INTEGER PRIMARY KEY REFERENCES messages,
+	frame   TEXT    NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE changes ( -- but for appearing, which has the seq of the message
+	seq     INTEGER PRIMARY KEY,
+	kind    TEXT    NOT NULL,
+	message INTEGER NOT NULL REFERENCES messages
+) STRICT;
+CREATE INDEX changes_message ON changes (message);
+
+CREATE TABLE receipts (
+	seq         INTEGER PRIMARY KEY, -- of the last change
+	root        TEXT    NOT NULL,
+	team        TEXT    NOT NULL,
+	created_at  INTEGER NOT NULL,
+	inbox       TEXT    NOT NULL,
+	id          TEXT    NOT NULL,
+	state       TEXT    NOT NULL,
+	reason      TEXT    NOT NULL,
+	at          INTEGER NOT NULL, -- of the last change
+	verified_at INTEGER,
+	consumed_at INTEGER,
+	lost_at     INTEGER,
+	ahead       TEXT, -- keys of the unread rows in front of the message, separated by spaces
+	UNIQUE (root, team, created_at, inbox, id)
+) STRICT;
+CREATE INDEX receipts_at ON receipts (at);
+
+-- What happened to relays and deliveries, copied from ledgers.
+CREATE TABLE relay_events (
+	seq        INTEGER PRIMARY KEY,
+	root       TEXT    NOT NULL,
+	team       TEXT    NOT NULL,
+	created_at INTEGER NOT NULL,
+	inbox      TEXT    NOT NULL,
+	at         INTEGER NOT NULL,
+	delivery   TEXT    NOT NULL, -- '': it is about the relay
+	id         TEXT    NOT NULL,
+	sender     TEXT    NOT NULL,
+	person     INTEGER NOT NULL,
+	state      TEXT    NOT NULL,
+	reason     TEXT    NOT NULL,
+	pid        INTEGER NOT NULL,
+	session    TEXT    NOT NULL,
+	n          INTEGER NOT NULL
+) STRICT;
+CREATE INDEX relay_events_at ON relay_events (at);
+CREATE INDEX relay_events_id ON relay_events (id) WHERE id<>'';
+-- Up to which number each source was copied, in the commit that copies.
+CREATE TABLE copied (
+	source TEXT    PRIMARY KEY,
+	n      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,43 @@
+package inbox
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Entry is a row with where it was found.
+type Entry struct {
+	Row
+	Inbox string // the name whose inbox it is in
+	Index int    // of the row among those of the inbox, from 0
+}
+
+// Merge puts the rows of several inboxes into one order: by time, rows of one
+// time by inbox name, rows of one inbox never out of the order of their file
+// where their times are equal. A row whose time cannot be understood stands
+// right behind the one in front of it in its file.
+func Merge(inboxes map[string][]Row) []Entry {
+	type timed struct {
+		Entry
+		at time.Time
+	}
+	var all []timed
+	for name, rows := range inboxes {
+		var last time.Time
+		for i, r := range rows {
+			if at, ok := r.Time(); ok {
+				last = at
+			}
+			all = append(all, timed{Entry{Row: r, Inbox: name, Index: i}, last})
+		}
+	}
+	slices.SortFunc(all, func(a, b timed) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Inbox, b.Inbox), a.Index-b.Index)
+	})
+	entries := make([]Entry, len(all))
+	for i, t := range all {
+		entries[i] = t.Entry
+	}
+	return entries
+}

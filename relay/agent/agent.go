@@ -1,0 +1,155 @@
+// Package agent holds what a runtime tells a relay about the agent that it runs. A
+// runtime is a program whose agents can be relayed to, such as Claude Code.
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrNotInFlight means that the agent does not work on the frame to interrupt, so that
+// an interrupt could only stop another one.
+var ErrNotInFlight = errors.New("frame is not in flight")
+
+// ErrRefused means that the agent refused a change of its mode.
+var ErrRefused = errors.New("refused by the agent")
+
+// WidenedError reports that an agent was killed because it had more permissions than it
+// was given: it left plan mode by itself, or did not do what its flags or settings asked for.
+type WidenedError struct {
+	Given string // the permission mode that was asked for, or in which its first turn began
+	Got   string // the one that it reported
+}
+
+func (e *WidenedError) Error() string {
+	return fmt.Sprintf("the agent went from permission mode %.40q to %.40q without being allowed to", e.Given, e.Got)
+}
+
+// Process identifies a process of ours, also after a restart of this one.
+type Process struct {
+	PID   int    `json:"pid"`
+	Group int    `json:"group"` // its process group; 0 where there are none
+	Start string `json:"start"` // when it started, in a form of the system's own; empty where that is not known
+}
+
+// Grace is how long an agent that is to end gets for each step. The zero value skips the waiting.
+type Grace struct {
+	EOF  time.Duration // after its input was closed, before SIGTERM: a turn that runs ends within it
+	Term time.Duration // after SIGTERM, before SIGKILL
+}
+
+// Event is one thing that an agent told, in the order it told them.
+type Event struct {
+	At       time.Time       // when it was read, UTC
+	Line     json.RawMessage // as it was printed; nil if there is no line, or it was too large to keep
+	Payload  any             // what the line says, in a type of the runtime's package
+	Progress []Progress      // what it changed for frames that were sent; nil for most events
+
+	Start          *Start      // a turn begins; else nil
+	Result         *Result     // a turn has ended; else nil
+	PermissionMode string      // the permission mode changed to this; empty if it did not change
+	Recipients     []string    // members to whom the agent writes; "*" is all of them
+	Background     *Background // what the agent does besides turns, if that has changed; else nil
+}
+
+// Start is the beginning of a turn.
+type Start struct {
+	Session string // of the conversation from here on; empty if the agent did not tell
+	Version string // of the program; empty if it did not tell
+}
+
+// Result is the end of a turn.
+type Result struct {
+	Text    string // what the agent said last
+	Failure string // why the turn failed, if it did
+}
+
+// Background is work of an agent that would be lost if it was ended between two turns.
+type Background struct {
+	Tasks     int  // that run
+	Scheduled bool // it has scheduled turns of its own
+}
+
+// Frame is a message, encoded for one runtime.
+type Frame struct {
+	Line []byte
+	// Command says that the runtime keeps no record of the frame, so that looking for it
+	// in the conversation is pointless.
+	Command bool
+	// Silent says that the agent may not acknowledge the frame by its uuid.
+	Silent bool
+}
+
+// State is how far a frame has come. The zero value is that of a frame nobody has sent.
+type State int
+
+const (
+	// Written: it was written; whether it was taken is not known.
+	Written State = iota + 1
+	// Accepted: it is in the conversation, or will be before anything else is run; its
+	// turn runs or is about to.
+	Accepted
+	// Done: its turn has ended.
+	Done
+	// Failed: its turn has ended with an error, of the model API or by a limit. It is in
+	// the conversation and is not run again.
+	Failed
+	// Cancelled: its turn was interrupted, or it was taken out of the queue. It is not
+	// run again by itself.
+	Cancelled
+	// Known: its uuid was taken before, by this agent or by one before it in the same
+	// conversation, and it was not run now. The conversation tells whether its turn
+	// finished then; see [Turn].
+	Known
+	// Unproven: a turn ended after it was written, and this program acknowledges nothing.
+	// It was most likely taken. To such a program messages are sent at least once, not
+	// exactly once.
+	Unproven
+)
+
+// String is the name in lower case.
+func (s State) String() string {
+	if s < Written || s > Unproven {
+		return fmt.Sprintf("state %d", int(s))
+	}
+	return [...]string{"written", "accepted", "done", "failed", "cancelled", "known", "unproven"}[s-Written]
+}
+
+// InFlight reports whether the frame may still be worked on: it is Written or Accepted.
+func (s State) InFlight() bool { return s == Written || s == Accepted }
+
+// Progress is a frame that has come to another state.
+type Progress struct {
+	UUID  string
+	State State
+	// Result is that of its turn; nil unless the state is Done, Failed, Cancelled or
+	// Unproven, and for a frame that was cancelled before its turn.
+	Result *Result
+}
+
+// Turn is what a conversation tells about a frame after the agent that got it is gone.
+type Turn struct {
+	// Stored says that the frame is in it: its uuid is known. Of frames that were joined
+	// only the last is stored.
+	Stored bool
+	// Finished says that its turn came to its end: the agent said something last.
+	Finished bool
+	// Interrupted says that somebody stopped the turn, Failed that the model API did.
+	// Neither is Finished.
+	Interrupted, Failed bool
+	// Stop is why the model last stopped in the turn, as it says itself: "end_turn",
+	// "tool_use" (cut while a tool ran), "max_tokens". Empty if the agent said nothing.
+	Stop string
+	// Text is what the agent said last, if its turn is Finished.
+	Text string
+	// Unknown says that there is no record of the conversation and that the agent may
+	// have taken the frame even so.
+	Unknown bool
+}
+
+// Over reports whether the turn has ended, however it did.
+func (t Turn) Over() bool {
+	return t.Finished || t.Interrupted || t.Failed || t.Stop != "" && t.Stop != "tool_use"
+}

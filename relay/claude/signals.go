@@ -1,0 +1,139 @@
+package claude
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+
+	"teambridge/relay/agent"
+)
+
+// signals puts into events what a relay wants to know of them, whatever the runtime.
+type signals struct {
+	tasks  map[string]bool // background tasks that run, by id
+	crons  int             // what the agent has scheduled to be repeated
+	wakeup bool            // it has scheduled a turn of its own
+}
+
+func (s *signals) add(e *agent.Event) {
+	before := s.background()
+	switch p := e.Payload.(type) {
+	case Init:
+		e.Start = &agent.Start{Session: p.Session, Version: p.Version}
+	case Status:
+		e.PermissionMode = p.PermissionMode
+	case Result:
+		e.Result = p.outcome()
+	case Assistant:
+		for _, use := range toolUses(e.Line) {
+			s.schedule(use.Name)
+			if to := use.recipient(); to != "" {
+				e.Recipients = append(e.Recipients, to)
+			}
+		}
+	case Lifecycle:
+		if bytes.Contains(e.Line, []byte(`"wakeup_source":"loop_wakeup"`)) {
+			s.wakeup = false // it has come
+		}
+	case Other:
+		if p.Type == "system" {
+			s.task(p.Subtype, e.Line)
+		}
+	}
+	if now := s.background(); now != before {
+		e.Background = &now
+	}
+}
+
+func (s *signals) background() agent.Background {
+	return agent.Background{Tasks: len(s.tasks), Scheduled: s.crons > 0 || s.wakeup}
+}
+
+// toolUse is the use of a tool that an agent has printed.
+type toolUse struct {
+	Name  string
+	Input json.RawMessage
+}
+
+// toolUses are those of a line; none of one that has another form.
+func toolUses(line []byte) (uses []toolUse) {
+	if !bytes.Contains(line, []byte(`"tool_use"`)) {
+		return nil
+	}
+	var m struct {
+		Message struct {
+			Content []struct {
+				Type string
+				toolUse
+			}
+		}
+	}
+	if json.Unmarshal(line, &m) != nil {
+		return nil
+	}
+	for _, part := range m.Message.Content {
+		if part.Type == "tool_use" {
+			uses = append(uses, part.toolUse)
+		}
+	}
+	return uses
+}
+
+// recipient returns to whom a use of SendMessage writes, "*" for all members, or "".
+func (u toolUse) recipient() string {
+	var input struct{ To, Recipient, Type string }
+	if u.Name != "SendMessage" || json.Unmarshal(u.Input, &input) != nil {
+		return ""
+	}
+	if input.Type == "broadcast" {
+		return "*"
+	}
+	return cmp.Or(input.To, input.Recipient) // older versions have the second
+}
+
+// schedule notes what the agent has scheduled, by the tool that it used. Versions that
+// have these tools (2.1.329 does) keep the schedule in the process: it ends with that.
+// One that was refused counts, too.
+func (s *signals) schedule(tool string) {
+	switch tool {
+	case "CronCreate":
+		s.crons++
+	case "CronDelete":
+		s.crons = max(0, s.crons-1)
+	case "ScheduleWakeup":
+		s.wakeup = true
+	}
+}
+
+// task notes that background tasks began or ended. All measured versions report the end
+// of a task by its id; newer ones also list those that run.
+func (s *signals) task(subtype string, line []byte) {
+	var l struct {
+		ID    string `json:"task_id"`
+		Tasks []struct {
+			ID string `json:"task_id"`
+		} `json:"tasks"`
+	}
+	switch subtype {
+	case "task_started", "task_notification", "background_tasks_changed":
+		if json.Unmarshal(line, &l) != nil {
+			return
+		}
+	default:
+		return
+	}
+	if s.tasks == nil {
+		s.tasks = map[string]bool{}
+	}
+	switch subtype {
+	case "task_started":
+		s.tasks[l.ID] = true
+	case "task_notification":
+		delete(s.tasks, l.ID)
+	case "background_tasks_changed":
+		clear(s.tasks)
+		for _, t := range l.Tasks {
+			s.tasks[t.ID] = true
+		}
+	}
+}

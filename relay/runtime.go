@@ -1,0 +1,78 @@
+package relay
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/pipe"
+)
+
+// Runtime starts agents of one kind and knows what became of what they were sent. It is
+// all that a relay knows of them. Conformance in conformance_test.go proves that a relay
+// with such a runtime delivers exactly once.
+//
+// A conversation has an id, which the relay chooses. A message has one, too: given twice
+// under it, in one agent or in two that share a conversation, it is run once or the
+// conversation tells that it was taken (Turn).
+type Runtime interface {
+	// Command is what is started, for people, and to notice that another one is.
+	Command() string
+	// Session is the id of the first conversation; empty if the relay is to choose it.
+	Session() string
+	// Unnamed returns a mode without the settings that Command itself fixes.
+	Unnamed(pipe.Mode) pipe.Mode
+	// NeedsRestart reports whether only another agent can work in another mode.
+	NeedsRestart(from, to pipe.Mode) bool
+	// MayPoll reports whether an agent may be one that reads its inbox by itself.
+	MayPoll() bool
+
+	// Encode returns the line that gives an agent a text under an id, or why there can be none.
+	Encode(uuid, text string) (line []byte, err error)
+	// Frame returns what is known of a line that Encode made.
+	Frame(line []byte) (agent.Frame, error)
+
+	// Start starts an agent that begins a conversation, or goes on with it if there is
+	// one. The end of ctx kills it.
+	Start(ctx context.Context, session string, mode pipe.Mode) (Agent, error)
+	// Predecessor finds the process of an agent that an earlier relay started.
+	Predecessor(agent.Process) Predecessor
+	// Turn tells what the conversation has of a message, also if no agent runs.
+	Turn(ctx context.Context, session, uuid string) (agent.Turn, error)
+}
+
+// Agent is an agent that runs. It must be brought to an end with End or Kill.
+type Agent interface {
+	// ID identifies its process. It is recorded before the first message is sent.
+	ID() agent.Process
+	// Mode is what it works with from the start.
+	Mode() pipe.Mode
+	// Events gives what it tells, in order, until it has ended. There is one loop at a time.
+	Events(context.Context) iter.Seq2[agent.Event, error]
+	// Send gives it a line of Encode. What became of it is told by Progress of an event.
+	Send(ctx context.Context, line []byte) error
+	// SetMode changes its mode, between two turns, and returns the mode that it has
+	// then, also with an error. An [agent.ErrRefused] leaves the agent usable.
+	SetMode(ctx context.Context, from, to pipe.Mode) (pipe.Mode, error)
+	// Interrupt stops the turn of a message, or returns [agent.ErrNotInFlight].
+	Interrupt(ctx context.Context, uuid string) error
+	// CloseInput lets it end once it has nothing more to do.
+	CloseInput()
+	// End closes its input and ends it, by force after the times of grace. However it
+	// exits is no error.
+	End(context.Context, agent.Grace) error
+	// Kill ends it at once. However it exits is no error.
+	Kill() error
+	// Wait returns how it ended, once everything that it told can be read.
+	Wait(context.Context) error
+}
+
+// Predecessor is the process of an agent that may have outlived its relay.
+type Predecessor interface {
+	Alive() (bool, error)
+	// Wait returns nil when it has ended, or the error of ctx.
+	Wait(ctx context.Context) error
+	// End ends it, by force after grace.
+	End(ctx context.Context, grace time.Duration) error
+}

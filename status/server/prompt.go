@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/relay"
+	"teambridge/relay/fleet"
+	"teambridge/relay/pipe"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// promptOptions say how an agent works on a user prompt. No row of an inbox can say that.
+type promptOptions struct {
+	mode     pipe.Mode
+	isolated bool
+}
+
+func promptOptionsOf(m api.NewMessage) (opts promptOptions, err error) {
+	opts.isolated = m.Isolated
+	if len(m.Mode) > 0 && string(m.Mode) != "null" {
+		if opts.mode, err = pipe.ParseMode(m.Mode); err != nil {
+			err = api.Decide(api.CodeInvalid, seeDocument, "mode: %v", err)
+		}
+	}
+	return opts, err
+}
+
+// deliver brings a message to a member: as a user prompt, if a person sends it and a
+// relay of this service serves the member, and otherwise as a row of the inbox. A row
+// never becomes a prompt, because everybody can write rows. d is to be followed; it is
+// nil for a prompt.
+func (s *Server) deliver(ctx context.Context, sender *mail.Sender, member string, m mail.Message, opts promptOptions, force bool) (answer api.Sent, d *mail.Delivered, err error) {
+	answer, reason, err := s.prompt(ctx, sender, member, m, opts)
+	if err != nil || reason == "" {
+		return answer, nil, err
+	}
+	if opts != (promptOptions{}) {
+		return answer, nil, api.Decide(api.CodeInvalid, "without mode and isolated, it is put into the inbox as a teammate's message",
+			"mode and isolated are only for prompts to an agent that this service relays to: %s", reason)
+	}
+	put, err := s.put(ctx, sender, member, m, force)
+	if err != nil {
+		return view.Sent(put), nil, err
+	}
+	return view.Sent(put), &put, nil
+}
+
+// prompt sends a message as a user prompt. If that is impossible, it returns the reason.
+func (s *Server) prompt(ctx context.Context, sender *mail.Sender, member string, m mail.Message, opts promptOptions) (answer api.Sent, reason string, err error) {
+	start := time.Now()
+	t := sender.Team()
+	answer = api.Sent{Team: t.Name(), Member: member, ID: m.ID, State: api.Failed}
+	if s.fleet == nil || !Person(ctx) {
+		return answer, "this service runs no relays", nil
+	}
+	ours, err := mail.Ours(ctx, s.ledger, t, sender.Config())
+	if err != nil {
+		return answer, "", err
+	}
+	if !slices.Contains(ours, sender.From()) {
+		return answer, fmt.Sprintf("%q is not one of your names", sender.From()), nil
+	}
+	id, serving, err := s.fleet.Serving(ctx, t, member)
+	if err != nil {
+		return answer, "", err
+	}
+	if !serving {
+		return answer, "no relay of this service serves " + member, nil
+	}
+	if err := sender.Validate(m); err != nil {
+		return answer, "", err
+	}
+	if m.ID == "" {
+		m.ID = uuid.NewString()
+	}
+	result, err := s.fleet.Prompt(ctx, id, relay.Input{
+		Text: m.Text, Mode: opts.mode, Isolated: opts.isolated, ID: m.ID, From: sender.From(), DefaultFrom: sender.DefaultFrom(), Summary: m.Summary, Color: m.Color,
+		Protocol: m.Protocol,
+	})
+	switch {
+	case errors.Is(err, ledger.ErrWritten):
+		return answer, "it was put into the inbox before", nil // and putting it again tells what happened to it
+	case errors.Is(err, fleet.ErrNotRunning), errors.Is(err, fleet.ErrUnknown):
+		return answer, err.Error(), nil
+	case err != nil:
+		return answer, "", err
+	}
+	reach := sender.Config().Deliverability(member, s.facts(ctx, t, sender.Config(), member))
+	answer.ID, answer.State, answer.Deduplicated, answer.Delivery = result.ID, api.Verified, result.Again, result.Delivery
+	if answer.Reachable = reach == teams.Reachable; !answer.Reachable {
+		answer.Reach = string(reach)
+	}
+	answer.WaitedMs = time.Since(start).Milliseconds()
+	return answer, "", nil
+}
+
+// facts returns what is known of a member's relay. It is only for hints, so that it is
+// incomplete if that cannot be read.
+func (s *Server) facts(ctx context.Context, t *teams.Team, c *teams.Config, member string) teams.Facts {
+	f, err := relay.Facts(ctx, s.ledger, s.opts.State, t, c, member)
+	if err != nil {
+		s.log.Debug("the relay of a member is not known", "team", t.Name(), "member", member, "err", err)
+	}
+	return f
+}
+
+// put puts one message into the inbox, and records that.
+func (s *Server) put(ctx context.Context, sender *mail.Sender, member string, m mail.Message, force bool) (mail.Delivered, error) {
+	d, err := sender.Put(ctx, member, m, inbox.AppendOptions{Force: force, Track: true})
+	if err != nil {
+		return d, err
+	}
+	if d.Unrecorded != nil {
+		s.log.Warn("a message is in the inbox, but was not recorded", "id", d.ID, "err", d.Unrecorded)
+	}
+	if err := s.recordSent(ctx, sender.Key(d), d); err != nil {
+		s.log.Warn("a sent message was not recorded", "id", d.ID, "err", view.Describe(err))
+	}
+	d.Seen = nil // not needed any more
+	s.news.tell()
+	if d.Reachable() && sender.Waiting(ctx, d) {
+		d.Reach = teams.Unread
+	}
+	return d, nil
+}
+
+// recordSent records a message and then its receipt, even if the client has gone away.
+// In this order: if the service is killed in between, a receipt without its message
+// would be useless. The tap can miss the message, because its agent may take it within
+// milliseconds.
+func (s *Server) recordSent(ctx context.Context, key inbox.SendKey, d mail.Delivered) error {
+	ctx = context.WithoutCancel(ctx)
+	var ahead []string
+	if d.Tracked != nil {
+		ahead = d.Tracked.Ahead
+	}
+	if d.Seen != nil {
+		// The follower looks next, whether or not the journal wants another look.
+		if _, err := s.journal.Observe(ctx, journal.SnapshotOf(key, d.Seen)); err != nil {
+			return err
+		}
+	}
+	_, err := s.journal.Verified(ctx, key, time.Now(), ahead...)
+	return err
+}

@@ -1,0 +1,158 @@
+// Package teamstest makes Claude directories with teams, for the tests of the
+// other packages. Everything it makes is removed when the test ends, and
+// everything that goes wrong ends the test.
+package teamstest
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+)
+
+// The captured teams, and the versions of Claude Code that made them.
+const (
+	Older        = "myteam"
+	OlderVersion = "claude-2.1.80"
+	Newer        = "session-2de3961d"
+	NewerVersion = "claude-2.1.329"
+)
+
+// Patient is how long locks are waited for and held at most in tests, which can
+// share a busy disk.
+var Patient = lockedfile.Options{Wait: time.Minute, Hold: time.Minute}
+
+// Fixture is a Claude directory, and a state directory for what teambridge keeps.
+type Fixture struct {
+	Root   *teams.Root
+	State  string // its path is short enough for a socket in it
+	Locker *lockedfile.Locker
+
+	t testing.TB
+}
+
+// Captured returns a fixture with the captured teams of these versions.
+func Captured(t testing.TB, versions ...string) *Fixture {
+	t.Helper()
+	dir := t.TempDir()
+	for _, v := range versions {
+		must(t, os.CopyFS(filepath.Join(dir, "teams"), os.DirFS(filepath.Join(testdata(), v, "teams"))))
+	}
+	return Open(t, dir)
+}
+
+// New returns a fixture without teams.
+func New(t testing.TB) *Fixture {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	must(t, os.Mkdir(filepath.Join(dir, "teams"), 0o700))
+	return Open(t, dir)
+}
+
+// Open returns a fixture for a Claude directory that exists.
+func Open(t testing.TB, claude string) *Fixture {
+	t.Helper()
+	state := StateDir(t)
+	root, err := teams.Open(claude)
+	must(t, err)
+	t.Cleanup(func() { _ = root.Close() })
+	opts := Patient
+	opts.Dir = filepath.Join(state, "locks")
+	return &Fixture{Root: root, State: state, Locker: lockedfile.New(opts), t: t}
+}
+
+// StateDir returns a directory with a path that is short enough for a socket in it.
+func StateDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tb")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// testdata is the directory of the captured teams.
+func testdata() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "testdata")
+}
+
+// Make makes a team whose first member leads it.
+func (f *Fixture) Make(team string, createdAt int64, members ...string) {
+	f.t.Helper()
+	type member struct {
+		AgentID   string `json:"agentId"`
+		Name      string `json:"name"`
+		AgentType string `json:"agentType"`
+	}
+	var list []member
+	for _, m := range members {
+		list = append(list, member{m + "@" + team, m, "agent"})
+	}
+	config, err := json.Marshal(map[string]any{"name": team, "createdAt": createdAt, "leadAgentId": list[0].AgentID, "members": list})
+	must(f.t, err)
+	must(f.t, os.MkdirAll(f.Path(team, "inboxes"), 0o700))
+	must(f.t, os.WriteFile(f.Path(team, "config.json"), config, 0o600))
+}
+
+// Path returns the path of a team's directory, or of something in it.
+func (f *Fixture) Path(team string, in ...string) string {
+	return filepath.Join(append([]string{f.Root.Path(), "teams", team}, in...)...)
+}
+
+// Team opens a team.
+func (f *Fixture) Team(name string) *teams.Team {
+	f.t.Helper()
+	team, err := f.Root.Team(name)
+	must(f.t, err)
+	f.t.Cleanup(func() { _ = team.Close() })
+	return team
+}
+
+// Inbox opens an inbox of a team.
+func (f *Fixture) Inbox(team, name string) *inbox.Inbox {
+	f.t.Helper()
+	box, err := inbox.Open(f.Team(team), name, f.Locker)
+	must(f.t, err)
+	return box
+}
+
+// Send puts a message into an inbox of a team.
+func (f *Fixture) Send(team, from, to, text string) {
+	f.t.Helper()
+	_, err := f.Inbox(team, to).Append(f.t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{})
+	must(f.t, err)
+}
+
+// Take removes the rows that match from an inbox, as a newer agent does, and
+// returns them.
+func Take(ctx context.Context, box *inbox.Inbox, match func(inbox.Row) bool) (taken []inbox.Row, err error) {
+	err = box.Edit(ctx, func(d *inbox.Draft) error {
+		taken = nil
+		for i, row := range d.All() {
+			if match(row) {
+				taken = append(taken, row)
+				d.Remove(i)
+			}
+		}
+		return nil
+	})
+	return taken, err
+}
+
+// All matches every row, for [Take].
+func All(inbox.Row) bool { return true }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
