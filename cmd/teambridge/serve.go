@@ -82,7 +82,6 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	s, err := server.New(server.Options{
 		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
