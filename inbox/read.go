@@ -78,11 +78,9 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		case now.Sub(start) > busyTime+settleTime, held && now.Sub(start) > busyTime:
 			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
-		timer := time.NewTimer(settleStep)
 		select {
-		case <-timer.C:
+		case <-time.After(settleStep):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
 		}
 	}
