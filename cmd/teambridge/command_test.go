@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -396,7 +397,7 @@ func typing(ts *testscript.TestScript, neg bool, args []string) {
 	// More than a pipe holds: when it is written, the process is reading.
 	_, err = w.WriteString(strings.Repeat("x", 80_000))
 	ts.Check(errors.Join(err, cmd.Process.Signal(syscall.SIGINT)))
-	wantStatus(ts, strconv.Itoa(exitInterrupted), cmd.Wait())
+	wantStatus(ts, strconv.Itoa(api.ExitInterrupted), cmd.Wait())
 }
 
 // bridge is teambridge as the script's own commands start it.

@@ -20,21 +20,20 @@ import (
 func newDemo(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole job on a simulated team, with its timings",
-		Long: `Show the whole job on a simulated team in a temporary directory: agents that
-treat their inboxes as Claude Code 2.1.329 does, to the poll interval, but think
-without a model. Their lead is headless, a process of its own, and has its inbox
-relayed to it. Nothing outside of the temporary directory is touched, and no
-account is needed. It takes a few seconds.
+		Short: "Show what teambridge does, on a simulated team",
+		Long: `Show what teambridge does, on a simulated team in a temporary directory.
 
-With --json each step is an object on a line of its own, with seconds since the start
-and the text; the answer to the question is as "teambridge ask --json" prints it; the
+The agents treat their inboxes exactly as Claude Code 2.1.329 does, but answer
+without a model. Their lead is headless, and its inbox is relayed to it. Nothing
+else is touched, and no account is needed. It takes a few seconds.
+
+With --json each step is an object on its own line with the seconds since the
+start and a text; the answer is as "teambridge ask --json" prints it, and the
 last object has the counts: sent, taken and answers.
 
 Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
+		Example: `  teambridge demo`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
 	}
 }
 

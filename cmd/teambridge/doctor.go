@@ -15,6 +15,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/mail"
+	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -24,23 +25,24 @@ func newDoctor(a *app) *cobra.Command {
 	var fix bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what keeps messages from arriving, and say what to do",
-		Long: `Look for what keeps messages from arriving: locks that block the agents, corrupt
-and oversized inboxes, teams whose lead is gone, inboxes without a member, and
-teambridge's own files. Nothing is changed without --fix.
+		Short: "Find what keeps messages from arriving",
+		Long: `Find what keeps messages from arriving, and say what to do about it.
 
---fix removes what certainly belongs to nobody: what stands in the place of a lock
-and is none (a file, or a directory with something in it), and temporary files and
-directories of teambridges that were killed; and it closes teambridge's own directory to others.
-It never touches an inbox. With --team only that team is looked at.
+Checked are locks, inboxes, teams whose lead is gone, inboxes without a member,
+relays, and teambridge's own files; with --team only that team. Nothing is
+changed without --fix.
 
-Exit status: 0 nothing is wrong, or all of it was fixed; 1 something is wrong;
-3 there is no Claude directory, or no such team.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
+--fix removes what certainly belongs to nobody: anything in the place of a lock
+that is not a lock (a file, or a directory that is not empty), and temporary
+files of killed teambridge processes. It also makes teambridge's own directory
+private. It never changes an inbox.
+
+Exit status: 0 no problems, or all are fixed; 1 problems were found; 3 there is
+no Claude directory, or no such team.`,
+		Example: `  teambridge doctor --fix`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "remove what blocks the agents and belongs to nobody")
+	cmd.Flags().BoolVar(&fix, "fix", false, "remove what blocks agents and belongs to nobody")
 	return cmd
 }
 
@@ -118,7 +120,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 		return err
 	}
 	if wrong > 0 {
-		return exitStatus(exitError)
+		return exitStatus(api.ExitError)
 	}
 	return nil
 }

@@ -35,8 +35,8 @@ type historyOptions struct {
 // flags are those of history and search.
 func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.which(a, cmd)
-	cmd.Flags().IntVar(&o.limit, "limit", limit, "the last N messages; 0 for all")
-	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
+	cmd.Flags().IntVar(&o.limit, "limit", limit, "show the last N messages; 0 is all")
+	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
 }
 
 // which are the flags that say which messages are meant.
@@ -44,7 +44,7 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
 	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
-	f.StringVar(&o.since, "since", "", "only messages seen within a duration (1h), since a time, or\nbehind the message with this id")
+	f.StringVar(&o.since, "since", "", "only messages seen since a duration (1h), a time, or the message with this id")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
@@ -107,27 +107,24 @@ func newHistory(a *app) *cobra.Command {
 	var o historyOptions
 	cmd := &cobra.Command{
 		Use:   "history",
-		Short: "Show what passed through the inboxes, also when it is gone",
-		Long: `Show the messages that the journal has, oldest first: of the team that is named
-with --team or $TEAMBRIDGE_TEAM, which need not exist any more, else of all. A team
-that was made again under an old name is another one.
+		Short: "Show messages that passed through the inboxes",
+		Long: `Show the messages in the journal, oldest first.
 
-The journal has every message that was sent with teambridge, and what others wrote
-while "teambridge watch", "run" or another command that watches was running. With
---json each message says in "gone" whether it is still in its inbox, and in
-"createdAt" (milliseconds) of which team it is; "receipt" says what became of one that
-was sent: verified, consumed, lost or unknown, and why. A message that was relayed to
-a headless agent says in "relay" what became of it: done, cancelled, failed and why, or
-how far it has come.
+--team or $TEAMBRIDGE_TEAM selects a team, which need not exist any more. A
+team that was made again under an old name is another team. The journal has
+every message sent with teambridge, and what others wrote while "teambridge
+watch", "run", "serve" or another command was recording.
 
-What a headless agent says last in each turn is recorded, too. It is of kind "answer",
-from the agent, in its own inbox, and "answer" has the ids of the messages that it is
-to ("inReplyTo"). At most 1 MiB of it is kept.
+With --json, "gone" says whether a message has left its inbox, "createdAt"
+(milliseconds) which team it belongs to, "receipt" what became of a message you
+sent (verified, consumed, lost or unknown, and why), and "relay" what became of
+one that was relayed to a headless agent. The last text of each turn of a
+headless agent is recorded too, up to 1 MiB, as a message of kind "answer"; its
+"inReplyTo" has the ids of the messages it answers.
 
-Exit status: 0, also when there is nothing; 3 no message with the id of --since.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), o) },
+Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
+		Example: `  teambridge history --team myteam --from worker --since 24h`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), o) },
 	}
 	o.flags(a, cmd, 100)
 	return cmd
@@ -239,15 +236,17 @@ func newSearch(a *app) *cobra.Command {
 	var o historyOptions
 	cmd := &cobra.Command{
 		Use:   "search WORDS...",
-		Short: "Find messages that passed through the inboxes",
-		Long: `Find the messages in the journal that hold all of the words in their sender,
-summary or text, the newest last. Case and accents do not matter; "words in
-quotes" stand next to each other, and word* is the beginning of a word.
+		Short: "Search the messages in the journal",
+		Long: `Print the messages in the journal that contain all of the words, newest last.
 
-Exit status: 0, also when nothing is found; 2 nothing to look for.`,
-		Args:              between(1, -1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.search(cmd.Context(), args, o) },
+The words are searched in sender, summary and text, without regard to case and
+accents. "words in quotes" must stand together; word* matches the beginning of
+a word.
+
+Exit status: 0, even if nothing matches; 2 there is nothing to search for.`,
+		Example: `  teambridge search build 'fail*' --from worker`,
+		Args:    between(1, -1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.search(cmd.Context(), args, o) },
 	}
 	o.flags(a, cmd, 20)
 	return cmd
@@ -292,17 +291,16 @@ func newExport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print the journal as NDJSON",
-		Long: `Print every message that the journal has, oldest first, one JSON object a line,
-with the row as it stood in the inbox: of the team named with --team, else of all.
+		Long: `Print every message in the journal, oldest first, one JSON object per line.
 
-With --output the file is replaced when all of it is written and on the disk. If the
-disk is full, or the command is interrupted, the old file stays. The file keeps its
-permissions; a new one can be read by you alone.
+Each object has the message as it stood in the inbox. With --output the file is
+replaced once all of it is written and on the disk; if the disk is full, or the
+command is interrupted, the old file stays. A new file is readable by you alone.
 
-Exit status: 0; 1 it could not be read or written whole; 5 --output is no regular file.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), o, output) },
+Exit status: 0; 1 it could not be read or written completely; 5 --output is not
+a regular file.`,
+		Example: `  teambridge export --team myteam --output myteam.ndjson`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), o, output) },
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file instead of stdout")
 	o.which(a, cmd)
@@ -357,21 +355,21 @@ func newGC(a *app) *cobra.Command {
 	o := gcOptions{olderThan: 90 * 24 * time.Hour, maxMiB: 512}
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Forget old messages",
-		Long: `Remove from the journal what is older than --older-than or, oldest first, what
-makes it larger than --max-size, and from the ledger the ids and texts of messages
-that were sent so long ago. A message that is forgotten and sent again under its --id is a
-new message. What is still on its way is kept. What inboxes had in them before they
-were written the last time is removed, too, as is what is left of teams that a
-teambridge was making or removing when it was killed.
+		Short: "Delete old messages from the journal and the ledger",
+		Long: `Delete old messages from the journal, and old ids from the ledger.
+
+Messages older than --older-than are deleted and then, oldest first, those that
+make the journal larger than --max-size. A message that was deleted and is sent
+again under its --id is a new message. What is still on its way is kept. Copies
+of earlier inbox contents, and leftovers of teams that a killed teambridge was
+making or removing, are deleted as well.
 
 Exit status: 0.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
+		Example: `  teambridge gc --older-than 720h`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
 	}
-	cmd.Flags().DurationVar(&o.olderThan, "older-than", o.olderThan, "how old a message is that is forgotten")
-	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "how large the journal is at most, in MiB; 0: as it comes")
+	cmd.Flags().DurationVar(&o.olderThan, "older-than", o.olderThan, "delete messages older than this")
+	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "largest size of the journal in MiB; 0 is no limit")
 	return cmd
 }
 

@@ -134,7 +134,7 @@ func TestRealTeammate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if status, _, errs := u.run("join"); status != exitRefused || !strings.Contains(errs, "user") {
+			if status, _, errs := u.run("join"); status != api.ExitRefused || !strings.Contains(errs, "user") {
 				t.Errorf("join: exit status %d\n%s", status, errs)
 			}
 			if after, err := os.ReadFile(config); err != nil || !bytes.Equal(before, after) {

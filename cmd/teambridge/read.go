@@ -38,30 +38,33 @@ func newRead(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "read [INBOX[@TEAM]...]",
 		Short: "Show what is in the inboxes of a team",
-		Long: `Show what is in the inboxes of a team as one feed, oldest first: of all of them,
-or of those that are named. Nothing is changed, unless --mark-read is given, which
-is for an inbox that is yours: "user", and the name you joined under.
+		Long: `Show the messages in the inboxes of a team, oldest first.
 
-Newer agents remove what they have taken, so an inbox shows what waits there.
-Confirmations that nobody needs to read, as of an agent that is idle, are left
-out and counted; --protocol shows them. With --history what the journal has of
-this team is shown too, with what is not in its inbox any more marked as gone.
+Without names, all inboxes are shown. Newer agents remove the messages they
+take, so an inbox shows what waits there; --history adds what was recorded
+before. Confirmations that nobody needs to read, such as of an idle agent, are
+left out and counted; --protocol shows them.
 
-Exit status: 0, also when there is nothing; 3 no such team, inbox or message;
-5 --mark-read on somebody else's inbox; 6 an inbox is corrupt (the others are
-shown).`,
+Nothing is changed without --mark-read, which is only for your own inboxes:
+"user", and the name under which you joined the team.
+
+Exit status: 0, even if there is nothing; 3 no such team, inbox or message; 5
+--mark-read on an inbox that is not yours; 6 an inbox is corrupt (the others
+are shown).`,
+		Example: `  teambridge read operator --unread --mark-read
+  teambridge read --since 1h --history`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeMembers(-1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.read(cmd.Context(), args, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
-	f.StringVar(&o.since, "since", "", "only messages younger than a duration (1h30m) or a time\n(2026-11-20T12:00:00Z), or behind the message with this id")
-	f.BoolVar(&o.unread, "unread", false, "only messages that are not read")
-	f.IntVar(&o.limit, "limit", 0, "only the last N messages")
-	f.BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
-	f.BoolVar(&o.history, "history", false, "also what is in the inboxes no more, as far as it was recorded")
-	f.BoolVar(&o.markRead, "mark-read", false, "mark what is shown as read")
+	f.StringVar(&o.since, "since", "", "only messages since a duration (1h30m), a time (2026-11-20T12:00:00Z) or the message with this id")
+	f.BoolVar(&o.unread, "unread", false, "only unread messages")
+	f.IntVar(&o.limit, "limit", 0, "show the last N messages; 0 is all")
+	f.BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
+	f.BoolVar(&o.history, "history", false, "include recorded messages that have left their inboxes")
+	f.BoolVar(&o.markRead, "mark-read", false, "mark the messages that are shown as read")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	return cmd
 }

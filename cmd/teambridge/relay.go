@@ -18,68 +18,60 @@ import (
 )
 
 func newRelay(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "relay",
-		Short: "Headless agents: what is relayed to them, and which the service runs",
-		Long: `See how the relays of headless agents stand, what they have claimed and what
-became of it; say again what failed, and give up what waits. Tell the service which
-agents to run.`,
-		Args:              func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var all, relays bool
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List relays, and deliveries that are on their way or failed",
-		Long: `List the relays, and the deliveries that are on their way, or failed: of the team
-named with --team, else of all. --all lists the deliveries that are done, too.
+		Short: "List relays, and deliveries that are under way or failed",
+		Long: `List the relays, and the deliveries that are under way or failed.
 
-Relays are those that the service is told to run, with an id, and those that were
-run with "teambridge run". With --json there are the deliveries alone, and with
---relays the relays alone.
+Listed are relays that were added, with an id, and those started with
+"teambridge run"; with --team only those of that team. --json prints the
+deliveries alone, or with --relays the relays alone.
 
-Exit status: 0, also when there are none; 3 there is no Claude directory (--relays).`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.relayList(cmd.Context(), all, relays) },
+Exit status: 0, even if there are none; 3 there is no Claude directory
+(--relays).`,
+		Example: `  teambridge relay list --team myteam`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.relayList(cmd.Context(), all, relays) },
 	}
-	list.Flags().BoolVar(&all, "all", false, "also deliveries that have ended")
-	list.Flags().BoolVar(&relays, "relays", false, "the relays alone")
+	list.Flags().BoolVar(&all, "all", false, "include deliveries that have ended")
+	list.Flags().BoolVar(&relays, "relays", false, "list relays only")
 	retry := &cobra.Command{
 		Use:   "retry DELIVERY|RELAY|MEMBER[@TEAM]",
-		Short: "Say a message again that failed, or try an agent again that is dead",
-		Long: `Put a delivery that failed into the queue again. It is said by the next
-"teambridge run", or by the one that runs, as a new message: what it was said the
-first time may stand in the agent's conversation, and have been worked on in part,
-so the agent may do it twice. With the id, or the member, of a relay that was added and
-whose agent does not stay alive, the service tries it again. The beginning of an id is
-enough.
+		Short: "Retry a failed message, or an agent that has died",
+		Long: `Put a failed delivery into the queue again, or retry an agent that has died.
 
-Exit status: 0; 2 several are meant; 3 no such delivery or relay; 5 it has not failed,
-or is not dead.`,
-		Args:              exactly(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+A delivery is sent again as a new message, by the relay that runs or the next
+one. The agent may have worked on it in part the first time, and may do it
+twice. A relay that was added, and whose agent did not stay alive, is started
+again by the service. The beginning of an id is enough.
+
+Exit status: 0; 2 several match; 3 no such delivery or relay; 5 it has not
+failed, or is not dead.`,
+		Example: `  teambridge relay retry 3f0c`,
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.relayRetry(cmd.Context(), args[0])
 		},
 	}
 	drop := &cobra.Command{
 		Use:   "drop DELIVERY",
-		Short: "Give up a message that waits, or failed",
-		Long: `Give up a delivery that waits, or failed: it is never said. One that the agent is
-at work on cannot be given up. The beginning of its id is enough.
+		Short: "Give up a message that waits or failed",
+		Long: `Give up a delivery that waits or failed: it is never sent to the agent.
 
-Exit status: 0; 2 several are meant; 3 no such delivery; 5 it is being said, or has
+A delivery that the agent is working on cannot be given up. The beginning of
+its id is enough.
+
+Exit status: 0; 2 several match; 3 no such delivery; 5 it is under way or has
 ended.`,
-		Args:              exactly(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: `  teambridge relay drop 3f0c`,
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.relayMove(cmd.Context(), args[0], (*ledger.Ledger).Drop)
 		},
 	}
-	cmd.AddCommand(list, retry, drop, newRelayRelease(a), newRelayAdd(a), newRelayRemove(a))
-	return cmd
+	return group("relay", "Headless agents: their relays, deliveries and queues",
+		`Show and control the relays of headless agents, and say which the service runs.`,
+		list, retry, drop, newRelayRelease(a), newRelayAdd(a), newRelayRemove(a))
 }
 
 func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {

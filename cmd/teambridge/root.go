@@ -18,6 +18,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -83,10 +84,10 @@ func run(args []string, h host) int {
 		err = fmt.Errorf("write the answer: %w", out.failed()) // of cobra's help, which does not look
 	}
 	if err != nil && a.becauseUnread(err) {
-		return exitPipe
+		return api.ExitPipe
 	}
 	if err == nil {
-		return exitOK
+		return api.ExitOK
 	}
 	// Where the flags were at fault, --json may stand behind what was read.
 	if end := slices.Index(args, "--"); end >= 0 {
@@ -96,17 +97,18 @@ func run(args []string, h host) int {
 	return a.fail(ctx, err)
 }
 
-const rootLong = `teambridge carries messages between people, programs and the agents of
-Claude Code teams, through the teams' own inbox files. It takes the lock that
-Claude Code takes, reads back what it wrote, and says truthfully what happened.
+const rootLong = `teambridge sends messages to Claude Code agent teams, and reads their messages.
 
-Which team is meant: --team, else $TEAMBRIDGE_TEAM, else the only team whose
-lead is alive, else the one whose lead runs in this directory.
+It works on the teams' own inbox files under the lock that Claude Code takes,
+reads back what it wrote, and reports what became of it.
 
-Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout;
-5 refused; 6 corrupt file, or a lock that could not be had; 7 lost, or not known
-to have arrived; 8 the agent ended its turn without an answer; 130 interrupted; 141 whoever read the
-output went away before its end, as head does.`
+A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
+is alive, else the one whose lead runs in this directory.
+
+Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
+refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
+is unknown what became of it; 8 the agent's turn ended without an answer; 130
+interrupted; 141 the reader of the output went away, as head does.`
 
 // stateless names the commands that can do without a state directory.
 var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor"}
@@ -117,9 +119,10 @@ func newRoot(a *app) *cobra.Command {
 		Use:           "teambridge",
 		Short:         "Messages into and out of Claude Code agent teams",
 		Long:          rootLong,
+		Example:       `  teambridge send worker "please review task 12" --team myteam`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
+		Args:          unknownCommand,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if a.state, err = a.findState(a.state); slices.Contains(stateless, cmd.Name()) {
 				return nil
@@ -144,17 +147,47 @@ func newRoot(a *app) *cobra.Command {
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.claudeDir, "claude-dir", "", "Claude Code's directory (default $CLAUDE_CONFIG_DIR, else ~/.claude)")
-	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see above)")
-	flags.StringVar(&a.state, "state-dir", "", "where teambridge keeps its own files (default $TEAMBRIDGE_STATE,\nelse $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
-	flags.BoolVar(&a.json, "json", false, "print JSON: the answer on stdout, an error on stderr")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say on stderr what is being done")
+	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see 'teambridge --help')")
+	flags.StringVar(&a.state, "state-dir", "", "directory of teambridge's own files (default $TEAMBRIDGE_STATE, else $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
+	flags.BoolVar(&a.json, "json", false, "print JSON: the result on stdout, errors on stderr")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report on stderr what is being done")
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
 		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a), newRun(a), newRelay(a), newServe(a), newUI(a), newService(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
+	setDefaults(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return root
+}
+
+// setDefaults makes cmd and its subcommands take no arguments, and complete no file
+// names, unless they say otherwise. It puts the example of each after the first
+// paragraph of its help.
+func setDefaults(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args = none
+	}
+	if cmd.ValidArgsFunction == nil && cmd.HasParent() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	if first, rest, ok := strings.Cut(cmd.Long, "\n\n"); ok {
+		cmd.Long, cmd.Example = first+"\n\n"+cmd.Example+"\n\n"+rest, ""
+	}
+	for _, sub := range cmd.Commands() {
+		setDefaults(sub)
+	}
+}
+
+// group is a command that only has subcommands.
+func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subcommands...)
+	return cmd
 }
 
 // exactly is the check of a command that takes n arguments.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"teambridge/inbox"
@@ -19,12 +18,12 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// follower looks after messages that were sent until it is known what became of
-// them, and records that.
+// follower follows sent messages until it is known what happened to them, and records
+// that.
 type follower struct {
 	root    *teams.Root
 	journal *journal.Journal
-	ledger  *ledger.Ledger // nil where it may not be asked
+	ledger  *ledger.Ledger
 	locker  *lockedfile.Locker
 	limits  limits
 	news    *hub
@@ -35,72 +34,63 @@ type follower struct {
 	items []*followed
 }
 
-// mostFollowed is the number of messages that are followed at once. The oldest ones
-// beyond it are no longer followed and stay verified.
-const mostFollowed = 1000
+// maxFollowed is the number of messages that are followed at once. Beyond that, the
+// oldest are no longer followed, and stay verified.
+const maxFollowed = 1000
 
-// followed is a message on its way.
+// followed is a message that is followed.
 type followed struct {
 	mail.Delivered
 	sender *mail.Sender
 	key    inbox.SendKey
-	team   *shared
-	seen   os.FileInfo // the inbox file, when it was last looked at; nil: it was not there
+	seen   os.FileInfo // the inbox file when it was last looked at; nil if there was none
 	looked bool
-}
-
-// shared is a team that is closed when the last one lets go of it.
-type shared struct {
-	*teams.Team
-	users atomic.Int64
-}
-
-func (s *shared) release() {
-	if s.users.Add(-1) == 0 {
-		_ = s.Close() // nothing was written through it
-	}
-}
-
-func newFollower(root *teams.Root, j *journal.Journal, l *ledger.Ledger, locker *lockedfile.Locker, limits limits, news *hub, log *slog.Logger) *follower {
-	return &follower{root: root, journal: j, ledger: l, locker: locker, limits: limits, news: news, log: log, added: make(chan struct{}, 1)}
 }
 
 // follow adds messages that sender has sent. If it returns true, it has taken over
 // the sender's team and closes it.
 func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
-	team := &shared{Team: sender.Team()}
-	var items []*followed
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before := len(f.items)
 	for _, d := range sent {
 		key := sender.Key(d)
-		if !slices.ContainsFunc(f.items, func(i *followed) bool { return i.key == key }) { // sent again
-			items = append(items, &followed{Delivered: d, sender: sender, key: key, team: team})
+		if !slices.ContainsFunc(f.items, func(i *followed) bool { return i.key == key }) { // else sent again
+			f.items = append(f.items, &followed{Delivered: d, sender: sender, key: key})
 		}
 	}
-	if len(items) == 0 {
+	if len(f.items) == before {
 		return false
 	}
-	team.users.Store(int64(len(items)))
-	f.items = append(f.items, items...)
-	for len(f.items) > mostFollowed {
-		f.items[0].team.release()
-		f.items = f.items[1:]
+	for len(f.items) > maxFollowed {
+		f.remove(f.items[0])
 	}
 	signal(f.added)
 	return true
 }
 
-// fresh is the age up to which a message is followed again after a restart.
-const fresh = 24 * time.Hour
+// remove ends the following of i, and closes its team if it was the last one to use it.
+// f.mu is held.
+func (f *follower) remove(i *followed) {
+	n := slices.Index(f.items, i)
+	if n < 0 {
+		return
+	}
+	f.items = slices.Delete(f.items, n, n+1)
+	if !slices.ContainsFunc(f.items, func(o *followed) bool { return o.sender == i.sender }) {
+		_ = i.sender.Team().Close() // nothing was written through it
+	}
+}
 
-// adopt follows the messages that were sent before, by a service or without one, to
-// teams that still exist.
-// A message that was lost in the meantime is recognized by the rows in front of it, if
-// the journal has seen them there ever since.
+// adoptAge is the age up to which a message is followed again after a restart.
+const adoptAge = 24 * time.Hour
+
+// adopt follows the messages that were sent before the service started, to teams that
+// still exist. If one was lost in the meantime, the rows in front of it tell, provided
+// that the journal has seen them there ever since.
 func (f *follower) adopt(ctx context.Context) error {
 	var open []journal.Receipt
-	for r, err := range f.journal.Receipts(ctx, journal.Query{Root: f.root.Path(), Since: time.Now().Add(-fresh)}) {
+	for r, err := range f.journal.Receipts(ctx, journal.Query{Root: f.root.Path(), Since: time.Now().Add(-adoptAge)}) {
 		if err != nil {
 			return err
 		}
@@ -108,7 +98,7 @@ func (f *follower) adopt(ctx context.Context) error {
 			open = append(open, r)
 		}
 	}
-	open = open[max(0, len(open)-mostFollowed):]
+	open = open[max(0, len(open)-maxFollowed):]
 	var errs []error
 	for _, r := range open {
 		if err := f.adoptOne(ctx, r); err != nil && !errors.Is(err, teams.ErrTeamGone) {
@@ -128,7 +118,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		m = found
 	}
 	if m.Seq == 0 || m.Prompt != "" {
-		return nil // what was said to an agent, its relay tells of
+		return nil // the relay reports what happens to a prompt
 	}
 	t, err := f.root.Team(r.Team)
 	if err != nil {
@@ -149,7 +139,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	}
 	c := sender.Config()
 	if c.Instance().CreatedAt != r.CreatedAt {
-		return nil // another team of that name
+		return nil // another team with the same name
 	}
 	if !m.ReadAt.IsZero() {
 		_, err := f.journal.Consumed(ctx, r.SendKey, time.Now())
@@ -167,7 +157,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	if err != nil {
 		return err
 	}
-	gone := !m.GoneAt.IsZero() // of an inbox that cannot be read for now
+	gone := !m.GoneAt.IsZero() // if the inbox cannot be read for now
 	if seen != nil {
 		there := inbox.Track(seen.Rows, r.ID)
 		if gone = there == nil; !gone {
@@ -183,55 +173,40 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	return nil
 }
 
-// run looks when an inbox may have changed.
+// run looks at inboxes that may have changed.
 func (f *follower) run(ctx context.Context) error {
 	news, done := f.news.subscribe()
 	defer done()
-	tick := time.NewTicker(f.limits.tick)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-news:
-		case <-f.added:
-		case <-tick.C:
-		}
+	return loop(ctx, news, f.added, f.limits.tick, func() {
+		// Messages to one inbox together, so that a thousand of them need one look.
+		inboxes := map[inbox.SendKey][]*followed{}
 		f.mu.Lock()
-		items := slices.Clone(f.items)
-		f.mu.Unlock()
-		// Those of one inbox together: a thousand that wait there are one look.
-		boxes := map[inbox.SendKey][]*followed{}
-		for _, i := range items {
-			box := i.key
-			box.ID = ""
-			boxes[box] = append(boxes[box], i)
+		for _, i := range f.items {
+			key := i.key
+			key.ID = ""
+			inboxes[key] = append(inboxes[key], i)
 		}
-		for _, items := range boxes {
-			f.look(ctx, items)
-			if ctx.Err() != nil {
-				return nil
+		f.mu.Unlock()
+		for _, items := range inboxes {
+			if ctx.Err() == nil {
+				f.look(ctx, items)
 			}
 		}
-	}
+	})
 }
 
 func (f *follower) drop(i *followed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if n := slices.Index(f.items, i); n >= 0 {
-		f.items = slices.Delete(f.items, n, n+1)
-		i.team.release()
-	}
+	f.remove(i)
 }
 
 func (f *follower) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, i := range f.items {
-		i.team.release()
+	for len(f.items) > 0 {
+		f.remove(f.items[0])
 	}
-	f.items = nil
 }
 
 // look looks at the messages to one inbox.
@@ -250,7 +225,7 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 	case ctx.Err() != nil:
 		return
 	case errors.Is(err, teams.ErrTeamGone):
-		// What became of them is not known, but that they are no longer there.
+		// All that is known is that the messages are gone.
 		f.news.tell()
 		for _, i := range items {
 			f.drop(i)
@@ -270,8 +245,8 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 	}
 }
 
-// judge finds out what became of one message, and reports whether that is final. info is
-// of the inbox file, before at.
+// judge finds out what happened to a message, and reports whether that is final. info is
+// the state of the inbox file before at.
 func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info os.FileInfo) (over bool) {
 	fate, err := i.sender.Judge(ctx, i.Delivered, at)
 	switch {
@@ -297,20 +272,20 @@ func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info 
 		f.log.Warn("a message was lost", "id", i.ID, "inbox", i.Inbox.Path(), "err", view.Describe(err))
 		_, rerr = f.journal.Lost(ctx, i.key, now, view.Describe(err))
 	case inbox.Unknown:
-		f.log.Warn("it is not known what became of a message", "id", i.ID, "inbox", i.Inbox.Path(), "err", view.Describe(err))
+		f.log.Warn("it is not known what happened to a message", "id", i.ID, "inbox", i.Inbox.Path(), "err", view.Describe(err))
 		_, rerr = f.journal.Unknown(ctx, i.key, now, view.Describe(err))
 	default:
 		_, rerr = f.journal.Consumed(ctx, i.key, now)
 	}
 	if rerr != nil && ctx.Err() == nil {
-		f.log.Warn("what became of a message is not recorded", "id", i.ID, "err", view.Describe(rerr))
+		f.log.Warn("what happened to a message was not recorded", "id", i.ID, "err", view.Describe(rerr))
 	}
 	f.news.tell()
 	return true
 }
 
 func (f *follower) unfollowed(i *followed, err error) {
-	f.log.Warn("a message that was sent cannot be followed for now", "id", i.ID, "err", view.Describe(err))
+	f.log.Warn("a sent message cannot be followed for now", "id", i.ID, "err", view.Describe(err))
 }
 
 // unrecorded logs that what was seen of an inbox is not in the journal.

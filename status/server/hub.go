@@ -1,16 +1,36 @@
 package server
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
-// signal tells whoever reads from c, once, that there is something to look at.
+// signal wakes the reader of c, which has room for one signal.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it was told, and has not looked yet
+	default: // there is a signal already
 	}
 }
 
-// hub tells many that there is something to look at.
+// loop calls do at each signal of news or wake, and every so often, until ctx ends.
+func loop(ctx context.Context, news, wake <-chan struct{}, every time.Duration, do func()) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-news:
+		case <-wake:
+		case <-tick.C:
+		}
+		do()
+	}
+}
+
+// hub sends a signal to all its subscribers.
 type hub struct {
 	mu   sync.Mutex
 	subs map[chan struct{}]bool
@@ -18,8 +38,7 @@ type hub struct {
 
 func newHub() *hub { return &hub{subs: map[chan struct{}]bool{}} }
 
-// subscribe returns a channel that is told of all that comes after. Call done in
-// the end.
+// subscribe returns a channel for the signals from now on. Call done at the end.
 func (h *hub) subscribe() (news <-chan struct{}, done func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
@@ -40,7 +59,7 @@ func (h *hub) tell() {
 	}
 }
 
-// size is how many want to be told.
+// size returns the number of subscribers.
 func (h *hub) size() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

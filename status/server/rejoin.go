@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
@@ -15,9 +13,9 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// rejoiner joins a team again where the person had joined it, has not left it, and
-// the entry vanished: who writes config.json from what it knows of before takes
-// away what came since, and then no agent can write to the person.
+// rejoiner joins a team again if the person joined it and did not leave, but is no
+// longer in config.json: a program that overwrites the file with an older state removes
+// members that joined since, and then no agent can write to the person.
 type rejoiner struct {
 	root   *teams.Root
 	state  string
@@ -26,56 +24,42 @@ type rejoiner struct {
 	limits limits
 	log    *slog.Logger
 	dirty  chan struct{}
-	seen   map[joined]os.FileInfo // config.json, when there was nothing to do
+	seen   map[joinKey]os.FileInfo // config.json, when there was nothing to do
 }
 
-// joined tells one join from another.
-type joined struct {
+// joinKey identifies a join.
+type joinKey struct {
 	team      string
 	createdAt int64
 	member    string
 }
 
-func newRejoiner(root *teams.Root, state string, l *ledger.Ledger, locker *lockedfile.Locker, limits limits, log *slog.Logger) *rejoiner {
-	return &rejoiner{
-		root: root, state: state, ledger: l, locker: locker, limits: limits, log: log,
-		dirty: make(chan struct{}, 1), seen: map[joined]os.FileInfo{},
-	}
-}
-
-// look is told that a config.json may have changed.
+// look tells the rejoiner that a config.json may have changed.
 func (j *rejoiner) look() { signal(j.dirty) }
 
 func (j *rejoiner) run(ctx context.Context) error {
-	tick := time.NewTicker(j.limits.tick)
-	defer tick.Stop()
-	for {
+	j.look()
+	return loop(ctx, nil, j.dirty, j.limits.tick, func() {
 		joins, err := j.ledger.JoinsUnder(ctx, j.root.Path())
 		if err != nil && ctx.Err() == nil {
-			j.log.Warn("which teams were joined is not known", "err", view.Describe(err))
+			j.log.Warn("the joined teams cannot be read", "err", view.Describe(err))
 		}
 		for _, join := range joins {
 			j.check(ctx, join)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-j.dirty:
-		case <-tick.C:
-		}
-	}
+	})
 }
 
-// check looks at one join, if config.json was written since it was looked at.
+// check joins again if that is needed and config.json was written since the last check.
 func (j *rejoiner) check(ctx context.Context, join ledger.Join) {
-	key := joined{join.Team, join.CreatedAt, join.Member}
-	// Before it is read: what changes meanwhile is looked at again.
-	info, err := os.Stat(filepath.Join(j.root.Path(), "teams", join.Team, "config.json"))
+	key := joinKey{join.Team, join.CreatedAt, join.Member}
+	// Before config.json is read, so that a change in the meantime is noticed.
+	info, err := os.Stat(configPath(j.root, join.Team))
 	if err != nil {
 		delete(j.seen, key)
 		return
 	}
-	if was := j.seen[key]; was != nil && unchanged(was, info) {
+	if before := j.seen[key]; before != nil && unchanged(before, info) {
 		return
 	}
 	again, err := j.join(ctx, join)
@@ -88,12 +72,12 @@ func (j *rejoiner) check(ctx context.Context, join ledger.Join) {
 		j.log.Warn("a team cannot be joined again", "team", join.Team, "as", join.Member, "err", view.Describe(err))
 	case again:
 		j.log.Info("joined again: the entry had vanished from config.json", "team", join.Team, "as", join.Member)
-		return // it was written, by us
+		return // we have just written the file
 	}
 	j.seen[key] = info
 }
 
-// join joins again, if the entry is not there and the team was not left.
+// join joins again if the entry is missing and the person has not left the team.
 func (j *rejoiner) join(ctx context.Context, join ledger.Join) (again bool, err error) {
 	t, err := j.root.Team(join.Team)
 	if err != nil {
@@ -101,11 +85,14 @@ func (j *rejoiner) join(ctx context.Context, join ledger.Join) (again bool, err 
 	}
 	defer t.Close()
 	c, err := t.Config(ctx)
-	if err != nil || !missing(c, join) {
+	if err != nil {
 		return false, err
 	}
-	// Nobody leaves meanwhile: who leaves takes the entry away first, and then the
-	// record of having joined.
+	if _, there := c.Member(join.Member); there || c.Instance().CreatedAt != join.CreatedAt {
+		return false, nil
+	}
+	// Nobody leaves while the lock is held: leaving removes the entry first, and then the
+	// record of the join.
 	release, err := mail.Alone(ctx, j.state)
 	if err != nil {
 		return false, err
@@ -127,11 +114,5 @@ func (j *rejoiner) join(ctx context.Context, join ledger.Join) (again bool, err 
 		join.AgentID, join.At = m.AgentID, m.JoinedAt
 		return true, j.ledger.Joined(ctx, join)
 	}
-	return false, nil // it was left
-}
-
-// missing reports whether a team is the one that was joined, and has no such member.
-func missing(c *teams.Config, join ledger.Join) bool {
-	_, there := c.Member(join.Member)
-	return !there && c.Instance().CreatedAt == join.CreatedAt
+	return false, nil // the person has left
 }

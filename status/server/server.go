@@ -262,8 +262,13 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	look := make(chan struct{}, 1)
 	tap := journal.NewTap(journal.TapOptions{
 		Root: s.opts.Root, Journal: s.journal,
-		Report: func() { signal(look) },
-		Warn:   func(err error) { s.log.Warn("recording", "err", view.Describe(err)) },
+		Report: func() {
+			signal(look)
+			// Files that are not in the journal may have changed too, such as config.json.
+			s.statuses.look()
+			s.rejoiner.look()
+		},
+		Warn: func(err error) { s.log.Warn("recording", "err", view.Describe(err)) },
 	})
 	part("recording", tap.Run)
 	select {
@@ -273,6 +278,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	case <-ctx.Done():
 		return nil
 	}
+	signal(look)
 	part("news", func(ctx context.Context) error { return s.pump(ctx, look) })
 	if !s.opts.ReadOnly { // one that follows puts back
 		if err := s.follower.adopt(running); err != nil {
@@ -356,15 +362,24 @@ func (s *Server) open(ctx context.Context) (err error) {
 			}
 		}
 	}
-	s.statuses = newStatusCache(s.opts.Root, status.Source{Journal: s.reads, Ledger: s.ledger}, s.relaysOf, s.limits, s.news, s.log)
-	s.rejoiner = newRejoiner(s.opts.Root, s.opts.State, s.ledger, s.locker, s.limits, s.log)
+	s.statuses = &statusCache{
+		root: s.opts.Root, source: status.Source{Journal: s.reads, Ledger: s.ledger}, relays: s.relaysOf, limits: s.limits, log: s.log,
+		news: s.news, changed: newHub(), dirty: make(chan struct{}, 1),
+	}
+	s.rejoiner = &rejoiner{
+		root: s.opts.Root, state: s.opts.State, ledger: s.ledger, locker: s.locker, limits: s.limits, log: s.log,
+		dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{},
+	}
 	s.openReplicator()
 	if !s.opts.ReadOnly {
 		s.openRelays()
 	}
 	// Receipts are written through the tap's own connection: over another one they
 	// would meet its transactions, and come again after a while.
-	s.follower = newFollower(s.opts.Root, s.journal, s.ledger, s.locker, s.limits, s.news, s.log)
+	s.follower = &follower{
+		root: s.opts.Root, journal: s.journal, ledger: s.ledger, locker: s.locker, limits: s.limits, news: s.news, log: s.log,
+		added: make(chan struct{}, 1),
+	}
 	return nil
 }
 
@@ -397,16 +412,14 @@ func (s *Server) announce() error {
 	return nil
 }
 
-// recheck is how often the journal is looked at without having been told to:
-// another process may record faster than this one.
+// recheck is how often the journal is looked at without a signal: another process may
+// record faster than this one.
 const recheck = time.Second
 
-// pump tells when the journal has more, whoever has recorded it.
+// pump tells subscribers when the journal has more, whoever has recorded it.
 func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {
-	again := time.NewTicker(recheck)
-	defer again.Stop()
 	var last int64
-	for {
+	return loop(ctx, nil, look, recheck, func() {
 		seq, err := s.reads.Last(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("the journal cannot be read", "err", view.Describe(err))
@@ -415,14 +428,5 @@ func (s *Server) pump(ctx context.Context, look <-chan struct{}) error {
 			last = seq
 			s.news.tell()
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-look:
-			// Also what is in no journal may have changed: a config.json.
-			s.statuses.look()
-			s.rejoiner.look()
-		case <-again.C:
-		}
-	}
+	})
 }
