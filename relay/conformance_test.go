@@ -19,7 +19,7 @@ import (
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/claudetest"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 )
 
@@ -249,7 +249,7 @@ func conformsIDs(t *testing.T, s *subject) {
 	}
 	wants := []agent.State{agent.Done, agent.Known, agent.Known}
 	for _, wants := range [][]agent.State{wants[:2], wants[2:]} {
-		a, err := runtime.Start(t.Context(), session, pipe.Mode{})
+		a, err := runtime.Start(t.Context(), session, mode.Mode{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +331,7 @@ func conformsInterrupt(t *testing.T, s *subject) {
 func conformsMode(t *testing.T, s *subject) {
 	r, stop := s.relay(s.options())
 	markers := []string{"[m-1]", "[m-2]", "[m-3]"}
-	for i, mode := range []pipe.Mode{{Model: pipe.Set("opus")}, {AppendSystemPrompt: pipe.Set("Be brief.")}} {
+	for i, mode := range []mode.Mode{{Model: mode.Set("opus")}, {AppendSystemPrompt: mode.Set("Be brief.")}} {
 		if _, err := r.Prompt(t.Context(), Input{Text: markers[i], Mode: mode}); err != nil {
 			t.Fatal(err)
 		}
