@@ -275,12 +275,12 @@ func (r *recorder) record(d *difference) error {
 				return err
 			}
 		}
-		for _, e := range d.ends {
-			for len(e.marks) > e.n {
-				if err := r.end(e.marks[0].seq, s.ended); err != nil {
+		for _, g := range d.ends {
+			for len(g.refs) > g.n {
+				if err := r.end(g.refs[0].seq, s.ended); err != nil {
 					return err
 				}
-				e.marks = e.marks[1:]
+				g.refs = g.refs[1:]
 				v.held--
 			}
 		}
@@ -303,9 +303,9 @@ func (r *recorder) record(d *difference) error {
 
 // appear records a row that there is one more of than is known to be in the
 // file, with k of its equals before it.
-func (r *recorder) appear(row *inbox.Row, e *entry, k int) error {
+func (r *recorder) appear(row *inbox.Row, g *group, k int) error {
 	c, v, s := r.conn, r.view, r.snapshot
-	ever, err := occurrences(c, v.id, e.digest)
+	ever, err := occurrences(c, v.id, g.digest)
 	if err != nil {
 		return err
 	}
@@ -314,23 +314,23 @@ func (r *recorder) appear(row *inbox.Row, e *entry, k int) error {
 	}
 	m := Message{
 		Seq: r.numbers.next(), Root: s.Root, Team: s.Team, Inbox: s.Inbox,
-		Occurrence: ever + 1, FirstSeen: moment(s.ended),
+		Occurrence: ever + 1, FirstSeen: time.UnixMicro(s.ended).UTC(),
 	}
 	m.set(row.Raw)
 	if row.Read {
 		m.Row.Read, m.ReadAt = true, m.FirstSeen
 	}
-	if err := insert(c, v.id, e.digest, &m, row); err != nil {
+	if err := insert(c, v.id, g.digest, &m, row); err != nil {
 		return err
 	}
 	if r.order == older {
 		// Whoever saw the newest snapshot did not see it.
-		m.GoneAt = moment(v.ended)
+		m.GoneAt = time.UnixMicro(v.ended).UTC()
 		r.changes = append(r.changes, Change{Seq: m.Seq, Kind: Appeared, Message: m})
 		return r.end(m.Seq, v.ended)
 	}
 	r.changes = append(r.changes, Change{Seq: m.Seq, Kind: Appeared, Message: m})
-	e.marks = append(e.marks, mark{m.Seq, row.Read})
+	g.refs = append(g.refs, ref{m.Seq, row.Read})
 	v.held++
 	return nil
 }
@@ -354,7 +354,7 @@ func insert(c *sqlite.Conn, box int64, d digest, m *Message, row *inbox.Row) err
 	return err
 }
 
-func (r *recorder) read(m *mark) error {
+func (r *recorder) read(m *ref) error {
 	if err := r.change(Read, m.seq, "UPDATE messages SET read_at=? WHERE seq=?", r.snapshot.ended); err != nil {
 		return err
 	}

@@ -51,12 +51,12 @@ type Receipt struct {
 // ahead are the keys of unread rows that stand in front of the message, by which a
 // later process can prove that it was lost: see [Journal.Ahead].
 func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
-	return j.settle(ctx, "verified", key, at, ahead, toVerified(at))
+	return j.updateReceipt(ctx, "verified", key, at, ahead, toVerified(at))
 }
 
 // Consumed records that the agent took a message.
 func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.settle(ctx, "consumed", key, at, nil, toConsumed(at))
+	return j.updateReceipt(ctx, "consumed", key, at, nil, toConsumed(at))
 }
 
 // Lost records that a message is lost, and why. A message that was consumed is
@@ -65,7 +65,7 @@ func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, rea
 	if len(reason) > sqlite.MaxName {
 		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
-	return j.settle(ctx, "lost", key, at, nil, toLost(Lost, at, reason))
+	return j.updateReceipt(ctx, "lost", key, at, nil, toLost(Lost, at, reason))
 }
 
 // Unknown records that a message is gone and that nothing tells whether it was
@@ -74,7 +74,7 @@ func (j *Journal) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, 
 	if len(reason) > sqlite.MaxName {
 		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
-	return j.settle(ctx, "unknown", key, at, nil, toLost(Unknown, at, reason))
+	return j.updateReceipt(ctx, "unknown", key, at, nil, toLost(Unknown, at, reason))
 }
 
 func toVerified(at time.Time) func(*Receipt) bool {
@@ -112,8 +112,8 @@ func toLost(state State, at time.Time, reason string) func(*Receipt) bool {
 	}
 }
 
-// settle changes one receipt, unless change says that there is nothing to change.
-func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
+// updateReceipt changes one receipt, unless change says that there is nothing to change.
+func (j *Journal) updateReceipt(ctx context.Context, op string, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
 	if err := names("root", key.Root, "team", key.Team, "inbox", key.Inbox, "id", key.ID); err != nil {
 		return Receipt{}, err
 	}
@@ -123,7 +123,7 @@ func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at t
 	var r Receipt
 	err := j.db.Do(ctx, op, func(c *sqlite.Conn) error {
 		return j.number(c, func(n *numbers) (err error) {
-			r, err = settle(c, n, key, at, ahead, change)
+			r, err = updateReceipt(c, n, key, at, ahead, change)
 			return err
 		})
 	})
@@ -133,8 +133,8 @@ func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at t
 	return r, nil
 }
 
-// settle is the part of it that is in a transaction.
-func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
+// updateReceipt is the part that is in a transaction.
+func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
 	was, found, err := lookup(c, key)
 	if err != nil {
 		return Receipt{}, err

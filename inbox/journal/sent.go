@@ -12,7 +12,7 @@ func sent(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if e.State == string(Unknown) {
 		change = toLost(Unknown, e.At, "its sender ended before it was known whether it is in the inbox")
 	}
-	_, err = settle(c, n, e.key().message(m.ID()), e.At, nil, change)
+	_, err = updateReceipt(c, n, e.key().message(m.ID()), e.At, nil, change)
 	return err
 }
 

@@ -61,7 +61,7 @@ type Tap struct {
 	last    map[string]teams.Instance // of teams that are gone, by name
 	warned  map[string]string         // what was said last of a path
 
-	settled chan settled
+	waited  chan waited
 	waiting map[string]bool // inbox files that are waited for, by path
 	readers sync.WaitGroup
 }
@@ -73,8 +73,8 @@ type life struct {
 	known    bool // config.json was read
 }
 
-// settled is an inbox that was waited for.
-type settled struct {
+// waited is an inbox that was waited for.
+type waited struct {
 	team, inbox, path string
 	err               error // of [inbox.Inbox.Read]
 	at                time.Time
@@ -95,7 +95,7 @@ func NewTap(opts TapOptions) *Tap {
 		lives:   map[string]*life{},
 		last:    map[string]teams.Instance{},
 		warned:  map[string]string{},
-		settled: make(chan settled),
+		waited:  make(chan waited),
 		waiting: map[string]bool{},
 	}
 }
@@ -160,8 +160,8 @@ func (t *Tap) run(ctx context.Context) error {
 		case e := <-events:
 			t.event(ctx, &e)
 			e.Close()
-		case s := <-t.settled:
-			t.settle(ctx, s)
+		case s := <-t.waited:
+			t.afterWait(ctx, s)
 		case err := <-ended:
 			return err
 		}
@@ -409,14 +409,14 @@ func (t *Tap) wait(ctx context.Context, name string, box *inbox.Inbox) {
 	t.readers.Go(func() {
 		_, err := box.Read(ctx)
 		select {
-		case t.settled <- settled{name, box.Name(), path, err, time.Now()}:
+		case t.waited <- waited{name, box.Name(), path, err, time.Now()}:
 		case <-ctx.Done():
 		}
 	})
 }
 
-// settle records what came of waiting for an inbox.
-func (t *Tap) settle(ctx context.Context, s settled) {
+// afterWait records what came of waiting for an inbox.
+func (t *Tap) afterWait(ctx context.Context, s waited) {
 	delete(t.waiting, s.path)
 	l := t.lives[s.team]
 	switch {

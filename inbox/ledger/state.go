@@ -35,7 +35,7 @@ const unended = "state IN ('claimed', 'written', 'accepted', 'cut')"
 // A StateError refuses a step that does not fit to where a delivery or a frame
 // stands. Nothing was changed.
 type StateError struct {
-	Op    string // commit, advance, settle, retry, drop …
+	Op    string // commit, advance, end, retry, drop …
 	UUID  string // of the delivery or the frame that is in the way
 	State DeliveryState
 	Frame string // that the delivery is in, "" for none

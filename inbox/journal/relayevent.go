@@ -131,13 +131,13 @@ func (e *RelayEvent) record(c *sqlite.Conn, n *numbers) error {
 	if err != nil {
 		return err
 	}
-	return e.settle(c, n)
+	return e.updateReceipt(c, n)
 }
 
 func (e *RelayEvent) key() InboxKey { return InboxKey{e.Root, e.Team, e.Inbox} }
 
-// settle makes of an event about a person's words what it says of the message.
-func (e *RelayEvent) settle(c *sqlite.Conn, n *numbers) error {
+// updateReceipt changes the receipt of a user prompt as the event says.
+func (e *RelayEvent) updateReceipt(c *sqlite.Conn, n *numbers) error {
 	if !e.Person || e.Delivery == "" || e.ID == "" {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (e *RelayEvent) settle(c *sqlite.Conn, n *numbers) error {
 	default:
 		return nil
 	}
-	_, err := settle(c, n, e.key().message(e.ID), e.At, nil, change)
+	_, err := updateReceipt(c, n, e.key().message(e.ID), e.At, nil, change)
 	return err
 }
 

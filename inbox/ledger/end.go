@@ -16,16 +16,16 @@ func (l *Ledger) EndDeliveries(ctx context.Context, state DeliveryState, reason 
 	if !state.Ended() {
 		return invalid("state", "is "+string(state)+", which is no end")
 	}
-	return l.write(ctx, "settle", durable, func(c *sqlite.Conn) error {
+	return l.write(ctx, "end", durable, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
-			err := move(c, "settle", uuid, state, reason, func(d Delivery) (stays bool, want string) {
+			err := move(c, "end", uuid, state, reason, func(d Delivery) (stays bool, want string) {
 				switch {
 				case d.State == state && d.Frame == "":
 					return true, ""
 				case d.Frame != "":
 					return false, "what is in a frame ends with the frame"
 				case d.State != Claimed:
-					return false, "only what is claimed can be settled"
+					return false, "only what is claimed can be ended"
 				}
 				return false, ""
 			})
