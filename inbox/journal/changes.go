@@ -46,7 +46,7 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 			case Receipted:
 				err = c.Query(func(v sqlite.Row) { change.Receipt = scanReceipt(v) }, "SELECT "+receiptColumns+" WHERE seq=?", seq)
 			case Relaying:
-				err = c.Query(func(v sqlite.Row) { change.Relayed = scanRelayed(v) }, "SELECT "+relayedColumns+" WHERE seq=?", seq)
+				err = c.Query(func(v sqlite.Row) { change.RelayEvent = scanRelayed(v) }, "SELECT "+relayedColumns+" WHERE seq=?", seq)
 			default:
 				err = c.Query(func(v sqlite.Row) { change.Message = scan(v) }, "SELECT "+columns+" WHERE m.seq=?", seq)
 			}

@@ -58,12 +58,12 @@ const (
 
 // A Change is one thing that happened, with a number of its own.
 type Change struct {
-	Seq     int64
-	Epoch   string // of Seq, see [Position]; only from [Journal.Changes]
-	Kind    Kind
-	Message Message    // as it is known now; zero with Receipted and Relaying
-	Receipt Receipt    // with Receipted, else zero
-	Relayed RelayEvent // with Relaying, else zero
+	Seq        int64
+	Epoch      string // of Seq, see [Position]; only from [Journal.Changes]
+	Kind       Kind
+	Message    Message    // as it is known now; zero with Receipted and Relaying
+	Receipt    Receipt    // with Receipted, else zero
+	RelayEvent RelayEvent // with Relaying, else zero
 }
 
 // An Observation is what came of snapshots.

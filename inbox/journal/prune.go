@@ -9,11 +9,11 @@ import (
 
 // Pruned is what Prune did.
 type Pruned struct {
-	Messages int64 // deleted
-	Receipts int64 // deleted
-	Relayed  int64 // deleted events of relays
-	Bytes    int64 // size of the journal afterwards
-	Freed    int64 // by how much it became smaller
+	Messages    int64 // deleted
+	Receipts    int64 // deleted
+	RelayEvents int64 // deleted events of relays
+	Bytes       int64 // size of the journal afterwards
+	Freed       int64 // by how much it became smaller
 }
 
 // pruneStep is how many messages are deleted in one transaction, so that others
@@ -56,7 +56,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 	}
 	for {
 		n, err := j.dropRelayed(ctx, before.UnixMicro(), pruneStep)
-		if p.Relayed += n; err != nil {
+		if p.RelayEvents += n; err != nil {
 			return p, err
 		}
 		if n < pruneStep {
@@ -72,7 +72,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 			break
 		}
 	}
-	if p.Messages > 0 || p.Receipts > 0 || p.Relayed > 0 {
+	if p.Messages > 0 || p.Receipts > 0 || p.RelayEvents > 0 {
 		if err := j.shrink(ctx); err != nil {
 			return p, err
 		}
@@ -96,7 +96,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 				return p, err
 			}
 			events, err := j.dropRelayed(ctx, 1<<62, step)
-			if p.Relayed += events; err != nil {
+			if p.RelayEvents += events; err != nil {
 				return p, err
 			}
 			if n+events == 0 {

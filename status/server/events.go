@@ -198,10 +198,10 @@ func (t *telling) change(c journal.Change) error {
 		}
 		return t.out.event(api.EventReceipt, t.at, view.Receipt(c.Receipt))
 	case journal.Relaying:
-		if !wanted(c.Relayed.Root, c.Relayed.Team.Team) {
+		if !wanted(c.RelayEvent.Root, c.RelayEvent.Team.Team) {
 			return nil
 		}
-		return t.out.event(api.EventRelay, t.at, view.RelayEvent(c.Relayed))
+		return t.out.event(api.EventRelay, t.at, view.RelayEvent(c.RelayEvent))
 	}
 	return nil // a kind that this stream does not know yet
 }
