@@ -10,12 +10,11 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// maxHeld is how many rows are held in memory in views, at about 200 bytes
-// each. What is beyond is looked up again.
+// maxHeld limits how many rows are held in memory in views, at about 200 bytes each. The
+// rest is looked up again.
 const maxHeld = 100_000
 
-// digest is what makes a row this one, but for where it is and how many are
-// equal: 128 bits of a SHA-256.
+// digest identifies a row, except for its inbox and occurrence: 128 bits of a SHA-256.
 type digest [16]byte
 
 func digestOf(r *inbox.Row) digest {
@@ -43,8 +42,8 @@ type group struct {
 	taken  int
 }
 
-// view is what the journal holds of one inbox, in memory. It is up to date as
-// long as the inbox has the seq it had.
+// view is what the journal has of one inbox, in memory. It is up to date as long as the
+// inbox has the same seq.
 type view struct {
 	id           int64 // 0: the inbox is not in the journal yet
 	seq          int64
@@ -53,7 +52,7 @@ type view struct {
 	counted      int // of them in Journal.held
 	groups       map[digest]*group
 
-	// What the bytes of a row of the last snapshots amounted to. Hashing 10,000
+	// The group of each row of the last snapshots, by a hash of its bytes. Hashing 10,000
 	// rows with a seeded 64-bit hash takes 1 ms, digesting them 15 ms.
 	known map[uint64]*group
 }
@@ -129,7 +128,7 @@ type fresh struct {
 	k   int // how many of its equals stand before it
 }
 
-// difference is what a snapshot has that the view has not, and the reverse.
+// difference is how a snapshot differs from the view.
 type difference struct {
 	rows  []*group // of each row of the snapshot
 	fresh []fresh  // rows that are one more than the refs
@@ -176,7 +175,7 @@ func (v *view) compare(seed maphash.Seed, rows []inbox.Row) difference {
 	return d
 }
 
-// tidy lets go of what earlier snapshots left, if it is more than is in use.
+// tidy removes what earlier snapshots left, if it is more than is in use.
 func (v *view) tidy(rows int) {
 	most := 2*max(rows, v.held) + 64
 	if len(v.known) <= most && len(v.groups) <= most {
