@@ -105,12 +105,10 @@ func (t *Team) Config(ctx context.Context) (*Config, error) {
 		if waited := time.Since(start); waited >= lockWait || waited >= tornWait && !t.busy() {
 			return nil, err
 		}
-		pause := time.NewTimer(tornPoll)
 		select {
 		case <-ctx.Done():
-			pause.Stop()
 			return nil, fmt.Errorf("teams: %s: wait for a whole %s: %w", t.path, configFile, context.Cause(ctx))
-		case <-pause.C:
+		case <-time.After(tornPoll):
 		}
 	}
 }

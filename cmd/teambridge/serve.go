@@ -128,7 +128,7 @@ func (a *app) tellServing(ctx context.Context, s *server.Server) error {
 	where := serving{Listen: s.Addrs()}
 	for _, l := range where.Listen {
 		if !strings.HasPrefix(l, "unix:") {
-			where.Token = server.TokenPath(a.state)
+			where.Token = api.TokenPath(a.state)
 		}
 	}
 	var err error

@@ -104,10 +104,8 @@ func giveWay(ctx context.Context, path string) error {
 	if rest <= 0 || rest > maxCourtesy {
 		return nil // past, or a clock that was set back
 	}
-	timer := time.NewTimer(rest)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(rest):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -230,11 +228,9 @@ func lockDir(ctx context.Context, f File, start time.Time, hold time.Duration) (
 			}
 			continue
 		}
-		timer := time.NewTimer(5*time.Millisecond + rand.N(45*time.Millisecond))
 		select {
-		case <-timer.C:
+		case <-time.After(5*time.Millisecond + rand.N(45*time.Millisecond)):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, waitError(ctx, f, &LockedError{Path: path, Age: age, Waited: time.Since(start)})
 		}
 	}

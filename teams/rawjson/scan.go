@@ -25,44 +25,29 @@ const maxDepth = 9999
 func scanElements(data []byte, known []Span) (spans []Span, ok bool) {
 	i := 0
 	if n := len(known); n > 0 {
-		// Room for some more.
-		spans = append(make([]Span, 0, n+(len(data)-known[n-1].End)/256+1), known...)
-		i = skipSpace(data, known[n-1].End)
-		switch at(data, i) {
-		case ',':
-			i = skipSpace(data, i+1)
-		case ']':
-			return spans, skipSpace(data, i+1) == len(data)
-		default:
-			return nil, false
+		spans = append(make([]Span, 0, n+(len(data)-known[n-1].End)/256+1), known...) // room for some more
+		if i = skipSpace(data, known[n-1].End); at(data, i) != ',' {
+			return spans, at(data, i) == ']' && skipSpace(data, i+1) == len(data)
 		}
 	} else {
-		i = skipSpace(data, 0)
-		if at(data, i) != '[' {
+		if i = skipSpace(data, 0); at(data, i) != '[' {
 			return nil, false
 		}
-		i = skipSpace(data, i+1)
-		if at(data, i) == ']' {
-			return nil, skipSpace(data, i+1) == len(data)
+		if end := skipSpace(data, i+1); at(data, end) == ']' {
+			return nil, skipSpace(data, end+1) == len(data)
 		}
-		// Rows have 250 bytes and more, as a rule.
-		spans = make([]Span, 0, len(data)/256+1)
+		spans = make([]Span, 0, len(data)/256+1) // rows have 250 bytes and more, as a rule
 	}
 	var stack []byte
 	for {
+		i = skipSpace(data, i+1) // past the bracket or the comma
 		end := 0
 		if end, stack = skipValue(data, i, stack); end == failed {
 			return nil, false
 		}
 		spans = append(spans, Span{Start: i, End: end})
-		i = skipSpace(data, end)
-		switch at(data, i) {
-		case ',':
-			i = skipSpace(data, i+1)
-		case ']':
-			return spans, skipSpace(data, i+1) == len(data)
-		default:
-			return nil, false
+		if i = skipSpace(data, end); at(data, i) != ',' {
+			return spans, at(data, i) == ']' && skipSpace(data, i+1) == len(data)
 		}
 	}
 }
@@ -73,36 +58,27 @@ func scanFields(data []byte) (fields []Field, ok bool) {
 	if at(data, i) != '{' {
 		return nil, false
 	}
-	i = skipSpace(data, i+1)
-	if at(data, i) == '}' {
-		return nil, skipSpace(data, i+1) == len(data)
+	if end := skipSpace(data, i+1); at(data, end) == '}' {
+		return nil, skipSpace(data, end+1) == len(data)
 	}
 	fields = make([]Field, 0, 10)
 	var stack []byte
 	for {
 		var f Field
-		f.Key.Start = i
-		if i = skipText(data, i); i == failed {
+		f.Key.Start = skipSpace(data, i+1) // past the bracket or the comma
+		if f.Key.End = skipText(data, f.Key.Start); f.Key.End == failed {
 			return nil, false
 		}
-		f.Key.End = i
-		if i = skipSpace(data, i); at(data, i) != ':' {
+		if i = skipSpace(data, f.Key.End); at(data, i) != ':' {
 			return nil, false
 		}
 		f.Value.Start = skipSpace(data, i+1)
-		if i, stack = skipValue(data, f.Value.Start, stack); i == failed {
+		if f.Value.End, stack = skipValue(data, f.Value.Start, stack); f.Value.End == failed {
 			return nil, false
 		}
-		f.Value.End = i
 		fields = append(fields, f)
-		i = skipSpace(data, i)
-		switch at(data, i) {
-		case ',':
-			i = skipSpace(data, i+1)
-		case '}':
-			return fields, skipSpace(data, i+1) == len(data)
-		default:
-			return nil, false
+		if i = skipSpace(data, f.Value.End); at(data, i) != ',' {
+			return fields, at(data, i) == '}' && skipSpace(data, i+1) == len(data)
 		}
 	}
 }
