@@ -81,7 +81,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -579,12 +578,7 @@ func unchanged(f File, was fs.FileInfo) bool {
 	if was == nil || err != nil {
 		return was == nil && errors.Is(err, fs.ErrNotExist)
 	}
-	return sameFile(was, now)
-}
-
-// sameFile reports whether a file is the one it was, with the content it had.
-func sameFile(was, now fs.FileInfo) bool {
-	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
+	return SameFile(was, now)
 }
 
 // unknown makes err an [ErrReplaced] too where the file has been replaced.
@@ -636,38 +630,28 @@ func gone(dir *os.Root) bool {
 	return err != nil || !os.SameFile(was, now)
 }
 
-// readFile returns the content of f, and what the directory says of it; nil,
-// nil where it does not exist. Content is never nil for a file that exists.
+// readFile returns the content of f, and its info from right before; nil, nil if it does not
+// exist. Content is never nil for a file that exists.
 func readFile(f File) ([]byte, fs.FileInfo, error) {
-	r, info, err := open(f)
-	if r == nil {
-		return nil, nil, err
+	content, info, err := Read(f.Dir, f.Name)
+	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
+		return nil, nil, nil
 	}
-	defer r.Close()
-	content := make([]byte, 0, info.Size()+Spare) // that also shows the end of the file without growing
-	for {
-		n, err := r.Read(content[len(content):cap(content)])
-		content = content[:len(content)+n]
-		switch {
-		case len(content) > MaxSize:
-			return nil, nil, fmt.Errorf("read %s: %w", f.Path(), ErrTooLarge)
-		case err == io.EOF:
-			return content, info, nil
-		case err != nil:
-			return nil, nil, fmt.Errorf("read %s: %w", f.Path(), err)
-		}
-		if len(content) == cap(content) {
-			content = slices.Grow(content, 64<<10)
-		}
+	if err != nil {
+		return nil, nil, f.wrap("read", err)
 	}
+	return content, info, nil
 }
 
 // holds reports whether f has exactly this content. It reads in pieces: a
 // second copy of a large file costs more than the reading.
 func holds(f File, content ...[]byte) (bool, error) {
-	r, _, err := open(f)
-	if r == nil {
-		return false, err
+	r, _, err := open(f.Dir, f.Name)
+	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
+		return false, nil
+	}
+	if err != nil {
+		return false, f.wrap("read", err)
 	}
 	defer r.Close()
 	buf := make([]byte, 64<<10)
@@ -688,35 +672,6 @@ func holds(f File, content ...[]byte) (bool, error) {
 		return false, fmt.Errorf("read %s: %w", f.Path(), err)
 	}
 	return n == 0, nil
-}
-
-// open opens f for reading, and says what the directory says of it; nil, nil,
-// nil where it does not exist.
-func open(f File) (*os.File, fs.FileInfo, error) {
-	info, err := f.Dir.Lstat(f.Name)
-	if errors.Is(err, fs.ErrNotExist) {
-		if gone(f.Dir) {
-			return nil, nil, f.wrap("read", err)
-		}
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, f.wrap("read", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("read %s: %w (%s)", f.Path(), ErrNotRegular, info.Mode().Type())
-	}
-	if info.Size() > MaxSize {
-		return nil, nil, fmt.Errorf("read %s: %w (%d bytes)", f.Path(), ErrTooLarge, info.Size())
-	}
-	r, err := f.Dir.Open(f.Name)
-	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
-		return nil, nil, nil // deleted since it was looked at
-	}
-	if err != nil {
-		return nil, nil, f.wrap("read", err)
-	}
-	return r, info, nil
 }
 
 // removeTemps removes the temporary files of our processes that were killed. All locks
