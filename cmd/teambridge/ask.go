@@ -78,7 +78,6 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	member, err := t.Resolve(ctx, name)
 	if err != nil {
 		return err
@@ -121,7 +120,6 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	defer s.close()
 	w, err := s.put(ctx, member, o.message(body), true)
 	if err != nil {
 		return err
@@ -175,12 +173,11 @@ func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config) (str
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
 	guest, err := mail.Guest(ctx, l, t, c)
 	if err != nil || guest != "" {
 		return guest, err
 	}
-	if err := a.joinAs(ctx, t, c, l, defaultGuest); err != nil {
+	if err := a.joinAs(ctx, t, c, defaultGuest); err != nil {
 		return "", err
 	}
 	a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", t.Name(), defaultGuest)

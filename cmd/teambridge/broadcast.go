@@ -53,8 +53,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
-	o.served = true
+	o.served, a.leaveOpen = true, true
 	s, err := a.sender(ctx, t, o.sendOptions)
 	if err != nil {
 		return err

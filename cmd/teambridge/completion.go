@@ -86,7 +86,6 @@ func (a *app) completeTeams(_ *cobra.Command, _ []string, prefix string) ([]stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer root.Close()
 	all, err := root.Teams()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -119,7 +118,6 @@ func (a *app) completeMembers(n int) cobra.CompletionFunc {
 		if err != nil {
 			return nil, none
 		}
-		defer closeAll(t)
 		names, err := t.Inboxes()
 		if err != nil {
 			return nil, none

@@ -49,45 +49,47 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
 
-// query is what the flags ask of the journal, which is brought up to date for it.
-func (o *historyOptions) query(ctx context.Context, a *app, j *journal.Journal) (journal.Query, error) {
-	q := journal.Query{Team: a.teamName, Inbox: o.inbox, From: o.from, Newest: true}
-	if q.Team == "" {
-		q.Team, _ = a.lookup("TEAMBRIDGE_TEAM")
-	}
+// query opens the journal and brings it up to date, and returns what the flags ask of it.
+func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, journal.Query, error) {
+	q := journal.Query{Inbox: o.inbox, From: o.from, Newest: true}
 	if o.limit < 0 {
-		return q, usage("", "--limit %d: a number of messages is wanted", o.limit)
+		return nil, q, usage("", "--limit %d is negative", o.limit)
 	}
-	// The Claude directory may be gone with its teams: what was recorded of it is
-	// found all the same.
-	if dir, err := teams.Find(a.claudeDir, a.lookup); err == nil {
-		root, err := teams.Open(dir)
-		if err == nil {
-			q.Root = root.Path()
-			for _, name := range []*string{&q.Inbox, &q.From} {
-				if *name != "" {
-					*name = root.MemberName(ctx, q.Team, *name)
-				}
-			}
-			if err := root.Close(); err != nil {
-				return q, err
+	j, err := a.journal(ctx)
+	if err != nil {
+		return nil, q, err
+	}
+	if q.Team, err = a.namedTeam(""); err != nil {
+		return nil, q, err
+	}
+	// The Claude directory may be gone, and what was recorded of it is still found.
+	if root, err := a.root(); err == nil {
+		q.Root = root.Path()
+		for _, name := range []*string{&q.Inbox, &q.From} {
+			if *name != "" {
+				*name = root.MemberName(ctx, q.Team, *name)
 			}
 		}
 	}
 	a.replicate(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
 	if o.since == "" {
-		return q, nil
+		return j, q, nil
 	}
-	return q, sinceQuery(ctx, j, o.since, &q)
+	return j, q, sinceQuery(ctx, j, o.since, &q)
+}
+
+// parseSince understands a --since that is a duration or a time.
+func parseSince(since string) (limit time.Time, ok bool) {
+	if d, err := time.ParseDuration(since); err == nil {
+		return time.Now().Add(-d.Abs()), true
+	}
+	at, err := time.Parse(time.RFC3339, since)
+	return at, err == nil
 }
 
 // sinceQuery understands --since for the journal.
 func sinceQuery(ctx context.Context, j *journal.Journal, since string, q *journal.Query) error {
-	if d, err := time.ParseDuration(since); err == nil {
-		q.Since = time.Now().Add(-d.Abs())
-		return nil
-	}
-	if at, err := time.Parse(time.RFC3339, since); err == nil {
+	if at, ok := parseSince(since); ok {
 		q.Since = at
 		return nil
 	}
@@ -124,25 +126,34 @@ headless agent is recorded too, up to 1 MiB, as a message of kind "answer"; its
 
 Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 		Example: `  teambridge history --team myteam --from worker --since 24h`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), nil, o) },
 	}
 	o.flags(a, cmd, 100)
 	return cmd
 }
 
-func (a *app) history(ctx context.Context, o historyOptions) error {
-	j, err := a.journal(ctx)
+// history prints messages of the journal: all, or those that hold the words.
+func (a *app) history(ctx context.Context, words []string, o historyOptions) error {
+	j, q, err := o.query(ctx, a)
 	if err != nil {
 		return err
 	}
-	defer j.Close()
-	q, err := o.query(ctx, a, j)
-	if err != nil {
-		return err
+	messages := j.Messages(ctx, q)
+	if len(words) > 0 {
+		messages = func(yield func(journal.Message, error) bool) {
+			for hit, err := range j.Search(ctx, strings.Join(words, " "), q) {
+				if !yield(hit.Message, err) {
+					return
+				}
+			}
+		}
 	}
 	var found []journal.Message
 	hidden := 0
-	for m, err := range j.Messages(ctx, q) {
+	for m, err := range messages {
+		if value, ok := errors.AsType[*journal.ValueError](err); ok {
+			return usage("", "what to look for %s", value.Reason)
+		}
 		if err != nil {
 			return err
 		}
@@ -154,14 +165,20 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 			break
 		}
 	}
-	// A message is recorded as soon as somebody knows of it, and what was sent
-	// without a service is known a little later.
 	slices.Reverse(found)
-	slices.SortStableFunc(found, func(a, b journal.Message) int { return a.FirstSeen.Compare(b.FirstSeen) })
-	if len(found)+hidden == 0 {
-		a.note("the journal has nothing; \"teambridge watch\" records what passes")
+	switch {
+	case len(words) > 0:
+		if len(found) == 0 {
+			a.note("no messages match %q", strings.Join(words, " "))
+		}
+	case len(found)+hidden == 0:
+		a.note("the journal is empty; \"teambridge watch\" records messages")
+	default:
+		// A message is recorded as soon as somebody knows of it; one that was sent
+		// without a service is known a little later.
+		slices.SortStableFunc(found, func(a, b journal.Message) int { return a.FirstSeen.Compare(b.FirstSeen) })
+		defer a.hiddenNote(hidden)
 	}
-	defer a.hiddenNote(hidden)
 	return a.printHistory(ctx, j, found)
 }
 
@@ -172,7 +189,7 @@ func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []jour
 		a.warn("%s; what was relayed is not known", view.Describe(err))
 	} else if l != nil {
 		became, err = view.Fates(ctx, l, found)
-		if err := errors.Join(err, l.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -246,43 +263,10 @@ a word.
 Exit status: 0, even if nothing matches; 2 there is nothing to search for.`,
 		Example: `  teambridge search build 'fail*' --from worker`,
 		Args:    between(1, -1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.search(cmd.Context(), args, o) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.history(cmd.Context(), args, o) },
 	}
 	o.flags(a, cmd, 20)
 	return cmd
-}
-
-func (a *app) search(ctx context.Context, words []string, o historyOptions) error {
-	j, err := a.journal(ctx)
-	if err != nil {
-		return err
-	}
-	defer j.Close()
-	q, err := o.query(ctx, a, j)
-	if err != nil {
-		return err
-	}
-	var found []journal.Message
-	for hit, err := range j.Search(ctx, strings.Join(words, " "), q) {
-		if value, ok := errors.AsType[*journal.ValueError](err); ok {
-			return usage("", "what to look for %s", value.Reason)
-		}
-		if err != nil {
-			return err
-		}
-		if !o.protocol && hit.Noise() {
-			continue
-		}
-		if found = append(found, hit.Message); o.limit > 0 && len(found) == o.limit {
-			break
-		}
-	}
-	slices.Reverse(found)
-	if len(found) == 0 && !a.json {
-		a.note("nothing is found")
-		return nil
-	}
-	return a.printHistory(ctx, j, found)
 }
 
 func newExport(a *app) *cobra.Command {
@@ -308,12 +292,7 @@ a regular file.`,
 }
 
 func (a *app) export(ctx context.Context, o historyOptions, output string) error {
-	j, err := a.journal(ctx)
-	if err != nil {
-		return err
-	}
-	defer j.Close()
-	q, err := o.query(ctx, a, j)
+	j, q, err := o.query(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -390,7 +369,6 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err != nil {
 		return err
 	}
-	defer j.Close()
 	a.replicate(ctx, j, journal.Query{})
 	pruned, err := j.Prune(ctx, before, o.maxMiB<<20)
 	if err != nil {
@@ -402,9 +380,6 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		return err
 	}
 	if done.Sends, err = l.Prune(ctx, before); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	if err := l.Close(); err != nil {
 		return err
 	}
 	if err := lockedfile.Sweep(filepath.Join(a.state, "locks")); err != nil {
@@ -430,5 +405,5 @@ func (a *app) sweepTeams() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(root.Sweep(), root.Close())
+	return root.Sweep()
 }

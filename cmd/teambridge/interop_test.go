@@ -316,7 +316,7 @@ func (u *user) inbox(name string) *inbox.Inbox {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	u.t.Cleanup(func() { closeAll(team) })
+	u.t.Cleanup(func() { team.Close(); team.Root().Close() })
 	box, err := inbox.Open(team, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(u.home, "locks"), Wait: 4 * time.Minute}))
 	if err != nil {
 		u.t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/teams"
 )
@@ -53,7 +52,6 @@ func (a *app) join(ctx context.Context, as string, chosen bool) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	c, err := t.Config(ctx)
 	if err != nil {
 		return err
@@ -61,13 +59,7 @@ func (a *app) join(ctx context.Context, as string, chosen bool) error {
 	if !chosen && !needed(t, c) {
 		return fmt.Errorf("join %q: %w", t.Name(), teams.ErrJoinNotNeeded)
 	}
-	// Without the ledger nothing would tell us later from an agent.
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return fmt.Errorf("join %s: nothing was written: %w", t.Name(), err)
-	}
-	defer l.Close()
-	if err := a.joinAs(ctx, t, c, l, as); err != nil {
+	if err := a.joinAs(ctx, t, c, as); err != nil {
 		return err
 	}
 	if a.json {
@@ -88,7 +80,12 @@ func needed(t *teams.Team, c *teams.Config) bool {
 }
 
 // joinAs joins t, and records it.
-func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *ledger.Ledger, as string) (err error) {
+func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, as string) (err error) {
+	// Without the ledger nothing would tell us from an agent later.
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return fmt.Errorf("join %s: nothing was written: %w", t.Name(), err)
+	}
 	cwd, err := a.cwd()
 	if err != nil {
 		return err
@@ -134,7 +131,6 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	c, err := t.Config(ctx)
 	if err != nil {
 		return err
@@ -143,7 +139,6 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	release, err := mail.Alone(ctx, a.state)
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,17 +70,12 @@ are shown).`,
 
 func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if o.limit < 0 {
-		return usage("", "--limit %d: a number of messages is wanted", o.limit)
+		return usage("", "--limit %d is negative", o.limit)
 	}
-	teamName, err := sharedTeam(names)
+	t, err := a.teamOf(ctx, names)
 	if err != nil {
 		return err
 	}
-	t, err := a.team(ctx, teamName)
-	if err != nil {
-		return err
-	}
-	defer closeAll(t)
 	all := len(names) == 0 && !o.markRead
 	if names, err = a.readable(ctx, t, names, o.markRead); err != nil {
 		return err
@@ -184,7 +178,6 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 	if err != nil {
 		return nil, err
 	}
-	defer j.Close()
 	a.replicate(ctx, j, journal.Query{Root: t.Root().Path(), Team: c.Team})
 	there := map[string]int{}
 	for name, rows := range now {
@@ -220,17 +213,17 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 	return past, nil
 }
 
-// sharedTeam returns the team that names like INBOX@TEAM speak of, if any does.
-func sharedTeam(names []string) (string, error) {
+// teamOf opens the team that names such as INBOX@TEAM speak of, or the usual one.
+func (a *app) teamOf(ctx context.Context, names []string) (*teams.Team, error) {
 	shared := ""
 	for _, name := range names {
 		_, team := teams.Split(name)
 		if team != "" && shared != "" && team != shared {
-			return "", usage("read them one after the other", "inboxes of two teams: %s and %s", shared, team)
+			return nil, usage("read them one after the other", "inboxes of two teams: %s and %s", shared, team)
 		}
 		shared = max(shared, team)
 	}
-	return shared, nil
+	return a.team(ctx, shared)
 }
 
 // readable returns the inboxes that are meant.
@@ -278,7 +271,6 @@ func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	return mail.Ours(ctx, l, t, c)
 }
 
@@ -308,12 +300,8 @@ func (o readOptions) after(feed []item) (func(int, item) bool, error) {
 	if o.since == "" {
 		return func(int, item) bool { return true }, nil
 	}
-	var limit time.Time
-	if d, err := time.ParseDuration(o.since); err == nil {
-		limit = time.Now().Add(-d.Abs())
-	} else if at, err := time.Parse(time.RFC3339, o.since); err == nil {
-		limit = at
-	} else {
+	limit, ok := parseSince(o.since)
+	if !ok {
 		i := slices.IndexFunc(feed, func(e item) bool { return e.ID() == o.since })
 		if i < 0 {
 			return nil, notFound("see the ids with: teambridge read --protocol --json",
@@ -367,10 +355,15 @@ func (a *app) entry(e inbox.Entry, gone bool) string {
 		b.WriteString("  " + escape(e.Summary, false))
 	}
 	b.WriteString("  " + a.paint(dim, escape(e.ID(), false)) + "\n")
-	for line := range strings.Lines(escape(readable(e), true)) {
+	indent(&b, readable(e))
+	return b.String()
+}
+
+// indent writes a text below the line about it, escaped.
+func indent(b *strings.Builder, text string) {
+	for line := range strings.Lines(escape(text, true)) {
 		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
 	}
-	return b.String()
 }
 
 // readable is what a message says to a person. Of a structured text that is

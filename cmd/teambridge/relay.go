@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -82,7 +80,6 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	relays := 0
 	if relaysOnly || !a.json {
 		known, err := a.relaysKnown(ctx, l)
@@ -145,7 +142,6 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	r, err := a.findRelay(ctx, l, query)
 	if err != nil {
 		return err
@@ -157,7 +153,6 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	err = fleet.Admin{Root: root, Ledger: l}.Retry(ctx, *r)
 	if errors.Is(err, fleet.ErrNotDead) {
 		return refuse("see how it stands with: teambridge relay list", "the relay %s has not given up", r.ID)
@@ -174,7 +169,6 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	if id, err = findDelivery(ctx, l, id); err != nil {
 		return err
 	}
@@ -214,102 +208,4 @@ func findDelivery(ctx context.Context, l *ledger.Ledger, prefix string) (string,
 		return found[0], nil
 	}
 	return "", usage("it can be "+strings.Join(found, ", "), "%q can be any of %d deliveries", prefix, len(found))
-}
-
-// relay says whether an agent does not stay alive, or messages wait for one whose
-// relay does not run. What a team that has ended left is nobody's trouble any more.
-func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger, root *teams.Root, s ledger.Session) error {
-	t, err := root.Team(s.Team)
-	if errors.Is(err, teams.ErrTeamGone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	c, err := t.Config(ctx)
-	if errors.Is(err, teams.ErrTeamGone) {
-		return nil
-	}
-	if err != nil || c.Instance().CreatedAt != s.CreatedAt {
-		return err
-	}
-	if s.Dead != "" {
-		x.add(finding{Level: problem, Code: "dead_relay", Team: s.Team, Path: s.Command,
-			Message: "the agent that is " + s.Inbox + " does not stay alive: " + s.Dead,
-			Advice:  "run it again with teambridge run; if it was added, with teambridge relay retry; what waits for it is kept"})
-		return nil
-	}
-	f, err := relay.Facts(ctx, l, state, t, c, s.Inbox)
-	if err != nil || !f.Headless || f.Relayed {
-		return err
-	}
-	o, _, err := relay.Stat(ctx, l, state, t, c, s.Inbox)
-	if err != nil {
-		return err
-	}
-	unread, err := view.Unread(ctx, t, s.Inbox)
-	if err != nil {
-		return err
-	}
-	waiting := o.Queue + unread
-	if waiting == 0 {
-		return nil // nothing is kept from anybody
-	}
-	how := "has ended"
-	if s.State != ledger.RelayEnded {
-		how = "is gone"
-	}
-	x.add(finding{Level: problem, Code: "no_relay", Team: s.Team, Path: s.Command,
-		Message: fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits(waiting)),
-		Advice:  fmt.Sprintf("teambridge run --team %s --as %s -- %s", shellQuote(s.Team), shellQuote(s.Inbox), s.Command)})
-	return nil
-}
-
-func waits(n int) string {
-	if n == 1 {
-		return "1 message waits"
-	}
-	return plural(n, "message") + " wait"
-}
-
-// relays says of each relay what is wrong with it.
-func (x *examination) relays(ctx context.Context, state string, l *ledger.Ledger, root *teams.Root) {
-	sessions, err := l.Sessions(ctx, root.Path())
-	if err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
-		return
-	}
-	for _, s := range sessions {
-		if err := x.relay(ctx, state, l, root, s); err != nil {
-			x.add(finding{Level: problem, Code: "relay", Team: s.Team, Message: view.Describe(err)})
-		}
-	}
-	holds, err := l.Holds(ctx, root.Path())
-	if err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
-		return
-	}
-	for _, h := range holds {
-		t, err := root.Team(h.Team)
-		if err != nil {
-			continue // it has ended
-		}
-		if c, err := t.Config(ctx); err == nil && c.Instance().CreatedAt == h.CreatedAt {
-			x.add(finding{Level: notice, Code: "held", Team: h.Team,
-				Message: "the messages of " + h.Sender + " to " + h.Inbox + " are held: " + h.Reason,
-				Advice:  fmt.Sprintf("teambridge relay release %s@%s %s", h.Inbox, h.Team, h.Sender)})
-		}
-		_ = t.Close()
-	}
-	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
-	if err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
-		return
-	}
-	if len(failed) > 0 {
-		x.add(finding{Level: notice, Code: "dead_letters", Team: failed[0].Team,
-			Message: strconv.Itoa(len(failed)) + " messages could not be said to their agent, the last because: " + failed[0].Reason,
-			Advice:  "see them with: teambridge relay list; say them again with: teambridge relay retry"})
-	}
 }

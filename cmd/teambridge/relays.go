@@ -93,7 +93,6 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	if r.Member, r.Team, err = a.memberOfAnyTeam(ctx, address); err != nil {
 		return err
 	}
@@ -104,7 +103,6 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	r, added, err := fleet.Admin{Root: root, Ledger: l}.Add(ctx, r)
 	if exists, ok := errors.AsType[*fleet.ExistsError](err); ok {
 		return refuse("see it with: teambridge relay list --relays; to replace it: teambridge relay remove "+exists.Relay.ID, "%s", exists.Error())
@@ -135,7 +133,6 @@ func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team
 	if err != nil {
 		return "", "", err
 	}
-	defer closeAll(t)
 	return member, t.Name(), nil
 }
 
@@ -156,7 +153,6 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	r, err := a.findRelay(ctx, l, query)
 	if err != nil {
 		return err
@@ -170,7 +166,6 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 		if err != nil {
 			return err
 		}
-		defer root.Close()
 		admin = fleet.Admin(a.owner(root, l))
 	}
 	later, err := admin.Remove(ctx, *r, deleteTeam)
@@ -242,7 +237,6 @@ func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (*l
 	}
 	root, err := a.root()
 	if err == nil {
-		defer root.Close()
 	} else if !errors.As(err, new(*teams.NoRootError)) {
 		return nil, err
 	}
@@ -288,7 +282,6 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEnt
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
 	list, asked := a.relaysServed(ctx, root)
 	if list != nil {
 		return list, nil

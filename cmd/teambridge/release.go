@@ -42,7 +42,6 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	post, err := fleet.Key(ctx, t, member)
 	if err != nil {
 		return err
@@ -51,7 +50,6 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	list, err := view.Release(ctx, l, post, sender)
 	if err != nil {
 		return err

@@ -55,8 +55,14 @@ type app struct {
 	json      bool
 	verbose   bool
 
+	// What was opened for the command, once, and is closed by close.
 	locker    *lockedfile.Locker
-	recording *recorder // the tap that runs in this command; nil: none
+	dir       *teams.Root
+	sends     *ledger.Ledger
+	sendsErr  error
+	opened    []func() error
+	leaveOpen bool      // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
+	recording *recorder // the one that runs in this command; nil: none
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }
@@ -77,6 +83,9 @@ func run(args []string, h host) int {
 	cmd := newRoot(a)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
+	if cerr := a.close(); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
 	if a.drain != nil {
 		defer a.drain(ctx)
 	}
@@ -190,40 +199,33 @@ func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// exactly is the check of a command that takes n arguments.
-func exactly(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		hint := "usage: " + cmd.UseLine()
-		if len(args) > n && wantsText(cmd) {
-			hint += "; a text with spaces needs quotes"
-		}
-		return usage(hint, "%s takes %s, not %d", cmd.Name(), plural(n, "argument"), len(args))
-	}
-}
+// exactly is the check of a command that takes n arguments, none that of one that takes
+// none.
+func exactly(n int) cobra.PositionalArgs { return between(n, n) }
 
-// between is the check of a command that takes at least low arguments and at
-// most high; any number for a negative high.
+func none(cmd *cobra.Command, args []string) error { return between(0, 0)(cmd, args) }
+
+// between is the check of a command that takes at least low arguments and at most high;
+// any number for a negative high.
 func between(low, high int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		hint, want := "usage: "+cmd.UseLine(), plural(low, "argument")
 		switch {
+		case len(args) >= low && (high < 0 || len(args) <= high):
+			return nil
+		case high == 0:
+			return usage(hint, "%s takes no arguments; there is %q", cmd.Name(), args[0])
+		case low == high:
+			if len(args) > high && wantsText(cmd) {
+				hint += "; a text with spaces needs quotes"
+			}
 		case len(args) < low:
-			return usage("usage: "+cmd.UseLine(), "%s takes at least %s, not %d", cmd.Name(), plural(low, "argument"), len(args))
-		case high >= 0 && len(args) > high:
-			return usage("usage: "+cmd.UseLine(), "%s takes at most %s, not %d", cmd.Name(), plural(high, "argument"), len(args))
+			want = "at least " + want
+		default:
+			want = "at most " + plural(high, "argument")
 		}
-		return nil
+		return usage(hint, "%s takes %s, not %d", cmd.Name(), want, len(args))
 	}
-}
-
-// none is the check of a command that takes no arguments.
-func none(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usage("usage: "+cmd.UseLine(), "%s takes no arguments; there is %q", cmd.Name(), args[0])
 }
 
 // wantsText reports whether a command takes a text to send.
@@ -289,14 +291,39 @@ func must(err error) {
 	}
 }
 
+// close closes what the command opened.
+func (a *app) close() (err error) {
+	if a.leaveOpen {
+		return nil
+	}
+	for _, c := range slices.Backward(a.opened) {
+		err = errors.Join(err, c())
+	}
+	a.opened = nil
+	return err
+}
+
+// closeUnwritten closes, in the end, what nothing is written through.
+func (a *app) closeUnwritten(c io.Closer) {
+	a.opened = append(a.opened, func() error { _ = c.Close(); return nil })
+}
+
 // root opens the Claude directory.
 func (a *app) root() (*teams.Root, error) {
+	if a.dir != nil {
+		return a.dir, nil
+	}
 	dir, err := teams.Find(a.claudeDir, a.lookup)
 	if err != nil {
 		return nil, err
 	}
 	a.debug("Claude directory %s", dir)
-	return teams.Open(dir)
+	root, err := teams.Open(dir)
+	if err == nil {
+		a.dir = root
+		a.closeUnwritten(root)
+	}
+	return root, err
 }
 
 // namedTeam returns the team that an argument (which may be empty), --team or
@@ -312,7 +339,7 @@ func (a *app) namedTeam(name string) (string, error) {
 }
 
 // team opens the team that is meant. name is one that an argument gave, as in
-// MEMBER@TEAM, or empty. Close the root with the team.
+// MEMBER@TEAM, or empty.
 func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	name, err := a.namedTeam(name)
 	if err != nil {
@@ -332,8 +359,9 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, root.Close())
+		return nil, err
 	}
+	a.closeUnwritten(t)
 	a.debug("team %s", t.Name())
 	return t, nil
 }
@@ -378,9 +406,14 @@ func (a *app) inbox(t *teams.Team, name string) (*inbox.Inbox, error) {
 	return inbox.Open(t, name, a.locks())
 }
 
-// ledger opens the ledger. Close it.
+// ledger opens the ledger.
 func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
-	return ledger.Open(ctx, filepath.Join(a.state, "ledger.db"))
+	if a.sends == nil && a.sendsErr == nil {
+		if a.sends, a.sendsErr = ledger.Open(ctx, filepath.Join(a.state, "ledger.db")); a.sendsErr == nil {
+			a.opened = append(a.opened, a.sends.Close)
+		}
+	}
+	return a.sends, a.sendsErr
 }
 
 // joinRecord is what the ledger keeps of a membership.

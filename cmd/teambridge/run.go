@@ -172,7 +172,6 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return fmt.Errorf("nothing is relayed without the ledger: %w", err)
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
 	keep := false
 	if o.OwnTeam {
 		remove, err := a.ownTeam(ctx, l, o)
@@ -189,7 +188,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
+	defer t.Close() // before it may be removed
 	member, err := fleet.Member(ctx, t, o.as)
 	if err != nil {
 		return err
@@ -556,18 +555,13 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
-	f, ours, err := a.owner(root, l).Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
+	owner := a.owner(root, l)
+	f, ours, err := owner.Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}
 	return func() error {
-		root, err := a.root()
-		if err != nil {
-			return err
-		}
-		defer root.Close()
-		_, err = a.owner(root, l).Discard(context.WithoutCancel(ctx), f)
+		_, err := owner.Discard(context.WithoutCancel(ctx), f)
 		if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
 			return nil // they go on
 		}

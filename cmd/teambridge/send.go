@@ -132,10 +132,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
-	// Not closed: the process ends with this command, and closing the ledger
-	// would make it wait for the disk three times more. See [ledger.Ledger.Close].
-	o.served = true
+	o.served, a.leaveOpen = true, true
 	s, err := a.sender(ctx, t, o)
 	if err != nil {
 		return err
@@ -280,7 +277,7 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	}
 	s.Sender, err = mail.New(ctx, s.options(ctx, t, config))
 	if err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, err
 	}
 	return s, nil
 }
@@ -308,17 +305,6 @@ func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Confi
 	}
 }
 
-func (s *sender) close() error {
-	var errs []error
-	if s.journal != nil {
-		errs = append(errs, s.journal.Close())
-	}
-	if s.ledger != nil {
-		errs = append(errs, s.ledger.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // history returns the journal for package mail: that of the recorder that this command
 // runs, or else it opens it.
 func (s *sender) history(ctx context.Context) (_ *journal.Journal, err error) {
@@ -328,6 +314,7 @@ func (s *sender) history(ctx context.Context) (_ *journal.Journal, err error) {
 	if s.journal == nil {
 		if s.journal, err = s.app.journal(ctx); err != nil {
 			s.unrecorded(err)
+			return nil, err
 		}
 	}
 	return s.journal, err

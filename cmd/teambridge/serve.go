@@ -82,7 +82,6 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	s, err := server.New(server.Options{
 		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
@@ -129,7 +128,7 @@ func (a *app) tellServing(ctx context.Context, s *server.Server) error {
 	where := serving{Listen: s.Addrs()}
 	for _, l := range where.Listen {
 		if !strings.HasPrefix(l, "unix:") {
-			where.Token = server.TokenPath(a.state)
+			where.Token = api.TokenPath(a.state)
 		}
 	}
 	var err error

@@ -170,7 +170,6 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
 	if _, err := server.New(server.Options{Root: root, State: a.state, Listen: o.listen}); err != nil {
 		return "", err // of the addresses
 	}
@@ -281,7 +280,6 @@ func (a *app) installHint(err error) string {
 	if rerr != nil {
 		return systemdHint(err)
 	}
-	defer root.Close()
 	if !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
 			return "a service that was started otherwise runs at " + c.Where() + ": end it, and install again"
@@ -355,7 +353,6 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	s := serviceState{State: "unknown"}
 	if s.Unit, err = a.unitPath(); err != nil {
 		return err

@@ -44,15 +44,10 @@ Exit status: 0; 3 no such team or member; 130 interrupted.`,
 }
 
 func (a *app) status(ctx context.Context, args []string, watch bool) (err error) {
-	teamName, err := sharedTeam(args)
+	t, err := a.teamOf(ctx, args)
 	if err != nil {
 		return err
 	}
-	t, err := a.team(ctx, teamName)
-	if err != nil {
-		return err
-	}
-	defer closeAll(t)
 	tap, err := a.tap(ctx, t.Root(), t.Name())
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 
@@ -34,7 +33,6 @@ func (a *app) teams(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	infos, err := view.Teams(ctx, root)
 	if err != nil {
 		return err
@@ -78,7 +76,6 @@ func (a *app) members(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	infos, err := view.Members(ctx, t)
 	if err != nil {
 		return err
@@ -87,7 +84,7 @@ func (a *app) members(ctx context.Context) error {
 		a.warn("%s; what is relayed is not known", view.Describe(err))
 	} else if l != nil {
 		relays, err := a.relays(ctx, l, t)
-		if err := errors.Join(err, l.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 		for i := range infos {

@@ -65,7 +65,6 @@ func (a *app) signIn(ctx context.Context) (in api.SignIn, err error) {
 	if err != nil {
 		return in, err
 	}
-	defer root.Close()
 	c, err := client.Find(a.state, root.Path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return in, notFound("start one: teambridge serve --listen 127.0.0.1:7420", "no service is running for %s", root.Path())

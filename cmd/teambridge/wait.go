@@ -76,7 +76,6 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	var ours []string
 	if o.what == forReply {
 		if ours, err = a.ours(ctx, t); err != nil {

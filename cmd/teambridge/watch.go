@@ -62,18 +62,12 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 		if err != nil {
 			return err
 		}
-		defer root.Close()
 		return a.follow(ctx, root, nil, nil, o)
 	}
-	teamName, err := sharedTeam(names)
+	t, err := a.teamOf(ctx, names)
 	if err != nil {
 		return err
 	}
-	t, err := a.team(ctx, teamName)
-	if err != nil {
-		return err
-	}
-	defer closeAll(t)
 	// Without names also those of inboxes that are not there yet.
 	if len(names) > 0 {
 		if names, err = a.readable(ctx, t, names, false); err != nil {
@@ -202,8 +196,6 @@ func (a *app) answerEntry(m journal.Message) string {
 	if m.Truncated() {
 		text += "\n[the rest was not kept]"
 	}
-	for line := range strings.Lines(escape(text, true)) {
-		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
-	}
+	indent(&b, text)
 	return b.String()
 }

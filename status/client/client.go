@@ -59,17 +59,16 @@ type Options struct {
 	// Dial is how long connecting may take; 0: 2 s.
 	Dial time.Duration
 
-	// Silence is how long a stream of events may be silent before it is taken for
-	// broken; 0: 45 s, three times what the service lets pass between two signs
-	// of life.
+	// Silence is how long a stream of events may be silent before it counts as broken;
+	// 0: 45 s, three times the heartbeat of the service.
 	Silence time.Duration
 }
 
 // A Client talks to one service. Make one with [New] or [Find].
 type Client struct {
 	http    *http.Client
-	base    string // in front of paths
-	where   string // for people
+	base    string // prefix of paths
+	where   string // for messages
 	token   string
 	silence time.Duration
 	back    backOff
@@ -92,7 +91,7 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns ErrUnreachable and e.Err.
 func (e *UnreachableError) Unwrap() []error { return []error{ErrUnreachable, e.Err} }
 
-// SkewError says that client and service do not understand each other.
+// SkewError says that the service has another version, or is another program.
 type SkewError struct {
 	Where  string
 	Reason string
@@ -100,10 +99,10 @@ type SkewError struct {
 }
 
 func (e *SkewError) Error() string {
-	return fmt.Sprintf("the service at %s is of another version, or none of teambridge: %s; restart it with this teambridge", e.Where, e.Reason)
+	return fmt.Sprintf("the service at %s is another version or another program: %s; restart it with this teambridge", e.Where, e.Reason)
 }
 
-// Unwrap returns what the service said.
+// Unwrap returns e.Err.
 func (e *SkewError) Unwrap() error { return e.Err }
 
 // New returns a client. It does not connect. The error is about the options.
@@ -113,14 +112,14 @@ func New(opts Options) (*Client, error) {
 	network, address := "unix", opts.Socket
 	switch {
 	case opts.Socket != "" && opts.Address != "":
-		return nil, errors.New("client: there is a socket and an address: leave one out")
+		return nil, errors.New("client: both a socket and an address are set")
 	case opts.Socket != "":
 		c.base, c.where = "http://teambridge", "unix:"+opts.Socket
 	case opts.Address != "":
 		network, address = "tcp", opts.Address
 		c.base, c.where = "http://"+opts.Address, opts.Address
 	default:
-		return nil, errors.New("client: say where the service is: a socket or an address")
+		return nil, errors.New("client: neither a socket nor an address is set")
 	}
 	c.http = &http.Client{
 		Transport: &http.Transport{
@@ -151,22 +150,22 @@ func (e *dialError) Unwrap() error { return e.err }
 // fs.ErrNotExist if no service runs, and a *[SkewError] if it has an API that this
 // package does not know. Find does not connect.
 func Find(state, root string) (*Client, error) {
-	// First, so that it costs next to nothing if there is no service.
+	// First, because it is cheap if there is no service.
 	card, err := api.ReadCard(state, root)
 	if err != nil {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
 	}
-	// A service that was killed left its card. Another program may listen there now.
+	// A service that was killed leaves its card, and another program may listen there now.
 	held, err := flock.Held(api.LockPath(state, root))
 	if err != nil {
 		return nil, fmt.Errorf("find the service for %s: %w", root, err)
 	}
 	if !held {
-		return nil, fmt.Errorf("find the service for %s: process %d has ended without a word: %w", root, card.PID, fs.ErrNotExist)
+		return nil, fmt.Errorf("find the service for %s: process %d has ended: %w", root, card.PID, fs.ErrNotExist)
 	}
 	if card.API > api.Level {
 		return nil, &SkewError{Where: strings.Join(card.Listen, ", "), Reason: fmt.Sprintf(
-			"it has version %d of the API (teambridge %s), and this program knows %d", card.API, card.Version, api.Level)}
+			"it has version %d of the API (teambridge %s), and this program has %d", card.API, card.Version, api.Level)}
 	}
 	var opts Options
 	for _, l := range card.Listen {
@@ -176,7 +175,7 @@ func Find(state, root string) (*Client, error) {
 		opts.Address = l
 	}
 	if opts.Address == "" {
-		return nil, fmt.Errorf("find the service for %s: it does not say where it listens: %w", root, fs.ErrNotExist)
+		return nil, fmt.Errorf("find the service for %s: it has no address: %w", root, fs.ErrNotExist)
 	}
 	token, err := os.ReadFile(api.TokenPath(state))
 	if err != nil {
@@ -192,15 +191,14 @@ func (c *Client) Where() string { return c.where }
 // Close closes idle connections. Streams and requests in progress go on.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// mostAnswer is the largest size of an answer, in bytes, and mostProblem that of an
-// error.
+// The largest sizes of answers, in bytes.
 const (
-	mostAnswer  = 256 << 20
-	mostProblem = 1 << 20
+	maxAnswer  = 256 << 20
+	maxProblem = 1 << 20
 )
 
-// ask sends a request and decodes the answer into v.
-func (c *Client) ask(ctx context.Context, method, path string, header http.Header, in, v any) error {
+// do sends a request and decodes the answer into v.
+func (c *Client) do(ctx context.Context, method, path string, header http.Header, in, v any) error {
 	res, err := c.open(ctx, method, path, header, in)
 	if err != nil {
 		return err
@@ -209,7 +207,7 @@ func (c *Client) ask(ctx context.Context, method, path string, header http.Heade
 	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "application/json" {
 		return c.skewed(nil, "the answer to %s %s is %q, and no JSON", method, path, media)
 	}
-	data, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return c.unreachable(ctx, true, err)
 	}
@@ -255,21 +253,21 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 
 // problem decodes an answer that is an error.
 func (c *Client) problem(ctx context.Context, req *http.Request, res *http.Response) error {
-	asked := req.Method + " " + req.URL.Path
+	request := req.Method + " " + req.URL.Path
 	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != api.ProblemType {
-		return c.skewed(nil, "the answer to %s is %s as %q", asked, res.Status, media)
+		return c.skewed(nil, "the answer to %s is %s as %q", request, res.Status, media)
 	}
-	data, err := io.ReadAll(io.LimitReader(res.Body, mostProblem))
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxProblem))
 	if err != nil {
 		return c.unreachable(ctx, true, err)
 	}
 	p := &api.Problem{}
 	if err := json.Unmarshal(data, p); err != nil || p.Code == "" {
-		return c.skewed(nil, "the answer to %s is %s without a code", asked, res.Status)
+		return c.skewed(nil, "the answer to %s is %s without a code", request, res.Status)
 	}
 	switch p.Code {
 	case api.CodeNoRoute, api.CodeMethod, api.CodeBody:
-		return c.skewed(p, "to %s it says: %s", asked, p.Detail)
+		return c.skewed(p, "to %s it says: %s", request, p.Detail)
 	}
 	return p
 }

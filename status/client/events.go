@@ -11,7 +11,6 @@ import (
 	"iter"
 	"mime"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -107,25 +106,17 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 		running, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		silent := time.AfterFunc(c.silence, func() {
-			cancel(&UnreachableError{Where: c.where, Err: fmt.Errorf("there was no sign of life for %s", c.silence)})
+			cancel(&UnreachableError{Where: c.where, Err: fmt.Errorf("nothing was received for %s", c.silence)})
 		})
 		defer silent.Stop()
-		q, header := url.Values{}, http.Header{"Accept": []string{"text/event-stream"}}
-		if team != "" {
-			q.Set("team", team)
-		}
-		if after != Now {
-			q.Set("after", after)
-		}
-		told, ok := seqOf(after)
+		q := query{}
+		q.set("team", team)
+		q.set("after", after)
+		last, ok := seqOf(after)
 		if !ok {
-			told = -1
+			last = -1
 		}
-		path := "/v1/events"
-		if len(q) > 0 {
-			path += "?" + q.Encode()
-		}
-		res, err := c.open(running, http.MethodGet, path, header, nil)
+		res, err := c.open(running, http.MethodGet, q.path("/v1/events"), http.Header{"Accept": {"text/event-stream"}}, nil)
 		if err != nil {
 			fail(err)
 			return
@@ -139,7 +130,7 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 		for {
 			e, err := in.next()
 			switch {
-			case errors.Is(err, errStrange):
+			case errors.Is(err, errUndecodable):
 				fail(c.skewed(nil, "%v", err))
 				return
 			case err == io.EOF:
@@ -149,11 +140,10 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 				fail(c.unreachable(running, true, err))
 				return
 			}
-			// An event that came before is dropped, even if the service repeats it.
-			if e.Seq <= told && e.Snapshot == nil && e.Reset == nil {
-				continue
+			if e.Seq <= last && e.Snapshot == nil && e.Reset == nil {
+				continue // the service repeats it
 			}
-			told = e.Seq
+			last = e.Seq
 			if !yield(e, nil) {
 				return
 			}
@@ -161,12 +151,12 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 	}
 }
 
-// errStrange means that an event could not be decoded.
-var errStrange = errors.New("an event cannot be read")
+// errUndecodable means that an event could not be decoded.
+var errUndecodable = errors.New("an event cannot be read")
 
-// mostEvent is the largest size of an event, in bytes: an inbox has at most 32 MiB, and
+// maxEvent is the largest size of an event, in bytes: an inbox has at most 32 MiB, and
 // JSON may need six bytes for one.
-const mostEvent = 256 << 20
+const maxEvent = 256 << 20
 
 // reader reads server-sent events. It knows what the service uses: the fields event,
 // id and data, one line each.
@@ -198,7 +188,7 @@ func (r *reader) next() (Event, error) {
 		case "id":
 			var ok bool
 			if e.Seq, ok = seqOf(string(value)); !ok {
-				return e, fmt.Errorf("%w: its id is %.40q", errStrange, value)
+				return e, fmt.Errorf("%w: its id is %.40q", errUndecodable, value)
 			}
 			e.ID = string(value)
 		case "data":
@@ -213,8 +203,8 @@ func (r *reader) line() ([]byte, error) {
 	for {
 		part, err := r.in.ReadSlice('\n')
 		if err == bufio.ErrBufferFull {
-			if whole = append(whole, part...); len(whole) > mostEvent {
-				return nil, fmt.Errorf("%w: it has more than %d bytes", errStrange, mostEvent)
+			if whole = append(whole, part...); len(whole) > maxEvent {
+				return nil, fmt.Errorf("%w: it has more than %d bytes", errUndecodable, maxEvent)
 			}
 			r.alive()
 			continue
@@ -237,30 +227,25 @@ func seqOf(id string) (int64, bool) {
 
 func (e *Event) decode() error {
 	if e.ID == "" {
-		return fmt.Errorf("%w: %.40q has no id", errStrange, e.Name)
+		return fmt.Errorf("%w: %.40q has no id", errUndecodable, e.Name)
 	}
 	var v any
 	switch e.Name {
 	case api.EventSnapshot:
-		e.Snapshot = new(api.Snapshot)
-		v = e.Snapshot
+		v = &e.Snapshot // Unmarshal allocates it
 	case api.EventMessage:
-		e.Message = new(api.MessageEvent)
-		v = e.Message
+		v = &e.Message
 	case api.EventReceipt:
-		e.Receipt = new(api.Receipt)
-		v = e.Receipt
+		v = &e.Receipt
 	case api.EventRelay:
-		e.Relay = new(api.RelayEvent)
-		v = e.Relay
+		v = &e.Relay
 	case api.EventReset:
-		e.Reset = new(api.Reset)
-		v = e.Reset
+		v = &e.Reset
 	default:
 		return nil
 	}
 	if err := json.Unmarshal(e.Data, v); err != nil {
-		return fmt.Errorf("%w: %s: %w", errStrange, e.Name, err)
+		return fmt.Errorf("%w: %s: %w", errUndecodable, e.Name, err)
 	}
 	return nil
 }

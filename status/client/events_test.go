@@ -214,7 +214,7 @@ func TestSilence(t *testing.T) {
 	for _, err := range c.Stream(t.Context(), "", client.Now) {
 		end = err
 	}
-	if !errors.Is(end, client.ErrUnreachable) || !strings.Contains(end.Error(), "no sign of life") {
+	if !errors.Is(end, client.ErrUnreachable) || !strings.Contains(end.Error(), "nothing was received") {
 		t.Errorf("it ended with %v", end)
 	}
 	c.Close()

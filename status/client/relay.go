@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"teambridge/status/api"
 )
@@ -17,7 +16,7 @@ type RelayQuery struct {
 // run" runs or ran.
 func (c *Client) Relays(ctx context.Context, q RelayQuery) (list []api.RelayEntry, err error) {
 	v := query{}
-	v.text("team", q.Team)
+	v.set("team", q.Team)
 	return list, c.get(ctx, "/v1/relays", v, &list)
 }
 
@@ -25,39 +24,37 @@ func (c *Client) Relays(ctx context.Context, q RelayQuery) (list []api.RelayEntr
 // rights of the service's user. The error is [api.CodeConflict] if the member has a
 // relay already.
 func (c *Client) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
-	return e, c.ask(ctx, http.MethodPost, "/v1/relays", nil, n, &e)
+	return e, c.do(ctx, http.MethodPost, "/v1/relays", nil, n, &e)
 }
 
 // RemoveRelay makes the service stop running an agent, after the agent's current turn.
 // Waiting messages stay where they are. It returns the relay as it was.
 func (c *Client) RemoveRelay(ctx context.Context, id string) (e api.RelayEntry, err error) {
-	return e, c.ask(ctx, http.MethodDelete, relayPath(id), nil, nil, &e)
+	return e, c.do(ctx, http.MethodDelete, relayPath(id), nil, nil, &e)
 }
 
 // Interrupt stops the current turn of a relay's agent and cancels its messages. The
 // error is [api.CodeNotInFlight] if no turn is running.
 func (c *Client) Interrupt(ctx context.Context, id string) (e api.RelayEntry, err error) {
-	return e, c.ask(ctx, http.MethodPost, relayPath(id)+"/interrupt", nil, nil, &e)
+	return e, c.do(ctx, http.MethodPost, relayPath(id)+"/interrupt", nil, nil, &e)
 }
 
 // RetryRelay starts an agent again that the service has given up.
 func (c *Client) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, err error) {
-	return e, c.ask(ctx, http.MethodPost, relayPath(id)+"/retry", nil, nil, &e)
+	return e, c.do(ctx, http.MethodPost, relayPath(id)+"/retry", nil, nil, &e)
 }
 
 // ReleaseRelay releases the messages of one sender that are held back from a relay's
 // agent, or those of all senders if sender is "". It returns what was held.
 func (c *Client) ReleaseRelay(ctx context.Context, id, sender string) (list []api.Hold, err error) {
-	path := relayPath(id) + "/release"
-	if sender != "" {
-		path += "?" + url.Values{"sender": {sender}}.Encode()
-	}
-	return list, c.ask(ctx, http.MethodPost, path, nil, nil, &list)
+	q := query{}
+	q.set("sender", sender)
+	return list, c.do(ctx, http.MethodPost, q.path(relayPath(id)+"/release"), nil, nil, &list)
 }
 
 // Permit answers a question of a relay's agent.
 func (c *Client) Permit(ctx context.Context, id string, p api.Permit) (e api.RelayEntry, err error) {
-	return e, c.ask(ctx, http.MethodPost, relayPath(id)+"/permit", nil, p, &e)
+	return e, c.do(ctx, http.MethodPost, relayPath(id)+"/permit", nil, p, &e)
 }
 
 // DeliveryQuery selects deliveries. The zero value selects the last 100 in any state.
@@ -69,20 +66,20 @@ type DeliveryQuery struct {
 // Deliveries returns the deliveries to the member of a relay, the newest first.
 func (c *Client) Deliveries(ctx context.Context, id string, q DeliveryQuery) (list []api.Delivery, err error) {
 	v := query{}
-	v.text("state", q.State)
-	v.number("limit", int64(q.Limit))
+	v.set("state", q.State)
+	v.set("limit", q.Limit)
 	return list, c.get(ctx, relayPath(id)+"/deliveries", v, &list)
 }
 
 // RetryDelivery delivers a failed message again. The first attempt may already be in
 // the conversation of the agent.
 func (c *Client) RetryDelivery(ctx context.Context, id string) (d api.Delivery, err error) {
-	return d, c.ask(ctx, http.MethodPost, "/v1/deliveries/"+segment(id)+"/retry", nil, nil, &d)
+	return d, c.do(ctx, http.MethodPost, "/v1/deliveries/"+segment(id)+"/retry", nil, nil, &d)
 }
 
 // DropDelivery gives up a waiting or failed delivery: the agent never gets it.
 func (c *Client) DropDelivery(ctx context.Context, id string) (d api.Delivery, err error) {
-	return d, c.ask(ctx, http.MethodPost, "/v1/deliveries/"+segment(id)+"/drop", nil, nil, &d)
+	return d, c.do(ctx, http.MethodPost, "/v1/deliveries/"+segment(id)+"/drop", nil, nil, &d)
 }
 
 func relayPath(id string) string { return "/v1/relays/" + segment(id) }

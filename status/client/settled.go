@@ -16,7 +16,7 @@ import (
 // know what happened to the message.
 func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Receipt, error) {
 	settled := func(r api.Receipt) bool { return r.State != api.Verified }
-	asked := false
+	requested := false
 	for e, err := range c.Stream(ctx, team, Now) {
 		if err != nil {
 			if err == io.EOF {
@@ -24,9 +24,9 @@ func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Rece
 			}
 			return api.Receipt{}, err
 		}
-		if !asked {
+		if !requested {
 			// The stream has started, so no change after this request is missed.
-			asked = true
+			requested = true
 			if r, err := c.Receipt(ctx, team, member, id); err != nil || settled(r) {
 				return r, err
 			}
@@ -37,10 +37,10 @@ func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Rece
 		case e.Snapshot != nil && len(e.Snapshot.Teams) == 0:
 			return api.Receipt{}, &api.Problem{
 				Type: "urn:teambridge:" + string(api.CodeGone), Title: api.CodeGone.Title(), Status: api.CodeGone.HTTP(), Code: api.CodeGone,
-				Detail: "the team " + team + " has ended", Hint: "nothing tells what became of the message",
+				Detail: "the team " + team + " has ended", Hint: "nobody can know what happened to the message",
 			}
 		case e.Reset != nil:
-			asked = false // the deleted events may have changed the receipt
+			requested = false // the deleted events may have changed the receipt
 		}
 	}
 	return api.Receipt{}, context.Cause(ctx)

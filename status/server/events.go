@@ -15,18 +15,18 @@ import (
 	"teambridge/status/view"
 )
 
-// events tells what happens, as server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each stream
-// reads the journal by itself; the id of an event is its position there.
+// events answers with a stream of server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each stream reads
+// the journal by itself. The id of an event is its position there.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	p := parseParams(r, "team", "after")
 	from, id := p.text("after"), false
-	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that comes again
+	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that connects again
 		from, id = last, true
 	}
 	at, ok := parsePosition(from)
 	if !ok {
-		p.invalid("%.40q is neither a number nor the id of an event", from)
+		p.invalid("after=%.40q is neither a number nor the id of an event", from)
 	}
 	if p.err != nil {
 		return p.err
@@ -35,14 +35,14 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return api.Decide(api.CodeTooMany, "close one of them", "there are %d streams of events already", cap(s.streams))
+		return api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events", cap(s.streams))
 	}
 	select {
 	case <-s.ending:
-		return api.Decide(api.CodeUnavailable, "come again", "the service is ending")
+		return api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
 	default:
 	}
-	// Before anything is read, so that nothing that comes after is overlooked.
+	// Before anything is read, so that no later change is missed.
 	news, done := s.news.subscribe()
 	defer done()
 	changed, done := s.statuses.changed.subscribe()
@@ -53,18 +53,18 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := &stream{control: http.NewResponseController(w), w: w, write: s.limits.write}
-	// The deadlines of the server are for answers that end.
+	// The deadlines of the server are meant for answers that end.
 	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	out.buf.WriteString("retry: 1000\n\n") // in ms: browsers would wait for 3 s and more
-	t := &telling{server: s, out: out, team: p.text("team"), at: at}
+	out.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
+	t := &eventStream{server: s, out: out, team: p.text("team"), at: at}
 	err = t.run(ctx, known, news, changed)
 	s.log.Debug("a stream of events ended", "after", t.at, "err", err)
-	return nil // what was begun cannot be answered otherwise
+	return nil // the answer has begun
 }
 
 // now, as the number of a position without an epoch, is the end of the journal.
@@ -104,16 +104,16 @@ func (s *Server) locate(ctx context.Context, at journal.Position, id bool) (foun
 	return at, true, err
 }
 
-// telling is one stream and where it stands.
-type telling struct {
+// eventStream is one stream of events.
+type eventStream struct {
 	server *Server
 	out    *stream
-	team   string           // of one team alone, or of all
-	at     journal.Position // of the last change that was told, or passed over
+	team   string           // only of this team, unless empty
+	at     journal.Position // of the last change that was sent or skipped
 	shot   []byte           // the last snapshot
 }
 
-func (t *telling) run(ctx context.Context, known bool, news, changed <-chan struct{}) error {
+func (t *eventStream) run(ctx context.Context, known bool, news, changed <-chan struct{}) error {
 	if !known {
 		if err := t.reset(ctx); err != nil {
 			return err
@@ -151,13 +151,13 @@ func (t *telling) run(ctx context.Context, known bool, news, changed <-chan stru
 	}
 }
 
-// pageOfChanges is how many changes are read at once. Between two pages it is seen
-// that the client is gone, or the service ending. Messages can have 100 KiB: with 100
-// of them in a page, 20 streams that nobody read took 160 MB, with 10 they take 14.
+// pageOfChanges is the number of changes that are read at once. Between two pages the
+// stream notices that the client has gone or the service ends. Messages can have 100 KiB:
+// 20 streams that nobody read took 160 MB with pages of 100, and take 14 MB with 10.
 const pageOfChanges = 10
 
-// catchUp tells what the journal has more.
-func (t *telling) catchUp(ctx context.Context) (more bool, err error) {
+// catchUp sends a page of new changes.
+func (t *eventStream) catchUp(ctx context.Context) (more bool, err error) {
 	select {
 	case <-t.server.ending:
 		return false, nil
@@ -182,8 +182,8 @@ func (t *telling) catchUp(ctx context.Context) (more bool, err error) {
 	return len(list) == pageOfChanges, t.out.flush()
 }
 
-// change tells one change, if it is of this root and team.
-func (t *telling) change(c journal.Change) error {
+// change sends one change, if it is of this root and team.
+func (t *eventStream) change(c journal.Change) error {
 	root := t.server.opts.Root.Path()
 	wanted := func(r, team string) bool { return r == root && (t.team == "" || team == t.team) }
 	switch c.Kind {
@@ -203,12 +203,12 @@ func (t *telling) change(c journal.Change) error {
 		}
 		return t.out.event(api.EventRelay, t.at, view.RelayEvent(c.Relayed))
 	}
-	return nil // a kind that this stream does not know yet
+	return nil // an unknown kind
 }
 
-// snapshot tells how things are. Its id is where the stream stands, so that a
-// client that comes again after nothing else goes on there.
-func (t *telling) snapshot(ctx context.Context) error {
+// snapshot sends the current state, if it has changed. Its id is the position of the
+// stream, so that a client that got nothing else continues there.
+func (t *eventStream) snapshot(ctx context.Context) error {
 	shot, err := t.server.statuses.snapshot(ctx, t.team)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func (t *telling) snapshot(ctx context.Context) error {
 
 // reset tells the client to read everything again, because it has missed events or has
 // seen another journal, and goes on from the end of the journal.
-func (t *telling) reset(ctx context.Context) error {
+func (t *eventStream) reset(ctx context.Context) error {
 	at, _, err := t.server.locate(ctx, journal.Position{Seq: now}, false)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (t *telling) reset(ctx context.Context) error {
 	return t.out.event(api.EventReset, at, api.Reset{Seq: at.Seq})
 }
 
-// stream writes events. What it is given goes out with flush.
+// stream writes events. They are sent by flush.
 type stream struct {
 	control *http.ResponseController
 	w       http.ResponseWriter
@@ -243,8 +243,8 @@ type stream struct {
 	buf     bytes.Buffer
 }
 
-// most is how much is kept before it goes out, in bytes.
-const most = 64 << 10
+// maxBuffer is how much is kept before it is sent, in bytes.
+const maxBuffer = 64 << 10
 
 func (s *stream) event(name string, id journal.Position, v any) error {
 	data, err := json.Marshal(v) // on one line
@@ -252,7 +252,7 @@ func (s *stream) event(name string, id journal.Position, v any) error {
 		return err
 	}
 	fmt.Fprintf(&s.buf, "event: %s\nid: %s\ndata: %s\n\n", name, id, data)
-	if s.buf.Len() >= most {
+	if s.buf.Len() >= maxBuffer {
 		return s.flush()
 	}
 	return nil
@@ -260,8 +260,8 @@ func (s *stream) event(name string, id journal.Position, v any) error {
 
 func (s *stream) comment(text string) { fmt.Fprintf(&s.buf, ": %s\n\n", text) }
 
-// flush hands over what there is. A client that does not take it in time is
-// dropped: the error is its end.
+// flush sends the buffer. The error ends the stream, if the client does not take it in
+// time.
 func (s *stream) flush() error {
 	if s.buf.Len() == 0 {
 		return nil

@@ -16,16 +16,16 @@ import (
 	"teambridge/status/api"
 )
 
-// The keys of what a request knows of itself.
+// Keys of the context of a request.
 type (
 	unixKey   struct{} // bool: it came through the unix socket
 	personKey struct{} // bool: see [Person]
-	cookieKey struct{} // bool: a person, known by the cookie of a page
+	cookieKey struct{} // bool: a person, authenticated by the cookie of a page
 )
 
-// Person reports whether the request that ctx belongs to comes from a person:
-// from whoever can open the unix socket, has the token, or is signed in with a
-// browser. What a row of an inbox says never does.
+// Person reports whether the request of ctx comes from a person: it came through the
+// unix socket, or has the token or the cookie of a browser that is signed in. A row of
+// an inbox never has the authority of a person.
 func Person(ctx context.Context) bool {
 	person, _ := ctx.Value(personKey{}).(bool)
 	return person
@@ -35,27 +35,28 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, unixKey{}, c.LocalAddr().Network() == "unix")
 }
 
-// guard lets pass what may be answered, and makes of each request one that ends.
+// guard refuses requests of other sites, authenticates the others, and recovers from
+// panics.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		told := &teller{ResponseWriter: w}
+		answer := &statusWriter{ResponseWriter: w}
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler {
 					panic(p)
 				}
-				s.log.Error("a fault in the service", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-				if told.status != 0 {
-					panic(http.ErrAbortHandler) // half an answer is none
+				s.log.Error("panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				if answer.status != 0 {
+					panic(http.ErrAbortHandler) // the answer has begun, and cannot be replaced
 				}
-				s.fail(told, r, errors.New("a fault in the service; its log says more"))
+				s.fail(answer, r, errors.New("internal error; see the log of the service"))
 			}
-			s.log.Debug("answered", "method", r.Method, "path", r.URL.Path, "status", told.status, "ms", time.Since(start).Milliseconds())
+			s.log.Debug("answered", "method", r.Method, "path", r.URL.Path, "status", answer.status, "ms", time.Since(start).Milliseconds())
 		}()
 		secure(w.Header())
 		if err := s.foreign(r); err != nil {
-			s.fail(told, r, err)
+			s.fail(answer, r, err)
 			return
 		}
 		if s.signedIn(r) {
@@ -64,12 +65,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			ctx := context.WithValue(r.Context(), personKey{}, true)
 			r = r.WithContext(context.WithValue(ctx, cookieKey{}, true))
 		}
-		next.ServeHTTP(told, r)
+		next.ServeHTTP(answer, r)
 	})
 }
 
-// secure sets the headers of every answer. A page gets its scripts and styles, and
-// speaks, only from and to here.
+// secure sets the headers of every answer. They limit a page to scripts, styles and
+// requests of this service.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "+
 		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
@@ -81,30 +82,30 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// foreign refuses what a page of another site makes a browser ask: by the name it
-// calls us (which it can make its own name mean), and by what the browser says of
-// where the request comes from.
+// foreign refuses requests that a page of another site makes. The page can only use
+// host names that are not ours (DNS rebinding), and the browser says where the request
+// comes from.
 func (s *Server) foreign(r *http.Request) error {
-	const hint = "ask from this machine, under a loopback address or localhost"
+	const hint = "use a loopback address or localhost"
 	if unix, _ := r.Context().Value(unixKey{}).(bool); !unix && !loopback(r.Host) {
-		return api.Decide(api.CodeForbidden, hint, "the host %q is not this service", r.Host)
+		return api.Decide(api.CodeForbidden, hint, "%q is not a host name of this service", r.Host)
 	}
 	if origins := r.Header.Values("Origin"); len(origins) > 0 {
 		u, err := url.Parse(origins[0])
 		if err != nil || len(origins) > 1 || u.Scheme != "http" || u.Host != r.Host {
-			return api.Decide(api.CodeForbidden, "pages of other sites are not answered", "the request comes from %q", origins[0])
+			return api.Decide(api.CodeForbidden, "requests of other sites are refused", "the request comes from %q", origins[0])
 		}
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
 	case site == "", site == "same-origin", site == "none", visit(r):
 		return nil
 	default:
-		return api.Decide(api.CodeForbidden, "pages of other sites are not answered", "the request comes from another site (%s)", site)
+		return api.Decide(api.CodeForbidden, "requests of other sites are refused", "the request comes from another site (%s)", site)
 	}
 }
 
-// visit reports whether somebody follows a link to the page, which holds nothing
-// and does nothing by being opened: one that a terminal in a browser has printed.
+// visit reports whether somebody follows a link to the page, such as one that a terminal
+// in a browser shows. Opening the page has no effect, and it contains nothing secret.
 func visit(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" &&
 		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -121,34 +122,34 @@ func loopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// signedIn reports whether a person asks, one who needs no cookie.
+// signedIn reports whether the request comes through the unix socket or has the token.
 func (s *Server) signedIn(r *http.Request) bool {
 	if unix, _ := r.Context().Value(unixKey{}).(bool); unix {
-		return true // nobody else can open it
+		return true // only the user can open it
 	}
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if s.token == "" || !strings.EqualFold(scheme, "Bearer") {
 		return false
 	}
-	// Equal lengths, so that the time says nothing of the token.
+	// Digests have equal lengths, so that the time reveals nothing about the token.
 	want, got := sha256.Sum256([]byte(s.token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// teller knows whether an answer has begun.
-type teller struct {
+// statusWriter remembers the status of an answer; 0 before it has begun.
+type statusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
-func (t *teller) WriteHeader(status int) {
+func (t *statusWriter) WriteHeader(status int) {
 	if t.status == 0 {
 		t.status = status
 	}
 	t.ResponseWriter.WriteHeader(status)
 }
 
-func (t *teller) Write(b []byte) (int, error) {
+func (t *statusWriter) Write(b []byte) (int, error) {
 	if t.status == 0 {
 		t.status = http.StatusOK
 	}
@@ -156,4 +157,4 @@ func (t *teller) Write(b []byte) (int, error) {
 }
 
 // Unwrap is for [http.ResponseController].
-func (t *teller) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+func (t *statusWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -46,7 +46,7 @@ func TestWhoMayAsk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.start(t, tcp)
-	data, err := os.ReadFile(TokenPath(w.State))
+	data, err := os.ReadFile(api.TokenPath(w.State))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestToken(t *testing.T) {
 	if err != nil || len(first) != 43 {
 		t.Fatalf("token %q, %v", first, err)
 	}
-	info, err := os.Stat(TokenPath(state))
+	info, err := os.Stat(api.TokenPath(state))
 	if err != nil || exposed(info) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
@@ -204,7 +204,7 @@ func TestToken(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(state, ".api*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if err := os.WriteFile(TokenPath(state), []byte("short\n"), 0o600); err != nil {
+	if err := os.WriteFile(api.TokenPath(state), []byte("short\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := token(state); err == nil {
@@ -250,10 +250,10 @@ func TestSecondService(t *testing.T) {
 	}
 	get[[]api.Team](t, r, "/v1/teams") // the first one is still there
 	r.end(t)
-	if _, _, found := Running(w.State, w.Root.Path()); found {
+	if _, err := api.ReadCard(w.State, w.Root.Path()); err == nil {
 		t.Error("a service that ended says that it is there")
 	}
-	if _, err := os.Lstat(SocketPath(w.State, w.Root.Path())); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(api.SocketPath(w.State, w.Root.Path())); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket stays: %v", err)
 	}
 	w.start(t)
@@ -341,7 +341,7 @@ func TestWaitsForTheLockOfOneThatWasKilled(t *testing.T) {
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	path := SocketPath(w.State, w.Root.Path())
+	path := api.SocketPath(w.State, w.Root.Path())
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 // the status and the body.
 func (r *running) verbatim(t *testing.T, request string) (status int, body string) {
 	t.Helper()
-	c, err := net.Dial("unix", SocketPath(r.world.State, r.world.Root.Path()))
+	c, err := net.Dial("unix", api.SocketPath(r.world.State, r.world.Root.Path()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).start(t)
 	for n := range 200 {
-		c, err := net.Dial("unix", SocketPath(r.world.State, r.world.Root.Path()))
+		c, err := net.Dial("unix", api.SocketPath(r.world.State, r.world.Root.Path()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestStreamsThatNobodyReads(t *testing.T) { // alone, since it looks at the 
 	}
 	before := heap()
 	for range streams {
-		c, err := net.Dial("unix", SocketPath(w.State, w.Root.Path()))
+		c, err := net.Dial("unix", api.SocketPath(w.State, w.Root.Path()))
 		if err != nil {
 			t.Fatal(err)
 		}

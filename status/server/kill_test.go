@@ -120,7 +120,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	h := newHeadless(t, simchild.Script{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rounds)*time.Minute+patience)
 	defer cancel()
-	socket := SocketPath(h.State, h.Root.Path())
+	socket := api.SocketPath(h.State, h.Root.Path())
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}

@@ -18,15 +18,15 @@ import (
 
 const unixPrefix = "unix:"
 
-// address is a place to listen.
+// address is where a listener listens.
 type address struct{ network, name string }
 
-// parseAddress understands one of [Options].Listen.
+// parseAddress parses an item of [Options].Listen.
 func parseAddress(text string) (address, error) {
-	const hint = "it is unix:PATH, or a loopback address with a port, as 127.0.0.1:8080"
+	const hint = "use unix:PATH, or a loopback address with a port, such as 127.0.0.1:8080"
 	if path, ok := strings.CutPrefix(text, unixPrefix); ok {
 		if path == "" {
-			return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: there is no path", text)
+			return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: the path is missing", text)
 		}
 		path, err := filepath.Abs(path)
 		return address{"unix", path}, err
@@ -36,10 +36,10 @@ func parseAddress(text string) (address, error) {
 		return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: %v", text, err)
 	}
 	if host == "localhost" {
-		host = "127.0.0.1" // and not whatever the name is made to mean
+		host = "127.0.0.1" // whatever the name resolves to
 	}
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: only processes on this machine are served", text)
+		return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: not a loopback address", text)
 	}
 	return address{"tcp", net.JoinHostPort(host, port)}, nil
 }
@@ -72,16 +72,15 @@ func closeListeners(listeners []net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// maxSocketPath is how long the path of a socket may be, in bytes, on the system
-// that allows least.
+// maxSocketPath is the longest path of a socket, in bytes, that every system accepts.
 const maxSocketPath = 103
 
-// listenUnix listens at path, with a socket that only this user can open. A socket
-// at which nobody listens is taken over; nothing else is removed.
+// listenUnix listens at path, with a socket that only this user can open. It replaces a
+// socket at which nobody listens, and removes nothing else.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, api.Decide(api.CodeUsage, "choose a shorter one with --listen unix:PATH",
-			"the path of the socket has %d bytes, and %d are allowed: %s", len(path), maxSocketPath, path)
+			"the path of the socket has %d bytes; the limit is %d: %s", len(path), maxSocketPath, path)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode()&fs.ModeSocket == 0:
-		return nil, api.Decide(api.CodeRefused, "choose another path", "%s is there, and is no socket", path)
+		return nil, api.Decide(api.CodeRefused, "choose another path", "%s exists and is not a socket", path)
 	default:
 		dial := net.Dialer{Timeout: time.Second}
 		if c, err := dial.DialContext(ctx, "unix", path); err == nil {
@@ -114,11 +113,11 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// limited accepts so many connections at once; the others wait.
+// limited is a listener with a limit on open connections; further ones wait.
 type limited struct {
 	net.Listener
 	slots chan struct{}
-	gone  chan struct{} // closed with it
+	gone  chan struct{} // closed with the listener
 	once  sync.Once
 }
 
@@ -145,7 +144,7 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
-// slot is a connection that counts.
+// slot is a connection that counts towards the limit.
 type slot struct {
 	net.Conn
 	free func()

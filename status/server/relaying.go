@@ -12,8 +12,8 @@ import (
 	"teambridge/teams"
 )
 
-// openReplicator makes the replicator, by which the journal gets what relays do and
-// what is sent without the service.
+// openReplicator makes the replicator, which copies the events of relays, and what is
+// sent without the service, into the journal.
 func (s *Server) openReplicator() {
 	s.replicator = replicate.New(replicate.Options{
 		Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell,
@@ -21,7 +21,7 @@ func (s *Server) openReplicator() {
 	})
 }
 
-// openRelays makes what runs relays.
+// openRelays makes the fleet.
 func (s *Server) openRelays() {
 	s.fleet = fleet.New(fleet.Options{
 		Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
@@ -31,12 +31,12 @@ func (s *Server) openRelays() {
 	})
 }
 
-// relayed is told how a relay stands.
+// relayed logs the state of a relay.
 func (s *Server) relayed(r fleet.Status) {
 	log := s.log.Info
 	switch r.Now.State {
 	case relay.Idle, relay.Working, relay.Starting:
-		log = s.log.Debug // with each message
+		log = s.log.Debug // they change with each message
 	case relay.Dead:
 		log = s.log.Warn
 	}
@@ -44,8 +44,8 @@ func (s *Server) relayed(r fleet.Status) {
 	s.statuses.look()
 }
 
-// relaysOf tells how the relays of a team's members stand, as [view.Relays] does, and
-// why those that this service is told to run do not.
+// relaysOf returns the relays of a team's members as [view.Relays] does, and why those
+// of this service do not run.
 func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
 	known, err := view.Relays(ctx, s.ledger, s.opts.State, t)
 	if err != nil || s.fleet == nil {
@@ -73,13 +73,12 @@ func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.R
 	return known, nil
 }
 
-// startRelays runs the relays until ctx ends, or running does. fail is told what
-// keeps them from running. landed ends them and waits until their agents have
-// ended, which may finish their turns.
-func (s *Server) startRelays(ctx, running context.Context, fail func(error)) (landed func()) {
-	on, end := context.WithCancel(running)
-	// At once, and not when the requests are answered: agents take longer.
-	forget := context.AfterFunc(ctx, end)
+// startRelays runs the relays until ctx or running ends. It calls fail if they cannot
+// run. end stops them and waits for their agents, which may finish their turns.
+func (s *Server) startRelays(ctx, running context.Context, fail func(error)) (end func()) {
+	on, stop := context.WithCancel(running)
+	// As soon as ctx ends, not after the last request: agents take longer.
+	forget := context.AfterFunc(ctx, stop)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -89,7 +88,7 @@ func (s *Server) startRelays(ctx, running context.Context, fail func(error)) (la
 	}()
 	return func() {
 		forget()
-		end()
+		stop()
 		<-done
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"teambridge/status/api"
 )
 
-// route is one thing that can be asked. openapi.json has the same ones.
+// route is one route of the API. openapi.json describes them.
 type route struct {
 	method, path string
 	handle       func(w http.ResponseWriter, r *http.Request) error
-	open         bool // to whoever can connect
+	open         bool // without authentication
 	changes      bool // refused when the service is read-only
-	bare         bool // it changes something, and takes no body
-	stream       bool // it ends when the client or the service does
+	bare         bool // it has no body, although it changes something
+	stream       bool // it ends with the client or the service
 }
 
 func (s *Server) routes() []route {
@@ -63,19 +63,19 @@ func (s *Server) handler() http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		// What the mux would say, as a problem.
-		said := &header{h: http.Header{}}
-		h.ServeHTTP(said, r)
-		if allow := said.Header().Get("Allow"); said.status == http.StatusMethodNotAllowed {
+		// The answer of the mux, as a problem.
+		answer := &header{h: http.Header{}}
+		h.ServeHTTP(answer, r)
+		if allow := answer.h.Get("Allow"); answer.status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", allow)
-			s.fail(w, r, api.Decide(api.CodeMethod, "there is "+allow, "%s is not for %s", r.URL.Path, r.Method))
+			s.fail(w, r, api.Decide(api.CodeMethod, "allowed: "+allow, "%s does not allow %s", r.URL.Path, r.Method))
 			return
 		}
-		s.fail(w, r, api.Decide(api.CodeNoRoute, "see what there is at /openapi.json", "there is nothing at %s", r.URL.Path))
+		s.fail(w, r, api.Decide(api.CodeNoRoute, seeDocument, "there is nothing at %s", r.URL.Path))
 	}))
 }
 
-// header takes the status and the header of an answer, and drops its body.
+// header is an http.ResponseWriter that keeps the status and the header.
 type header struct {
 	h      http.Header
 	status int
@@ -85,16 +85,16 @@ func (h *header) Header() http.Header         { return h.h }
 func (h *header) Write(b []byte) (int, error) { return len(b), nil }
 func (h *header) WriteHeader(status int)      { h.status = status }
 
-// answer asks a route, if it may be asked.
+// answer returns the handler of a route.
 func (s *Server) answer(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !route.open && !Person(r.Context()) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="teambridge"`)
-			s.fail(w, r, api.Decide(api.CodeUnauthorized, "the token is in "+TokenPath(s.opts.State), "the header Authorization has no token, or a wrong one"))
+			s.fail(w, r, api.Decide(api.CodeUnauthorized, "the token is in "+api.TokenPath(s.opts.State), "the token in the header Authorization is missing or wrong"))
 			return
 		}
 		if route.changes && s.opts.ReadOnly {
-			s.fail(w, r, api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service changes nothing"))
+			s.fail(w, r, api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only"))
 			return
 		}
 		if !route.stream {

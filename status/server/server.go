@@ -1,57 +1,56 @@
-// Package server is the service: it records what passes through the inboxes of
-// one Claude directory for as long as it runs, answers questions about teams over
-// HTTP, sends messages, follows them until an agent has taken them, runs the relays
-// of headless agents that it is told to run (package relay/fleet), and tells what
-// happens as a stream of events.
+// Package server is the service. While it runs, it records what passes through the
+// inboxes of one Claude directory, answers requests about teams over HTTP, sends
+// messages and follows them until an agent has taken them, runs the relays of headless
+// agents that were added to it (package relay/fleet), and reports events as a stream.
 //
 //	s, err := server.New(server.Options{Root: root, State: stateDir, Log: log})
 //	err = s.Run(ctx) // until ctx ends
 //
-// openapi.json, which is served at /openapi.json, is the reference of what it
-// answers; package api has the types.
+// The reference of the API is openapi.json, which is served at /openapi.json. Package
+// api has the types.
 //
-// # Who may ask
+// # Authentication
 //
-// It listens on a unix socket that only its user can open, and, if told to, on
-// loopback addresses, where each request needs the token of the file api.token in
-// the state directory, or the cookie that a browser gets for a code that can be
-// used once, within a minute. Whoever passes is a person, with a person's
-// authority: see [Person]. Requests from pages of other sites are refused wherever
-// they come from. A browser sends cookies to all ports of an address, though: who
-// opens pages there that other users of the machine serve should give this service
-// a loopback address of its own, as 127.7.4.2.
+// The service listens on a unix socket that only its user can open and, if told to, on
+// loopback addresses. There, each request needs the token in the file api.token of the
+// state directory, or the cookie that a browser gets for a one-time code, which is valid
+// for a minute. Whoever passes is a person, with a person's authority: see [Person].
+// Requests from pages of other sites are refused on every listener.
 //
-// # What a person says
+// A browser sends cookies to all ports of an address. Whoever opens pages of other users
+// of the machine under the same address should give this service a loopback address of
+// its own, such as 127.7.4.2.
 //
-// A message to a member that a relay of this service serves, from the person's own
-// name, is the person's own words: it reaches the agent as plain text or as a
-// command, and may change its mode. It goes into no inbox, where anybody could write
-// it, but by the ledger into the relay's queue; the journal has it as a message to
-// that inbox, so that one history and one stream of events have all that was said.
-// Its receipt says verified once it is committed, consumed once the agent began a
-// turn with it, and lost if it failed before. Every other message is a row, also one
-// to a member that another process relays: the agent is told that a teammate says it.
+// A relay runs a command as the user of the service. Write access to the service
+// therefore means running programs as that user, and nobody else can open the socket or
+// read the token.
 //
-// A command that is given to be run as an agent runs as the service's user. So
-// whoever may write to the service can run programs as that user: nobody else than
-// that user can open the socket or read the token.
+// # Prompts
 //
-// # What is promised
+// A message is a user prompt if it goes to a member that a relay of this service serves,
+// from one of the person's own names. It reaches the agent as plain text or as a command,
+// and may change the agent's mode. It is not put into the inbox, where anybody could
+// write it, but goes through the ledger into the relay's queue. The journal has it as a
+// message to that inbox, so that one history and one stream of events are complete. Its
+// receipt is verified once it is committed, consumed once the agent began a turn with it,
+// and lost if it failed before. Every other message is a row, even to a member that
+// another process relays to: the agent learns that a teammate sent it.
 //
-//   - One service for each Claude directory: a second one is told who is there, even
-//     if it has another state directory, where directories can be locked (not on
-//     Windows).
-//   - What the events tell has the order and the numbers of the journal: a client
-//     that names the last number it has seen goes on behind it, without a gap and
-//     without a repeat, or is told that it has to begin anew.
-//   - A client that does not read is dropped, and may come again. It keeps nobody
-//     else waiting, and costs no memory: each stream reads the journal by itself.
-//   - When its context ends, requests that are under way are answered, and streams
-//     end, within 10 s; its agents may finish their turns, for 30 s. The next service
-//     goes on with their sessions, also after a kill.
-//   - It has no effect on teams but by the messages that it is told to send, by what
-//     its agents do, and by joining again where the person had joined and the entry
-//     vanished from config.json without having been left.
+// # Guarantees
+//
+//   - One service for each Claude directory. A second one fails with the address of the
+//     first, even if it has another state directory, where directories can be locked
+//     (not on Windows).
+//   - Events have the order and the numbers of the journal. A client that sends the
+//     last number it has seen continues after it, without a gap or a repeat, or is told
+//     to start again.
+//   - A client that does not read is dropped, and may connect again. It does not delay
+//     others and costs no memory: each stream reads the journal by itself.
+//   - When its context ends, requests in progress are answered and streams end, within
+//     10 s. Its agents may finish their turns, for 30 s. The next service continues
+//     their sessions, even after a kill.
+//   - It changes teams only by sending messages on request, through its agents, and by
+//     joining again if the person joined, did not leave, and is missing from config.json.
 package server
 
 import (
@@ -81,23 +80,23 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Options says what a service serves and where. Root and State are needed.
+// Options configures a service. Root and State are needed.
 type Options struct {
 	Root  *teams.Root
 	State string // the directory of journal, ledger, locks and token
 
-	// Listen has "unix:PATH" or HOST:PORT, where HOST is a loopback address. None:
-	// the socket of [SocketPath].
+	// Listen has "unix:PATH" or HOST:PORT, where HOST is a loopback address. If it is
+	// empty, the service listens on [api.SocketPath].
 	Listen []string
 
-	ReadOnly bool        // refuse whatever changes anything, and relay nothing
-	Env      []string    // of the agents that are run, as "NAME=value"; nil is ours
-	Version  api.Version // as it is told
+	ReadOnly bool        // refuse all changes, and run no relays
+	Env      []string    // of the agents, as "NAME=value"; nil: that of this process
+	Version  api.Version // in answers
 	Log      *slog.Logger
 	Lock     lockedfile.Options // all but Dir
 
-	// Page, if not nil, answers GET / and what is below /ui/, to anybody who can
-	// connect: it must hold no secret. Package page has it.
+	// Page, if not nil, answers GET / and everything below /ui/, for anybody who can
+	// connect: it must not contain secrets. See package page.
 	Page http.Handler
 }
 
@@ -111,26 +110,26 @@ type Server struct {
 	ready  chan struct{}
 	ending chan struct{} // closed when no stream shall go on
 
-	// From the beginning of Run to its end.
+	// While Run runs.
 	addrs    []string
 	token    string
 	locker   *lockedfile.Locker
 	ledger   *ledger.Ledger
-	journal  *journal.Journal // that the tap writes
-	reads    *journal.Journal // the same file, so that a long search does not keep the tap waiting
+	journal  *journal.Journal // written by the tap
+	reads    *journal.Journal // the same file, so that a long search does not delay the tap
 	news     *hub             // the journal has more
 	statuses *statusCache
 	follower *follower
-	codes    codes // that sign browsers in
+	codes    codes // for signing browsers in
 	rejoiner *rejoiner
-	streams  chan struct{} // one for each that is open
+	streams  chan struct{} // one item for each open stream
 
-	// Of a service that is not read-only.
+	// Unless the service is read-only.
 	fleet      *fleet.Fleet
 	replicator *replicate.Replicator
 }
 
-// limits are what keeps clients from using the service up.
+// limits bound what the service spends on its clients.
 type limits struct {
 	connections int           // at once, on each listener
 	streams     int           // of events, at once
@@ -150,7 +149,7 @@ func New(opts Options) (*Server, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	if len(opts.Listen) == 0 {
-		opts.Listen = []string{unixPrefix + SocketPath(opts.State, opts.Root.Path())}
+		opts.Listen = []string{unixPrefix + api.SocketPath(opts.State, opts.Root.Path())}
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(),
@@ -170,18 +169,12 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// SocketPath returns where the service for the Claude directory with the real
-// path root listens by default.
-func SocketPath(state, root string) string { return api.SocketPath(state, root) }
-
-// RunningError says that there is a service for the Claude directory already.
+// RunningError says that another service runs for the Claude directory.
 type RunningError struct {
-	Root   string
-	PID    int      // 0 if it is not known
-	Listen []string // where it listens, as in [Options]; nil if it is not known
-
-	// OtherState says that it has another state directory.
-	OtherState bool
+	Root       string
+	PID        int      // 0 if unknown
+	Listen     []string // as in [Options]; nil if unknown
+	OtherState bool     // it has another state directory
 }
 
 func (e *RunningError) Error() string {
@@ -196,31 +189,22 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("a service for %s is running already: process %d, at %v", e.Root, e.PID, e.Listen)
 }
 
-// Running returns what the service for the Claude directory with the real path
-// root says of itself. Found is false where none has said anything; one that was
-// killed leaves its word behind.
-func Running(state, root string) (pid int, listen []string, found bool) {
-	c, err := api.ReadCard(state, root)
-	return c.PID, c.Listen, err == nil
-}
-
-// Ready is closed once the service answers.
+// Ready returns a channel that is closed once the service answers.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Addrs returns where the service listens, as in [Options]; with the port that the
-// system chose for 0. It may be called once Ready is closed.
+// Addrs returns the addresses where the service listens, as in [Options], with the port
+// that the system chose in place of 0. Call it once Ready is closed.
 func (s *Server) Addrs() []string { return s.addrs }
 
-// Run serves until ctx ends, and returns nil then. It can be called once. The
-// errors before Ready are *[RunningError], after 2 s, those of the journal, the ledger and
-// the listeners; later, that the recording or a listener failed.
+// Run serves until ctx ends, and then returns nil. It can be called once. Before Ready,
+// the errors are *[RunningError] after 2 s, and those of the journal, the ledger and the
+// listeners. After Ready, the error is that recording or a listener failed.
 func (s *Server) Run(ctx context.Context) (err error) {
 	root := s.opts.Root.Path()
 	release, err := lockedfile.HoldWithin(ctx, s.limits.handover, filepath.Join(s.opts.State, "locks"), api.LockKey(root))
 	if errors.Is(err, lockedfile.ErrLocked) {
-		running := &RunningError{Root: root}
-		running.PID, running.Listen, _ = Running(s.opts.State, root)
-		return running
+		card, _ := api.ReadCard(s.opts.State, root) // there is none yet if the other service is starting
+		return &RunningError{Root: root, PID: card.PID, Listen: card.Listen}
 	}
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
@@ -280,9 +264,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	signal(look)
 	part("news", func(ctx context.Context) error { return s.pump(ctx, look) })
-	if !s.opts.ReadOnly { // one that follows puts back
+	if !s.opts.ReadOnly {
 		if err := s.follower.adopt(running); err != nil {
-			s.log.Warn("messages that were sent before are not followed", "err", view.Describe(err))
+			s.log.Warn("earlier messages are not followed", "err", view.Describe(err))
 		}
 	}
 	part("following", s.follower.run)
@@ -316,7 +300,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 			return nil
 		})
 	}
-	// Closes the listeners also where nothing was served on them yet.
+	// server.Close alone leaves listeners open that Serve has not seen yet.
 	defer func() { err = errors.Join(err, closeListeners(listeners), server.Close()) }()
 	if err := s.announce(); err != nil {
 		return err
@@ -329,7 +313,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	case <-running.Done():
 		return context.Cause(running)
 	}
-	s.log.Info("ending: requests that are under way are answered")
+	s.log.Info("ending: answering the requests in progress")
 	close(s.ending)
 	drain, cancel := context.WithTimeout(running, s.limits.drain)
 	defer cancel()
@@ -339,7 +323,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// open opens what a service works with.
+// open opens the files, and makes the parts of the service.
 func (s *Server) open(ctx context.Context) (err error) {
 	s.streams = make(chan struct{}, s.limits.streams)
 	lock := s.opts.Lock
@@ -374,8 +358,8 @@ func (s *Server) open(ctx context.Context) (err error) {
 	if !s.opts.ReadOnly {
 		s.openRelays()
 	}
-	// Receipts are written through the tap's own connection: over another one they
-	// would meet its transactions, and come again after a while.
+	// Receipts are written through the tap's connection: on another one they would
+	// collide with its transactions and have to be retried.
 	s.follower = &follower{
 		root: s.opts.Root, journal: s.journal, ledger: s.ledger, locker: s.locker, limits: s.limits, news: s.news, log: s.log,
 		added: make(chan struct{}, 1),

@@ -17,17 +17,17 @@ import (
 	"teambridge/status/api"
 )
 
-// A browser has no place for the token that is safe from scripts and that it
-// sends by itself, but for a cookie. So that the token need not be typed, whoever
-// is signed in without a cookie can have a code, which a browser trades for one.
+// A cookie is the only secret that a browser sends by itself and that scripts cannot
+// read. So that nobody has to type the token, whoever is signed in without a cookie can
+// request a one-time code, which a browser exchanges for a cookie.
 
 const (
-	codeLife   = time.Minute        // from asking for a code to its use
-	cookieLife = 7 * 24 * time.Hour // then the page says that it wants to be signed in again
-	mostCodes  = 16                 // that wait to be used; of more, the oldest are forgotten
+	codeLife   = time.Minute
+	cookieLife = 7 * 24 * time.Hour // after that the page asks to sign in again
+	maxCodes   = 16                 // unused ones; beyond that the oldest are forgotten
 )
 
-// codes are the ones that were given out and not used yet, as their digests.
+// codes has the digests of unused codes.
 type codes struct {
 	mu   sync.Mutex
 	list []oneTime
@@ -38,19 +38,19 @@ type oneTime struct {
 	until  time.Time
 }
 
-// give returns a new code, and until when it can be used.
-func (c *codes) give(now time.Time) (code string, until time.Time) {
+// issue returns a new code, and when it expires.
+func (c *codes) issue(now time.Time) (code string, until time.Time) {
 	code, until = secret(), now.Add(codeLife)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, oneTime{sha256.Sum256([]byte(code)), until})
-	if n := len(c.list); n > mostCodes {
-		c.list = slices.Delete(c.list, 0, n-mostCodes)
+	if n := len(c.list); n > maxCodes {
+		c.list = slices.Delete(c.list, 0, n-maxCodes)
 	}
 	return code, until
 }
 
-// use reports whether a code is good. It is not another time.
+// use reports whether a code is valid. It is not valid again.
 func (c *codes) use(code string, now time.Time) bool {
 	digest := sha256.Sum256([]byte(code))
 	c.mu.Lock()
@@ -59,27 +59,26 @@ func (c *codes) use(code string, now time.Time) bool {
 	if n < 0 {
 		return false
 	}
-	good := now.Before(c.list[n].until)
+	valid := now.Before(c.list[n].until)
 	c.list = slices.Delete(c.list, n, n+1)
-	return good
+	return valid
 }
 
-// cookieName has the Claude directory in it: a browser sends the cookies of one
-// address to all of its ports, so two services must not have one of the same name.
+// cookieName contains a digest of the Claude directory: a browser sends the cookies of
+// an address to all of its ports, so that two services need different names.
 func (s *Server) cookieName() string {
 	sum := sha256.Sum256([]byte(s.opts.Root.Path()))
 	return "teambridge-" + hex.EncodeToString(sum[:6])
 }
 
-// cookie returns the value that signs a browser in until then. It is a word of the
-// token, so that it is good for the next service of this directory too, and for
-// none once the token was removed.
+// cookie returns a value that is valid until then. It is signed with the token, so that
+// it is also valid for the next service of this directory, until the token is removed.
 func (s *Server) cookie(until time.Time) string {
 	claim := strconv.FormatInt(until.Unix(), 10) + "." + secret()
-	return claim + "." + s.seal(claim)
+	return claim + "." + s.sign(claim)
 }
 
-func (s *Server) seal(claim string) string {
+func (s *Server) sign(claim string) string {
 	mac := hmac.New(sha256.New, []byte(s.token))
 	mac.Write([]byte("page of " + s.opts.Root.Path() + "\x00" + claim))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -92,7 +91,7 @@ func (s *Server) hasCookie(r *http.Request, now time.Time) bool {
 	}
 	for _, c := range r.CookiesNamed(s.cookieName()) {
 		end := strings.LastIndexByte(c.Value, '.')
-		if end < 0 || !hmac.Equal([]byte(s.seal(c.Value[:end])), []byte(c.Value[end+1:])) {
+		if end < 0 || !hmac.Equal([]byte(s.sign(c.Value[:end])), []byte(c.Value[end+1:])) {
 			continue
 		}
 		seconds, _, _ := strings.Cut(c.Value, ".")
@@ -109,11 +108,11 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// signIn gives out a code, as an address that opens the page signed in.
+// signIn answers with a URL that has a one-time code.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if cookie, _ := r.Context().Value(cookieKey{}).(bool); cookie {
-		// Else who has got hold of a cookie could go on for ever.
-		return api.Decide(api.CodeForbidden, "run: teambridge ui", "a page cannot sign another one in")
+		// Otherwise a stolen cookie could be renewed for ever.
+		return api.Decide(api.CodeForbidden, "run: teambridge ui", "a page cannot sign in another one")
 	}
 	host := ""
 	for i, a := range s.listen {
@@ -123,15 +122,15 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if s.opts.Page == nil || host == "" {
-		return api.Decide(api.CodeRefused, "end it, and start it so: teambridge serve --listen 127.0.0.1:7420",
-			"a browser cannot open the page: the service listens on a unix socket alone")
+		return api.Decide(api.CodeRefused, "restart it with: teambridge serve --listen 127.0.0.1:7420",
+			"a browser cannot open the page: the service listens only on a unix socket")
 	}
-	code, until := s.codes.give(time.Now())
+	code, until := s.codes.issue(time.Now())
 	return write(w, http.StatusCreated, api.SignIn{URL: "http://" + host + "/?code=" + code, Until: until.UTC()})
 }
 
-// page answers GET /: the page or, with a code, a cookie and the way to the page
-// without the code.
+// page answers GET / with the page or, if there is a code, with a cookie and a redirect
+// to the page without the code.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	code := r.URL.Query().Get("code")
 	if code == "" || r.Method != http.MethodGet {

@@ -101,7 +101,7 @@ func TestSignIn(t *testing.T) {
 		"another seal":     cookie.Value[:len(cookie.Value)-2] + "xx",
 		"no seal":          strings.Join(strings.Split(cookie.Value, ".")[:2], "."),
 		"a later end":      "9" + cookie.Value,
-		"sealed, no time":  "x." + r.seal("x"),
+		"sealed, no time":  "x." + r.sign("x"),
 		"one that is over": r.cookie(time.Now().Add(-time.Second)),
 	} {
 		if res, _ := visiting(t, "GET", here+"/v1/teams", &http.Cookie{Name: cookie.Name, Value: value}); res.StatusCode != http.StatusUnauthorized {
@@ -116,7 +116,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("with the cookie, of the next service: %s %s", res.Status, body)
 	}
 	r.end(t)
-	if err := os.Remove(TokenPath(w.State)); err != nil {
+	if err := os.Remove(api.TokenPath(w.State)); err != nil {
 		t.Fatal(err)
 	}
 	r = w.start(t, tcp, paged)
@@ -134,15 +134,15 @@ func TestCodes(t *testing.T) {
 	t.Parallel()
 	var c codes
 	now := time.Now()
-	code, until := c.give(now)
+	code, until := c.issue(now)
 	if until.Sub(now) != codeLife || c.use(code, until) || c.use(code, now) {
 		t.Error("a code is good after its time")
 	}
-	first, _ := c.give(now)
-	for range mostCodes {
-		code, _ = c.give(now)
+	first, _ := c.issue(now)
+	for range maxCodes {
+		code, _ = c.issue(now)
 	}
-	if c.use(first, now) || !c.use(code, now) || c.use(code, now) || len(c.list) != mostCodes-1 {
+	if c.use(first, now) || !c.use(code, now) || c.use(code, now) || len(c.list) != maxCodes-1 {
 		t.Errorf("%d codes are kept", len(c.list))
 	}
 }

@@ -17,19 +17,16 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// TokenPath returns where the token is kept that requests over TCP need.
-func TokenPath(state string) string { return api.TokenPath(state) }
-
-// tokenBytes is how many random bytes are in a token.
+// tokenBytes is the number of random bytes in a token.
 const tokenBytes = 32
 
-// tokenWait is how long a service waits for another one that makes the token.
+// tokenWait is how long a service waits for another one that is creating the token.
 const tokenWait = 10 * time.Second
 
-// token reads the token, and makes one if there is none. A file that others can
-// read, or that holds less than a token has, is refused: anybody may know it.
+// token reads the token, or creates it. A file that others can read, or that is shorter
+// than a token, is refused, because somebody else may know its content.
 func token(state string) (string, error) {
-	path := TokenPath(state)
+	path := api.TokenPath(state)
 	if err := makeToken(state); err != nil {
 		return "", fmt.Errorf("server: make a token: %w", err)
 	}
@@ -37,9 +34,9 @@ func token(state string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("server: read the token: %w", err)
 	}
-	const again = "remove it, and a new one is made"
+	const again = "remove the file: the service creates a new one"
 	if !info.Mode().IsRegular() || exposed(info) {
-		return "", api.Decide(api.CodeRefused, again, "the token in %s can be read by others, or is no plain file", path)
+		return "", api.Decide(api.CodeRefused, again, "the token file %s can be read by others, or is not a regular file", path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -52,10 +49,10 @@ func token(state string) (string, error) {
 	return t, nil
 }
 
-// makeToken makes the file if it is not there. Services for several Claude directories
-// share it: the lock keeps one from replacing what another has just read.
+// makeToken creates the file if it is missing. The services of several Claude
+// directories share it: the lock keeps one from replacing what another has just read.
 func makeToken(state string) (err error) {
-	path := TokenPath(state)
+	path := api.TokenPath(state)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

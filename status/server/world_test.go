@@ -67,7 +67,7 @@ func (w *world) start(t *testing.T, change ...func(*Server)) *running {
 	for _, f := range change {
 		f(s)
 	}
-	socket := SocketPath(w.State, w.Root.Path())
+	socket := api.SocketPath(w.State, w.Root.Path())
 	r := &running{
 		Server: s, world: w, doc: read(t), logs: logs, over: make(chan error, 1),
 		client: &http.Client{Transport: &http.Transport{

@@ -669,7 +669,7 @@ func testSignedOut(t *testing.T, browser context.Context) {
 
 	// A token that was removed signs out also the page that is open.
 	w.end()
-	if err := os.Remove(server.TokenPath(w.State)); err != nil {
+	if err := os.Remove(api.TokenPath(w.State)); err != nil {
 		t.Fatal(err)
 	}
 	p.expect("ERR_")

@@ -2,9 +2,10 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,7 +16,7 @@ import (
 // Health returns nil if the service runs and can read its journal. It needs no token.
 func (c *Client) Health(ctx context.Context) error {
 	var h api.Health
-	return c.ask(ctx, http.MethodGet, "/healthz", nil, nil, &h)
+	return c.do(ctx, http.MethodGet, "/healthz", nil, nil, &h)
 }
 
 // Version returns the version of the service, and whether it is read-only.
@@ -53,12 +54,12 @@ func (c *Client) Status(ctx context.Context, team string) (list []api.Status, er
 type MessageQuery struct {
 	Inbox     string // only to this inbox
 	From      string // only of this sender
-	With      string // of this sender and to this inbox; not beside Inbox or From
-	After     int64  // only behind this number; 0: from the first one
-	Forward   bool   // the first ones behind After, and not the last ones
+	With      string // from this sender or to this inbox; cannot be used with Inbox or From
+	After     int64  // only after this number; 0: from the first one
+	Forward   bool   // the first ones after After, instead of the last ones
 	Before    int64  // only before this number; 0: up to the last one
 	Limit     int    // at most 500; 0: 100
-	CreatedAt int64  // of the team, in milliseconds: of teams of one name this one
+	CreatedAt int64  // of the team, in milliseconds, if several teams had the name
 	Protocol  bool   // also confirmations that nobody needs to read
 }
 
@@ -66,22 +67,22 @@ type MessageQuery struct {
 // ended.
 func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p api.Page, err error) {
 	v := query{}
-	v.text("inbox", q.Inbox)
-	v.text("from", q.From)
-	v.text("with", q.With)
+	v.set("inbox", q.Inbox)
+	v.set("from", q.From)
+	v.set("with", q.With)
 	if q.Forward || q.After != 0 {
-		v["after"] = []string{strconv.FormatInt(q.After, 10)}
+		v.set("after", After(q.After))
 	}
-	v.number("before", q.Before)
-	v.number("limit", int64(q.Limit))
-	v.number("createdAt", q.CreatedAt)
-	v.flag("protocol", q.Protocol)
+	v.set("before", q.Before)
+	v.set("limit", q.Limit)
+	v.set("createdAt", q.CreatedAt)
+	v.set("protocol", q.Protocol)
 	return p, c.get(ctx, teamPath(team)+"/messages", v, &p)
 }
 
-// SearchQuery selects messages by their words. Words is needed.
+// SearchQuery selects messages by their text. Words is needed.
 type SearchQuery struct {
-	Words    string // all of them; "in quotes" as they stand, and word* for what begins so
+	Words    string // all of them must occur; "in quotes" as a phrase, and word* as a prefix
 	Team     string // only in teams of this name
 	Inbox    string // only to this inbox
 	From     string // only of this sender
@@ -93,12 +94,12 @@ type SearchQuery struct {
 // Search returns messages of all teams, the newest first.
 func (c *Client) Search(ctx context.Context, q SearchQuery) (f api.Found, err error) {
 	v := query{"q": []string{q.Words}}
-	v.text("team", q.Team)
-	v.text("inbox", q.Inbox)
-	v.text("from", q.From)
-	v.number("before", q.Before)
-	v.number("limit", int64(q.Limit))
-	v.flag("protocol", q.Protocol)
+	v.set("team", q.Team)
+	v.set("inbox", q.Inbox)
+	v.set("from", q.From)
+	v.set("before", q.Before)
+	v.set("limit", q.Limit)
+	v.set("protocol", q.Protocol)
 	return f, c.get(ctx, "/v1/search", v, &f)
 }
 
@@ -115,7 +116,7 @@ func (c *Client) Send(ctx context.Context, team, member, id string, m api.NewMes
 	if err != nil {
 		return s, err
 	}
-	return s, c.ask(ctx, http.MethodPost, memberPath(team, member)+"/messages", header, m, &s)
+	return s, c.do(ctx, http.MethodPost, memberPath(team, member)+"/messages", header, m, &s)
 }
 
 // Broadcast sends a message to every agent of a team. A result has an Error if that
@@ -125,26 +126,23 @@ func (c *Client) Broadcast(ctx context.Context, team, id string, m api.NewBroadc
 	if err != nil {
 		return nil, err
 	}
-	return list, c.ask(ctx, http.MethodPost, teamPath(team)+"/broadcast", header, m, &list)
+	return list, c.do(ctx, http.MethodPost, teamPath(team)+"/broadcast", header, m, &list)
 }
 
 // MarkRead marks messages in an inbox of the person as read.
 func (c *Client) MarkRead(ctx context.Context, team string, m api.MarkRead) (done api.Marked, err error) {
-	return done, c.ask(ctx, http.MethodPost, teamPath(team)+"/read", nil, m, &done)
+	return done, c.do(ctx, http.MethodPost, teamPath(team)+"/read", nil, m, &done)
 }
 
 // SignIn returns a URL that opens the page of the service in a browser, signed in. It
 // works once. The error is [api.CodeRefused] if the service listens only on a unix
 // socket.
 func (c *Client) SignIn(ctx context.Context) (in api.SignIn, err error) {
-	return in, c.ask(ctx, http.MethodPost, "/v1/sign-in", nil, nil, &in)
+	return in, c.do(ctx, http.MethodPost, "/v1/sign-in", nil, nil, &in)
 }
 
 func (c *Client) get(ctx context.Context, path string, q query, v any) error {
-	if len(q) > 0 {
-		path += "?" + url.Values(q).Encode()
-	}
-	return c.ask(ctx, http.MethodGet, path, nil, nil, v)
+	return c.do(ctx, http.MethodGet, q.path(path), nil, nil, v)
 }
 
 // teamPath and memberPath build request paths. A name is always one segment.
@@ -158,7 +156,7 @@ func segment(name string) string {
 	case "..":
 		return "%2E%2E"
 	case "":
-		return "%20" // not a name either, but it keeps the shape of the path
+		return "%20" // as invalid as "", but it remains a segment
 	}
 	return url.PathEscape(name)
 }
@@ -175,27 +173,24 @@ func idHeader(id string, texts ...string) (http.Header, error) {
 	case id == "":
 		return nil, nil
 	case strings.ContainsFunc(id, unicode.IsControl):
-		return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the id %q holds a control character or a line break", id)
+		return nil, api.Decide(api.CodeInvalid, "nothing was sent", "the id %q contains a control character", id)
 	}
 	return http.Header{"Idempotency-Key": []string{`"` + id + `"`}}, nil
 }
 
 type query url.Values
 
-func (q query) text(name, value string) {
-	if value != "" {
-		q[name] = []string{value}
+// set sets a parameter, unless v is zero.
+func (q query) set(name string, v any) {
+	if !reflect.ValueOf(v).IsZero() {
+		q[name] = []string{fmt.Sprint(v)}
 	}
 }
 
-func (q query) number(name string, n int64) {
-	if n != 0 {
-		q[name] = []string{strconv.FormatInt(n, 10)}
+// path adds the query to a path.
+func (q query) path(path string) string {
+	if len(q) == 0 {
+		return path
 	}
-}
-
-func (q query) flag(name string, yes bool) {
-	if yes {
-		q[name] = []string{"true"}
-	}
+	return path + "?" + url.Values(q).Encode()
 }
