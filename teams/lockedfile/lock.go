@@ -275,13 +275,10 @@ func (d *dirLock) check() error {
 	if err == nil && sameLock(d.made, now) {
 		return nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || gone(d.file.Dir)) {
 		return d.file.wrap("look at the lock of", err)
 	}
-	if err != nil && gone(d.file.Dir) {
-		return d.file.wrap("look at the lock of", err)
-	}
-	return &CompromisedError{Path: filepath.Join(d.file.Dir.Name(), d.name), Replaced: d.replaced}
+	return unknown(fmt.Errorf("lock %s: %w", filepath.Join(d.file.Dir.Name(), d.name), ErrCompromised), d.replaced)
 }
 
 // release removes the lock directory if it is still ours and was not given up. If it is

@@ -108,8 +108,8 @@ var (
 	ErrForeignLock = errors.New("something that is not a lock stands in the lock's place")
 
 	// ErrCompromised means that another program took the lock over while we held
-	// it. Nothing was written, unless [CompromisedError.Replaced] says so.
-	ErrCompromised = errors.New("the lock was taken over while it was held")
+	// it. Nothing was written, unless the error is [ErrReplaced] too.
+	ErrCompromised = errors.New("the lock was taken over by another program while it was held")
 
 	// ErrHeldTooLong means that the lock was released after [Options.Hold] with nothing
 	// written: the change had to be made under the lock, and took too long.
@@ -155,26 +155,6 @@ func (e *LockedError) Error() string {
 
 // Is makes the error match [ErrLocked].
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
-
-// CompromisedError is [ErrCompromised] with what had happened by then.
-type CompromisedError struct {
-	Path string // the lock directory
-	// Replaced means that the file had been replaced before the lock was lost, and did
-	// not read back as written. The error is [ErrReplaced] too.
-	Replaced bool
-}
-
-func (e *CompromisedError) Error() string {
-	if e.Replaced {
-		return fmt.Sprintf("lock %s was taken over by another program after the file had been replaced; the change may or may not be in it", e.Path)
-	}
-	return fmt.Sprintf("lock %s was taken over by another program while it was held; nothing was written", e.Path)
-}
-
-// Is makes the error match [ErrCompromised], and [ErrReplaced] where it is that.
-func (e *CompromisedError) Is(target error) bool {
-	return target == ErrCompromised || e.Replaced && target == ErrReplaced
-}
 
 // Step names a point of a Transform, for [Options.Before].
 type Step string
