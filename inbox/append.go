@@ -15,17 +15,17 @@ import (
 // AppendOptions says how [Inbox.Append] sends. The zero value is usable for
 // messages without an id of their own.
 type AppendOptions struct {
-	// Memory makes an explicit id idempotent for longer than the row is in the
-	// file. It is needed for one, unless Force is set.
+	// Memory makes an explicit id idempotent even after the row has left the file. An
+	// explicit id requires one, unless Force is set.
 	Memory Memory
 
-	// Force sends although it is not known whether the message was sent before
-	// ([ErrUnknown], [ErrNoMemory]). It can make a duplicate, and nothing else:
-	// an id that is known to be sent is never sent again.
+	// Force sends even if it is not known whether the message was sent before
+	// ([ErrUnknown], [ErrNoMemory]), which can make a duplicate. An id that is known to
+	// have been sent is never sent again.
 	Force bool
 
-	// Track makes Receipt.Tracked and Receipt.Seen, which costs parsing the whole
-	// inbox, when the lock is released.
+	// Track fills in Receipt.Tracked and Receipt.Seen, by parsing the whole inbox after
+	// the lock is released.
 	Track bool
 }
 
@@ -34,36 +34,33 @@ type Receipt struct {
 	ID           string
 	Deduplicated bool // it had been sent before, and was not written again
 
-	// Unrecorded is why the memory could not be told that the message was
-	// written; nil where it was told, or there is none. The message is in the
-	// inbox all the same.
+	// Unrecorded is the error of the memory when it was to record that the message was
+	// written. The message is in the inbox anyway.
 	Unrecorded error
 
-	// Tracked is the message as it is in the file, for [Inbox.Look]; nil
-	// unless asked for, and where it is not there: an agent has taken one that
-	// was sent before.
+	// Tracked is the message as it is in the file; nil unless asked for, or if it was
+	// sent before and an agent has taken it.
 	Tracked *Tracked
 
-	// Seen is the inbox as it was read under the lock, with the message in it: an
-	// agent can take it so quickly that nobody else ever sees it there. nil unless
-	// asked for. It holds all of the file: let go of it.
+	// Seen is the inbox as it was read under the lock, with the message in it: an agent
+	// can take the message before anybody else sees it there. nil unless asked for. It
+	// holds all of the file.
 	Seen *Seen
 }
 
-// memoryTimeout bounds what one message asks of the memory before it is written, while
-// other senders of ours to this inbox wait, and then what it tells the memory.
+// memoryTimeout limits the calls of the memory before a message is written, while our other
+// senders to this inbox wait, and those after it.
 const memoryTimeout = 10 * time.Second
 
 // Append adds m to the inbox as its last row, under the lock that Claude Code
 // takes, and returns once the row was read back under the same lock. The file,
 // and the inboxes directory of an existing team, are created where missing.
 //
-// The errors: [*InvalidError], [*ProtocolError], [ErrIDTaken], [ErrUnknown] and [ErrNoMemory]
-// about the message; [teams.ErrTeamGone], [*CorruptError] and those of
-// [lockedfile.Locker.Transform] about the file. After any of them the message
-// is not in the inbox, unless it is [lockedfile.ErrReplaced] too: then that is
-// not known, and the memory keeps it so. Receipt.ID is set even then, so that
-// the message can be sent again under the same id.
+// The errors are [*InvalidError], [*ProtocolError], [ErrIDTaken], [ErrUnknown] and
+// [ErrNoMemory] about the message; [teams.ErrTeamGone], [*CorruptError] and those of
+// [lockedfile.Locker.Transform] about the file. The message is not in the inbox then, unless
+// the error is [lockedfile.ErrReplaced] too: then it may be, and the memory keeps the
+// intent. Receipt.ID is always set, so that the message can be sent again under its id.
 func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Receipt, error) {
 	if err := m.Check(); err != nil {
 		return Receipt{ID: m.ID}, err
@@ -116,10 +113,8 @@ func (b *Inbox) key(ctx context.Context, id string) (SendKey, error) {
 	return SendKey{Root: b.team.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: b.name, ID: id}, nil
 }
 
-// appending is one Append at work.
-//
-// The memory is asked and told before the lock of the inbox is taken, and told the rest
-// after it is released: another process may keep it locked for seconds.
+// appending is one Append in progress. The memory is used before the lock of the inbox is
+// taken and after it is released: another process may keep it locked for seconds.
 type appending struct {
 	inbox    *Inbox
 	ctx      context.Context
@@ -146,7 +141,7 @@ func (a *appending) run() error {
 	if errors.Is(err, errSent) {
 		err = nil
 	}
-	// What is known by now stays known, even if whoever asked has gone away.
+	// Recorded even if the caller has gone away.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), memoryTimeout)
 	defer cancel()
 	if err != nil {
@@ -183,8 +178,8 @@ func (a *appending) edit(d *Draft) error {
 	return nil
 }
 
-// intend asks the memory whether the message was sent before, and tells it that it is
-// about to be if not.
+// intend asks the memory whether the message was sent before, and if not records that it is
+// about to be.
 func (a *appending) intend() error {
 	if a.opts.Memory == nil {
 		return nil
@@ -220,8 +215,8 @@ func (a *appending) intend() error {
 	return nil
 }
 
-// record tells the memory that the message is in the inbox. One that was sent without a
-// memory, and is found in the file, would be sent again once an agent has taken the row.
+// record records that the message is in the inbox, even one that was sent before without a
+// memory: it would be sent again once an agent has taken the row.
 func (a *appending) record(ctx context.Context) error {
 	if !a.intended {
 		known, ok, err := a.opts.Memory.Recall(ctx, a.key)
@@ -241,8 +236,7 @@ func (a *appending) record(ctx context.Context) error {
 	return a.opts.Memory.Written(ctx, a.key, a.glance.done)
 }
 
-// withdraw makes the memory forget that the message was about to be written,
-// and know again what it knew before.
+// withdraw restores what the memory knew before intend.
 func (a *appending) withdraw(ctx context.Context) error {
 	if a.prior != nil {
 		return a.opts.Memory.Intend(ctx, *a.prior)

@@ -16,21 +16,18 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Edit changes the inbox: it reads the file, calls edit, replaces the file by what
-// edit made of it under the lock that Claude Code takes, and reads that back before
-// it releases the lock. It is the one way in which this package changes an inbox.
-// An edit that changes nothing writes nothing, and takes no lock.
+// Edit changes the inbox: it reads the file, calls edit, replaces the file under the lock
+// that Claude Code takes, and reads it back before it releases the lock. All changes of an
+// inbox go through it. An edit that changes nothing takes no lock.
 //
-// edit is called before the lock is taken, and again, with a new draft, while the lock
-// is held if the file is another by then, or if another program that ignores the lock
-// has overwritten the result. So it must be quick, since agents wait for the lock, must
-// not use a database, and must have no effect but that on its draft. Its error is
-// returned, and nothing is written.
+// edit is called before the lock is taken. It is called again under the lock, with a new
+// draft, if the file has changed by then or a program that ignores the lock has overwritten
+// the result. So it must be quick, use no database, and change nothing but its draft. If it
+// returns an error, nothing is written.
 //
-// The file, and the inboxes directory of an existing team, are created where
-// missing, by an edit that adds something. A file without any content is an
-// empty array. The errors are [teams.ErrTeamGone], [*CorruptError] and those of
-// [lockedfile.Locker.Transform].
+// An edit that adds something creates the file, and the inboxes directory of an existing
+// team, if they are missing. A file without any content is an empty array. The errors are
+// [teams.ErrTeamGone], [*CorruptError] and those of [lockedfile.Locker.Transform].
 func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
 	return b.edit(ctx, edit, lockedfile.File{})
 }
@@ -61,7 +58,7 @@ func (b *Inbox) edit(ctx context.Context, edit func(*Draft) error, file lockedfi
 		err = fmt.Errorf("%w: %w", teams.ErrTeamGone, err)
 	}
 	if errors.Is(err, teams.ErrTeamGone) {
-		// Our lock may have kept a deletion from finishing.
+		// Our lock may have kept the deletion of the team from finishing.
 		err = errors.Join(err, b.team.Sweep())
 	}
 	if corrupt, ok := errors.AsType[*CorruptError](err); ok {
@@ -80,8 +77,8 @@ type Draft struct {
 	added   [][]byte
 }
 
-// All gives the rows of the inbox as they were before the edit, each with the
-// number of its element in the file. Elements that are no objects are no rows.
+// All returns the rows of the inbox as they were before the edit, each with the number of
+// its element in the file. Elements that are not objects are skipped.
 func (d *Draft) All() iter.Seq2[int, Row] {
 	return func(yield func(int, Row) bool) {
 		for i, s := range d.spans {
@@ -129,10 +126,9 @@ func (d *Draft) Find(id string) (i int, row Row, ok bool) {
 	return 0, Row{}, false
 }
 
-// mayHold tells of a JSON text whether a row in it may have this id, or this
-// msg_id. Parsing 10,000 rows for each message is what made appending slow; an
-// id of letters, digits and - can only be spelled in one way, or with \u
-// escapes. An id that is made of a row's content does not stand in it.
+// mayHold returns a function that reports whether a row in a JSON text may have this id or
+// msg_id, without parsing it: an id of letters, digits and - is there as it is, or with \u
+// escapes. An id that is made of a row's content is not there at all.
 func mayHold(id, uid string) func(raw []byte) bool {
 	if strings.HasPrefix(id, derivedPrefix) || strings.ContainsFunc(id, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-')
@@ -144,17 +140,16 @@ func mayHold(id, uid string) func(raw []byte) bool {
 	}
 }
 
-// Remove takes row i out of the inbox. Where there is no row i, it does nothing.
+// Remove removes row i, if there is one.
 func (d *Draft) Remove(i int) {
 	if i >= 0 && i < len(d.spans) {
 		d.change(i, nil)
 	}
 }
 
-// Set gives the field key of row i the value v, which is encoded as JSON. A
-// field that is there keeps its place, and of a repeated one the last is set; a
-// new one comes last. All other bytes of the row stay. It is an error if there
-// is no row i, or it was removed.
+// Set sets the field key of row i to v, which is encoded as JSON. An existing field keeps its
+// place, and of a repeated one the last is set; a new one comes last. All other bytes of the
+// row stay. It is an error if there is no row i.
 func (d *Draft) Set(i int, key string, v any) error {
 	raw, ok := d.changed[i]
 	if i < 0 || i >= len(d.spans) || ok && raw == nil {
@@ -185,8 +180,7 @@ func (d *Draft) Set(i int, key string, v any) error {
 		d.change(i, slices.Concat([]byte("{"), name, []byte(":"), value, []byte("}")))
 		return nil
 	}
-	// As the field before it is laid out: what stands before its key, and
-	// between its key and its value.
+	// Laid out as the field before it.
 	last := fields[len(fields)-1]
 	lead := raw[bytes.LastIndexAny(raw[:last.Key.Start], ",{")+1 : last.Key.Start]
 	colon := raw[last.Key.End:last.Value.Start]
@@ -230,8 +224,7 @@ func (d *Draft) content() ([]byte, error) {
 	return data, nil
 }
 
-// rewritten returns the file with the changed elements in place and without
-// the removed ones; what stood in front of an element that stays stays there.
+// rewritten returns the file with the changed elements and without the removed ones.
 func (d *Draft) rewritten() ([]byte, []rawjson.Span) {
 	out := make([]byte, 0, len(d.data)+1024)
 	var spans []rawjson.Span
@@ -258,8 +251,7 @@ func (d *Draft) rewritten() ([]byte, []rawjson.Span) {
 	return append(out, d.data[d.spans[len(d.spans)-1].End:]...), spans
 }
 
-// state describes the file as it stands, so that a later look can tell whether
-// it was touched: every write of a Claude Code agent or of ours changes it.
+// state describes the file. Every write of a Claude Code agent or of ours changes it.
 func (b *Inbox) state() (string, error) {
 	info, err := os.Lstat(b.Path())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -271,9 +263,8 @@ func (b *Inbox) state() (string, error) {
 	return fmt.Sprintf("%d bytes, %d, %s", info.Size(), info.ModTime().UnixNano(), fileID(info)), nil
 }
 
-// MarkRead marks the rows with these ids as read, and returns how many it
-// changed. An older agent does not take a row that is read; a newer one
-// removes it. It makes no inbox: the error is [ErrMissing] where there is none.
+// MarkRead marks the rows with these ids as read, and returns how many it changed. Older
+// agents do not take such a row; newer ones remove it. A missing inbox is [ErrMissing].
 func (b *Inbox) MarkRead(ctx context.Context, ids ...string) (n int, err error) {
 	dir, err := b.dir(false)
 	if err != nil {

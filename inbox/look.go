@@ -23,8 +23,8 @@ const (
 // ErrLost means that a message was overwritten before its agent took it.
 var ErrLost = errors.New("another program overwrote it")
 
-// ErrUnclear means that a message is gone from its inbox, and that nothing tells
-// whether its agent took it.
+// ErrUnclear means that a message is gone from its inbox, and that it is not known whether
+// its agent took it.
 var ErrUnclear = errors.New("it is gone from the inbox, and nothing tells whether the agent took it")
 
 // Tracked is a message that was written, with what it takes to tell later what
@@ -36,10 +36,9 @@ type Tracked struct {
 	Kept  bool            // rows that the agent took were kept in the file: see [Kept]
 }
 
-// mostAhead is how many rows in front of a message are remembered at each end of
-// them. One that is still there proves the loss, and those that are between others
-// go with them; all rows of a long inbox, for each message that waits in it, would
-// be megabytes, and milliseconds for each new one.
+// mostAhead is how many rows in front of a message are remembered, from the first on and
+// from the last on. One that is still there proves the loss. All rows of a long inbox, for
+// each message that waits in it, would be megabytes.
 const mostAhead = 32
 
 // Ahead returns the keys of the unread ones of rows, which stand in front of a
@@ -61,8 +60,8 @@ func Ahead(rows []Row) []string {
 	return keys
 }
 
-// Track returns the message with that id as it is in rows, the whole of an
-// inbox; nil where it does not. Of several it is the last.
+// Track returns the last message with that id in rows, which are a whole inbox; nil if there
+// is none.
 func Track(rows []Row, id string) *Tracked {
 	for i := range slices.Backward(rows) {
 		if rows[i].ID() == id {
@@ -72,8 +71,8 @@ func Track(rows []Row, id string) *Tracked {
 	return nil
 }
 
-// trackSent is Track for a message that is known by either of its ids. Where it was
-// not just written it is the first, as for [Draft.Find].
+// trackSent is Track for a message known by either of its ids. If it was not just written it
+// is the first, as for [Draft.Find].
 func trackSent(rows []Row, m *Message, wrote bool) *Tracked {
 	uid := msgID(m.ID)
 	found := -1
@@ -98,9 +97,8 @@ func trackRow(rows []Row, i int) *Tracked {
 // relayedBy is the key that a relay of ours adds to the rows it takes.
 const relayedBy = "relayedBy"
 
-// Kept reports whether among rows, the whole of an inbox, there is one that its
-// agent has taken: it is marked as read, and not by a relay of ours. Agents that
-// keep what they took mark it; newer ones remove it.
+// Kept reports whether one of rows, which are a whole inbox, is marked as read, and not by a
+// relay of ours. Agents that keep rows they took mark them; newer ones remove them.
 func Kept(rows []Row) bool {
 	return slices.ContainsFunc(rows, func(r Row) bool {
 		_, relayed := r.Extra[relayedBy]
@@ -111,8 +109,8 @@ func Kept(rows []Row) bool {
 // In reports whether the message is in an inbox that was seen.
 func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 
-// Look says what became of a message, by what was seen of its inbox after it was
-// written. keeps says whether the agent of the inbox keeps the rows it took.
+// Look says what became of a message, by what was seen of its inbox later. keeps says whether
+// its agent keeps rows that it took.
 //
 // A row that is marked as read was taken. Of one that is gone:
 //
@@ -122,10 +120,9 @@ func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 //     before the agent took it or after.
 //   - Otherwise the agent took it.
 //
-// Look never leads to a message being written again. That would take certainty
-// that the agent has not taken it, for agents work twice on a message that comes
-// twice, and what can be seen of a file from outside is never certain: a program
-// that writes back what it read earlier brings back rows that were taken.
+// A lost message is never written again by itself: an agent works twice on a message that
+// comes twice, and the file never proves that it has not taken it. A program that writes back
+// what it read earlier brings back rows that were taken.
 func (t *Tracked) Look(seen *Seen, keeps teams.Answer) Fate {
 	row := seen.row(t.ID)
 	switch {
@@ -141,8 +138,7 @@ func (t *Tracked) Look(seen *Seen, keeps teams.Answer) Fate {
 	return Consumed
 }
 
-// Passed reports whether in an inbox that the message is gone from an unread row is
-// still there that stood in front of it.
+// Passed reports whether an unread row that was in front of the message is still there.
 func (t *Tracked) Passed(seen *Seen) bool {
 	if len(t.Ahead) == 0 {
 		return false

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// SendKey is what one message to send is remembered by: its id in one inbox of
-// one team instance under one Claude directory. A team that is made again under
-// its old name is another instance, told apart by when it was created.
+// SendKey is the key of a message to send: its id in one inbox of one team instance under one
+// Claude directory. A team that is made again under its name is another instance.
 type SendKey struct {
 	Root      string // real path of the Claude directory
 	Team      string // name
@@ -22,7 +21,7 @@ func (k SendKey) String() string {
 	return fmt.Sprintf("message %q to %s@%s", k.ID, k.Inbox, k.Team)
 }
 
-// SendState is how far a message to send had come when it was last heard of.
+// SendState is how far a message to send has come.
 type SendState string
 
 const (
@@ -40,22 +39,19 @@ type Send struct {
 	State  SendState
 	At     time.Time // of the last change of State
 
-	// Row is the row that is about to be written, for [Memory.Intend]: a memory that
-	// keeps it can show later what was sent. It is nil in what Recall returns, and in
-	// an intent that is restored.
+	// Row is the row that is about to be written, for a memory that shows what was sent.
+	// It is nil from Recall, and in an intent that is restored.
 	Row []byte
 }
 
-// Memory remembers messages for longer than the inbox holds them. Without it
-// an id that the agent has taken out of the file would be sent again. Package
-// teambridge/inbox/ledger is one.
+// Memory remembers messages for longer than the inbox holds them. Without it, an id whose row
+// the agent has removed would be sent again. Package teambridge/inbox/ledger implements it.
 type Memory interface {
 	// Recall returns what is known of key; ok is false where that is nothing.
 	Recall(ctx context.Context, key SendKey) (s Send, ok bool, err error)
 
-	// Intend remembers, on disk when it returns, that s is about to be written.
-	// It replaces what was known. Neither it nor any other method is called while
-	// Claude's lock on the inbox is held: they may take their time.
+	// Intend remembers that s is about to be written, on disk when it returns. It replaces
+	// what was known. No method is called while Claude's lock on the inbox is held.
 	Intend(ctx context.Context, s Send) error
 
 	// Written remembers that the message is in the inbox, where it was read back at

@@ -29,16 +29,14 @@ var colors = []string{"blue", "green", "yellow", "purple", "orange", "pink", "cy
 // Colors returns the colours that Claude Code knows for a sender.
 func Colors() []string { return slices.Clone(colors) }
 
-// Message is what can be said about a message to send. Only From and Text are
-// needed.
+// Message is a message to send. Only From and Text are required.
 type Message struct {
-	// ID is an id chosen by the sender, under which sending again is sending
-	// once. Empty: a new UUID is chosen.
+	// ID is chosen by the sender: sending twice with one ID is sending once. If it is
+	// empty, a new UUID is chosen.
 	ID   string
 	From string
-	// DefaultFrom says that nobody chose From. Then it is not a part of what makes the
-	// message this one: sent again under its ID from another default name, it is the
-	// same message.
+	// DefaultFrom says that nobody chose From. Then a message with the same ID from
+	// another default name is the same message.
 	DefaultFrom bool
 
 	Text    string
@@ -105,8 +103,7 @@ func (m *Message) Check() error {
 	return nil
 }
 
-// Digest covers what makes m this message, as [Row.Digest] does, but for a sender
-// that nobody chose.
+// Digest is as [Row.Digest], but does not cover a sender that nobody chose.
 func (m *Message) Digest() [32]byte {
 	if m.DefaultFrom {
 		return digest("", m.Text, m.Summary, m.Color)
@@ -122,12 +119,11 @@ func (m *Message) isRow(r *Row) bool {
 	return r.Digest() == m.Digest()
 }
 
-// namespace is the UUID namespace in which ids that are no UUIDs get their
-// msg_id: the version 5 UUID of this project's name in the DNS namespace.
+// namespace is the UUID namespace in which ids that are not UUIDs get their msg_id.
 var namespace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte("teambridge"))
 
-// msgID returns the msg_id that goes with an id: Claude Code writes UUIDs
-// there, so an id of another form is hashed to one.
+// msgID returns the msg_id for an id. Claude Code writes UUIDs there, so an id of another
+// form is hashed to one.
 func msgID(id string) string {
 	if u, err := uuid.Parse(id); err == nil && len(id) == 36 {
 		return u.String()
@@ -135,8 +131,8 @@ func msgID(id string) string {
 	return uuid.NewSHA1(namespace, []byte(id)).String()
 }
 
-// wireRow is the row that is written: the fields of Claude Code 2.1.329 in its
-// order, and messageId, by which tools that predate msg_id know a message.
+// wireRow is a row as it is written: the fields of Claude Code 2.1.329 in its order, and
+// messageId for tools that do not know msg_id.
 type wireRow struct {
 	From      string `json:"from"`
 	Text      string `json:"text"`
@@ -150,8 +146,7 @@ type wireRow struct {
 	MessageID string `json:"messageId"`
 }
 
-// TimestampLayout is how timestamps are written: what toISOString of
-// JavaScript gives.
+// TimestampLayout is the layout of timestamps, as of JavaScript's toISOString.
 const TimestampLayout = "2006-01-02T15:04:05.000Z"
 
 // row encodes m, which has an id and a time.
@@ -163,7 +158,7 @@ func (m *Message) row() ([]byte, error) {
 	})
 }
 
-// encode is JSON as JavaScript writes it: <, > and & stand for themselves.
+// encode encodes v as JavaScript does: <, > and & are not escaped.
 func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

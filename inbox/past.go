@@ -9,18 +9,17 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Remembering returns the same inbox, which keeps what it has read: of a file that
-// begins as it did the last time only the rest is parsed. It is for who looks at one
-// inbox with each change of it: of 1000 rows, parsing took 1.7 ms, and comparing them
-// takes 0.03. It holds the file and its rows in memory, once. Rows that it gives out
-// share their Raw and Extra with later ones, and must not be changed.
+// Remembering returns the same inbox, which keeps the file and its rows in memory: if the
+// file begins as it did the last time, only the rest is parsed. It is for callers that read
+// an inbox at each change: parsing 1000 rows took 1.7 ms, comparing them takes 0.03. Its
+// rows share their Raw and Extra with later ones, and must not be changed.
 func (b *Inbox) Remembering() *Inbox {
 	c := *b
 	c.past = &past{}
 	return &c
 }
 
-// past is an inbox as it was parsed last.
+// past is an inbox as it was last parsed.
 type past struct {
 	mu    sync.Mutex
 	data  []byte
@@ -28,8 +27,8 @@ type past struct {
 	rows  []*Row // of each element; nil for one that is no row. They have no Raw, which would keep every file in memory.
 }
 
-// parse finds the elements of data, and keeps it: it must not be changed any more.
-// Nor must the rows, which have no Raw.
+// parse returns the elements of data and their rows, which have no Raw. It keeps all of
+// them: they must not be changed.
 func (p *past) parse(data []byte) ([]rawjson.Span, []*Row, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"teambridge/teams"
 )
 
-// The names that Claude Code itself gives to a team's lead and to its program.
-// Agents obey what comes from them, whether or not config.json has such a member.
+// Names that Claude Code itself uses as senders. Agents obey them, even if config.json has no
+// such member.
 const (
 	leadName   = "team-lead"
 	systemName = "system"
 )
 
-// ProtocolError says that a message would be obeyed by an agent's program instead of
-// being read by the agent: its text is an object of Claude Code's own protocol.
+// ProtocolError says that the text of a message is an object of Claude Code's own protocol,
+// which an agent's program would obey.
 type ProtocolError struct {
 	Type string // of the object
 	From string // the agent in whose name it was to be sent; empty: it was not said that it is meant
@@ -31,17 +31,16 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("the text is a %s of Claude Code's own protocol, which agents obey", e.Type)
 }
 
-// ProtocolType returns the type of the object of Claude Code's own protocol that a
-// text is, or "". It is one if it is a JSON object, with white space around it or
-// not, whose "type" is known to mean something to some version. Of several types
-// each counts: which one a reader takes differs.
+// ProtocolType returns the type of a text that is an object of Claude Code's own protocol, or
+// "": a JSON object whose "type" means something to some version. Of repeated keys each
+// counts, since readers differ in which they take.
 func ProtocolType(text string) string {
 	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
 	if !strings.HasPrefix(text, "{") || !strings.HasSuffix(text, "}") {
 		return ""
 	}
-	// Token by token: whole values have a greatest depth here and none in
-	// JavaScript, and a map keeps one of several keys only.
+	// Token by token: unlike in JavaScript, the depth of values is limited here, and a map
+	// keeps only one of repeated keys.
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
 	var found, key string
@@ -93,9 +92,9 @@ func isProtocolType(s string) bool {
 	return false
 }
 
-// CheckProtocol refuses, with a [*ProtocolError], a message whose text is an object of
-// Claude Code's own protocol, unless m.Protocol says that it is meant, and in any
-// case one in the name of an agent of the team: that would be forged.
+// CheckProtocol returns a [*ProtocolError] if the text of m is an object of Claude Code's own
+// protocol, unless m.Protocol is set and m is not in the name of an agent of the team, which
+// would be a forgery.
 func (m *Message) CheckProtocol(c *teams.Config) error {
 	kind := ProtocolType(m.Text)
 	if kind == "" {

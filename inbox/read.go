@@ -14,26 +14,23 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// How long [Inbox.Read] waits for a file that is not a whole one. An older
-// Claude Code empties an inbox and then writes it, within a millisecond; with a
-// fresh lock beside it, somebody is at work who may take until the lock is
-// stale. settleTime counts from when the file was last seen to be locked or to
-// change: a writer that is always at it can be met in the middle every time.
+// How long [Inbox.Read] waits for a whole file. Older versions of Claude Code truncate an
+// inbox and write it within a millisecond; a writer that holds the lock may take until the
+// lock is stale. settleTime counts from when the file was last seen locked or changing.
 const (
 	settleTime = 250 * time.Millisecond
 	settleStep = 3 * time.Millisecond
 	busyTime   = lockedfile.StaleAfter
 )
 
-// Read returns the rows of the inbox as the file has them now, without taking
-// the lock. A file that is empty or no array is read again until nobody has held
-// its lock or changed it for 250 ms, since older agents write in place: it is
-// never taken for an empty inbox. With a ctx that has ended it looks once.
+// Read returns the rows of the inbox without taking the lock. A file that is empty or not
+// an array is never taken for an empty inbox, since older agents write in place: it is read
+// again until nobody has held its lock or changed it for 250 ms. If ctx has ended, it is
+// read once.
 //
-// An inbox that holds nothing gives nil and no error. Otherwise it is one of
-// [ErrMissing], [ErrEmpty], [ErrBusy], [*CorruptError],
-// [lockedfile.ErrTooLarge], [lockedfile.ErrNotRegular], [teams.ErrTeamGone],
-// or what the file system says.
+// An inbox without rows gives nil and no error. The errors are [ErrMissing], [ErrEmpty],
+// [ErrBusy], [*CorruptError], [lockedfile.ErrTooLarge], [lockedfile.ErrNotRegular],
+// [teams.ErrTeamGone] and those of the file system.
 func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 	dir, err := b.dir(false)
 	if err != nil {
@@ -66,7 +63,7 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 			}
 		}
 		now := time.Now()
-		// The lock may have been let go of between the two looks.
+		// The lock may have been taken since.
 		held = held || lockHeld(dir, b.file())
 		if held || last != nil && !sameFile(last, info) {
 			quiet = now
@@ -78,11 +75,9 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		case now.Sub(start) > busyTime+settleTime, held && now.Sub(start) > busyTime:
 			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 		}
-		timer := time.NewTimer(settleStep)
 		select {
-		case <-timer.C:
+		case <-time.After(settleStep):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, fmt.Errorf("inbox %s: %w", b.Path(), context.Cause(ctx))
 		}
 	}
@@ -115,9 +110,9 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// readOnce reads the file as it is in this moment. info is what it was before.
+// readOnce reads the file as it is now. info is from right before.
 func readOnce(dir *os.Root, name string) (data []byte, info fs.FileInfo, err error) {
-	// Looked at before it is opened: opening a named pipe would wait.
+	// Checked before it is opened: opening a named pipe would wait.
 	info, err = dir.Lstat(name)
 	if err != nil {
 		return nil, nil, reason(err)
@@ -133,7 +128,7 @@ func readOnce(dir *os.Root, name string) (data []byte, info fs.FileInfo, err err
 		return nil, nil, reason(err)
 	}
 	defer f.Close()
-	// bytes.MinRead more than it should have, or reading to the end grows it.
+	// With bytes.MinRead to spare, reading to the end does not grow it.
 	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
 	if _, err := buf.ReadFrom(io.LimitReader(f, MaxSize+1)); err != nil {
 		return nil, nil, reason(err)

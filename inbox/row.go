@@ -10,9 +10,8 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// Row is one entry of an inbox: its bytes as they stand in the file, and what
-// they say. A field of another type than it should have reads as absent; where
-// a key is repeated the last one counts, as it does for Claude Code.
+// Row is one entry of an inbox. A field of the wrong type reads as absent; of repeated keys
+// the last counts, as for Claude Code.
 type Row struct {
 	Raw       json.RawMessage // without the white space around it
 	From      string
@@ -72,9 +71,8 @@ func (r *Row) Kind() string {
 	return kind
 }
 
-// Noise reports whether the row says nothing that anybody needs to read or to
-// act on: an agent that is idle and has neither a result nor anything it said,
-// and the confirmations of a shutdown. A type that is not known is never noise.
+// Noise reports whether nobody needs to read the row: an idle_notification without a result
+// or a summary, or the confirmation of a shutdown. Unknown types are never noise.
 func (r *Row) Noise() bool {
 	switch r.Kind() {
 	case "idle_notification":
@@ -92,19 +90,17 @@ func (r *Row) Noise() bool {
 	return false
 }
 
-// HasID reports whether the row has an id of its own, and not one that is made of its
-// content: then two rows with that id and one digest are one message.
+// HasID reports whether the row has an id of its own, not one made of its content. Then two
+// rows with that id and one digest are one message.
 func (r *Row) HasID() bool {
 	return strings.TrimSpace(r.MessageID) != "" || strings.TrimSpace(r.MsgID) != ""
 }
 
-// Digest tells messages with one id apart: it covers sender, text, summary and
-// color, and neither the time nor what becomes of the row in the file.
+// Digest tells messages with one id apart. It covers sender, text, summary and color.
 func (r *Row) Digest() [32]byte { return digest(r.From, r.Text, r.Summary, r.Color) }
 
-// Key tells rows of one inbox apart: it covers the id and all that a sender
-// writes, and neither whether the row is read nor what others have added to it.
-// Two rows that are equal in all of that have one key.
+// Key tells rows of one inbox apart. It covers the id and what the sender wrote, but not
+// whether the row is read or what others have added to it.
 func (r *Row) Key() string {
 	d := digest(r.ID(), r.From, r.Text, r.Timestamp, r.Summary, r.Color)
 	return hex.EncodeToString(d[:16])
@@ -120,9 +116,8 @@ func digest(parts ...string) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// Parse reads the rows of an inbox file. Elements that are not objects are no
-// rows and left out; they stay in the file. An array that holds nothing gives
-// nil. The error is a [*CorruptError] without a path.
+// Parse returns the rows of an inbox file; nil if there are none. Elements that are not
+// objects are skipped. The error is a [*CorruptError] without a path.
 func Parse(data []byte) ([]Row, error) {
 	spans, err := elements(data)
 	if err != nil {
@@ -140,7 +135,7 @@ func Parse(data []byte) ([]Row, error) {
 // elements is rawjson.Elements with the error of this package.
 func elements(data []byte) ([]rawjson.Span, error) { return elementsBehind(data, nil) }
 
-// elementsBehind is elements for who knows the first of them.
+// elementsBehind is elements for a caller that knows the first of them.
 func elementsBehind(data []byte, known []rawjson.Span) ([]rawjson.Span, error) {
 	spans, err := rawjson.MoreElements(data, known)
 	if syn, ok := err.(*rawjson.SyntaxError); ok {
@@ -191,7 +186,6 @@ func parseRow(raw []byte) (row Row, ok bool) {
 			row.Extra[f.Name] = value
 			continue
 		}
-		// Another type than it should have reads as absent.
 		*dst, _ = rawjson.Text(value)
 	}
 	return row, true

@@ -11,9 +11,7 @@ import (
 type Seen struct {
 	Rows []Row // in the order of the file; nil also where there is no file
 
-	// The reading was between these times, by the clock of the machine. What
-	// [Inbox.Append] has written was read back while the lock was held, so nobody
-	// who respects it can have changed the file meanwhile.
+	// It was read between these times: for [Inbox.Append], under the lock.
 	At, Done time.Time
 
 	keys map[string]bool // of unread rows; nil: not made yet
@@ -45,8 +43,8 @@ func (s *Seen) unread() map[string]bool {
 	return s.keys
 }
 
-// See reads the inbox as [Inbox.Read] does, and says when. A file that does not
-// exist in a team that does, and one without any content, hold no rows.
+// See reads the inbox as [Inbox.Read] does, with the time. A missing file of an existing team
+// and an empty file have no rows.
 func (b *Inbox) See(ctx context.Context) (*Seen, error) {
 	s := &Seen{At: time.Now()}
 	rows, err := b.Read(ctx)
@@ -57,8 +55,7 @@ func (b *Inbox) See(ctx context.Context) (*Seen, error) {
 	return s, nil
 }
 
-// glance is what [lockedfile.File] tells of the file, not parsed yet: that can
-// wait until the lock is released.
+// glance is the file as it was read under the lock, to be parsed after that is released.
 type glance struct {
 	content     []byte
 	began, done time.Time
@@ -68,7 +65,7 @@ func (g *glance) take(content []byte, began, done time.Time) {
 	g.content, g.began, g.done = content, began, done
 }
 
-// seen is what was glanced at; nil if that is no array.
+// seen parses the file; nil if it is not an array.
 func (g *glance) seen() *Seen {
 	rows, err := Parse(g.content)
 	if err != nil {

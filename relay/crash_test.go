@@ -7,18 +7,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"teambridge/relay/claude"
 	"testing"
 	"time"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
+	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
 )
@@ -30,6 +30,8 @@ const (
 	envBridge = "RELAY_TEST_BRIDGE"
 	// envScript is the script of its agent, as in the environment of that.
 	envScript = "RELAY_TEST_SCRIPT"
+	// envOther is, as JSON, what starts an agent that is not simulated.
+	envOther = "RELAY_TEST_OTHER"
 	// envPatience is how long it waits for an agent that was left behind.
 	envPatience = "RELAY_TEST_PATIENCE"
 	// envIdleExit is its Options.IdleExit.
@@ -38,18 +40,20 @@ const (
 	envKilledAt = "RELAY_TEST_KILLED_AT"
 )
 
-// envRounds is how many rounds TestKilledAtRandomInstants plays; the default is
-// few. 200 take two to three minutes:
-//
-//	RELAY_TEST_ROUNDS=200 go test -run KilledAtRandomInstants -v -timeout 30m ./relay
-const envRounds = "RELAY_TEST_ROUNDS"
-
 func runBridge(dir string) int {
 	t := &bridgeT{}
 	defer t.cleanup()
 	s := openStation(t, dir, simchild.Script{})
+	if other := os.Getenv(envOther); other != "" {
+		if err := json.Unmarshal([]byte(other), &s.other); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
 	opts := s.options()
-	change(&opts, func(o *claude.Options) { o.Env = append(o.Env, os.Getenv(envScript)) })
+	if s.other == nil {
+		change(&opts, func(o *claude.Options) { o.Env = append(o.Env, os.Getenv(envScript)) })
+	}
 	opts.Predecessor, _ = time.ParseDuration(os.Getenv(envPatience)) // none: the default
 	opts.IdleExit, _ = time.ParseDuration(os.Getenv(envIdleExit))    // none: never
 	opts.Report = func(st Status) {
@@ -123,6 +127,13 @@ func (b *bridge) start() {
 	b.cmd = exec.Command(os.Args[0])
 	b.cmd.Env = append(os.Environ(), envBridge+"="+b.s.dir, envScript+"="+b.s.script.Env(), "GORACE=atexit_sleep_ms=0")
 	b.cmd.Env = append(b.cmd.Env, b.env...)
+	if b.s.other != nil {
+		other, err := json.Marshal(b.s.other)
+		if err != nil {
+			b.s.t.Fatal(err)
+		}
+		b.cmd.Env = append(b.cmd.Env, envOther+"="+string(other))
+	}
 	b.cmd.Stdout, b.cmd.Stderr = &b.kept, &b.kept
 	if err := b.cmd.Start(); err != nil {
 		b.s.t.Fatal(err)
@@ -174,83 +185,6 @@ func (s *station) drained() {
 		}
 		open, err := s.ledger.OpenCount(s.t.Context(), r.post)
 		return err == nil && open == 0
-	})
-}
-
-// The bridge, the agent, or both are killed at random instants, some of them
-// twice in a row, with 20 messages on their way, and started again at once.
-// Nothing is lost, nothing is done twice, no two agents are at work on one
-// session, and each turn that was cut, and no other, is gone on with by one
-// nudge. What counts is what the agent itself wrote down.
-func TestKilledAtRandomInstants(t *testing.T) { killedAtRandomInstants(t) }
-
-// The same, of an agent that is ended whenever it is idle.
-func TestKilledAtRandomInstantsOfIdleExit(t *testing.T) {
-	killedAtRandomInstants(t, envIdleExit+"=1ns")
-}
-
-func killedAtRandomInstants(t *testing.T, env ...string) {
-	rounds := 3
-	if n, err := strconv.Atoi(os.Getenv(envRounds)); err == nil {
-		rounds = n
-	}
-	eachKind(t, func(t *testing.T, version teams.Version) {
-		seed := uint64(time.Now().UnixNano())
-		rnd := rand.New(rand.NewPCG(seed, uint64(version.Patch)))
-		t.Logf("seed %d", seed)
-		s := newStation(t, simchild.Script{Version: version})
-		sender := s.agent()
-		const each = 20
-		var markers []string
-		kills := map[string]int{}
-		person, err := New(t.Context(), s.options())
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := s.bridge(env...)
-		for round := range rounds {
-			texts := make([]string, each)
-			for i := range texts {
-				m := fmt.Sprintf("[m-%d-%d]", round, i)
-				markers = append(markers, m)
-				// Half of the time before the echo, stored, and half of it after.
-				texts[i] = fmt.Sprintf("SLEEP:%.3f\nTOOL:%.3f\n%s", rnd.Float64()/8, rnd.Float64()/8, m)
-			}
-			// A person's words are frames of their own, and acknowledged by uuid also
-			// where a teammate's message is not.
-			for _, text := range texts[:3] {
-				if _, err := person.Prompt(t.Context(), Input{Text: text}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if rnd.IntN(2) == 0 {
-				sender.write(texts[3:]...)
-			} else {
-				sender.write(texts[3:5]...)
-				sender.write(texts[5:]...)
-			}
-			// Twice at most: a message with which the agent dies three times is
-			// given up.
-			for range 1 + rnd.IntN(4)/3 {
-				<-time.After(time.Duration(rnd.IntN(250)) * time.Millisecond)
-				victim := []string{"agent", "bridge", "both"}[rnd.IntN(3)]
-				kills[victim]++
-				if victim != "agent" {
-					b.kill()
-				}
-				if victim != "bridge" {
-					s.killAgent()
-				}
-				if victim != "agent" {
-					b.start()
-				}
-			}
-			s.drained()
-		}
-		v := s.verdict(markers)
-		t.Logf("%d rounds, kills of %v: %d messages in %d turns: lost %d, twice %d; written again %d, of these known %d; cut %d, nudges %d; two agents at once %d",
-			rounds, kills, len(markers), v.turns, v.lost, v.twice, v.again, v.known, v.cut, v.nudges, v.beside)
-		v.check(t)
 	})
 }
 
@@ -466,6 +400,20 @@ func (s *station) answers() map[string][]string {
 
 // killAgent kills every agent of the station that runs.
 func (s *station) killAgent() {
+	if s.other != nil {
+		opts := s.options()
+		r, err := New(context.Background(), opts)
+		if err != nil {
+			return // its team is gone
+		}
+		session, _, _ := s.ledger.Session(context.Background(), r.post)
+		if alive, _ := opts.Runtime.Predecessor(agent.Process{PID: session.PID, Group: session.Group, Start: session.Start}).Alive(); alive {
+			if p, err := os.FindProcess(session.PID); err == nil {
+				_ = p.Kill() // it may have ended by itself
+			}
+		}
+		return
+	}
 	entries, err := simchild.Log(s.script.State)
 	if err != nil {
 		return

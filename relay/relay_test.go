@@ -51,6 +51,7 @@ type station struct {
 	locker *lockedfile.Locker
 	ledger *ledger.Ledger
 	script simchild.Script
+	other  *claude.Options // of an agent that is not simulated; else nil
 
 	mu     sync.Mutex
 	warned []error
@@ -135,13 +136,15 @@ var (
 
 func (s *station) options() Options {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, envBridge+"=") })
+	child := claude.Options{Command: []string{os.Args[0]}, Env: append(env, s.script.Env(), "GORACE=atexit_sleep_ms=0")}
+	if s.other != nil {
+		child = *s.other
+	}
+	child.Dir, child.WriteTimeout, child.AnswerTimeout = filepath.Join(s.dir, "work"), time.Minute, time.Minute
 	return Options{
 		Team: s.team, Member: "team-lead", Locker: s.locker, Ledger: s.ledger, State: filepath.Join(s.dir, "state"),
-		Runtime: Claude(filepath.Join(s.dir, "root"), claude.Options{
-			Command: []string{os.Args[0]}, Dir: filepath.Join(s.dir, "work"), Env: append(env, s.script.Env(), "GORACE=atexit_sleep_ms=0"),
-			WriteTimeout: time.Minute, AnswerTimeout: time.Minute,
-		}),
-		Timing: quick,
+		Runtime: Claude(filepath.Join(s.dir, "root"), child),
+		Timing:  quick,
 		Report: func(st Status) {
 			s.mu.Lock()
 			s.seen = append(s.seen, st)
@@ -303,43 +306,6 @@ func eachKind(t *testing.T, test func(t *testing.T, v teams.Version)) {
 			test(t, v)
 		})
 	}
-}
-
-// Rows that waited before and rows that come later are said, each once, in
-// order, each in its own wrapper, and what waits together is one turn.
-func TestRelaysEachRowOnce(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		var markers []string
-		for i := range 12 {
-			markers = append(markers, fmt.Sprintf("[m-%02d]", i))
-		}
-		s.send(markers[:10]...)
-		_, stop := s.relay(s.options())
-		s.settled(10)
-		s.send(markers[10:]...)
-		for _, d := range s.settled(12) {
-			if d.State != ledger.Done {
-				t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
-			}
-		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		turns := s.turns()
-		if len(turns) > 3 {
-			t.Errorf("%d turns, want 10 rows in one and 2 in at most two: %q", len(turns), turns)
-		}
-		all := strings.Join(turns, "\n")
-		last := -1
-		for _, m := range markers {
-			at := strings.Index(all, "<teammate-message teammate_id=\"worker\">\n"+m+"\n</teammate-message>")
-			if at <= last || strings.Count(all, m) != 1 {
-				t.Errorf("%s at %d, after %d, %d times in %q", m, at, last, strings.Count(all, m), all)
-			}
-			last = at
-		}
-	})
 }
 
 // The agent is killed at each point of a turn: the message is worked on once,
@@ -722,36 +688,6 @@ func TestPrompt(t *testing.T) {
 		object.Protocol = true
 		if _, err := r.Prompt(t.Context(), object); err != nil {
 			t.Errorf("the same, meant: %v", err)
-		}
-	})
-}
-
-// An interrupt ends the turn of the frame that is in flight: its message is
-// cancelled and not said again, and the next ones go on.
-func TestInterrupt(t *testing.T) {
-	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		r, stop := s.relay(s.options())
-		s.until("idle", func(st Status) bool { return st.State == Idle })
-		if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {
-			t.Errorf("nothing in flight: %v", err)
-		}
-		s.send("SLEEP:60 [m-1]")
-		s.until("working", func(st Status) bool { return st.State == Working })
-		// The frame is in the ledger before it is in the agent.
-		if err := r.Interrupt(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.send("[m-2]")
-		all := s.settled(2)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if all[0].State != ledger.Cancelled || all[1].State != ledger.Done {
-			t.Errorf("got %s (%s), %s", all[0].State, all[0].Reason, all[1].State)
-		}
-		if n := s.works("[m-1]")["[m-1]"]; n != 0 {
-			t.Errorf("the interrupted message was worked on %d times", n)
 		}
 	})
 }

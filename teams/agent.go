@@ -6,8 +6,8 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Agent answers questions about the Claude Code that runs a member. Each member is asked
-// for itself, since one team can have agents of several versions.
+// Agent answers questions about the Claude Code that runs a member. One team can have
+// agents of several versions.
 type Agent struct {
 	Name string
 
@@ -18,20 +18,20 @@ type Agent struct {
 // inProcess is what pane and backend of a teammate in the lead's process say.
 const inProcess = "in-process"
 
-// Agent returns the agent of the member called name. If there is no such member, or it
-// is a person, nothing is known of it.
+// Agent returns the agent of the member called name. If that is a person, or there is
+// no such member, all answers are unknown.
 func (t *Team) Agent(c *Config, name string) Agent { return Agent{Name: name, team: t, config: c} }
 
-// Version returns the version of the agent, the zero Version if it is not known. It is
-// read from the agent's transcript or its session, which takes reading a few files.
+// Version returns the version of the agent, or the zero Version if it is not known. It
+// reads the agent's session file and transcript.
 func (a Agent) Version() Version {
 	own, ok := a.config.ownProcess(a.Name)
 	if !ok {
 		return Version{}
 	}
 	told := ""
-	// The process first: a session can be resumed by another version, which has not
-	// written a record yet.
+	// The process first: a session can have been resumed by another version, which has
+	// not written a record yet.
 	if p, ok := transcript.ProcessOf(a.team.root.Path(), a.config.LeadSessionID); ok && !own {
 		told = p.Version
 	}
@@ -70,9 +70,9 @@ func (t *Team) conversation(c *Config, name string, own bool) (path string, ok b
 	return transcript.Session(t.root.Path(), lead.Cwd, c.LeadSessionID)
 }
 
-// Given says when, since a time, the model of the agent was first given a text from a
-// sender, and how often, as far as its transcript shows: see [transcript.Given]. It is
-// not known if there is no transcript.
+// Given returns when the agent's model was first given a text from a sender since the
+// given time, and how often: see [transcript.Given]. Without a transcript, known is
+// false.
 func (a Agent) Given(from, text string, since time.Time) (first time.Time, times int, known bool) {
 	own, ok := a.config.ownProcess(a.Name)
 	if !ok {
@@ -89,8 +89,8 @@ func (a Agent) Given(from, text string, since time.Time) (first time.Time, times
 	return first, times, true
 }
 
-// KeepsRows says whether the agent leaves the rows it took in its inbox, marked as
-// read. marked says that rows which it marked were seen there.
+// KeepsRows says whether the agent leaves rows that it took in its inbox, marked as
+// read. marked says that such rows were seen there.
 func (a Agent) KeepsRows(marked bool) Answer {
 	switch removes := a.Version().Has(RemovesTaken); {
 	case removes == Yes:
@@ -145,9 +145,9 @@ func (c *Config) atStart() bool {
 // process is alive. Few turns go on for longer without a record.
 const recent = 5 * time.Minute
 
-// LeadState says whether the process that leads the team is there: by leadProcess,
-// else by the process that has the lead's session. If there is no record of either, the
-// lead is alive if its transcript has a record of the last 5 minutes before now.
+// LeadState says whether the process that leads the team is alive: by leadProcess, else
+// by the process that has the lead's session. If neither is recorded, the lead is alive
+// if its transcript has a record of the last 5 minutes before now.
 func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	if state, looked := t.processState(c); looked {
 		return state
@@ -172,9 +172,9 @@ func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	return Unknown, false
 }
 
-// ReadsInbox says whether the lead, if it has a terminal, has begun to read its inbox.
-// One whose team is made at start does when it spawns its first teammate; after a
-// resume, that has to happen again. It is Unsure of older ones.
+// ReadsInbox says whether a lead with a terminal reads its inbox. If its team was made
+// at session start, it begins to when it spawns its first teammate, and again after
+// each resume. For older leads the answer is Unsure.
 func (c *Config) ReadsInbox() Answer {
 	if !c.atStart() {
 		return Unsure

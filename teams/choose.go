@@ -15,12 +15,10 @@ type Candidate struct {
 	Lead Liveness
 }
 
-// Choose opens the team that is meant when none is named: the only one whose
-// lead is not known to be gone, else the only one of these whose lead runs in
-// cwd. Several give an [*AmbiguousTeamError] that lists them, none a
-// [*NotFoundError] that names what is left of dead ones. A team whose
-// config.json is corrupt counts as one that could be meant, so that it is not
-// overlooked; one without a config.json does not.
+// Choose opens the team that is meant when none is named: the only one whose lead is
+// not known to be gone, else the only one of these whose lead runs in cwd. Several are
+// an [*AmbiguousTeamError], none is a [*NotFoundError] that names the dead teams. A
+// team with a corrupt config.json counts; one without a config.json does not.
 func (r *Root) Choose(ctx context.Context, cwd string) (*Team, error) {
 	all, err := r.Teams()
 	if err != nil {

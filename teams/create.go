@@ -17,33 +17,31 @@ import (
 	"teambridge/teams/rawjson"
 )
 
-// A OwnedTeam tells a team that [Root.Create] made from every other, also from one
-// of its name that is made later, and from itself once somebody else has taken it
-// over.
+// OwnedTeam identifies a team that [Root.Create] made. A later team of the same name
+// is not it, nor is the same team once somebody else has taken it over.
 type OwnedTeam struct {
 	Team      string
 	CreatedAt int64  // milliseconds since 1970, as in [Instance]
 	Lead      string // the name of its lead
 	Session   string // leadSessionId, as it was written; may be empty
 
-	// Leaders are the processes of ours that may stand in its leadProcess, each in a
-	// form that only this package reads: the one that made it or took it back last,
-	// and the one that is about to.
+	// Leaders are the processes of ours that its leadProcess may name, in a form that
+	// only this package reads: the one that made or adopted it last, and the one that
+	// is about to adopt it.
 	Leaders []string
 }
 
-// Create makes a team of one member, its lead, for a headless agent that has no
-// team of its own: the directory, config.json in the form of newer
-// versions with this process as the one that leads, and inboxes. made is false
-// where a team of that name is there already, which is left as it is. session is
-// the lead's Claude session, and may be empty where that is not known yet.
+// Create makes a team with one member, its lead, for a headless agent that has no
+// team: the directory, inboxes, and a config.json that names this process as the one
+// that leads. If a team of that name exists, made is false and that team is left as it
+// is. session is the lead's Claude session; it may be empty.
 //
-// The team appears as a whole, by one rename. record, if not nil, is told of it
-// right before: its error ends Create, and what it was told of may never come to be.
+// The team appears as a whole, by one rename. record, if not nil, is called right
+// before with the team that is about to appear. Its error ends Create.
 //
-// The errors are [ErrBadName], [ErrNotDir], [ErrTeamGone] where a directory of that name
-// has no config.json, and those of the file system; what was made by then is removed. If
-// the process is killed, [Root.Sweep] removes it later.
+// The errors are [ErrBadName], [ErrNotDir], [ErrTeamGone] if a directory of that name
+// has no config.json, and those of the file system. Nothing is left behind after an
+// error. After a kill, [Root.Sweep] removes what is left.
 func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, record func(OwnedTeam) error) (made bool, err error) {
 	if err := errors.Join(CheckName("team", name), CheckName("member", lead)); err != nil {
 		return false, err
@@ -89,10 +87,10 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 	return true, nil
 }
 
-// The names of directories in which teams are made, and of those that are being removed,
-// begin so. They are hidden, and no names of teams: neither Claude Code nor teambridge
-// takes them for one. (Measured: Claude Code 2.1.80 never lists the teams; 2.1.329 does,
-// and removes what is empty and 30 days old, hidden or not.)
+// Prefixes of the directories in which teams are made, and of those being removed.
+// They are hidden, so that nobody takes them for teams. (Measured: Claude Code 2.1.80
+// never lists the teams; 2.1.329 does, and removes directories that are empty and 30
+// days old, hidden or not.)
 const (
 	unborn = ".teambridge-new-"
 	buried = ".teambridge-old-"
@@ -103,12 +101,12 @@ func hiddenName(kind string, now time.Time) string {
 	return fmt.Sprintf("teams/%s%d-%d", kind, os.Getpid(), now.UnixNano())
 }
 
-// unbornFor is the age at which a team that is being made was left by a process that was
-// killed: making one takes milliseconds.
+// unbornFor is the age from which an unfinished team is a leftover of a process that
+// was killed. Making one takes milliseconds.
 const unbornFor = time.Minute
 
-// there reports whether there is a team of that name; what is none, but stands
-// where one would, is an error.
+// there reports whether there is a team of that name. Anything else in its place is
+// an error.
 func (r *Root) there(ctx context.Context, name string) (bool, error) {
 	if _, err := r.dir.Lstat("teams/" + name); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -132,8 +130,8 @@ func (r *Root) writeNew(name string, data []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Leftovers are the paths of what processes that were killed while they made or removed a
-// team have left. Nobody takes them for teams, and [Root.Sweep] removes them.
+// Leftovers returns the paths of directories left by processes that were killed while
+// they made or removed a team. [Root.Sweep] removes them.
 func (r *Root) Leftovers() ([]string, error) {
 	names, err := r.leftovers()
 	for i, name := range names {
@@ -201,34 +199,38 @@ func (p *LeadProcess) leader() leader {
 	return leader{p.PID, p.PidSpace, millis(p.ClaimedAt), p.ProcStart}
 }
 
-// Founded reports whether the team is the one that f tells of, and nobody else has
-// taken it over since: it is the same instance, led by the same member, and
-// leadProcess is as we wrote it. Who has come into it, and what else was added,
-// does not count.
+// Founded reports whether the team is f and nobody else has taken it over: it is the
+// same instance, led by the same member, and leadProcess is as we wrote it. Members
+// and keys that were added do not matter.
 func (c *Config) Founded(f OwnedTeam) bool {
 	lead, ok := c.Lead()
 	return ok && c.Instance() == Instance{Team: f.Team, CreatedAt: f.CreatedAt} && lead.Name == f.Lead && !lead.Guest() &&
 		c.LeadSessionID == f.Session && c.LeadProcess != nil && slices.Contains(f.Leaders, c.LeadProcess.leader().text())
 }
 
-// Adopt makes this process the one that leads a team which another made with
-// [Root.Create] and then died: leadProcess in config.json is changed, under
-// Claude's lock, and every other byte stays, so that who has come into the team
-// since stays in it.
+// ifThere opens a team; it is nil if there is none, and if the error is not nil.
+func (r *Root) ifThere(name string) (*Team, error) {
+	t, err := r.Team(name)
+	if errors.Is(err, ErrTeamGone) {
+		return nil, nil
+	}
+	return t, err
+}
+
+// Adopt makes this process the leader of a team that another process made with
+// [Root.Create]. It changes leadProcess in config.json under Claude's lock; every
+// other byte stays.
 //
-// adopted is false, and nothing is changed, where the team is not there, is not the
-// one that f tells of ([Config.Founded]), or is led by another process that lives.
-// Where that is not known (see [LeadProcess.Liveness]) the caller has to know that
-// it does not. record is told of what f is from then on right before it becomes so.
+// If the team does not exist, is not f any more ([Config.Founded]), or is led by
+// another live process, nothing is changed and adopted is false. If it is unknown
+// whether that process is alive (see [LeadProcess.Liveness]), the caller has to know
+// that it is not. record is called with the new value of f right before the change.
 //
 // The errors are those of record, a [*CorruptError] and those of
 // [lockedfile.Locker.Transform].
 func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, record func(OwnedTeam) error) (adopted bool, err error) {
-	t, err := r.Team(f.Team)
-	if errors.Is(err, ErrTeamGone) {
-		return false, nil
-	}
-	if err != nil {
+	t, err := r.ifThere(f.Team)
+	if t == nil {
 		return false, err
 	}
 	defer t.Close()
@@ -260,17 +262,12 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, rec
 			if err != nil {
 				return nil, err
 			}
-			fields, err := rawjson.Fields(old)
-			if err != nil {
+			at, found, err := lastValue(old, "leadProcess")
+			if err != nil || !found {
 				return nil, err
 			}
-			for _, field := range slices.Backward(fields) {
-				if field.Name == "leadProcess" {
-					adopted = true
-					return splice(old, field.Value, value), nil
-				}
-			}
-			return nil, nil // not reached: it was read
+			adopted = true
+			return splice(old, at, value), nil
 		})
 	}
 	if errors.Is(err, ErrTeamGone) {
@@ -282,20 +279,16 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, rec
 	return adopted, nil
 }
 
-// Restore gives a team that [Root.Create] made its config.json again, where that is
-// missing: something removed it, such as a removal of the whole team that was interrupted.
-// The team is what it was when it was made, but for the process that leads it, which is
-// this one, and what is in its inboxes stays.
+// Restore writes the config.json of a team that [Root.Create] made, if something has
+// removed it, such as an interrupted removal of the whole team. The team is as it was
+// when it was made, except that this process leads it. Its inboxes stay.
 //
-// restored is false, and nothing is changed, where the team is not there at all, or has a
-// config.json. What is in the directory cannot tell whether it is the team of f: the
-// caller has to know that nobody else uses its name. record is as in [Root.Adopt].
+// If there is no such directory, or it has a config.json, nothing is changed and
+// restored is false. The directory does not tell whether it belongs to f: the caller
+// has to know that nobody else uses the name. record is as in [Root.Adopt].
 func (r *Root) Restore(f OwnedTeam, cwd string, record func(OwnedTeam) error) (restored bool, err error) {
-	t, err := r.Team(f.Team)
-	if errors.Is(err, ErrTeamGone) {
-		return false, nil
-	}
-	if err != nil {
+	t, err := r.ifThere(f.Team)
+	if t == nil {
 		return false, err
 	}
 	defer t.Close()
@@ -311,8 +304,8 @@ func (r *Root) Restore(f OwnedTeam, cwd string, record func(OwnedTeam) error) (r
 	if err != nil {
 		return false, err
 	}
-	// Complete before it has its name, which is given to it only if nobody else has made
-	// a config.json meanwhile.
+	// It is complete before it is linked to its name, which fails if somebody else has
+	// made a config.json in the meantime.
 	dir := hiddenName(unborn, now)
 	if err := r.dir.Mkdir(dir, 0o700); err != nil {
 		return fail(err)
@@ -368,19 +361,16 @@ func firstConfig(f OwnedTeam, cwd string, process leader) ([]byte, error) {
 	return data, nil
 }
 
-// Discard removes a team that [Root.Create] made, and reports whether it did: not
-// where it is not there, or not the one that f tells of any more ([Config.Founded]),
-// or another process that lives leads it. If somebody else than its lead and guests
-// is in it, it stays, and the error is an [*OccupiedError].
+// Discard removes a team that [Root.Create] made, and reports whether it did. It does
+// not if the team does not exist, is not f any more ([Config.Founded]), or is led by
+// another live process. If the team has other members than its lead and guests, the
+// error is an [*OccupiedError].
 //
-// It goes as a whole, by one rename to a hidden name. If the process is killed before
-// everything under that is removed, [Root.Sweep] removes the rest.
+// The team disappears as a whole, by one rename to a hidden name. If the process is
+// killed before that directory is removed, [Root.Sweep] removes it.
 func (r *Root) Discard(ctx context.Context, f OwnedTeam) (removed bool, err error) {
-	t, err := r.Team(f.Team)
-	if errors.Is(err, ErrTeamGone) {
-		return false, nil
-	}
-	if err != nil {
+	t, err := r.ifThere(f.Team)
+	if t == nil {
 		return false, err
 	}
 	defer t.Close()
@@ -411,8 +401,8 @@ func (r *Root) Discard(ctx context.Context, f OwnedTeam) (removed bool, err erro
 	return true, nil
 }
 
-// Occupants are the names of the agents in a team other than its lead. Claude Code takes
-// those that have shut down out of it.
+// Occupants returns the names of the team's agents other than its lead. Claude Code
+// removes agents that have shut down.
 func (c *Config) Occupants() []string {
 	lead, _ := c.Lead()
 	var in []string
@@ -424,7 +414,7 @@ func (c *Config) Occupants() []string {
 	return in
 }
 
-// OccupiedError says that a team cannot be removed, since agents are in it.
+// OccupiedError says that a team cannot be removed because agents are in it.
 type OccupiedError struct {
 	Team    string
 	Members []string // at least one

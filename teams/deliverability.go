@@ -23,9 +23,8 @@ type Facts struct {
 	Lead Liveness // [Team.LeadState]; if it is Unknown, leadProcess is asked
 }
 
-// Deliverability says who will read the inbox of name, from the member list, the lead's
-// process and the facts: a relay, an agent or a person. The name "user", which is in no
-// member list, is a person where agents can write to it.
+// Deliverability says whether a relay, an agent or a person will read the inbox of
+// name. "user", which no member list has, is a person if agents can write to it.
 func (c *Config) Deliverability(name string, f Facts) Deliverability {
 	m, member := c.Member(name)
 	lead, _ := c.Lead()

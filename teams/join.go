@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +33,8 @@ func keeper(name string) string {
 	return ""
 }
 
-// Membership is a person's place in a team: what a record has to keep so that
-// [Team.Leave] removes the right entry.
+// Membership is a person's entry in a team. [Team.Leave] needs all of it to remove the
+// right one.
 type Membership struct {
 	Name     string
 	AgentID  string
@@ -41,22 +42,20 @@ type Membership struct {
 	Added    bool      // Join has written the entry; false: it was there
 }
 
-// Join makes as, a person who works in cwd, a member of the team, so that its
-// agents can write to that name. It adds this to members in config.json, under
-// Claude's lock, and leaves every other byte of the file alone:
+// Join makes a person called as, who works in cwd, a member of the team, so that
+// agents of every version can write to that name. It adds this to members in
+// config.json under Claude's lock; every other byte of the file stays:
 //
 //	{"agentId": "as@team", "name": "as", "joinedAt": <now in ms>,
 //	 "tmuxPaneId": "", "cwd": "…", "subscriptions": []}
 //
-// There is no backendType, which would make it an agent, and no pane, which
-// Claude would close when the team ends.
+// A backendType would make it an agent; a pane would be closed when the team ends.
 //
-// Joining twice is joining once: an entry of that shape stays as it is. An
-// agent of that name, one that differs in case only, and the names user,
-// team-lead, lead and system are refused with a [*TakenError]. After that, after
-// [ErrTeamGone], a [*CorruptError] and the errors of [lockedfile.Locker.Transform]
-// nothing was written. Agents of every version can write to a member that joined;
-// whether it is needed, [Config.ReachesUser] says.
+// Joining twice is joining once. An agent of that name, or of one that differs only in
+// case, and the names user, team-lead, lead and system are refused with a
+// [*TakenError]. The other errors are [ErrTeamGone], a [*CorruptError] and those of
+// [lockedfile.Locker.Transform]; nothing was written then. [Config.ReachesUser] says
+// whether joining is needed.
 func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (Membership, error) {
 	if err := CheckName("member", as); err != nil {
 		return Membership{}, err
@@ -84,12 +83,11 @@ func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (
 	return joined, nil
 }
 
-// Leave removes the entry that was joined as m, and nothing else, under
-// Claude's lock. It returns false if nobody of that name is there any more. If
-// the entry of that name is not the one that was joined (another agent id or
-// time, or an agent by now), the error is [ErrNotOurs] and nothing is written;
-// so it is with [ErrTeamGone], a [*CorruptError] and the errors of
-// [lockedfile.Locker.Transform].
+// Leave removes the entry m under Claude's lock; every other byte of the file stays.
+// It returns false if there is no entry of that name. The error is [ErrNotOurs] if the
+// entry is not the one that was joined (its agent id or time differs, or it is an
+// agent), [ErrTeamGone], a [*CorruptError] or one of [lockedfile.Locker.Transform];
+// nothing was written then.
 func (t *Team) Leave(ctx context.Context, l *lockedfile.Locker, m Membership) (bool, error) {
 	left := false
 	err := t.edit(ctx, l, func(old []byte, c *Config, members rawjson.Span) ([]byte, error) {
@@ -118,11 +116,10 @@ func (t *Team) Leave(ctx context.Context, l *lockedfile.Locker, m Membership) (b
 	return left, nil
 }
 
-// edit changes config.json under its lock. change gets the file, what it says
-// and where its members are; nil leaves the file as it is.
+// edit changes config.json under its lock. change gets the file, its content and the
+// range of its members; if it returns nil, the file stays as it is.
 func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old []byte, c *Config, members rawjson.Span) ([]byte, error)) error {
-	// Asked before locking, too: in an orphaned directory even the lock would be
-	// something made.
+	// Checked before locking, too: an orphaned directory must not get even a lock.
 	if err := t.Exists(); err != nil {
 		return err
 	}
@@ -139,7 +136,7 @@ func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old [
 		return change(old, c, members)
 	})
 	if err != nil {
-		// Deleting a team is many steps, and each shows as another error here.
+		// A deletion of the team takes many steps, each with another error here.
 		if gone := t.Exists(); errors.Is(gone, ErrTeamGone) {
 			return gone
 		}
@@ -188,23 +185,29 @@ func entry(m Membership, cwd string) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// members finds the members array in a config.json; the last one counts.
+// members finds the members array in a config.json.
 func (t *Team) members(data []byte) (rawjson.Span, error) {
-	fields, err := rawjson.Fields(data)
-	if err != nil {
+	value, ok, err := lastValue(data, "members")
+	switch {
+	case err != nil:
 		return rawjson.Span{}, err
+	case !ok:
+		return rawjson.Span{}, t.corrupt(len(data), "there are no members")
+	case rawjson.Kind(value.Of(data)) != '[':
+		return rawjson.Span{}, t.corrupt(value.Start, "members is not an array")
 	}
-	for i := len(fields) - 1; i >= 0; i-- {
-		f := fields[i]
-		if f.Name != "members" {
-			continue
+	return value, nil
+}
+
+// lastValue finds the value of a key in a JSON object. Of equal keys the last counts.
+func lastValue(data []byte, key string) (value rawjson.Span, ok bool, err error) {
+	fields, err := rawjson.Fields(data)
+	for _, f := range fields {
+		if f.Name == key {
+			value, ok = f.Value, true
 		}
-		if rawjson.Kind(f.Value.Of(data)) != '[' {
-			return rawjson.Span{}, t.corrupt(f.Value.Start, "members is not an array")
-		}
-		return f.Value, nil
 	}
-	return rawjson.Span{}, t.corrupt(len(data), "there are no members")
+	return value, ok, err
 }
 
 func (t *Team) corrupt(offset int, why string) error {
@@ -234,8 +237,5 @@ func indentation(data []byte, at int) string {
 }
 
 func splice(data []byte, s rawjson.Span, with []byte) []byte {
-	out := make([]byte, 0, len(data)+len(with))
-	out = append(out, data[:s.Start]...)
-	out = append(out, with...)
-	return append(out, data[s.End:]...)
+	return slices.Concat(data[:s.Start], with, data[s.End:])
 }

@@ -24,7 +24,3 @@ func (p *LeadProcess) probe() Liveness {
 	}
 	return Unknown
 }
-
-// thisProcess says of this process what is in leadProcess: nothing that
-// would be known to be so here.
-func thisProcess() (space, start string) { return "", "" }

@@ -1,10 +1,6 @@
 package teams
 
-import (
-	"encoding/json"
-	"log/slog"
-	"time"
-)
+import "time"
 
 // Member is one entry of members in config.json. Members who shut down are
 // taken out of it by Claude. Keys that are not here stay in the file unread.
@@ -37,40 +33,6 @@ func (m Member) String() string {
 		return m.AgentID
 	}
 	return m.Name
-}
-
-// GoString is [Member.String], so that %#v shows no more than %v.
-func (m Member) GoString() string { return m.String() }
-
-// LogValue is a group of what tells members apart, without the prompt.
-func (m Member) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.String("name", m.Name),
-		slog.String("agentId", m.AgentID),
-		slog.String("agentType", m.AgentType),
-		slog.String("model", m.Model),
-		slog.String("backendType", m.BackendType),
-	)
-}
-
-// MarshalJSON uses the names and units of config.json (joinedAt in
-// milliseconds), and leaves out the prompt and what is empty.
-func (m Member) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		AgentID          string `json:"agentId"`
-		Name             string `json:"name"`
-		AgentType        string `json:"agentType,omitempty"`
-		Model            string `json:"model,omitempty"`
-		Color            string `json:"color,omitempty"`
-		PlanModeRequired bool   `json:"planModeRequired,omitempty"`
-		JoinedAt         int64  `json:"joinedAt,omitempty"`
-		TmuxPaneID       string `json:"tmuxPaneId"`
-		Cwd              string `json:"cwd"`
-		BackendType      string `json:"backendType,omitempty"`
-	}{
-		m.AgentID, m.Name, m.AgentType, m.Model, m.Color, m.PlanModeRequired,
-		millis(m.JoinedAt), m.TmuxPaneID, m.Cwd, m.BackendType,
-	})
 }
 
 // millis is the number that JavaScript's Date.now gives for at; 0 for none.

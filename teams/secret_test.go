@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 )
 
 // A prompt must not come out, whatever a member, or what holds it, is printed
@@ -46,18 +45,5 @@ func TestPromptIsNeverPrinted(t *testing.T) {
 	}
 	if string(m.Prompt) != secret {
 		t.Error("the prompt itself was lost")
-	}
-}
-
-func TestMemberJSON(t *testing.T) {
-	t.Parallel()
-	got, err := json.Marshal(Member{
-		AgentID: "worker@t", Name: "worker", AgentType: "general-purpose", Model: "opus", Prompt: "x", Color: "blue",
-		PlanModeRequired: true, JoinedAt: time.UnixMilli(1795196879050), TmuxPaneID: "in-process", Cwd: "/w", BackendType: "in-process",
-	})
-	want := `{"agentId":"worker@t","name":"worker","agentType":"general-purpose","model":"opus","color":"blue",` +
-		`"planModeRequired":true,"joinedAt":1795196879050,"tmuxPaneId":"in-process","cwd":"/w","backendType":"in-process"}`
-	if err != nil || string(got) != want {
-		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}
 }

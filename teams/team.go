@@ -56,11 +56,10 @@ func (t *Team) Close() error { return t.dir.Close() }
 // that the team's name leads to now.
 func (t *Team) Stat() (fs.FileInfo, error) { return t.dir.Stat(".") }
 
-// Exists returns nil while the team is there: its config.json is in the
-// directory that t was opened on, and that directory still is the one that the
-// team's name leads to. Otherwise the error is [ErrTeamGone]. It is meant to be
-// asked under the lock of a file, right before the file is replaced: it costs
-// three system calls and reads nothing.
+// Exists returns nil if the team still exists: the directory that t was opened on has
+// a config.json, and the team's name still leads to it. Otherwise the error is
+// [ErrTeamGone]. It takes three system calls and reads nothing, so that it can be
+// called under a lock.
 func (t *Team) Exists() error {
 	if _, err := t.dir.Lstat(configFile); err != nil {
 		return t.wrap("look for "+configFile, err)
@@ -87,11 +86,10 @@ func (t *Team) wrap(what string, err error) error {
 	return fmt.Errorf("teams: %s: %s: %w", t.path, what, reason(err))
 }
 
-// Config reads config.json. It takes no lock: while the file is empty or not
-// JSON, it is read again for 250 ms, and for as long as a lock directory that
-// is not stale (10 s) stands beside it, 15 s at most; then the error is a
-// [*CorruptError]. A file that is missing is [ErrTeamGone] at once: no
-// version of Claude Code takes it away to write it. A file over
+// Config reads config.json. It takes no lock. A file that is empty or not JSON is read
+// again for 250 ms, or as long as a fresh lock directory is next to it, 15 s at most;
+// then the error is a [*CorruptError]. A missing file is [ErrTeamGone] at once: no
+// version of Claude Code removes it in order to write it. A file over
 // [lockedfile.MaxSize] is [lockedfile.ErrTooLarge].
 func (t *Team) Config(ctx context.Context) (*Config, error) {
 	start := time.Now()
@@ -107,12 +105,10 @@ func (t *Team) Config(ctx context.Context) (*Config, error) {
 		if waited := time.Since(start); waited >= lockWait || waited >= tornWait && !t.busy() {
 			return nil, err
 		}
-		pause := time.NewTimer(tornPoll)
 		select {
 		case <-ctx.Done():
-			pause.Stop()
 			return nil, fmt.Errorf("teams: %s: wait for a whole %s: %w", t.path, configFile, context.Cause(ctx))
-		case <-pause.C:
+		case <-time.After(tornPoll):
 		}
 	}
 }
@@ -189,11 +185,10 @@ func (t *Team) Inboxes() ([]string, error) {
 // InboxDir opens the team's inboxes directory; close it. A link in its place is
 // [ErrNotDir].
 //
-// With create, which is for writing, the team has to have its config.json, else
-// the error is [ErrTeamGone]; the directory is made (mode 0700) if it is
-// missing, and nothing above it ever is. Without create, an orphaned team's
-// inboxes can be opened too, and where the directory is missing the error is
-// fs.ErrNotExist if the team is there and [ErrTeamGone] if it is not.
+// With create, which is for writing, a missing directory is made (mode 0700), but
+// nothing above it, and a team without config.json is [ErrTeamGone]. Without create,
+// the inboxes of such a team can be opened, and a missing directory is fs.ErrNotExist
+// if the team exists and [ErrTeamGone] if not.
 func (t *Team) InboxDir(create bool) (*os.Root, error) {
 	if create {
 		if err := t.Exists(); err != nil {
@@ -217,10 +212,9 @@ func (t *Team) InboxDir(create bool) (*os.Root, error) {
 	return dir, nil
 }
 
-// Sweep removes the inboxes directory and the team's own if there is no
-// config.json and nothing in them: what is left of a team when a lock of ours
-// stood in the way of its deletion. A directory that another team of this name
-// has got since is not touched, nor is one that holds anything.
+// Sweep removes the empty directories of a team that has no config.json: a lock of ours
+// can have kept its deletion from finishing. It leaves directories that are not empty,
+// and those of a later team of the same name.
 func (t *Team) Sweep() error {
 	if err := t.Exists(); !errors.Is(err, ErrTeamGone) {
 		return err

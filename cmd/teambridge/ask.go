@@ -31,21 +31,21 @@ func newAsk(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask MEMBER[@TEAM] TEXT|-",
 		Short: "Send a message and print the answer",
-		Long: `Send a message to an agent, wait for its answer, and print that.
+		Long: `Send a message to an agent, wait for its answer, and print the answer.
 
-An answer is what the agent says after it took your message: a message to you, or
-the result of its turn, which newer agents report when the turn ends. Agents take
-messages between two turns, so what was said before belongs to another task. A
-result of which it cannot be told whether it was reported before or after that
-counts if nothing follows it for 10 s; "certain" is false then.
+The answer is what the agent says after it took your message: a message to you,
+or the result of its turn, which newer agents report when the turn ends. Agents
+take messages between two turns, so what was said before belongs to another
+task. If a result may be from before, it counts when nothing follows it for
+10 s; "certain" is false then.
 
-Unless you have joined the team already, you join it first, as "operator": some
-agents can write to nobody but members. "teambridge leave" undoes it.
+Unless you have joined the team, you join it as "operator" first, because some
+agents can only write to members. "teambridge leave" undoes it.
 
-Exit status: 0 an answer; 3 no such team or member, or the team ended; 4 no answer
-within --timeout; 8 the agent took the message, and its turn ended without an
-answer, failed or was interrupted. In both the message stays sent. Others are as of
-"teambridge send".`,
+Exit status: 0 an answer; 3 no such team or member, or the team has ended; 4 no
+answer within --timeout; 8 the agent's turn with the message ended without an
+answer, failed or was interrupted. With 4 and 8 the message stays sent. Others
+are as for "teambridge send".`,
 		Example: `  teambridge ask worker "is the build green?"
   teambridge ask worker - --timeout 20m < question.txt`,
 		Args:              exactly(2),
@@ -55,7 +55,7 @@ answer, failed or was interrupted. In both the message stays sent. Others are as
 		},
 	}
 	sendFlags(cmd, &o.sendOptions)
-	cmd.Flags().DurationVar(&o.timeout, "timeout", o.timeout, "how long to wait for the answer; 0: for ever")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", o.timeout, "how long to wait for the answer; 0 is forever")
 	return cmd
 }
 
@@ -78,7 +78,6 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	member, err := t.Resolve(ctx, name)
 	if err != nil {
 		return err
@@ -121,7 +120,6 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	defer s.close()
 	w, err := s.put(ctx, member, o.message(body), true)
 	if err != nil {
 		return err
@@ -175,12 +173,11 @@ func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config) (str
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
 	guest, err := mail.Guest(ctx, l, t, c)
 	if err != nil || guest != "" {
 		return guest, err
 	}
-	if err := a.joinAs(ctx, t, c, l, defaultGuest); err != nil {
+	if err := a.joinAs(ctx, t, c, defaultGuest); err != nil {
 		return "", err
 	}
 	a.note("joined %s as %s, so that agents can answer; \"teambridge leave\" undoes it", t.Name(), defaultGuest)

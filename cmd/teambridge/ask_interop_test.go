@@ -125,7 +125,7 @@ func TestAskRealAgentThatIsSilent(t *testing.T) {
 	ask := func(text string) {
 		t.Helper()
 		status, out, errs := u.run("ask", "worker", text, "--timeout", "40s")
-		if status != exitNoAnswer || out != "" || !strings.Contains(errs, "worker took the message, and ended its turn without an answer") {
+		if status != api.ExitNoAnswer || out != "" || !strings.Contains(errs, "worker took the message, and ended its turn without an answer") {
 			t.Errorf("%s: exit status %d\n%s%s", text, status, out, errs)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"teambridge/inbox/simagent"
 	"teambridge/relay"
 	"teambridge/relay/claude/simchild"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -287,7 +288,7 @@ func end(ts *testscript.TestScript, neg bool, args []string) {
 	if cmd == nil {
 		ts.Fatalf("nothing was started as %s", args[0])
 	}
-	if args[1] == strconv.Itoa(exitInterrupted) {
+	if args[1] == strconv.Itoa(api.ExitInterrupted) {
 		ts.Check(cmd.Process.Signal(syscall.SIGINT))
 	}
 	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })

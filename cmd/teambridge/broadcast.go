@@ -22,24 +22,24 @@ func newBroadcast(a *app) *cobra.Command {
 	var o broadcastOptions
 	cmd := &cobra.Command{
 		Use:   "broadcast TEXT|-",
-		Short: "Send one message to every member of a team",
-		Long: `Send one message to every agent of a team but its lead: one row in each inbox,
-each with an id of its own. People who joined the team get none.
+		Short: "Send a message to every agent of a team",
+		Long: `Send a message to every agent of a team except its lead.
 
-A member whose inbox cannot be written to does not keep the others from getting
-theirs: the answer says which was sent, and what was wrong with the rest.
+Each agent gets a message with an id of its own. People who joined the team get
+none. If one inbox cannot be written, the others still get the message; the
+output says what was sent and what went wrong.
 
-Exit status: the worst of what "teambridge send" gives for each member; 3 when
+Exit status: the worst of what "teambridge send" gives for each member; 3 if
 there is nobody to send to.`,
-		Args:              exactly(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: `  teambridge broadcast "the API freeze starts now" --except reviewer`,
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.broadcast(cmd.Context(), args[0], o)
 		},
 	}
 	sendFlags(cmd, &o.sendOptions)
 	cmd.Flags().StringSliceVar(&o.except, "except", nil, "members to leave out, separated by commas")
-	cmd.Flags().BoolVar(&o.includeLead, "include-lead", false, "the lead as well")
+	cmd.Flags().BoolVar(&o.includeLead, "include-lead", false, "send to the lead too")
 	must(cmd.RegisterFlagCompletionFunc("except", a.completeMembers(-1)))
 	return cmd
 }
@@ -53,8 +53,7 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
-	o.served = true
+	o.served, a.leaveOpen = true, true
 	s, err := a.sender(ctx, t, o.sendOptions)
 	if err != nil {
 		return err

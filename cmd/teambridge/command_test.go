@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
+	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -219,7 +220,7 @@ func intend(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	l, err := ledger.Open(ctx, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
 	ts.Check(err)
-	m := inbox.Message{ID: args[2], From: "user", Text: args[3]}
+	m := inbox.Message{ID: args[2], From: "user", DefaultFrom: true, Text: args[3]}
 	ts.Check(errors.Join(l.Intend(ctx, inbox.Send{
 		SendKey: inbox.SendKey{Root: root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: args[1], ID: m.ID},
 		Digest:  m.Digest(), Before: "another state of the file", At: time.Now(),
@@ -396,7 +397,7 @@ func typing(ts *testscript.TestScript, neg bool, args []string) {
 	// More than a pipe holds: when it is written, the process is reading.
 	_, err = w.WriteString(strings.Repeat("x", 80_000))
 	ts.Check(errors.Join(err, cmd.Process.Signal(syscall.SIGINT)))
-	wantStatus(ts, strconv.Itoa(exitInterrupted), cmd.Wait())
+	wantStatus(ts, strconv.Itoa(api.ExitInterrupted), cmd.Wait())
 }
 
 // bridge is teambridge as the script's own commands start it.

@@ -17,11 +17,11 @@ func newCompletion(a *app) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print a script that completes command lines in a shell",
-		Long: `Print a script that completes command lines in a shell: commands, flags, and the
-names of teams and members as they are in the files at that moment.
+		Short: "Print a shell completion script",
+		Long: `Print a script that completes teambridge command lines in a shell.
 
-The script for bash needs the package bash-completion (2 or later): without it, each
+It completes commands, flags, and the current names of teams and members. The
+script for bash needs the package bash-completion (2 or later): without it, each
 TAB prints that _get_comp_words_by_ref is not found.
 
 Exit status: 0; 2 no such shell.`,
@@ -86,7 +86,6 @@ func (a *app) completeTeams(_ *cobra.Command, _ []string, prefix string) ([]stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer root.Close()
 	all, err := root.Teams()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -119,7 +118,6 @@ func (a *app) completeMembers(n int) cobra.CompletionFunc {
 		if err != nil {
 			return nil, none
 		}
-		defer closeAll(t)
 		names, err := t.Inboxes()
 		if err != nil {
 			return nil, none

@@ -20,21 +20,20 @@ import (
 func newDemo(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole job on a simulated team, with its timings",
-		Long: `Show the whole job on a simulated team in a temporary directory: agents that
-treat their inboxes as Claude Code 2.1.329 does, to the poll interval, but think
-without a model. Their lead is headless, a process of its own, and has its inbox
-relayed to it. Nothing outside of the temporary directory is touched, and no
-account is needed. It takes a few seconds.
+		Short: "Show what teambridge does, on a simulated team",
+		Long: `Show what teambridge does, on a simulated team in a temporary directory.
 
-With --json each step is an object on a line of its own, with seconds since the start
-and the text; the answer to the question is as "teambridge ask --json" prints it; the
+The agents treat their inboxes exactly as Claude Code 2.1.329 does, but answer
+without a model. Their lead is headless, and its inbox is relayed to it. Nothing
+else is touched, and no account is needed. It takes a few seconds.
+
+With --json each step is an object on its own line with the seconds since the
+start and a text; the answer is as "teambridge ask --json" prints it, and the
 last object has the counts: sent, taken and answers.
 
 Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
+		Example: `  teambridge demo`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
 	}
 }
 
@@ -46,6 +45,7 @@ type demonstration struct {
 	sim   *simagent.Team
 	you   *sender
 	lead  *deafLead
+	err   error // the first of the output
 }
 
 // step is one line of the demo. The names are those of --json.
@@ -63,17 +63,17 @@ type counts struct {
 }
 
 // say prints one line of the demo.
-func (d *demonstration) say(format string, args ...any) error {
-	return d.print(step{Text: fmt.Sprintf(format, args...)})
+func (d *demonstration) say(format string, args ...any) {
+	d.print(step{Text: fmt.Sprintf(format, args...)})
 }
 
-func (d *demonstration) print(s step) error {
+// print prints one line, unless that failed before.
+func (d *demonstration) print(s step) {
 	since := time.Since(d.start)
-	if d.app.json {
-		s.Seconds = float64(since.Milliseconds()) / 1000
-		return d.app.printJSON(s)
+	s.Seconds = float64(since.Milliseconds()) / 1000
+	if d.err == nil {
+		d.err = d.app.answer(s, "%s  %s\n", d.app.paint(dim, fmt.Sprintf("%6.2f s", since.Seconds())), s.Text)
 	}
-	return d.app.printf("%s  %s\n", d.app.paint(dim, fmt.Sprintf("%6.2f s", since.Seconds())), s.Text)
 }
 
 func (a *app) demo(ctx context.Context) (err error) {
@@ -83,9 +83,9 @@ func (a *app) demo(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	// An app of its own: no flag and no variable leads out of the directory.
 	d := &demonstration{app: &app{host: a.host, json: a.json, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}, start: time.Now()}
+	defer func() { err = errors.Join(err, d.app.close(), os.RemoveAll(dir)) }()
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
 		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir,
 		Lead: simagent.Member{Absent: true}, // a process of its own plays it
@@ -100,9 +100,6 @@ func (a *app) demo(ctx context.Context) (err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- d.sim.Run(running) }()
 	err = errors.Join(d.run(ctx), d.lead.close())
-	if d.team != nil {
-		closeAll(d.team)
-	}
 	stop()
 	// Looked at when they have ended: agents at work have locks and temporary
 	// files.
@@ -135,9 +132,7 @@ func (d *demonstration) run(ctx context.Context) error {
 	if d.team, err = d.app.team(ctx, d.sim.Name()); err != nil {
 		return err
 	}
-	if err := d.say("a team is there: %s, with team-lead, worker and reviewer (simulated)", d.team.Name()); err != nil {
-		return err
-	}
+	d.say("a team is there: %s, with team-lead, worker and reviewer (simulated)", d.team.Name())
 	if err := d.headless(ctx); err != nil {
 		return err
 	}
@@ -147,7 +142,6 @@ func (d *demonstration) run(ctx context.Context) error {
 	if d.you, err = d.app.sender(ctx, d.team, sendOptions{}); err != nil {
 		return err
 	}
-	defer d.you.close()
 	for _, m := range []struct{ to, text string }{
 		{"worker", "please review task 12"},
 		{"reviewer", "is the build green?"},
@@ -173,14 +167,13 @@ func (d *demonstration) run(ctx context.Context) error {
 
 // ask asks as a script would: the answer is the output.
 func (d *demonstration) ask(ctx context.Context) error {
-	if err := d.say("→ worker  ask %q, and its answer is:", "which task is next?"); err != nil {
-		return err
-	}
+	d.say("→ worker  ask %q, and its answer is:", "which task is next?")
 	start := time.Now()
 	if err := d.app.ask(ctx, "worker@"+d.team.Name(), "which task is next?", askOptions{timeout: 10 * time.Second}); err != nil {
 		return err
 	}
-	return d.say("  answered after %.0f ms", ms(start))
+	d.say("  answered after %.0f ms", ms(start))
+	return nil
 }
 
 // status says who is at work.
@@ -199,9 +192,7 @@ func (d *demonstration) status(ctx context.Context) (err error) {
 		if i.Relay != nil {
 			relay = ", relay " + relayText(i.Relay)
 		}
-		if err := d.say("  %s is %s (%s)%s", i.Member, i.State, i.Detail, relay); err != nil {
-			return err
-		}
+		d.say("  %s is %s (%s)%s", i.Member, i.State, i.Detail, relay)
 	}
 	return nil
 }
@@ -211,15 +202,11 @@ func (d *demonstration) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := d.app.ledger(ctx)
-	if err != nil {
+	if err := d.app.joinAs(ctx, d.team, c, defaultGuest); err != nil {
 		return err
 	}
-	defer l.Close()
-	if err := d.app.joinAs(ctx, d.team, c, l, defaultGuest); err != nil {
-		return err
-	}
-	return d.say("you joined as %s, so that agents can answer", defaultGuest)
+	d.say("you joined as %s, so that agents can answer", defaultGuest)
+	return nil
 }
 
 // exchange sends one message and follows it to its answer.
@@ -231,9 +218,7 @@ func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.say("→ %s  %q: verified in its inbox after %.1f ms", to, text, ms(sentAt)); err != nil {
-		return err
-	}
+	d.say("→ %s  %q: verified in its inbox after %.1f ms", to, text, ms(sentAt))
 	taken, err := agent.Wait(ctx, before+1)
 	if err != nil {
 		return fmt.Errorf("the message to %s was not taken: %w", to, err)
@@ -241,14 +226,13 @@ func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 	if got := taken[before]; got.MessageID != s.ID || got.Text != text {
 		return fmt.Errorf("%s took %q and not %q", to, got.Text, text)
 	}
-	if err := d.say("  %s took it after %.0f ms", to, ms(sentAt)); err != nil {
-		return err
-	}
+	d.say("  %s took it after %.0f ms", to, ms(sentAt))
 	row, err := d.reply(ctx, "done: "+text)
 	if err != nil {
 		return err
 	}
-	return d.say("← %s  %q: answered after %.0f ms", row.From, row.Text, ms(sentAt))
+	d.say("← %s  %q: answered after %.0f ms", row.From, row.Text, ms(sentAt))
+	return nil
 }
 
 // twice sends a message again under its id, after the agent has removed it.
@@ -261,14 +245,10 @@ func (d *demonstration) twice(ctx context.Context) error {
 			return err
 		}
 		if s.Deduplicated {
-			if err := d.say("→ worker  the same again with the same id: not sent, it was sent before"); err != nil {
-				return err
-			}
+			d.say("→ worker  the same again with the same id: not sent, it was sent before")
 			continue
 		}
-		if err := d.say("→ worker  %q with the id deploy-1", "deploy, once"); err != nil {
-			return err
-		}
+		d.say("→ worker  %q with the id deploy-1", "deploy, once")
 		if _, err := agent.Wait(ctx, before+1); err != nil {
 			return err
 		}
@@ -336,10 +316,11 @@ func (d *demonstration) end() error {
 		return fmt.Errorf("left behind in the team: %q", left)
 	}
 	n := counts{Sent: taken + said, Taken: taken + said, Answers: taken}
-	return d.print(step{
+	d.print(step{
 		Text:   fmt.Sprintf("%d messages sent, %d taken, each once, %d answers; nothing left behind", n.Sent, n.Taken, n.Answers),
 		counts: &n,
 	})
+	return d.err
 }
 
 func ms(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }

@@ -60,7 +60,7 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 		},
 	})
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return err
 	}
 	var running context.Context
 	running, h.stop = context.WithCancel(ctx)
@@ -72,7 +72,8 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 		h.ended <- nil
 		return errors.Join(err, errors.New("the relay ended"))
 	}
-	return d.say("team-lead is headless (process %d): it never reads its inbox, so a relay does", h.relay.Status().PID)
+	d.say("team-lead is headless (process %d): it never reads its inbox, so a relay does", h.relay.Status().PID)
+	return nil
 }
 
 // close ends the relay and its agent.
@@ -81,7 +82,7 @@ func (h *deafLead) close() error {
 		return nil
 	}
 	h.stop()
-	return errors.Join(<-h.ended, h.ledger.Close())
+	return <-h.ended
 }
 
 // relayed sends a message to the lead and follows it through the relay.
@@ -94,9 +95,7 @@ func (d *demonstration) relayed(ctx context.Context, text string) error {
 	if !s.Reachable() {
 		return fmt.Errorf("the lead counts as %s, and its relay runs", s.Reach)
 	}
-	if err := d.say("→ team-lead  %q: verified in its inbox after %.1f ms", text, ms(sentAt)); err != nil {
-		return err
-	}
+	d.say("→ team-lead  %q: verified in its inbox after %.1f ms", text, ms(sentAt))
 	var steps []string
 	after := int64(0)
 	for {
@@ -111,7 +110,8 @@ func (d *demonstration) relayed(ctx context.Context, text string) error {
 			}
 			steps = append(steps, fmt.Sprintf("%s after %.1f ms", stepName(e.State), float64(e.At.Sub(sentAt).Microseconds())/1000))
 			if e.State == ledger.Done {
-				return d.say("  relay: %s", strings.Join(steps, ", "))
+				d.say("  relay: %s", strings.Join(steps, ", "))
+				return nil
 			}
 			if e.State.Ended() {
 				return fmt.Errorf("the message to the lead was %s: %s", e.State, e.Reason)

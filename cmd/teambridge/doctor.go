@@ -14,7 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
+	"teambridge/relay"
+	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -24,23 +27,24 @@ func newDoctor(a *app) *cobra.Command {
 	var fix bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what keeps messages from arriving, and say what to do",
-		Long: `Look for what keeps messages from arriving: locks that block the agents, corrupt
-and oversized inboxes, teams whose lead is gone, inboxes without a member, and
-teambridge's own files. Nothing is changed without --fix.
+		Short: "Find what keeps messages from arriving",
+		Long: `Find what keeps messages from arriving, and say what to do about it.
 
---fix removes what certainly belongs to nobody: what stands in the place of a lock
-and is none (a file, or a directory with something in it), and temporary files and
-directories of teambridges that were killed; and it closes teambridge's own directory to others.
-It never touches an inbox. With --team only that team is looked at.
+Checked are locks, inboxes, teams whose lead is gone, inboxes without a member,
+relays, and teambridge's own files; with --team only that team. Nothing is
+changed without --fix.
 
-Exit status: 0 nothing is wrong, or all of it was fixed; 1 something is wrong;
-3 there is no Claude directory, or no such team.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
+--fix removes what certainly belongs to nobody: anything in the place of a lock
+that is not a lock (a file, or a directory that is not empty), and temporary
+files of killed teambridge processes. It also makes teambridge's own directory
+private. It never changes an inbox.
+
+Exit status: 0 no problems, or all are fixed; 1 problems were found; 3 there is
+no Claude directory, or no such team.`,
+		Example: `  teambridge doctor --fix`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "remove what blocks the agents and belongs to nobody")
+	cmd.Flags().BoolVar(&fix, "fix", false, "remove what blocks agents and belongs to nobody")
 	return cmd
 }
 
@@ -68,14 +72,17 @@ type examination struct {
 	findings []finding
 }
 
-func (x *examination) add(f finding) { x.findings = append(x.findings, f) }
+// add adds a finding about a team, which may be none, and a path.
+func (x *examination) add(level, code, team, path, message, advice string) *finding {
+	x.findings = append(x.findings, finding{Level: level, Code: code, Team: team, Path: path, Message: message, Advice: advice})
+	return &x.findings[len(x.findings)-1]
+}
 
 func (a *app) doctor(ctx context.Context, fix bool) error {
 	root, err := a.root()
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	x := &examination{app: a, findings: []finding{}}
 	all, err := root.Teams()
 	if err != nil {
@@ -118,7 +125,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 		return err
 	}
 	if wrong > 0 {
-		return exitStatus(exitError)
+		return exitStatus(api.ExitError)
 	}
 	return nil
 }
@@ -156,13 +163,11 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 	path := filepath.Join(root.Path(), "teams", l.Name)
 	switch {
 	case l.Err != nil:
-		x.add(finding{Level: problem, Code: "unreadable_team", Team: l.Name, Path: path, Message: view.Describe(l.Err),
-			Advice: "teambridge leaves it alone"})
+		x.add(problem, "unreadable_team", l.Name, path, view.Describe(l.Err), "teambridge leaves it alone")
 		return nil
 	case l.Orphan:
-		x.add(finding{Level: notice, Code: "orphan_team", Team: l.Name, Path: path,
-			Message: "a team directory without config.json: what a crash, or a deletion that did not finish, leaves behind",
-			Advice:  "remove it, if no session of this name is running"})
+		x.add(notice, "orphan_team", l.Name, path, "a team directory without config.json: what a crash, or a deletion that did not finish, leaves behind",
+			"remove it, if no session of this name is running")
 	}
 	t, err := root.Team(l.Name)
 	if errors.Is(err, teams.ErrTeamGone) {
@@ -178,10 +183,10 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, teams.ErrTeamGone):
-			return nil // ended while we looked
+			return nil // it has just ended
 		case err != nil:
-			x.add(finding{Level: problem, Code: "corrupt_config", Team: l.Name, Path: filepath.Join(path, "config.json"),
-				Message: view.Describe(err), Advice: "messages cannot be sent to this team; its session, if it runs, may repair it"})
+			x.add(problem, "corrupt_config", l.Name, filepath.Join(path, "config.json"), view.Describe(err),
+				"messages cannot be sent to this team; its session, if it runs, may repair it")
 		default:
 			c = got
 			x.config(path, t, c)
@@ -190,8 +195,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 	x.objects(l.Name, path, "config.json")
 	names, err := t.Inboxes()
 	if err != nil {
-		x.add(finding{Level: problem, Code: "unreadable_inboxes", Team: l.Name, Path: filepath.Join(path, "inboxes"),
-			Message: view.Describe(err), Advice: "look at its permissions"})
+		x.add(problem, "unreadable_inboxes", l.Name, filepath.Join(path, "inboxes"), view.Describe(err), "check its permissions")
 		return nil
 	}
 	for _, name := range names {
@@ -205,18 +209,16 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 
 // config says what is wrong with what config.json says.
 func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
-	file := filepath.Join(path, "config.json")
 	if t.LeadState(c, time.Now()) == teams.Gone {
-		message := "the process that led this team has ended without cleaning up"
+		process := ""
 		if c.LeadProcess != nil {
-			message = fmt.Sprintf("the process that led this team (%d) has ended without cleaning up", c.LeadProcess.PID)
+			process = fmt.Sprintf(" (%d)", c.LeadProcess.PID)
 		}
-		x.add(finding{Level: notice, Code: "stale_team", Team: c.Team, Path: path, Message: message,
-			Advice: "nobody reads messages to it; remove the directory, or resume its session " + c.LeadSessionID})
+		x.add(notice, "stale_team", c.Team, path, "the process that led this team"+process+" has ended without cleaning up",
+			"nobody reads messages to it; remove the directory, or resume its session "+c.LeadSessionID)
 	}
 	for _, fault := range c.Faults {
-		x.add(finding{Level: notice, Code: "odd_config", Team: c.Team, Path: file, Message: view.Describe(fault),
-			Advice: "it is passed over"})
+		x.add(notice, "odd_config", c.Team, filepath.Join(path, "config.json"), view.Describe(fault), "it is ignored")
 	}
 }
 
@@ -226,55 +228,40 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 	if err != nil {
 		return err
 	}
-	f := finding{Level: problem, Team: t.Name(), Path: box.Path()}
 	rows, err := box.Read(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return err
-	case errors.Is(err, inbox.ErrMissing), errors.Is(err, teams.ErrTeamGone):
-		return nil
-	case errors.Is(err, inbox.ErrEmpty):
-		f.Level, f.Code, f.Message = notice, "empty_inbox", "the inbox has no content, not even an empty array"
-		f.Advice = "the next message repairs it"
-		x.add(f)
-		return nil
-	case errors.Is(err, lockedfile.ErrTooLarge):
-		f.Code, f.Message = "oversized_inbox", view.Describe(err)
-		f.Advice = "move the file away while no agent of this team runs"
-		x.add(f)
-		return nil
-	case errors.Is(err, inbox.ErrBusy):
-		f.Level, f.Code, f.Message = notice, "busy_inbox", view.Describe(err)
-		f.Advice = "look again later"
-		x.add(f)
-		return nil
-	case errors.Is(err, fs.ErrPermission):
-		f.Code, f.Message = "unreadable_inbox", view.Describe(err)
-		f.Advice = "run as the user who runs Claude Code, or look at its permissions"
-		x.add(f)
-		return nil
-	case err != nil:
-		f.Code, f.Message = "corrupt_inbox", view.Describe(err)
-		f.Advice = "save a copy: the next agent that writes here replaces the file, and what is in it is gone"
-		x.add(f)
+	if err != nil {
+		if errors.Is(err, inbox.ErrMissing) || errors.Is(err, teams.ErrTeamGone) {
+			return nil
+		}
+		f := x.add(problem, "corrupt_inbox", t.Name(), box.Path(), view.Describe(err),
+			"save a copy: the next agent that writes here replaces the file, and what is in it is gone")
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, inbox.ErrEmpty):
+			f.Level, f.Code, f.Message = notice, "empty_inbox", "the inbox has no content, not even an empty array"
+			f.Advice = "the next message repairs it"
+		case errors.Is(err, lockedfile.ErrTooLarge):
+			f.Code, f.Advice = "oversized_inbox", "move the file away while no agent of this team runs"
+		case errors.Is(err, inbox.ErrBusy):
+			f.Level, f.Code, f.Advice = notice, "busy_inbox", "look again later"
+		case errors.Is(err, fs.ErrPermission):
+			f.Code, f.Advice = "unreadable_inbox", "run as the user who runs Claude Code, or check its permissions"
+		}
 		return nil
 	}
-	_, member := c.Member(name)
+	m, member := c.Member(name)
 	if !member && name != "user" {
-		x.add(finding{Level: notice, Code: "orphan_inbox", Team: t.Name(), Path: box.Path(),
-			Message: fmt.Sprintf("nobody called %s is a member; %s in this inbox", name, plural(len(rows), "message")),
-			Advice:  "a member that shut down leaves its inbox behind"})
+		x.add(notice, "orphan_inbox", t.Name(), box.Path(), fmt.Sprintf("there is no member %s; %s in this inbox", name, plural(len(rows), "message")),
+			"a member that shut down leaves its inbox behind")
+	}
+	if !member || m.Guest() { // a person reads when there is time
 		return nil
 	}
 	for _, r := range rows {
-		if at, ok := r.Time(); member && !r.Read && ok && time.Since(at) > mail.StillUnread {
-			m, _ := c.Member(name)
-			if m.Guest() {
-				break // a person reads when there is time
-			}
-			x.add(finding{Level: notice, Code: "unread_inbox", Team: t.Name(), Path: box.Path(),
-				Message: fmt.Sprintf("a message of %s has not been read since %s", dash(r.From), clock(at)),
-				Advice:  "its agent may be headless (then it needs a relay), busy, or gone"})
+		if at, ok := r.Time(); !r.Read && ok && time.Since(at) > mail.StillUnread {
+			x.add(notice, "unread_inbox", t.Name(), box.Path(), fmt.Sprintf("a message from %s has not been read since %s", dash(r.From), clock(at)),
+				"its agent may be headless (then it needs a relay), busy, or gone")
 			break
 		}
 	}
@@ -309,33 +296,25 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 	if err != nil {
 		return // released while we looked
 	}
-	f := finding{Level: problem, Code: "foreign_lock", Team: team, Path: path,
-		Advice: "teambridge doctor --fix removes it"}
 	age := time.Since(info.ModTime()).Round(time.Second)
-	if !e.IsDir() {
-		f.Message = "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so"
-		f.remedy = func() error { return removeSame(path, info, os.Remove) }
-		x.add(f)
-		return
-	}
-	inside, err := os.ReadDir(path)
+	inside, derr := os.ReadDir(path)
 	switch {
-	case err != nil:
+	case !e.IsDir():
+		x.add(problem, "foreign_lock", team, path, "a file stands where a lock belongs: no agent can write to the file it is for, and none will say so", removable).
+			remedy = func() error { return removeSame(path, info, os.Remove) }
+	case derr != nil:
 	case len(inside) > 0:
-		f.Message = fmt.Sprintf("a lock directory with something in it (%s): no agent can take it over", inside[0].Name())
-		f.remedy = func() error { return removeSame(path, info, os.RemoveAll) }
-		if age < lockedfile.StaleAfter {
-			f.remedy = nil
-			f.Advice = "it is in use; look again later"
+		f := x.add(problem, "foreign_lock", team, path, fmt.Sprintf("a lock directory with something in it (%s): no agent can take it over", inside[0].Name()), removable)
+		if f.remedy = func() error { return removeSame(path, info, os.RemoveAll) }; age < lockedfile.StaleAfter {
+			f.remedy, f.Advice = nil, "it is in use; look again later"
 		}
-		x.add(f)
 	case age > lockedfile.StaleAfter:
-		f.Level, f.Code = notice, "stale_lock"
-		f.Message = fmt.Sprintf("a lock that nobody has touched for %s", age)
-		f.Advice = "it harms nobody: whoever writes next takes it over"
-		x.add(f)
+		x.add(notice, "stale_lock", team, path, fmt.Sprintf("a lock that nobody has touched for %s", age), "it does no harm: the next writer takes it over")
 	}
 }
+
+// removable is the advice on what belongs to nobody.
+const removable = "teambridge doctor --fix removes it"
 
 // leftover reports a temporary file of ours. One that is young may be in use.
 func (x *examination) leftover(team, path string, e fs.DirEntry) {
@@ -343,20 +322,18 @@ func (x *examination) leftover(team, path string, e fs.DirEntry) {
 	if err != nil || time.Since(info.ModTime()) < 2*lockedfile.StaleAfter {
 		return
 	}
-	x.add(finding{Level: notice, Code: "leftover", Team: team, Path: path,
-		Message: "a temporary file of a teambridge that was killed",
-		Advice:  "the next message to this inbox removes it, as does teambridge doctor --fix",
-		remedy:  func() error { return removeSame(path, info, os.Remove) }})
+	x.add(notice, "leftover", team, path, "a temporary file of a teambridge that was killed",
+		"the next message to this inbox removes it, as does teambridge doctor --fix").
+		remedy = func() error { return removeSame(path, info, os.Remove) }
 }
 
-// leftTeams reports what is left of teams of ours that were being made or removed.
+// leftTeams reports what is left of teams that were being made or removed.
 func (x *examination) leftTeams(root *teams.Root) error {
 	paths, err := root.Leftovers()
 	for _, path := range paths {
-		x.add(finding{Level: notice, Code: "leftover", Path: path,
-			Message: "what is left of a team that a teambridge was making or removing when it was killed",
-			Advice:  "teambridge run --create-team removes it, as do teambridge gc and teambridge doctor --fix",
-			remedy:  root.Sweep})
+		x.add(notice, "leftover", "", path, "what is left of a team that a teambridge was making or removing when it was killed",
+			"teambridge run --create-team removes it, as do teambridge gc and teambridge doctor --fix").
+			remedy = root.Sweep
 	}
 	return err
 }
@@ -380,7 +357,7 @@ func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
 func (x *examination) state(ctx context.Context, root *teams.Root) {
 	dir := x.app.state
 	if dir == "" {
-		x.add(finding{Level: problem, Code: "no_state", Message: "there is no home directory for teambridge's own files", Advice: "set $TEAMBRIDGE_STATE"})
+		x.add(problem, "no_state", "", "", "there is no home directory for teambridge's own files", "set $TEAMBRIDGE_STATE")
 		return
 	}
 	info, err := os.Stat(dir)
@@ -388,23 +365,96 @@ func (x *examination) state(ctx context.Context, root *teams.Root) {
 		return // nothing was sent yet
 	}
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		x.add(finding{Level: problem, Code: "open_state", Path: dir,
-			Message: fmt.Sprintf("others can look into teambridge's files (mode %o)", info.Mode().Perm()),
-			Advice:  "chmod 700 " + dir + ", as teambridge doctor --fix does",
-			remedy:  func() error { return os.Chmod(dir, info.Mode().Perm()&0o700) }})
+		x.add(problem, "open_state", "", dir, fmt.Sprintf("others can read teambridge's files (mode %o)", info.Mode().Perm()),
+			"chmod 700 "+dir+", as teambridge doctor --fix does").
+			remedy = func() error { return os.Chmod(dir, info.Mode().Perm()&0o700) }
 	}
-	path := filepath.Join(dir, "ledger.db")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	l, err := x.app.ledger(ctx)
+	l, err := x.app.ledgerIfAny(ctx)
 	if err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: view.Describe(err),
-			Advice: "messages can be sent, but not under an --id, and nothing remembers them"})
+		x.add(problem, "ledger", "", filepath.Join(dir, "ledger.db"), view.Describe(err),
+			"messages can be sent, but not under an --id, and nothing remembers them")
 		return
 	}
-	x.relays(ctx, dir, l, root)
-	if err := l.Close(); err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Path: path, Message: view.Describe(err)})
+	if l == nil {
+		return
 	}
+	if err := x.relays(ctx, l, root); err != nil {
+		x.add(problem, "ledger", "", "", err.Error(), "")
+	}
+}
+
+// relays says of each relay what is wrong with it.
+func (x *examination) relays(ctx context.Context, l *ledger.Ledger, root *teams.Root) error {
+	sessions, err := l.Sessions(ctx, root.Path())
+	if err != nil {
+		return err
+	}
+	for _, s := range sessions {
+		if err := x.relay(ctx, l, root, s); err != nil && !errors.Is(err, teams.ErrTeamGone) {
+			x.add(problem, "relay", s.Team, "", view.Describe(err), "")
+		}
+	}
+	holds, err := l.Holds(ctx, root.Path())
+	if err != nil {
+		return err
+	}
+	for _, h := range holds {
+		t, err := root.Team(h.Team)
+		if err != nil {
+			continue // it has ended
+		}
+		if c, err := t.Config(ctx); err == nil && c.Instance().CreatedAt == h.CreatedAt {
+			x.add(notice, "held", h.Team, "", "the messages of "+h.Sender+" to "+h.Inbox+" are held: "+h.Reason,
+				fmt.Sprintf("teambridge relay release %s@%s %s", h.Inbox, h.Team, h.Sender))
+		}
+		_ = t.Close()
+	}
+	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
+	if err == nil && len(failed) > 0 {
+		x.add(notice, "dead_letters", failed[0].Team, "", fmt.Sprintf("%s could not be delivered, the last because: %s", plural(len(failed), "message"), failed[0].Reason),
+			"list them with: teambridge relay list; retry them with: teambridge relay retry")
+	}
+	return err
+}
+
+// relay reports an agent that does not stay alive, and messages that wait for one whose
+// relay does not run. What a team that has ended left behind does not matter.
+func (x *examination) relay(ctx context.Context, l *ledger.Ledger, root *teams.Root, s ledger.Session) error {
+	t, err := root.Team(s.Team)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil || c.Instance().CreatedAt != s.CreatedAt {
+		return err
+	}
+	if s.Dead != "" {
+		x.add(problem, "dead_relay", s.Team, s.Command, "the agent that is "+s.Inbox+" does not stay alive: "+s.Dead,
+			"run it again with teambridge run; if it was added, with teambridge relay retry; what waits for it is kept")
+		return nil
+	}
+	f, err := relay.Facts(ctx, l, x.app.state, t, c, s.Inbox)
+	if err != nil || !f.Headless || f.Relayed {
+		return err
+	}
+	o, _, err := relay.Stat(ctx, l, x.app.state, t, c, s.Inbox)
+	if err != nil {
+		return err
+	}
+	unread, err := view.Unread(ctx, t, s.Inbox)
+	if err != nil || o.Queue+unread == 0 {
+		return err
+	}
+	how := "has ended"
+	if s.State != ledger.RelayEnded {
+		how = "is gone"
+	}
+	waits := "1 message waits"
+	if n := o.Queue + unread; n > 1 {
+		waits = fmt.Sprintf("%d messages wait", n)
+	}
+	x.add(problem, "no_relay", s.Team, s.Command, fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits),
+		fmt.Sprintf("teambridge run --team %s --as %s -- %s", shellQuote(s.Team), shellQuote(s.Inbox), s.Command))
+	return nil
 }

@@ -9,21 +9,6 @@ import (
 	"teambridge/status/view"
 )
 
-// Exit statuses; they are documented in the help and stay what they are.
-const (
-	exitOK          = api.ExitOK
-	exitError       = api.ExitError
-	exitUsage       = api.ExitUsage
-	exitNotFound    = api.ExitNotFound
-	exitTimeout     = api.ExitTimeout
-	exitRefused     = api.ExitRefused
-	exitLocked      = api.ExitLocked
-	exitUnknown     = api.ExitUnknown
-	exitNoAnswer    = api.ExitNoAnswer
-	exitInterrupted = api.ExitInterrupted
-	exitPipe        = api.ExitPipe
-)
-
 // usage is a mistake in the command line.
 func usage(hint, format string, args ...any) error {
 	return api.Decide(api.CodeUsage, hint, format, args...)

@@ -35,8 +35,8 @@ type historyOptions struct {
 // flags are those of history and search.
 func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.which(a, cmd)
-	cmd.Flags().IntVar(&o.limit, "limit", limit, "the last N messages; 0 for all")
-	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
+	cmd.Flags().IntVar(&o.limit, "limit", limit, "show the last N messages; 0 is all")
+	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
 }
 
 // which are the flags that say which messages are meant.
@@ -44,50 +44,52 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
 	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
-	f.StringVar(&o.since, "since", "", "only messages seen within a duration (1h), since a time, or\nbehind the message with this id")
+	f.StringVar(&o.since, "since", "", "only messages seen since a duration (1h), a time, or the message with this id")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
 
-// query is what the flags ask of the journal, which is brought up to date for it.
-func (o *historyOptions) query(ctx context.Context, a *app, j *journal.Journal) (journal.Query, error) {
-	q := journal.Query{Team: a.teamName, Inbox: o.inbox, From: o.from, Newest: true}
-	if q.Team == "" {
-		q.Team, _ = a.lookup("TEAMBRIDGE_TEAM")
-	}
+// query opens the journal and brings it up to date, and returns what the flags ask of it.
+func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, journal.Query, error) {
+	q := journal.Query{Inbox: o.inbox, From: o.from, Newest: true}
 	if o.limit < 0 {
-		return q, usage("", "--limit %d: a number of messages is wanted", o.limit)
+		return nil, q, usage("", "--limit %d is negative", o.limit)
 	}
-	// The Claude directory may be gone with its teams: what was recorded of it is
-	// found all the same.
-	if dir, err := teams.Find(a.claudeDir, a.lookup); err == nil {
-		root, err := teams.Open(dir)
-		if err == nil {
-			q.Root = root.Path()
-			for _, name := range []*string{&q.Inbox, &q.From} {
-				if *name != "" {
-					*name = root.MemberName(ctx, q.Team, *name)
-				}
-			}
-			if err := root.Close(); err != nil {
-				return q, err
+	j, err := a.journal(ctx)
+	if err != nil {
+		return nil, q, err
+	}
+	if q.Team, err = a.namedTeam(""); err != nil {
+		return nil, q, err
+	}
+	// The Claude directory may be gone, and what was recorded of it is still found.
+	if root, err := a.root(); err == nil {
+		q.Root = root.Path()
+		for _, name := range []*string{&q.Inbox, &q.From} {
+			if *name != "" {
+				*name = root.MemberName(ctx, q.Team, *name)
 			}
 		}
 	}
 	a.replicate(ctx, j, journal.Query{Root: q.Root, Team: q.Team})
 	if o.since == "" {
-		return q, nil
+		return j, q, nil
 	}
-	return q, sinceQuery(ctx, j, o.since, &q)
+	return j, q, sinceQuery(ctx, j, o.since, &q)
+}
+
+// parseSince understands a --since that is a duration or a time.
+func parseSince(since string) (limit time.Time, ok bool) {
+	if d, err := time.ParseDuration(since); err == nil {
+		return time.Now().Add(-d.Abs()), true
+	}
+	at, err := time.Parse(time.RFC3339, since)
+	return at, err == nil
 }
 
 // sinceQuery understands --since for the journal.
 func sinceQuery(ctx context.Context, j *journal.Journal, since string, q *journal.Query) error {
-	if d, err := time.ParseDuration(since); err == nil {
-		q.Since = time.Now().Add(-d.Abs())
-		return nil
-	}
-	if at, err := time.Parse(time.RFC3339, since); err == nil {
+	if at, ok := parseSince(since); ok {
 		q.Since = at
 		return nil
 	}
@@ -107,45 +109,51 @@ func newHistory(a *app) *cobra.Command {
 	var o historyOptions
 	cmd := &cobra.Command{
 		Use:   "history",
-		Short: "Show what passed through the inboxes, also when it is gone",
-		Long: `Show the messages that the journal has, oldest first: of the team that is named
-with --team or $TEAMBRIDGE_TEAM, which need not exist any more, else of all. A team
-that was made again under an old name is another one.
+		Short: "Show messages that passed through the inboxes",
+		Long: `Show the messages in the journal, oldest first.
 
-The journal has every message that was sent with teambridge, and what others wrote
-while "teambridge watch", "run" or another command that watches was running. With
---json each message says in "gone" whether it is still in its inbox, and in
-"createdAt" (milliseconds) of which team it is; "receipt" says what became of one that
-was sent: verified, consumed, lost or unknown, and why. A message that was relayed to
-a headless agent says in "relay" what became of it: done, cancelled, failed and why, or
-how far it has come.
+--team or $TEAMBRIDGE_TEAM selects a team, which need not exist any more. A
+team that was made again under an old name is another team. The journal has
+every message sent with teambridge, and what others wrote while "teambridge
+watch", "run", "serve" or another command was recording.
 
-What a headless agent says last in each turn is recorded, too. It is of kind "answer",
-from the agent, in its own inbox, and "answer" has the ids of the messages that it is
-to ("inReplyTo"). At most 1 MiB of it is kept.
+With --json, "gone" says whether a message has left its inbox, "createdAt"
+(milliseconds) which team it belongs to, "receipt" what became of a message you
+sent (verified, consumed, lost or unknown, and why), and "relay" what became of
+one that was relayed to a headless agent. The last text of each turn of a
+headless agent is recorded too, up to 1 MiB, as a message of kind "answer"; its
+"inReplyTo" has the ids of the messages it answers.
 
-Exit status: 0, also when there is nothing; 3 no message with the id of --since.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), o) },
+Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
+		Example: `  teambridge history --team myteam --from worker --since 24h`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), nil, o) },
 	}
 	o.flags(a, cmd, 100)
 	return cmd
 }
 
-func (a *app) history(ctx context.Context, o historyOptions) error {
-	j, err := a.journal(ctx)
+// history prints messages of the journal: all, or those that hold the words.
+func (a *app) history(ctx context.Context, words []string, o historyOptions) error {
+	j, q, err := o.query(ctx, a)
 	if err != nil {
 		return err
 	}
-	defer j.Close()
-	q, err := o.query(ctx, a, j)
-	if err != nil {
-		return err
+	messages := j.Messages(ctx, q)
+	if len(words) > 0 {
+		messages = func(yield func(journal.Message, error) bool) {
+			for hit, err := range j.Search(ctx, strings.Join(words, " "), q) {
+				if !yield(hit.Message, err) {
+					return
+				}
+			}
+		}
 	}
 	var found []journal.Message
 	hidden := 0
-	for m, err := range j.Messages(ctx, q) {
+	for m, err := range messages {
+		if value, ok := errors.AsType[*journal.ValueError](err); ok {
+			return usage("", "what to look for %s", value.Reason)
+		}
 		if err != nil {
 			return err
 		}
@@ -157,14 +165,20 @@ func (a *app) history(ctx context.Context, o historyOptions) error {
 			break
 		}
 	}
-	// A message is recorded as soon as somebody knows of it, and what was sent
-	// without a service is known a little later.
 	slices.Reverse(found)
-	slices.SortStableFunc(found, func(a, b journal.Message) int { return a.FirstSeen.Compare(b.FirstSeen) })
-	if len(found)+hidden == 0 {
-		a.note("the journal has nothing; \"teambridge watch\" records what passes")
+	switch {
+	case len(words) > 0:
+		if len(found) == 0 {
+			a.note("no messages match %q", strings.Join(words, " "))
+		}
+	case len(found)+hidden == 0:
+		a.note("the journal is empty; \"teambridge watch\" records messages")
+	default:
+		// A message is recorded as soon as somebody knows of it; one that was sent
+		// without a service is known a little later.
+		slices.SortStableFunc(found, func(a, b journal.Message) int { return a.FirstSeen.Compare(b.FirstSeen) })
+		defer a.hiddenNote(hidden)
 	}
-	defer a.hiddenNote(hidden)
 	return a.printHistory(ctx, j, found)
 }
 
@@ -175,7 +189,7 @@ func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []jour
 		a.warn("%s; what was relayed is not known", view.Describe(err))
 	} else if l != nil {
 		became, err = view.Fates(ctx, l, found)
-		if err := errors.Join(err, l.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -239,51 +253,20 @@ func newSearch(a *app) *cobra.Command {
 	var o historyOptions
 	cmd := &cobra.Command{
 		Use:   "search WORDS...",
-		Short: "Find messages that passed through the inboxes",
-		Long: `Find the messages in the journal that hold all of the words in their sender,
-summary or text, the newest last. Case and accents do not matter; "words in
-quotes" stand next to each other, and word* is the beginning of a word.
+		Short: "Search the messages in the journal",
+		Long: `Print the messages in the journal that contain all of the words, newest last.
 
-Exit status: 0, also when nothing is found; 2 nothing to look for.`,
-		Args:              between(1, -1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.search(cmd.Context(), args, o) },
+The words are searched in sender, summary and text, without regard to case and
+accents. "words in quotes" must stand together; word* matches the beginning of
+a word.
+
+Exit status: 0, even if nothing matches; 2 there is nothing to search for.`,
+		Example: `  teambridge search build 'fail*' --from worker`,
+		Args:    between(1, -1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.history(cmd.Context(), args, o) },
 	}
 	o.flags(a, cmd, 20)
 	return cmd
-}
-
-func (a *app) search(ctx context.Context, words []string, o historyOptions) error {
-	j, err := a.journal(ctx)
-	if err != nil {
-		return err
-	}
-	defer j.Close()
-	q, err := o.query(ctx, a, j)
-	if err != nil {
-		return err
-	}
-	var found []journal.Message
-	for hit, err := range j.Search(ctx, strings.Join(words, " "), q) {
-		if value, ok := errors.AsType[*journal.ValueError](err); ok {
-			return usage("", "what to look for %s", value.Reason)
-		}
-		if err != nil {
-			return err
-		}
-		if !o.protocol && hit.Noise() {
-			continue
-		}
-		if found = append(found, hit.Message); o.limit > 0 && len(found) == o.limit {
-			break
-		}
-	}
-	slices.Reverse(found)
-	if len(found) == 0 && !a.json {
-		a.note("nothing is found")
-		return nil
-	}
-	return a.printHistory(ctx, j, found)
 }
 
 func newExport(a *app) *cobra.Command {
@@ -292,17 +275,16 @@ func newExport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print the journal as NDJSON",
-		Long: `Print every message that the journal has, oldest first, one JSON object a line,
-with the row as it stood in the inbox: of the team named with --team, else of all.
+		Long: `Print every message in the journal, oldest first, one JSON object per line.
 
-With --output the file is replaced when all of it is written and on the disk. If the
-disk is full, or the command is interrupted, the old file stays. The file keeps its
-permissions; a new one can be read by you alone.
+Each object has the message as it stood in the inbox. With --output the file is
+replaced once all of it is written and on the disk; if the disk is full, or the
+command is interrupted, the old file stays. A new file is readable by you alone.
 
-Exit status: 0; 1 it could not be read or written whole; 5 --output is no regular file.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), o, output) },
+Exit status: 0; 1 it could not be read or written completely; 5 --output is not
+a regular file.`,
+		Example: `  teambridge export --team myteam --output myteam.ndjson`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), o, output) },
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file instead of stdout")
 	o.which(a, cmd)
@@ -310,12 +292,7 @@ Exit status: 0; 1 it could not be read or written whole; 5 --output is no regula
 }
 
 func (a *app) export(ctx context.Context, o historyOptions, output string) error {
-	j, err := a.journal(ctx)
-	if err != nil {
-		return err
-	}
-	defer j.Close()
-	q, err := o.query(ctx, a, j)
+	j, q, err := o.query(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -357,21 +334,21 @@ func newGC(a *app) *cobra.Command {
 	o := gcOptions{olderThan: 90 * 24 * time.Hour, maxMiB: 512}
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Forget old messages",
-		Long: `Remove from the journal what is older than --older-than or, oldest first, what
-makes it larger than --max-size, and from the ledger the ids and texts of messages
-that were sent so long ago. A message that is forgotten and sent again under its --id is a
-new message. What is still on its way is kept. What inboxes had in them before they
-were written the last time is removed, too, as is what is left of teams that a
-teambridge was making or removing when it was killed.
+		Short: "Delete old messages from the journal and the ledger",
+		Long: `Delete old messages from the journal, and old ids from the ledger.
+
+Messages older than --older-than are deleted and then, oldest first, those that
+make the journal larger than --max-size. A message that was deleted and is sent
+again under its --id is a new message. What is still on its way is kept. Copies
+of earlier inbox contents, and leftovers of teams that a killed teambridge was
+making or removing, are deleted as well.
 
 Exit status: 0.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
+		Example: `  teambridge gc --older-than 720h`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
 	}
-	cmd.Flags().DurationVar(&o.olderThan, "older-than", o.olderThan, "how old a message is that is forgotten")
-	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "how large the journal is at most, in MiB; 0: as it comes")
+	cmd.Flags().DurationVar(&o.olderThan, "older-than", o.olderThan, "delete messages older than this")
+	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "largest size of the journal in MiB; 0 is no limit")
 	return cmd
 }
 
@@ -392,7 +369,6 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err != nil {
 		return err
 	}
-	defer j.Close()
 	a.replicate(ctx, j, journal.Query{})
 	pruned, err := j.Prune(ctx, before, o.maxMiB<<20)
 	if err != nil {
@@ -404,9 +380,6 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		return err
 	}
 	if done.Sends, err = l.Prune(ctx, before); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	if err := l.Close(); err != nil {
 		return err
 	}
 	if err := lockedfile.Sweep(filepath.Join(a.state, "locks")); err != nil {
@@ -432,5 +405,5 @@ func (a *app) sweepTeams() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(root.Sweep(), root.Close())
+	return root.Sweep()
 }

@@ -37,7 +37,7 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 		u.ended(t)
 		watching.end(ctx)
 		u.found(t, "zucchini", 1)
-		if status, _, errs := u.run("read", "--team", u.team.Name); status != exitNotFound {
+		if status, _, errs := u.run("read", "--team", u.team.Name); status != api.ExitNotFound {
 			t.Errorf("read of the team that ended: exit status %d\n%s", status, errs)
 		}
 

@@ -134,7 +134,7 @@ func TestRealTeammate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if status, _, errs := u.run("join"); status != exitRefused || !strings.Contains(errs, "user") {
+			if status, _, errs := u.run("join"); status != api.ExitRefused || !strings.Contains(errs, "user") {
 				t.Errorf("join: exit status %d\n%s", status, errs)
 			}
 			if after, err := os.ReadFile(config); err != nil || !bytes.Equal(before, after) {
@@ -316,7 +316,7 @@ func (u *user) inbox(name string) *inbox.Inbox {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	u.t.Cleanup(func() { closeAll(team) })
+	u.t.Cleanup(func() { team.Close(); team.Root().Close() })
 	box, err := inbox.Open(team, name, lockedfile.New(lockedfile.Options{Dir: filepath.Join(u.home, "locks"), Wait: 4 * time.Minute}))
 	if err != nil {
 		u.t.Fatal(err)

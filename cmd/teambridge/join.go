@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/teams"
 )
@@ -21,18 +20,19 @@ func newJoin(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Join a team under a name that its agents can write to",
-		Long: `Join a team under a name that its agents can write to. An entry is added to the
-members in config.json, under the lock that Claude Code takes; every other byte
-of the file stays. "teambridge read NAME" then shows what agents say to you, and
-what you send comes from that name.
+		Long: `Join a team under a name that its agents can write to.
 
-Agents of versions up to 2.1.181 can write to "user" without this. In their teams
-nothing is changed unless you choose a name with --as. Joining twice is joining once.
+An entry is added to the members in config.json under Claude Code's own lock;
+every other byte of the file stays. "teambridge read NAME" then shows what
+agents say to you, and what you send comes from that name. Joining twice is
+joining once.
 
-Exit status: 0; 3 no such team; 5 the name belongs to somebody else, or there is
-no need to join; 6 config.json is corrupt, or its lock could not be had.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
+Agents up to version 2.1.181 can write to "user" without this: nothing is
+changed in their teams unless you choose a name with --as.
+
+Exit status: 0; 3 no such team; 5 the name is taken, or there is no need to
+join; 6 config.json is corrupt or could not be locked.`,
+		Example: `  teambridge join --team myteam --as alice`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.join(cmd.Context(), as, cmd.Flags().Changed("as"))
 		},
@@ -52,7 +52,6 @@ func (a *app) join(ctx context.Context, as string, chosen bool) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	c, err := t.Config(ctx)
 	if err != nil {
 		return err
@@ -60,13 +59,7 @@ func (a *app) join(ctx context.Context, as string, chosen bool) error {
 	if !chosen && !needed(t, c) {
 		return fmt.Errorf("join %q: %w", t.Name(), teams.ErrJoinNotNeeded)
 	}
-	// Without the ledger nothing would tell us later from an agent.
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return fmt.Errorf("join %s: nothing was written: %w", t.Name(), err)
-	}
-	defer l.Close()
-	if err := a.joinAs(ctx, t, c, l, as); err != nil {
+	if err := a.joinAs(ctx, t, c, as); err != nil {
 		return err
 	}
 	if a.json {
@@ -87,7 +80,12 @@ func needed(t *teams.Team, c *teams.Config) bool {
 }
 
 // joinAs joins t, and records it.
-func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, l *ledger.Ledger, as string) (err error) {
+func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, as string) (err error) {
+	// Without the ledger nothing would tell us from an agent later.
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return fmt.Errorf("join %s: nothing was written: %w", t.Name(), err)
+	}
 	cwd, err := a.cwd()
 	if err != nil {
 		return err
@@ -114,17 +112,17 @@ func newLeave(a *app) *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use:   "leave",
-		Short: "Leave a team that was joined",
-		Long: `Leave a team: the entry that "teambridge join" added to the members in
-config.json is removed, and nothing else. The inbox stays, with what is in it.
+		Short: "Leave a team that you joined",
+		Long: `Leave a team: remove the entry that "teambridge join" added to config.json.
 
-Exit status: 0; 3 no such team, or it was not joined; 5 the entry is not the one
-that was joined.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.leave(cmd.Context(), as) },
+Nothing else is changed. The inbox stays, with its messages.
+
+Exit status: 0; 3 no such team, or you have not joined it; 5 the entry is no
+longer the one that was added.`,
+		Example: `  teambridge leave --team myteam`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.leave(cmd.Context(), as) },
 	}
-	cmd.Flags().StringVar(&as, "as", "", "the name to leave (default: every name that was joined under)")
+	cmd.Flags().StringVar(&as, "as", "", "the name to leave (default: every name you joined under)")
 	return cmd
 }
 
@@ -133,7 +131,6 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	c, err := t.Config(ctx)
 	if err != nil {
 		return err
@@ -142,7 +139,6 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	release, err := mail.Alone(ctx, a.state)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ var mayImport = map[string][]string{
 	"teams/teamstest":         {"inbox", "teams", "teams/lockedfile"}, // of tests alone
 	"inbox":                   {"teams", "teams/lockedfile", "teams/rawjson"},
 	"inbox/sqlite":            {},
+	"inbox/sqlite/sqlitetest": {}, // of tests alone
 	"inbox/ledger":            {"inbox", "inbox/sqlite"},
 	"inbox/journal":           {"inbox", "inbox/sqlite", "teams", "teams/watch"},
 	"inbox/mail":              {"inbox", "inbox/journal", "inbox/ledger", "teams", "teams/lockedfile"},

@@ -40,7 +40,6 @@ import (
 	"unicode/utf8"
 
 	"teambridge/status/api"
-	"teambridge/teams"
 )
 
 // printJSON prints v as one line.
@@ -357,10 +356,4 @@ func dash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-// closeAll closes a team and the root it came from; neither was written to
-// through them, so there is nothing to report.
-func closeAll(t *teams.Team) {
-	_ = errors.Join(t.Close(), t.Root().Close())
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,47 +37,45 @@ func newRead(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "read [INBOX[@TEAM]...]",
 		Short: "Show what is in the inboxes of a team",
-		Long: `Show what is in the inboxes of a team as one feed, oldest first: of all of them,
-or of those that are named. Nothing is changed, unless --mark-read is given, which
-is for an inbox that is yours: "user", and the name you joined under.
+		Long: `Show the messages in the inboxes of a team, oldest first.
 
-Newer agents remove what they have taken, so an inbox shows what waits there.
-Confirmations that nobody needs to read, as of an agent that is idle, are left
-out and counted; --protocol shows them. With --history what the journal has of
-this team is shown too, with what is not in its inbox any more marked as gone.
+Without names, all inboxes are shown. Newer agents remove the messages they
+take, so an inbox shows what waits there; --history adds what was recorded
+before. Confirmations that nobody needs to read, such as of an idle agent, are
+left out and counted; --protocol shows them.
 
-Exit status: 0, also when there is nothing; 3 no such team, inbox or message;
-5 --mark-read on somebody else's inbox; 6 an inbox is corrupt (the others are
-shown).`,
+Nothing is changed without --mark-read, which is only for your own inboxes:
+"user", and the name under which you joined the team.
+
+Exit status: 0, even if there is nothing; 3 no such team, inbox or message; 5
+--mark-read on an inbox that is not yours; 6 an inbox is corrupt (the others
+are shown).`,
+		Example: `  teambridge read operator --unread --mark-read
+  teambridge read --since 1h --history`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeMembers(-1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.read(cmd.Context(), args, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
-	f.StringVar(&o.since, "since", "", "only messages younger than a duration (1h30m) or a time\n(2026-11-20T12:00:00Z), or behind the message with this id")
-	f.BoolVar(&o.unread, "unread", false, "only messages that are not read")
-	f.IntVar(&o.limit, "limit", 0, "only the last N messages")
-	f.BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
-	f.BoolVar(&o.history, "history", false, "also what is in the inboxes no more, as far as it was recorded")
-	f.BoolVar(&o.markRead, "mark-read", false, "mark what is shown as read")
+	f.StringVar(&o.since, "since", "", "only messages since a duration (1h30m), a time (2026-11-20T12:00:00Z) or the message with this id")
+	f.BoolVar(&o.unread, "unread", false, "only unread messages")
+	f.IntVar(&o.limit, "limit", 0, "show the last N messages; 0 is all")
+	f.BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
+	f.BoolVar(&o.history, "history", false, "include recorded messages that have left their inboxes")
+	f.BoolVar(&o.markRead, "mark-read", false, "mark the messages that are shown as read")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	return cmd
 }
 
 func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if o.limit < 0 {
-		return usage("", "--limit %d: a number of messages is wanted", o.limit)
+		return usage("", "--limit %d is negative", o.limit)
 	}
-	teamName, err := sharedTeam(names)
+	t, err := a.teamOf(ctx, names)
 	if err != nil {
 		return err
 	}
-	t, err := a.team(ctx, teamName)
-	if err != nil {
-		return err
-	}
-	defer closeAll(t)
 	all := len(names) == 0 && !o.markRead
 	if names, err = a.readable(ctx, t, names, o.markRead); err != nil {
 		return err
@@ -181,7 +178,6 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 	if err != nil {
 		return nil, err
 	}
-	defer j.Close()
 	a.replicate(ctx, j, journal.Query{Root: t.Root().Path(), Team: c.Team})
 	there := map[string]int{}
 	for name, rows := range now {
@@ -217,17 +213,17 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 	return past, nil
 }
 
-// sharedTeam returns the team that names like INBOX@TEAM speak of, if any does.
-func sharedTeam(names []string) (string, error) {
+// teamOf opens the team that names such as INBOX@TEAM speak of, or the usual one.
+func (a *app) teamOf(ctx context.Context, names []string) (*teams.Team, error) {
 	shared := ""
 	for _, name := range names {
 		_, team := teams.Split(name)
 		if team != "" && shared != "" && team != shared {
-			return "", usage("read them one after the other", "inboxes of two teams: %s and %s", shared, team)
+			return nil, usage("read them one after the other", "inboxes of two teams: %s and %s", shared, team)
 		}
 		shared = max(shared, team)
 	}
-	return shared, nil
+	return a.team(ctx, shared)
 }
 
 // readable returns the inboxes that are meant.
@@ -275,7 +271,6 @@ func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	return mail.Ours(ctx, l, t, c)
 }
 
@@ -305,12 +300,8 @@ func (o readOptions) after(feed []item) (func(int, item) bool, error) {
 	if o.since == "" {
 		return func(int, item) bool { return true }, nil
 	}
-	var limit time.Time
-	if d, err := time.ParseDuration(o.since); err == nil {
-		limit = time.Now().Add(-d.Abs())
-	} else if at, err := time.Parse(time.RFC3339, o.since); err == nil {
-		limit = at
-	} else {
+	limit, ok := parseSince(o.since)
+	if !ok {
 		i := slices.IndexFunc(feed, func(e item) bool { return e.ID() == o.since })
 		if i < 0 {
 			return nil, notFound("see the ids with: teambridge read --protocol --json",
@@ -364,10 +355,15 @@ func (a *app) entry(e inbox.Entry, gone bool) string {
 		b.WriteString("  " + escape(e.Summary, false))
 	}
 	b.WriteString("  " + a.paint(dim, escape(e.ID(), false)) + "\n")
-	for line := range strings.Lines(escape(readable(e), true)) {
+	indent(&b, readable(e))
+	return b.String()
+}
+
+// indent writes a text below the line about it, escaped.
+func indent(b *strings.Builder, text string) {
+	for line := range strings.Lines(escape(text, true)) {
 		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
 	}
-	return b.String()
 }
 
 // readable is what a message says to a person. Of a structured text that is

@@ -21,11 +21,15 @@ import (
 	"teambridge/teams"
 )
 
-// journal opens the journal. Close it.
+// journal opens the journal.
 func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, sqlite.Patience))
 	defer cancel()
-	return journal.Open(ctx, filepath.Join(a.state, "journal.db"))
+	j, err := journal.Open(ctx, filepath.Join(a.state, "journal.db"))
+	if err == nil {
+		a.opened = append(a.opened, j.Close)
+	}
+	return j, err
 }
 
 // journalWait is how long a command that can do without the journal waits for
@@ -74,9 +78,7 @@ type recorder struct {
 	failed  chan error     // the journal cannot be written any more
 	known   map[string]int // rows that were in a journal that was given up, and are no news
 
-	// What we sent; nil where it could not be opened, or was not needed yet.
-	ledger *ledger.Ledger
-	opened bool
+	warned bool // that the ledger could not be opened
 
 	// Of the tap that is running.
 	ended chan error
@@ -244,14 +246,12 @@ func (t *recorder) news(list []journal.Change) []journal.Change {
 
 // sends returns the record of what we sent, nil where there is none.
 func (t *recorder) sends(ctx context.Context) *ledger.Ledger {
-	if !t.opened {
-		var err error
-		if t.ledger, err = t.app.ledger(ctx); err != nil && ctx.Err() == nil {
-			t.app.warn("%s; what was sent is not known", view.Describe(err))
-		}
-		t.opened = true
+	l, err := t.app.ledger(ctx)
+	if err != nil && !t.warned && ctx.Err() == nil {
+		t.app.warn("%s; what was sent is not known", view.Describe(err))
+		t.warned = true
 	}
-	return t.ledger
+	return l
 }
 
 // close ends the recording.
@@ -260,11 +260,7 @@ func (t *recorder) close() error {
 	t.stopCopy()
 	t.copying.Wait()
 	t.stop()
-	err := errors.Join(<-t.ended, t.done())
-	if t.ledger != nil {
-		err = errors.Join(err, t.ledger.Close())
-	}
-	return err
+	return errors.Join(<-t.ended, t.done())
 }
 
 // recheck is how often the journal is looked at without having been told to:

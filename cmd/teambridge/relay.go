@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -18,68 +16,60 @@ import (
 )
 
 func newRelay(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "relay",
-		Short: "Headless agents: what is relayed to them, and which the service runs",
-		Long: `See how the relays of headless agents stand, what they have claimed and what
-became of it; say again what failed, and give up what waits. Tell the service which
-agents to run.`,
-		Args:              func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
 	var all, relays bool
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List relays, and deliveries that are on their way or failed",
-		Long: `List the relays, and the deliveries that are on their way, or failed: of the team
-named with --team, else of all. --all lists the deliveries that are done, too.
+		Short: "List relays, and deliveries that are under way or failed",
+		Long: `List the relays, and the deliveries that are under way or failed.
 
-Relays are those that the service is told to run, with an id, and those that were
-run with "teambridge run". With --json there are the deliveries alone, and with
---relays the relays alone.
+Listed are relays that were added, with an id, and those started with
+"teambridge run"; with --team only those of that team. --json prints the
+deliveries alone, or with --relays the relays alone.
 
-Exit status: 0, also when there are none; 3 there is no Claude directory (--relays).`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.relayList(cmd.Context(), all, relays) },
+Exit status: 0, even if there are none; 3 there is no Claude directory
+(--relays).`,
+		Example: `  teambridge relay list --team myteam`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.relayList(cmd.Context(), all, relays) },
 	}
-	list.Flags().BoolVar(&all, "all", false, "also deliveries that have ended")
-	list.Flags().BoolVar(&relays, "relays", false, "the relays alone")
+	list.Flags().BoolVar(&all, "all", false, "include deliveries that have ended")
+	list.Flags().BoolVar(&relays, "relays", false, "list relays only")
 	retry := &cobra.Command{
 		Use:   "retry DELIVERY|RELAY|MEMBER[@TEAM]",
-		Short: "Say a message again that failed, or try an agent again that is dead",
-		Long: `Put a delivery that failed into the queue again. It is said by the next
-"teambridge run", or by the one that runs, as a new message: what it was said the
-first time may stand in the agent's conversation, and have been worked on in part,
-so the agent may do it twice. With the id, or the member, of a relay that was added and
-whose agent does not stay alive, the service tries it again. The beginning of an id is
-enough.
+		Short: "Retry a failed message, or an agent that has died",
+		Long: `Put a failed delivery into the queue again, or retry an agent that has died.
 
-Exit status: 0; 2 several are meant; 3 no such delivery or relay; 5 it has not failed,
-or is not dead.`,
-		Args:              exactly(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+A delivery is sent again as a new message, by the relay that runs or the next
+one. The agent may have worked on it in part the first time, and may do it
+twice. A relay that was added, and whose agent did not stay alive, is started
+again by the service. The beginning of an id is enough.
+
+Exit status: 0; 2 several match; 3 no such delivery or relay; 5 it has not
+failed, or is not dead.`,
+		Example: `  teambridge relay retry 3f0c`,
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.relayRetry(cmd.Context(), args[0])
 		},
 	}
 	drop := &cobra.Command{
 		Use:   "drop DELIVERY",
-		Short: "Give up a message that waits, or failed",
-		Long: `Give up a delivery that waits, or failed: it is never said. One that the agent is
-at work on cannot be given up. The beginning of its id is enough.
+		Short: "Give up a message that waits or failed",
+		Long: `Give up a delivery that waits or failed: it is never sent to the agent.
 
-Exit status: 0; 2 several are meant; 3 no such delivery; 5 it is being said, or has
+A delivery that the agent is working on cannot be given up. The beginning of
+its id is enough.
+
+Exit status: 0; 2 several match; 3 no such delivery; 5 it is under way or has
 ended.`,
-		Args:              exactly(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: `  teambridge relay drop 3f0c`,
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.relayMove(cmd.Context(), args[0], (*ledger.Ledger).Drop)
 		},
 	}
-	cmd.AddCommand(list, retry, drop, newRelayRelease(a), newRelayAdd(a), newRelayRemove(a))
-	return cmd
+	return group("relay", "Headless agents: their relays, deliveries and queues",
+		`Show and control the relays of headless agents, and say which the service runs.`,
+		list, retry, drop, newRelayRelease(a), newRelayAdd(a), newRelayRemove(a))
 }
 
 func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
@@ -90,7 +80,6 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	relays := 0
 	if relaysOnly || !a.json {
 		known, err := a.relaysKnown(ctx, l)
@@ -153,7 +142,6 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	r, err := a.findRelay(ctx, l, query)
 	if err != nil {
 		return err
@@ -165,7 +153,6 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	err = fleet.Admin{Root: root, Ledger: l}.Retry(ctx, *r)
 	if errors.Is(err, fleet.ErrNotDead) {
 		return refuse("see how it stands with: teambridge relay list", "the relay %s has not given up", r.ID)
@@ -182,7 +169,6 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	if id, err = findDelivery(ctx, l, id); err != nil {
 		return err
 	}
@@ -222,102 +208,4 @@ func findDelivery(ctx context.Context, l *ledger.Ledger, prefix string) (string,
 		return found[0], nil
 	}
 	return "", usage("it can be "+strings.Join(found, ", "), "%q can be any of %d deliveries", prefix, len(found))
-}
-
-// relay says whether an agent does not stay alive, or messages wait for one whose
-// relay does not run. What a team that has ended left is nobody's trouble any more.
-func (x *examination) relay(ctx context.Context, state string, l *ledger.Ledger, root *teams.Root, s ledger.Session) error {
-	t, err := root.Team(s.Team)
-	if errors.Is(err, teams.ErrTeamGone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	c, err := t.Config(ctx)
-	if errors.Is(err, teams.ErrTeamGone) {
-		return nil
-	}
-	if err != nil || c.Instance().CreatedAt != s.CreatedAt {
-		return err
-	}
-	if s.Dead != "" {
-		x.add(finding{Level: problem, Code: "dead_relay", Team: s.Team, Path: s.Command,
-			Message: "the agent that is " + s.Inbox + " does not stay alive: " + s.Dead,
-			Advice:  "run it again with teambridge run; if it was added, with teambridge relay retry; what waits for it is kept"})
-		return nil
-	}
-	f, err := relay.Facts(ctx, l, state, t, c, s.Inbox)
-	if err != nil || !f.Headless || f.Relayed {
-		return err
-	}
-	o, _, err := relay.Stat(ctx, l, state, t, c, s.Inbox)
-	if err != nil {
-		return err
-	}
-	unread, err := view.Unread(ctx, t, s.Inbox)
-	if err != nil {
-		return err
-	}
-	waiting := o.Queue + unread
-	if waiting == 0 {
-		return nil // nothing is kept from anybody
-	}
-	how := "has ended"
-	if s.State != ledger.RelayEnded {
-		how = "is gone"
-	}
-	x.add(finding{Level: problem, Code: "no_relay", Team: s.Team, Path: s.Command,
-		Message: fmt.Sprintf("the relay of %s %s, and %s for it; nobody else reads that inbox", s.Inbox, how, waits(waiting)),
-		Advice:  fmt.Sprintf("teambridge run --team %s --as %s -- %s", shellQuote(s.Team), shellQuote(s.Inbox), s.Command)})
-	return nil
-}
-
-func waits(n int) string {
-	if n == 1 {
-		return "1 message waits"
-	}
-	return plural(n, "message") + " wait"
-}
-
-// relays says of each relay what is wrong with it.
-func (x *examination) relays(ctx context.Context, state string, l *ledger.Ledger, root *teams.Root) {
-	sessions, err := l.Sessions(ctx, root.Path())
-	if err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
-		return
-	}
-	for _, s := range sessions {
-		if err := x.relay(ctx, state, l, root, s); err != nil {
-			x.add(finding{Level: problem, Code: "relay", Team: s.Team, Message: view.Describe(err)})
-		}
-	}
-	holds, err := l.Holds(ctx, root.Path())
-	if err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
-		return
-	}
-	for _, h := range holds {
-		t, err := root.Team(h.Team)
-		if err != nil {
-			continue // it has ended
-		}
-		if c, err := t.Config(ctx); err == nil && c.Instance().CreatedAt == h.CreatedAt {
-			x.add(finding{Level: notice, Code: "held", Team: h.Team,
-				Message: "the messages of " + h.Sender + " to " + h.Inbox + " are held: " + h.Reason,
-				Advice:  fmt.Sprintf("teambridge relay release %s@%s %s", h.Inbox, h.Team, h.Sender)})
-		}
-		_ = t.Close()
-	}
-	failed, err := l.Deliveries(ctx, ledger.DeliveryQuery{Root: root.Path(), States: []ledger.DeliveryState{ledger.Failed}})
-	if err != nil {
-		x.add(finding{Level: problem, Code: "ledger", Message: err.Error()})
-		return
-	}
-	if len(failed) > 0 {
-		x.add(finding{Level: notice, Code: "dead_letters", Team: failed[0].Team,
-			Message: strconv.Itoa(len(failed)) + " messages could not be said to their agent, the last because: " + failed[0].Reason,
-			Advice:  "see them with: teambridge relay list; say them again with: teambridge relay retry"})
-	}
 }

@@ -77,7 +77,7 @@ func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query
 			return err
 		}
 		_, err = replicate.Copy(ctx, l, j)
-		return errors.Join(err, l.Close())
+		return err
 	}()
 	if err == nil {
 		var boxes []journal.InboxKey

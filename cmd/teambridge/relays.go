@@ -27,18 +27,20 @@ func newRelayAdd(a *app) *cobra.Command {
 	var mode string
 	cmd := &cobra.Command{
 		Use:   "add MEMBER[@TEAM] -- claude [ARGS...]",
-		Short: "Have a headless agent run by the service",
-		Long: `Record that the service runs a headless agent as a member of a team, with its
-inbox relayed to it as by "teambridge run": whenever there is a team of that name,
-again when the agent or the service was killed, and with its session. The team need
-not be there yet; with --create-team it is made for the agent. A member has one: adding
-it again with the same settings changes nothing.
+		Short: "Have the service run a headless agent",
+		Long: `Have the service run a headless agent as a member of a team.
 
-Nothing is started here. Without a service that runs, it is only recorded.
+Its inbox is relayed to it, as by "teambridge run". The agent is started
+whenever the team exists, and resumed if it or the service was killed. The team
+need not exist yet; with --create-team it is made for the agent. A member has
+one relay: adding it again with the same settings changes nothing.
 
-Exit status: 0; 2 a mistake in the command line; 5 there is one for this member, with
-other settings.`,
-		Example: `  teambridge relay add lead@myteam --permissions allow=Read,Grep -- claude --model sonnet
+The command itself starts nothing. If no service runs, the next one starts the
+agent.
+
+Exit status: 0; 2 the command line is invalid; 5 the member has a relay with
+other settings, or is an interactive lead.`,
+		Example: `  teambridge relay add lead@myteam --permissions allow=Read,Grep -- claude
   teambridge relay add lead@another --create-team -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n != 1 || len(args) < 2 {
@@ -55,9 +57,8 @@ other settings.`,
 	agentFlags(cmd, &r)
 	f := cmd.Flags()
 	f.StringVar(&r.Dir, "dir", ".", "the agent's working directory")
-	f.StringVar(&mode, "mode", "", `how a new session of the agent begins, as JSON: {"model": "…",
-"permissionMode": "…"}; from then on messages change it`)
-	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever there is none of\nthat name, and take it back where the service that made it was killed")
+	f.StringVar(&mode, "mode", "", `the mode in which a new session begins, as JSON such as {"model": "opus"}; messages can change it later`)
+	f.BoolVar(&r.OwnTeam, "create-team", false, "make the team, with the agent as its lead, whenever it does not exist")
 	must(cmd.RegisterFlagCompletionFunc("dir", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}))
@@ -68,22 +69,22 @@ func newRelayRemove(a *app) *cobra.Command {
 	team := false
 	cmd := &cobra.Command{
 		Use:   "remove RELAY|MEMBER[@TEAM]",
-		Short: "Have the service not run an agent any more",
-		Long: `Remove a relay that was added, by its id, the beginning of its id, or its member. A
-service that runs ends its agent, which may finish its turn. What waits for it stays
-where it is.
+		Short: "Stop having the service run an agent",
+		Long: `Remove a relay that was added, by its id (or how it begins) or its member.
 
---delete-team removes the team with it that was made for it (relay add --create-team),
-and what waits there, once the agent has ended. Where other agents are in the team, or
-it is not that team any more, nothing is removed.
+A running service lets the agent finish its turn and ends it. Waiting messages
+stay in the inbox. --delete-team also removes the team that was made with
+"relay add --create-team", and its inboxes, once the agent has ended. If other
+agents are in the team, or it is no longer that team, nothing is removed.
 
-Exit status: 0; 2 several relays are meant; 3 no such relay; 5 it is no relay of the
-service, or its team is to stay.`,
+Exit status: 0; 2 several relays match; 3 no such relay; 5 the relay was not
+added, or the team must stay.`,
+		Example:           `  teambridge relay remove worker@myteam`,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeMembers(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRemove(cmd.Context(), args[0], team) },
 	}
-	cmd.Flags().BoolVar(&team, "delete-team", false, "remove the team, too, that was made for it")
+	cmd.Flags().BoolVar(&team, "delete-team", false, "also remove the team that was made for it")
 	return cmd
 }
 
@@ -92,7 +93,6 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	if r.Member, r.Team, err = a.memberOfAnyTeam(ctx, address); err != nil {
 		return err
 	}
@@ -103,7 +103,6 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	r, added, err := fleet.Admin{Root: root, Ledger: l}.Add(ctx, r)
 	if exists, ok := errors.AsType[*fleet.ExistsError](err); ok {
 		return refuse("see it with: teambridge relay list --relays; to replace it: teambridge relay remove "+exists.Relay.ID, "%s", exists.Error())
@@ -134,7 +133,6 @@ func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team
 	if err != nil {
 		return "", "", err
 	}
-	defer closeAll(t)
 	return member, t.Name(), nil
 }
 
@@ -155,7 +153,6 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	r, err := a.findRelay(ctx, l, query)
 	if err != nil {
 		return err
@@ -169,7 +166,6 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 		if err != nil {
 			return err
 		}
-		defer root.Close()
 		admin = fleet.Admin(a.owner(root, l))
 	}
 	later, err := admin.Remove(ctx, *r, deleteTeam)
@@ -241,7 +237,6 @@ func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (*l
 	}
 	root, err := a.root()
 	if err == nil {
-		defer root.Close()
 	} else if !errors.As(err, new(*teams.NoRootError)) {
 		return nil, err
 	}
@@ -287,7 +282,6 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEnt
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
 	list, asked := a.relaysServed(ctx, root)
 	if list != nil {
 		return list, nil

@@ -13,13 +13,14 @@ import (
 func newRelayRelease(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release MEMBER[@TEAM] [SENDER]",
-		Short: "Relay what is held of agents that answered each other too often",
-		Long: `Two agents that answer each other 20 times within a minute would do so for ever.
-What one of them writes to the other is then held: it stays unread in the inbox, and
-"relay list" and "status" say so. What others write is relayed as before.
+		Short: "Relay messages that were held to break a loop",
+		Long: `Release messages that are held for a member, all or those of one sender.
 
-This releases it: all that is held for a member, or that of one sender. It is relayed
-in order, within some 2 seconds or by the next run, and counted from the start.
+When two agents answer each other 20 times within a minute, messages from one
+to the other are held, so that they do not go on for ever: they stay unread in
+the inbox, and "relay list" and "status" say so. Messages from others are
+relayed as before. Released messages are relayed in order, within about 2
+seconds or by the next run, and counting starts again.
 
 Exit status: 0; 3 no such team or member, or nothing is held.`,
 		Example:           `  teambridge relay release lead@myteam worker`,
@@ -41,7 +42,6 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	post, err := fleet.Key(ctx, t, member)
 	if err != nil {
 		return err
@@ -50,7 +50,6 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	list, err := view.Release(ctx, l, post, sender)
 	if err != nil {
 		return err

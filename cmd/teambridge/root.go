@@ -18,6 +18,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -54,8 +55,14 @@ type app struct {
 	json      bool
 	verbose   bool
 
+	// What was opened for the command, once, and is closed by close.
 	locker    *lockedfile.Locker
-	recording *recorder // the tap that runs in this command; nil: none
+	dir       *teams.Root
+	sends     *ledger.Ledger
+	sendsErr  error
+	opened    []func() error
+	leaveOpen bool      // closing the ledger would wait for the disk; see [ledger.Ledger.Close]
+	recording *recorder // the one that runs in this command; nil: none
 
 	drain func(context.Context) // waits for whoever reads stderr, if it is queued; see run
 }
@@ -76,6 +83,9 @@ func run(args []string, h host) int {
 	cmd := newRoot(a)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
+	if cerr := a.close(); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
 	if a.drain != nil {
 		defer a.drain(ctx)
 	}
@@ -83,10 +93,10 @@ func run(args []string, h host) int {
 		err = fmt.Errorf("write the answer: %w", out.failed()) // of cobra's help, which does not look
 	}
 	if err != nil && a.becauseUnread(err) {
-		return exitPipe
+		return api.ExitPipe
 	}
 	if err == nil {
-		return exitOK
+		return api.ExitOK
 	}
 	// Where the flags were at fault, --json may stand behind what was read.
 	if end := slices.Index(args, "--"); end >= 0 {
@@ -96,17 +106,18 @@ func run(args []string, h host) int {
 	return a.fail(ctx, err)
 }
 
-const rootLong = `teambridge carries messages between people, programs and the agents of
-Claude Code teams, through the teams' own inbox files. It takes the lock that
-Claude Code takes, reads back what it wrote, and says truthfully what happened.
+const rootLong = `teambridge sends messages to Claude Code agent teams, and reads their messages.
 
-Which team is meant: --team, else $TEAMBRIDGE_TEAM, else the only team whose
-lead is alive, else the one whose lead runs in this directory.
+It works on the teams' own inbox files under the lock that Claude Code takes,
+reads back what it wrote, and reports what became of it.
 
-Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout;
-5 refused; 6 corrupt file, or a lock that could not be had; 7 lost, or not known
-to have arrived; 8 the agent ended its turn without an answer; 130 interrupted; 141 whoever read the
-output went away before its end, as head does.`
+A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
+is alive, else the one whose lead runs in this directory.
+
+Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
+refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
+is unknown what became of it; 8 the agent's turn ended without an answer; 130
+interrupted; 141 the reader of the output went away, as head does.`
 
 // stateless names the commands that can do without a state directory.
 var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor"}
@@ -117,9 +128,10 @@ func newRoot(a *app) *cobra.Command {
 		Use:           "teambridge",
 		Short:         "Messages into and out of Claude Code agent teams",
 		Long:          rootLong,
+		Example:       `  teambridge send worker "please review task 12" --team myteam`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
+		Args:          unknownCommand,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if a.state, err = a.findState(a.state); slices.Contains(stateless, cmd.Name()) {
 				return nil
@@ -144,53 +156,76 @@ func newRoot(a *app) *cobra.Command {
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.claudeDir, "claude-dir", "", "Claude Code's directory (default $CLAUDE_CONFIG_DIR, else ~/.claude)")
-	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see above)")
-	flags.StringVar(&a.state, "state-dir", "", "where teambridge keeps its own files (default $TEAMBRIDGE_STATE,\nelse $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
-	flags.BoolVar(&a.json, "json", false, "print JSON: the answer on stdout, an error on stderr")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say on stderr what is being done")
+	flags.StringVarP(&a.teamName, "team", "t", "", "the team (default $TEAMBRIDGE_TEAM, else see 'teambridge --help')")
+	flags.StringVar(&a.state, "state-dir", "", "directory of teambridge's own files (default $TEAMBRIDGE_STATE, else $XDG_STATE_HOME/teambridge, else ~/.local/state/teambridge)")
+	flags.BoolVar(&a.json, "json", false, "print JSON: the result on stdout, errors on stderr")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report on stderr what is being done")
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
 		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a), newRun(a), newRelay(a), newServe(a), newUI(a), newService(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
+	setDefaults(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return root
 }
 
-// exactly is the check of a command that takes n arguments.
-func exactly(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		hint := "usage: " + cmd.UseLine()
-		if len(args) > n && wantsText(cmd) {
-			hint += "; a text with spaces needs quotes"
-		}
-		return usage(hint, "%s takes %s, not %d", cmd.Name(), plural(n, "argument"), len(args))
+// setDefaults makes cmd and its subcommands take no arguments, and complete no file
+// names, unless they say otherwise. It puts the example of each after the first
+// paragraph of its help.
+func setDefaults(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args = none
+	}
+	if cmd.ValidArgsFunction == nil && cmd.HasParent() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	if first, rest, ok := strings.Cut(cmd.Long, "\n\n"); ok {
+		cmd.Long, cmd.Example = first+"\n\n"+cmd.Example+"\n\n"+rest, ""
+	}
+	for _, sub := range cmd.Commands() {
+		setDefaults(sub)
 	}
 }
 
-// between is the check of a command that takes at least low arguments and at
-// most high; any number for a negative high.
+// group is a command that only has subcommands.
+func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
+// exactly is the check of a command that takes n arguments, none that of one that takes
+// none.
+func exactly(n int) cobra.PositionalArgs { return between(n, n) }
+
+func none(cmd *cobra.Command, args []string) error { return between(0, 0)(cmd, args) }
+
+// between is the check of a command that takes at least low arguments and at most high;
+// any number for a negative high.
 func between(low, high int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		hint, want := "usage: "+cmd.UseLine(), plural(low, "argument")
 		switch {
+		case len(args) >= low && (high < 0 || len(args) <= high):
+			return nil
+		case high == 0:
+			return usage(hint, "%s takes no arguments; there is %q", cmd.Name(), args[0])
+		case low == high:
+			if len(args) > high && wantsText(cmd) {
+				hint += "; a text with spaces needs quotes"
+			}
 		case len(args) < low:
-			return usage("usage: "+cmd.UseLine(), "%s takes at least %s, not %d", cmd.Name(), plural(low, "argument"), len(args))
-		case high >= 0 && len(args) > high:
-			return usage("usage: "+cmd.UseLine(), "%s takes at most %s, not %d", cmd.Name(), plural(high, "argument"), len(args))
+			want = "at least " + want
+		default:
+			want = "at most " + plural(high, "argument")
 		}
-		return nil
+		return usage(hint, "%s takes %s, not %d", cmd.Name(), want, len(args))
 	}
-}
-
-// none is the check of a command that takes no arguments.
-func none(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usage("usage: "+cmd.UseLine(), "%s takes no arguments; there is %q", cmd.Name(), args[0])
 }
 
 // wantsText reports whether a command takes a text to send.
@@ -256,14 +291,39 @@ func must(err error) {
 	}
 }
 
+// close closes what the command opened.
+func (a *app) close() (err error) {
+	if a.leaveOpen {
+		return nil
+	}
+	for _, c := range slices.Backward(a.opened) {
+		err = errors.Join(err, c())
+	}
+	a.opened = nil
+	return err
+}
+
+// closeUnwritten closes, in the end, what nothing is written through.
+func (a *app) closeUnwritten(c io.Closer) {
+	a.opened = append(a.opened, func() error { _ = c.Close(); return nil })
+}
+
 // root opens the Claude directory.
 func (a *app) root() (*teams.Root, error) {
+	if a.dir != nil {
+		return a.dir, nil
+	}
 	dir, err := teams.Find(a.claudeDir, a.lookup)
 	if err != nil {
 		return nil, err
 	}
 	a.debug("Claude directory %s", dir)
-	return teams.Open(dir)
+	root, err := teams.Open(dir)
+	if err == nil {
+		a.dir = root
+		a.closeUnwritten(root)
+	}
+	return root, err
 }
 
 // namedTeam returns the team that an argument (which may be empty), --team or
@@ -279,7 +339,7 @@ func (a *app) namedTeam(name string) (string, error) {
 }
 
 // team opens the team that is meant. name is one that an argument gave, as in
-// MEMBER@TEAM, or empty. Close the root with the team.
+// MEMBER@TEAM, or empty.
 func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	name, err := a.namedTeam(name)
 	if err != nil {
@@ -299,8 +359,9 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, root.Close())
+		return nil, err
 	}
+	a.closeUnwritten(t)
 	a.debug("team %s", t.Name())
 	return t, nil
 }
@@ -345,9 +406,14 @@ func (a *app) inbox(t *teams.Team, name string) (*inbox.Inbox, error) {
 	return inbox.Open(t, name, a.locks())
 }
 
-// ledger opens the ledger. Close it.
+// ledger opens the ledger.
 func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
-	return ledger.Open(ctx, filepath.Join(a.state, "ledger.db"))
+	if a.sends == nil && a.sendsErr == nil {
+		if a.sends, a.sendsErr = ledger.Open(ctx, filepath.Join(a.state, "ledger.db")); a.sendsErr == nil {
+			a.opened = append(a.opened, a.sends.Close)
+		}
+	}
+	return a.sends, a.sendsErr
 }
 
 // joinRecord is what the ledger keeps of a membership.

@@ -50,66 +50,64 @@ func newRun(a *app) *cobra.Command {
 	o := runOptions{as: "team-lead", output: outText}
 	cmd := &cobra.Command{
 		Use:   "run [--as NAME] -- claude [ARGS...]",
-		Short: "Run a headless agent with its inbox relayed to it",
-		Long: `Run a headless Claude Code as a member of a team, and give it every entry of that
-member's inbox, exactly once: also when this process, the agent or both are
-killed, at any moment. Run again with the same --as, it goes on with the session.
+		Short: "Run a headless agent and relay its inbox to it",
+		Long: `Run headless Claude Code as a member of a team, and relay its inbox to it.
 
-The flags that stream-json needs are added to the command. Entries reach the agent
-as teammates' messages. What is typed here, or piped in, is yours: plain lines, or
-JSON objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one a line;
-each is kept before the next is read, and goes ahead of entries that wait. A line
-that begins with "/" is a command of the agent. A line that is longer than 1 MiB, or is
-neither text nor such an object, is refused with a warning, and the next one is read.
+Each message of the inbox reaches the agent exactly once, even if this process,
+the agent or both are killed at any moment. Running again with the same --as
+resumes the session. The flags that stream-json needs are added to the command.
 
-Messages are relayed even if nobody reads the output, as in a pager. Of that, 32 MiB
-are kept; what comes then is left out, and a warning, or with --output events or raw
-a line {"leftOut": {"lines": …, "bytes": …}}, says how much. In the end run waits until
-its output was read; once it was told to end, for 2 s without progress, and 10 s in all.
-A question of the agent that does not fit in is answered with no.
+Messages from the inbox reach the agent as a teammate's messages. Standard input
+is your own prompt, and goes ahead of messages that wait: plain lines, or JSON
+objects {"text": "…", "mode": {"model": "…"}, "isolated": true}, one per line,
+each recorded before the next is read. A line that begins with "/" is a command
+of the agent. A line that is longer than 1 MiB or is invalid is refused with a
+warning.
 
-What a "mode" changes (permissionMode, model, fallbackModel, customSystemPrompt,
-appendSystemPrompt, allowedTools, disallowedTools) stays so, also for the next run,
-until another line, or a flag of another command behind --, says otherwise; null is
-what the command says. No entry of an inbox changes it. In plan mode the agent runs
-without --dangerously-skip-permissions, and cannot leave plan mode by itself; one
-that gets more permissions than its message was sent with is stopped, and the
-message has failed.
+A "mode" (permissionMode, model, fallbackModel, customSystemPrompt,
+appendSystemPrompt, allowedTools, disallowedTools) stays in effect, also for the
+next run, until another line or a changed flag behind -- replaces it; null means
+what the command says. No message from an inbox changes it. In plan mode the
+agent runs without --dangerously-skip-permissions and cannot leave plan mode by
+itself. An agent that gets more permissions than its message was sent with is
+stopped, and the message fails.
 
---permissions allow=TOOL,TOOL does not cover what only a person can allow: any use of
-a tool in plan mode, ExitPlanMode and AskUserQuestion.
+--permissions decides what the agent's own rules leave open. allow=TOOL,TOOL
+does not cover what only a person can allow: any tool in plan mode,
+ExitPlanMode and AskUserQuestion. With ask, each question is printed with an
+id; answer with {"permit": "ID", "allow": true}, or with "allow": false and a
+"reason". After the end of standard input everything is denied.
 
-With --permissions ask, what the agent wants to use and may not by itself is told
-with an id; {"permit": "ID", "allow": true} is the answer, or with "allow": false
-and a "reason". Once standard input has ended nobody can answer, and nothing more
-is allowed.
+With --idle-exit 30m an agent that was idle for that long is ended, and resumed
+for the next message. An agent is not ended while it has a background task or
+scheduled work, nor a lead with teammates (--plain): they would end with it.
 
-With --idle-exit 30m an agent that has been idle for that long is ended, and started
-again on its session by the next message; what comes meanwhile waits, in order. An
-agent with a background task that still runs is not idle. One that has scheduled work
-for itself is not ended, nor a lead (with --plain) that has started teammates: both
-would end with it.
+Messages are relayed even if nobody reads the output. 32 MiB of output are kept;
+what is left out is counted in a warning, or with --output events or raw in a
+line {"leftOut": {"lines": …, "bytes": …}}. At the end, run waits until its
+output is read; once told to end, for 2 s without progress and 10 s in all. A
+question that does not fit is denied.
 
-Interrupt (^C) stops the agent's turn, or, if that is about to begin, does so once it
-has; without one, or again in the same turn, it ends the agent. On SIGTERM the agent may finish its turn, for 30 s.
+Interrupt (^C) stops the agent's turn, once it has begun; without a turn, or a
+second time, it ends the agent. On SIGTERM the agent may finish its turn, for
+30 s.
 
-Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger cannot
-be used; 2 the flags of the command contradict; 3 no such team or member; 5 the team has a living lead of its own, or
-another teambridge relays this inbox.`,
+Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger
+cannot be used; 2 flags contradict each other; 3 no such team or member; 5 the
+team has a living lead of its own, or another process relays this inbox.`,
 		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
-  echo "say hi to worker" | teambridge run --as team-lead --team myteam --exit-on-eof -- claude`,
-		Args:              between(1, -1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+  echo "say hi to worker" | teambridge run --team myteam --exit-on-eof -- claude`,
+		Args: between(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Command = args
 			return a.runAgent(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.as, "as", o.as, "the member the agent is")
-	f.StringVar(&o.session, "session", "", "the id of the agent's session (a UUID), for its first run")
-	f.BoolVar(&o.OwnTeam, "create-team", false, "make the team --team, with this agent as its lead, if it is not there, or\ntake it back if a run that was killed made it; it is removed in the end if nobody\nelse is in it and nothing waits")
-	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as\nNDJSON), or raw (what the agent prints)")
+	f.StringVar(&o.as, "as", o.as, "name of the member that the agent is")
+	f.StringVar(&o.session, "session", "", "id of the agent's first session, a UUID")
+	f.BoolVar(&o.OwnTeam, "create-team", false, "make the team --team, with this agent as its lead, if it does not exist, or take it back from a run that was killed; it is removed at the end if nobody else is in it and nothing waits")
+	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON) or raw (what the agent prints)")
 	agentFlags(cmd, &o.Relay)
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
 	complete(cmd, "output", outText, outEvents, outRaw)
@@ -120,10 +118,10 @@ another teambridge relays this inbox.`,
 // agentFlags adds the flags that run and relay add share.
 func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	f := cmd.Flags()
-	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "when a crash cut a turn: nudge (tell the agent to go on) or report")
-	f.DurationVar(&r.IdleExit, "idle-exit", 0, "end an agent that has been idle for so long, until the next message\n(default: never)")
-	f.StringVar(&r.Permissions, "permissions", "deny", "what the agent may use that its own rules leave open: deny,\nallow=TOOL,TOOL or ask (a person)")
-	f.BoolVar(&r.Plain, "plain", false, "add no flags to the command: for programs that speak the same lines")
+	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "what to do if a crash cut off a turn: nudge (tell the agent to go on) or report")
+	f.DurationVar(&r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
+	f.StringVar(&r.Permissions, "permissions", "deny", "tools that the agent's own rules leave open: deny, allow=TOOL,TOOL or ask (a person)")
+	f.BoolVar(&r.Plain, "plain", false, "add no flags to the command; for other programs that speak stream-json")
 	complete(cmd, "on-cut", string(relay.NudgeAgent), string(relay.ReportCut))
 	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
 }
@@ -174,7 +172,6 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return fmt.Errorf("nothing is relayed without the ledger: %w", err)
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
 	keep := false
 	if o.OwnTeam {
 		remove, err := a.ownTeam(ctx, l, o)
@@ -191,7 +188,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
+	defer t.Close() // before it may be removed
 	member, err := fleet.Member(ctx, t, o.as)
 	if err != nil {
 		return err
@@ -558,18 +555,13 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
-	f, ours, err := a.owner(root, l).Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
+	owner := a.owner(root, l)
+	f, ours, err := owner.Acquire(ctx, a.teamName, teams.LeadName(o.as), o.session, o.Dir)
 	if err != nil || !ours {
 		return func() error { return nil }, err
 	}
 	return func() error {
-		root, err := a.root()
-		if err != nil {
-			return err
-		}
-		defer root.Close()
-		_, err = a.owner(root, l).Discard(context.WithoutCancel(ctx), f)
+		_, err := owner.Discard(context.WithoutCancel(ctx), f)
 		if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
 			return nil // they go on
 		}

@@ -30,8 +30,8 @@ func TestRealAgentThatDoesNotStart(t *testing.T) {
 		h.wait(ctx, "starting", func(s saying) bool { return s.Status == "starting" })
 		h.send("<m-1>", "<m-2>", "<m-3>")
 		<-h.ended
-		if status := h.cmd.ProcessState.ExitCode(); status != exitError {
-			t.Errorf("exit status %d, want %d", status, exitError)
+		if status := h.cmd.ProcessState.ExitCode(); status != api.ExitError {
+			t.Errorf("exit status %d, want %d", status, api.ExitError)
 		}
 		var states []string
 		for _, s := range h.sayings() {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,54 +18,6 @@ import (
 	"teambridge/relay/claude/claudetest"
 	"teambridge/teams"
 )
-
-// thinker is a model that takes its time, as real ones do: the shortest thought
-// lasts longer than the 0.1 s that an agent takes to write down what it was asked.
-type thinker struct {
-	// held for reading while an answer is given, for writing while none may be.
-	gate sync.RWMutex
-}
-
-const thought = 400 * time.Millisecond
-
-func (m *thinker) respond(ctx context.Context, r claudetest.Request) claudetest.Answer {
-	a := claudetest.Script(ctx, r)
-	if r.Side {
-		return a
-	}
-	timer := time.NewTimer(max(a.Delay, thought))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	a.Delay = 0
-	m.gate.RLock()
-	defer m.gate.RUnlock()
-	return a
-}
-
-// quiet runs f at an instant at which no answer has been given for 300 ms. All
-// versions write down what they were told about 0.1 s late: killed before, they
-// have it no longer, ask again for the same turn, and nobody else can know.
-func (m *thinker) quiet(api *claudetest.API, f func()) {
-	m.gate.Lock()
-	defer m.gate.Unlock()
-	for {
-		var last time.Time
-		for _, r := range api.Log() {
-			if r.Answered.After(last) {
-				last = r.Answered
-			}
-		}
-		rest := 300*time.Millisecond - time.Since(last)
-		if rest <= 0 {
-			break
-		}
-		<-time.After(rest)
-	}
-	f()
-}
 
 // The bridge, the agent, or both are killed at random instants with messages on
 // their way, and the bridge is started again at once. Nothing is lost, nothing is
@@ -80,8 +31,8 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 		seed := uint64(time.Now().UnixNano())
 		rnd := rand.New(rand.NewPCG(seed, uint64(v.Patch)))
 		t.Logf("seed %d", seed)
-		model := &thinker{}
-		h := newHeadless(t, v, model.respond)
+		model := &claudetest.Thinker{}
+		h := newHeadless(t, v, model.Respond)
 		ctx := deadline(t, time.Duration(n)*20*time.Second+time.Minute)
 		h.start()
 		h.up(ctx)
@@ -107,7 +58,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 			<-time.After(time.Duration(rnd.IntN(4000)) * time.Millisecond)
 			victim := (first + round) % 3
 			if victim != 1 {
-				model.quiet(h.home.API, func() {
+				model.Quiet(h.home.API, func() {
 					if victim == 2 {
 						h.kill()
 					}

@@ -89,7 +89,7 @@ func TestRealModeOverAKill(t *testing.T) {
 	t.Parallel()
 	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
-		h := newHeadless(t, v, (&thinker{}).respond)
+		h := newHeadless(t, v, (&claudetest.Thinker{}).Respond)
 		ctx := deadline(t, 4*time.Minute)
 		h.start("--output", "raw")
 		l := h.ledger()

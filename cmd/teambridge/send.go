@@ -48,43 +48,41 @@ func newSend(a *app) *cobra.Command {
 	var o sendOptions
 	cmd := &cobra.Command{
 		Use:   "send MEMBER[@TEAM] TEXT|-",
-		Short: "Put one message into a member's inbox",
-		Long: `Put one message into a member's inbox, under the lock that Claude Code takes,
-and read it back before letting go. TEXT is "-" for standard input.
+		Short: "Put a message into a member's inbox",
+		Long: `Put a message into a member's inbox.
 
-MEMBER is a name in the team, "lead" for its lead, or NAME@TEAM. The message
-comes from --from; else from the name under which you joined the team; else from
-"user".
+TEXT is "-" for standard input. MEMBER is a member's name, "lead" for the lead,
+or NAME@TEAM. The message comes from --from, else from the name under which you
+joined the team, else from "user".
 
-With --id, sending twice is sending once, even if the agent has taken the
-message out of its inbox in between. The same id with another text is refused.
+"verified" means that the message was read back from the inbox. With --wait
+consumed, the command waits until the agent has taken it, and fails if another
+program overwrote it or if nothing tells what became of it. Nothing is sent
+again automatically, because an agent works twice on a message that comes
+twice. To send it again, repeat the command under the same --id with --force.
 
-Answer: "verified" means that the message was read back from the inbox. That an
-agent takes it is for the agent to do; a note says when nobody will. With --wait
-consumed the command waits until the agent has taken it. It fails if another program
-overwrote the message, or if it is gone and nothing tells whether the agent took it.
-Nothing is sent again automatically, since an agent works twice on a message that
-comes twice: to send it again, repeat the command under the same --id with --force.
+With --id, sending twice is sending once, even if the agent has already taken
+the message. The same id with another text is refused.
 
-If a service runs ("teambridge serve"), the message goes through it, and what becomes
-of it is recorded even after this command has ended. If the service does not answer,
-the message is sent without it, and still only once.
+If a service runs ("teambridge serve"), the message goes through it, and what
+becomes of it is recorded even after this command has ended. If the service
+does not answer, the message is sent without it, and still only once.
 
-A text that is an object of Claude Code's own protocol, such as
-{"type":"shutdown_request"}, is refused: agents obey some of these without asking a
-model. --protocol sends it. In the name of an agent it is always refused.
+A headless agent that the service runs ("teambridge relay add") gets the
+message as your own prompt. Then --mode sets how it works from this message on
+(permissionMode, model, fallbackModel, customSystemPrompt, appendSystemPrompt,
+allowedTools, disallowedTools; null is the default), and --isolated keeps the
+message from being joined with others. For other members both are refused.
 
-To a headless agent that the service runs ("teambridge relay add") it is your own
-words. Then --mode says how the agent works from this message on: permissionMode,
-model, fallbackModel, customSystemPrompt, appendSystemPrompt, allowedTools and
-disallowedTools, null for its default; and --isolated keeps it from being joined
-with other messages. To anybody else, both are refused and nothing is sent.
+An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
+is refused unless --protocol is given: agents obey some of these without asking
+a model. In the name of an agent it is always refused.
 
-Exit status: 0 verified (consumed), or sent before under this --id; 2 the message or a name
-is no good, or --mode or --isolated is not for this member; 3 no such team or member, or the team is gone; 5 the id belongs to
-another message, or the text is refused; 4 not taken within --timeout (it stays sent); 6 the inbox is
-corrupt, or its lock could not be had; 7 the message is lost, or it is not known
-whether it is there.`,
+Exit status: 0 verified (or consumed), or sent before under this --id; 2 the
+message, a name or a flag is invalid; 3 no such team or member, or the team has
+ended; 4 not taken within --timeout (the message stays sent); 5 the id belongs
+to another message, or the text is refused; 6 the inbox is corrupt or could not
+be locked; 7 the message is lost, or what became of it is unknown.`,
 		Example: `  teambridge send worker "please review task 12"
   git diff | teambridge send lead@session-2de3961d - --summary "the diff"
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
@@ -95,16 +93,15 @@ whether it is there.`,
 		},
 	}
 	sendFlags(cmd, &o)
-	cmd.Flags().StringVar(&o.id, "id", "", "an id under which sending again is sending once")
-	cmd.Flags().BoolVar(&o.force, "force", false, "write to an inbox nobody is known to have; send although it is\nnot known whether this id was sent before")
-	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "for what to wait: verified or consumed")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed; 0: for ever")
+	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
+	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before")
+	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: verified or consumed")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed; 0 is forever")
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions([]string{api.Verified, api.Consumed}, cobra.ShellCompDirectiveNoFileComp)))
-	cmd.Flags().StringVar(&o.mode, "mode", "", `how the agent works from this message on, as JSON: {"model": "…",
-"permissionMode": "…"}; for agents that the service runs`)
-	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join it with other messages; for agents that the service runs")
+	cmd.Flags().StringVar(&o.mode, "mode", "", `how the agent works from this message on, as JSON such as {"model": "opus"}`)
+	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join the message with others; for agents that the service runs")
 	must(cmd.RegisterFlagCompletionFunc("mode", cobra.NoFileCompletions))
-	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything and write nothing")
+	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "check everything, but send nothing")
 	return cmd
 }
 
@@ -114,7 +111,7 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 	cmd.Flags().StringVar(&o.summary, "summary", "", "one line shown next to the sender")
 	cmd.Flags().StringVar(&o.color, "color", "", "the sender's colour")
 	must(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(inbox.Colors(), cobra.ShellCompDirectiveNoFileComp)))
-	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "the text may be an object of Claude Code's own protocol")
+	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "allow a text that is an object of Claude Code's own protocol")
 }
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
@@ -135,10 +132,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
-	// Not closed: the process ends with this command, and closing the ledger
-	// would make it wait for the disk three times more. See [ledger.Ledger.Close].
-	o.served = true
+	o.served, a.leaveOpen = true, true
 	s, err := a.sender(ctx, t, o)
 	if err != nil {
 		return err
@@ -283,7 +277,7 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	}
 	s.Sender, err = mail.New(ctx, s.options(ctx, t, config))
 	if err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, err
 	}
 	return s, nil
 }
@@ -311,17 +305,6 @@ func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Confi
 	}
 }
 
-func (s *sender) close() error {
-	var errs []error
-	if s.journal != nil {
-		errs = append(errs, s.journal.Close())
-	}
-	if s.ledger != nil {
-		errs = append(errs, s.ledger.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // history returns the journal for package mail: that of the recorder that this command
 // runs, or else it opens it.
 func (s *sender) history(ctx context.Context) (_ *journal.Journal, err error) {
@@ -331,6 +314,7 @@ func (s *sender) history(ctx context.Context) (_ *journal.Journal, err error) {
 	if s.journal == nil {
 		if s.journal, err = s.app.journal(ctx); err != nil {
 			s.unrecorded(err)
+			return nil, err
 		}
 	}
 	return s.journal, err

@@ -28,42 +28,37 @@ func newServe(a *app) *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run the service: history without a gap, and an API",
-		Long: `Run the service for the Claude directory: it records what passes through all
-inboxes for as long as it runs, and answers over HTTP what the other commands
-answer with --json. Messages that are sent through it are followed until an agent
-has taken them, and GET /v1/events tells what happens, as it happens.
+		Short: "Run the service: complete history, relays and an HTTP API",
+		Long: `Run the service for a Claude directory.
 
-It runs the headless agents that "teambridge relay add" or POST /v1/relays has told
-it to run, and gives them what comes into their inboxes; after a restart, or a kill,
-it goes on with their sessions. What you send to such an agent through the service
-reaches it as your own words, as if you had typed it: as plain text, not as a
-teammate's message. Where you had joined a team and the entry vanished from its
-config.json, it joins again.
+It records everything that passes through the inboxes, and serves over HTTP
+what the other commands print with --json. Messages that are sent through it
+are followed until an agent has taken them; GET /v1/events streams what
+happens; GET /openapi.json describes the API. If you joined a team and the entry
+disappears from its config.json, the service adds it again.
 
-It listens on a unix socket that only you can open, by default NAME.sock in the
-state directory. With --listen 127.0.0.1:PORT it listens there, and every request
-needs the token in the file api.token in the state directory:
+It runs the headless agents added with "teambridge relay add" or POST
+/v1/relays, relays their inboxes, and resumes their sessions after a restart or
+a kill. What you send to such an agent through the service is your own prompt,
+not a teammate's message.
+
+The service listens on a unix socket that only you can open, by default
+NAME.sock in the state directory. With --listen 127.0.0.1:PORT, requests need
+the token in the file api.token there, and "teambridge ui" opens a web page:
 
   curl --unix-socket PATH http://localhost/v1/teams
   curl -H "Authorization: Bearer $(cat TOKEN)" http://127.0.0.1:PORT/v1/teams
 
-GET /openapi.json says all that can be asked. With a loopback address there is a
-page for people, too: teambridge ui opens it. No other command needs the service.
+The addresses are printed on stdout, the log on stderr. SIGTERM ends the
+service: requests are answered first, and agents may finish their turns, for
+30 s. Under systemd use Type=notify, as "teambridge service install" does.
 
-It says on stdout where it listens, and logs to stderr. SIGTERM ends it: requests
-that are under way are answered first, and agents may finish their turns, for 30 s.
-Under systemd (Type=notify) it says when it is ready; "teambridge service install"
-makes the unit.
-
-Exit status: 0 it was ended; 1 it failed; 2 an address that is no good; 3 no
-Claude directory; 5 there is a service for this Claude directory already, be it with
+Exit status: 0 ended by a signal; 1 failed; 2 invalid address; 3 no Claude
+directory; 5 a service already runs for this Claude directory, perhaps with
 another state directory.`,
 		Example: `  teambridge serve
   teambridge serve --listen 127.0.0.1:7420 --read-only`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
 	}
 	serveFlags(cmd, &o)
 	return cmd
@@ -71,8 +66,8 @@ another state directory.`,
 
 // serveFlags are those that serve and service install share.
 func serveFlags(cmd *cobra.Command, o *serveOptions) {
-	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH, or a loopback address with a port; may be repeated")
-	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "answer questions, change nothing and run no agents")
+	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH or a loopback HOST:PORT; may be repeated")
+	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "only answer questions: change nothing, run no agents")
 }
 
 // serving is what serve says when it is ready. The names are those of --json.
@@ -87,7 +82,6 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	s, err := server.New(server.Options{
 		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},

@@ -23,17 +23,9 @@ import (
 )
 
 func newService(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "service",
-		Short: "Let systemd run the service: install, uninstall, status, logs",
-		Long: `Let systemd run "teambridge serve" for you, from your login on: as a user unit,
-without root.`,
-		Args:              func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args) },
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newServiceInstall(a), newServiceUninstall(a), newServiceStatus(a), newServiceLogs(a))
-	return cmd
+	return group("service", "Let systemd run the service: install, uninstall, status, logs",
+		`Let systemd run "teambridge serve" as a user unit, from your login on.`,
+		newServiceInstall(a), newServiceUninstall(a), newServiceStatus(a), newServiceLogs(a))
 }
 
 // installOptions are the flags of service install.
@@ -47,25 +39,22 @@ func newServiceInstall(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Write the unit and start the service",
-		Long: `Write ~/.config/systemd/user/teambridge.service and start it, now and with each
-login. It runs this binary, for the Claude directory and with the state directory
-that are meant now (--claude-dir, $CLAUDE_CONFIG_DIR, …), with the flags of "serve"
-that are given here, and with the $PATH of now, in which agents find their tools.
+		Long: `Install "teambridge serve" as a systemd user unit, and start it.
 
-Doing it again changes what is different, and restarts the service then. A unit of
-that name that teambridge has not written is left alone.
+The unit is ~/.config/systemd/user/teambridge.service. It runs this binary with
+the Claude directory, state directory, flags and $PATH of this call, now and at
+each login. Installing again changes what is different and then restarts the
+service. A unit of that name that teambridge has not written is left alone.
 
-Exit status: 0 it runs (with --no-start: the unit is written); 1 systemd does not do
-it: the unit is written all the same; 2 an address that is no good; 3 no Claude
-directory; 5 there is a unit that is not ours.`,
+Exit status: 0 it runs (with --no-start: the unit is written); 1 systemd failed,
+but the unit is written; 2 invalid address; 3 no Claude directory; 5 the unit
+was not written by teambridge.`,
 		Example: `  teambridge service install --listen 127.0.0.1:7420
   loginctl enable-linger      # also while you are not logged in`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serviceInstall(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serviceInstall(cmd.Context(), o) },
 	}
 	serveFlags(cmd, &o.serveOptions)
-	cmd.Flags().BoolVar(&o.noStart, "no-start", false, "write the unit, and leave systemd alone")
+	cmd.Flags().BoolVar(&o.noStart, "no-start", false, "only write the unit; do not run systemctl")
 	return cmd
 }
 
@@ -73,28 +62,28 @@ func newServiceUninstall(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "uninstall",
 		Short: "Stop the service and remove the unit",
-		Long: `Stop the service and remove its unit. What it recorded, and its token, stay in the
-state directory.
+		Long: `Stop the service and remove its systemd unit.
 
-Exit status: 0, also when it was not installed; 1 systemd does not stop it; 5 the
-unit is not ours.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serviceUninstall(cmd.Context()) },
+Its records and its token stay in the state directory.
+
+Exit status: 0, even if it was not installed; 1 systemd did not stop it; 5 the
+unit was not written by teambridge.`,
+		Example: `  teambridge service uninstall`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serviceUninstall(cmd.Context()) },
 	}
 }
 
 func newServiceStatus(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Say whether the service runs, and where it listens",
-		Long: `Say whether the service is installed, what systemd says of it, and whether a
-service answers for the Claude directory, however it was started.
+		Short: "Show whether the service runs, and where it listens",
+		Long: `Show whether the service is installed and whether one answers.
+
+A service counts however it was started, if it serves the Claude directory.
 
 Exit status: 0 a service answers; 3 none does.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serviceStatus(cmd.Context()) },
+		Example: `  teambridge service status`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serviceStatus(cmd.Context()) },
 	}
 }
 
@@ -103,16 +92,15 @@ func newServiceLogs(a *app) *cobra.Command {
 	var lines int
 	cmd := &cobra.Command{
 		Use:   "logs",
-		Short: "Show what the service has logged",
-		Long: `Show what the service has logged, as journalctl has it.
+		Short: "Show the log of the service",
+		Long: `Show the log of the service from journalctl.
 
-Exit status: 0; 1 journalctl is not there, or fails.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.serviceLogs(cmd.Context(), follow, lines) },
+Exit status: 0; 1 journalctl is missing or failed.`,
+		Example: `  teambridge service logs --follow`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serviceLogs(cmd.Context(), follow, lines) },
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
-	cmd.Flags().IntVarP(&lines, "lines", "n", 100, "how many lines")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new lines")
+	cmd.Flags().IntVarP(&lines, "lines", "n", 100, "number of lines")
 	return cmd
 }
 
@@ -182,7 +170,6 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
 	if _, err := server.New(server.Options{Root: root, State: a.state, Listen: o.listen}); err != nil {
 		return "", err // of the addresses
 	}
@@ -293,7 +280,6 @@ func (a *app) installHint(err error) string {
 	if rerr != nil {
 		return systemdHint(err)
 	}
-	defer root.Close()
 	if !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
 			return "a service that was started otherwise runs at " + c.Where() + ": end it, and install again"
@@ -367,7 +353,6 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	s := serviceState{State: "unknown"}
 	if s.Unit, err = a.unitPath(); err != nil {
 		return err
@@ -409,7 +394,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 		return err
 	}
 	if !s.Answers {
-		return exitStatus(exitNotFound)
+		return exitStatus(api.ExitNotFound)
 	}
 	return nil
 }

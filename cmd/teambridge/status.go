@@ -19,40 +19,35 @@ func newStatus(a *app) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "status [MEMBER]",
-		Short: "Say who is at work, idle or gone",
-		Long: `Say of each agent of a team whether it is ACTIVE (it said something less than 5
-minutes ago), IDLE (5 minutes or more) or TERMINATED (it has shut down), since
-when, and by which message that is known. Beside it: whether it is working,
-waiting for messages, failed, or of a team whose lead has gone (stale).
+		Short: "Show which agents are active, idle or terminated",
+		Long: `Show the state of each agent of a team, since when, and how that is known.
 
-What agents said is known from the inboxes and from the journal. Newer agents
-remove what they have read, so much of it is only known if "teambridge watch" was
-running. With --watch a line is printed for each change, until the team ends.
+ACTIVE: the agent said something less than 5 minutes ago. IDLE: 5 minutes ago
+or more. TERMINATED: it has shut down. The detail says more: working, waiting
+for messages, failed, or stale (the team's lead is gone). The evidence comes
+from the inboxes and the journal. Newer agents remove the messages they read,
+so much is only known while "teambridge watch" or the service is recording.
 
-Of a headless agent it is said, too, what its relay does: idle, working, backing
-off, dead, waiting for an earlier agent to end, or stopped, which means that nobody
-reads its inbox; how many messages are in its queue, how many could not be said
-(dead letters), and when the agent last acknowledged something.
+For a headless agent, RELAY shows what its relay does (stopped means that nobody
+reads its inbox), how many messages are queued or failed (dead letters), and
+when the agent last acknowledged something. With --watch a line is printed for
+each change until the team ends.
 
 Exit status: 0; 3 no such team or member; 130 interrupted.`,
+		Example:           `  teambridge status worker --watch`,
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeMembers(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args, watch) },
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on, and print what changes")
+	cmd.Flags().BoolVar(&watch, "watch", false, "keep running, and print each change")
 	return cmd
 }
 
 func (a *app) status(ctx context.Context, args []string, watch bool) (err error) {
-	teamName, err := sharedTeam(args)
+	t, err := a.teamOf(ctx, args)
 	if err != nil {
 		return err
 	}
-	t, err := a.team(ctx, teamName)
-	if err != nil {
-		return err
-	}
-	defer closeAll(t)
 	tap, err := a.tap(ctx, t.Root(), t.Name())
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 
@@ -16,16 +15,16 @@ func newTeams(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "teams",
 		Short: "List the teams",
-		Long: `List the teams under Claude Code's directory: their members, and whether the
-process that leads them is alive. Where Claude Code does not say which process
-that is (up to 2.1.310), a lead counts as alive if its session's process is there or
-its conversation went on in the last 5 minutes. "unknown" is any other such lead, and
-one whose process cannot be looked at from here.
+		Long: `List the teams, their leads, and whether the lead's process is alive.
+
+Claude Code up to 2.1.310 does not record that process. Then a lead is alive if
+its session's process exists, or its conversation went on in the last 5
+minutes; otherwise its state is "unknown", as is that of a process that cannot
+be examined.
 
 Exit status: 0, even if there are none; 3 there is no Claude directory.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.teams(cmd.Context()) },
+		Example: `  teambridge teams --json`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.teams(cmd.Context()) },
 	}
 }
 
@@ -34,7 +33,6 @@ func (a *app) teams(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
 	infos, err := view.Teams(ctx, root)
 	if err != nil {
 		return err
@@ -62,15 +60,14 @@ func newMembers(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "members",
 		Short: "List the members of a team",
-		Long: `List the members of a team, as its config.json has them, with the number of
-unread messages in each inbox, and what the relays of headless agents do. Inboxes
-without a member are listed too. What a
-member was started with (its prompt) is not shown: it can hold secrets.
+		Long: `List the members of a team, their unread messages, and their relays.
+
+Inboxes without a member are listed too. The prompt that a member was started
+with is not shown, because it may contain secrets.
 
 Exit status: 0; 3 no such team; 6 config.json is corrupt.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.members(cmd.Context()) },
+		Example: `  teambridge members --team myteam`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.members(cmd.Context()) },
 	}
 }
 
@@ -79,7 +76,6 @@ func (a *app) members(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	infos, err := view.Members(ctx, t)
 	if err != nil {
 		return err
@@ -88,7 +84,7 @@ func (a *app) members(ctx context.Context) error {
 		a.warn("%s; what is relayed is not known", view.Describe(err))
 	} else if l != nil {
 		relays, err := a.relays(ctx, l, t)
-		if err := errors.Join(err, l.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 		for i := range infos {

@@ -17,27 +17,22 @@ func newUI(a *app) *cobra.Command {
 	only := false
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Open the page of the service in a browser",
-		Long: `Open the page of the running service in a browser, signed in: teams and members,
-what they are doing, conversations, and a box to write in.
+		Short: "Open the web page of the service",
+		Long: `Open the web page of the running service in a browser, signed in.
 
-The address that is opened, or printed, signs one browser in, once, within a
-minute, for a week; with --json it is printed. Remove api.token in the state directory, and start the service
-again, to sign all of them out.
+The page shows teams, members, what they are doing and their conversations, and
+sends messages. The printed or opened address signs in one browser, once, within
+a minute; the session lasts a week. To end all sessions, remove api.token from
+the state directory and restart the service. The service must listen on a
+loopback address ("teambridge serve --listen 127.0.0.1:7420").
 
-The service has to listen on a loopback address:
-
-  teambridge serve --listen 127.0.0.1:7420
-
-Exit status: 0 opened or printed; 1 no answer that is one; 3 no service is running;
-4 it does not answer; 5 it listens on a unix socket alone.`,
+Exit status: 0 opened or printed; 1 unexpected answer; 3 no service is running;
+4 the service does not answer; 5 it listens on a unix socket only.`,
 		Example: `  teambridge ui
   teambridge ui --print`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.ui(cmd.Context(), only) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.ui(cmd.Context(), only) },
 	}
-	cmd.Flags().BoolVar(&only, "print", false, "print the address, and open nothing")
+	cmd.Flags().BoolVar(&only, "print", false, "print the address instead of opening it")
 	return cmd
 }
 
@@ -70,7 +65,6 @@ func (a *app) signIn(ctx context.Context) (in api.SignIn, err error) {
 	if err != nil {
 		return in, err
 	}
-	defer root.Close()
 	c, err := client.Find(a.state, root.Path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return in, notFound("start one: teambridge serve --listen 127.0.0.1:7420", "no service is running for %s", root.Path())

@@ -11,11 +11,13 @@ import (
 
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "version",
-		Short:             "Print the version",
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(*cobra.Command, []string) error { return a.version() },
+		Use:   "version",
+		Short: "Print the version",
+		Long: `Print the version.
+
+Exit status: 0.`,
+		Example: `  teambridge version --json`,
+		RunE:    func(*cobra.Command, []string) error { return a.version() },
 	}
 }
 

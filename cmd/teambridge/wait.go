@@ -38,29 +38,27 @@ func newWait(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait --for OCCASION [--member M]",
 		Short: "Wait until something happens in a team",
-		Long: `Wait until something happens in a team, and print it:
+		Long: `Wait until something happens in a team, and print it.
 
   reply       a message to you, from --member if one is given
   message     a message to anybody, from --member if one is given
-  idle        --member has said that it is idle, and has no messages waiting:
-              not the moment between two tasks
-  all-idle    that holds for every agent but the lead
+  idle        --member says that it is idle, and no message waits for it (not
+              just the moment between two tasks)
+  all-idle    every agent but the lead is idle
   terminated  --member has shut down
 
-A message counts if it comes after the call. What an agent said before is known
-if it is in the journal ("teambridge watch" records it); of an agent of which
-nothing is known, the next word counts.
+A message counts if it comes after the call. Earlier statements of an agent are
+known if they are in the journal; otherwise its next one counts.
 
-Exit status: 0 it happened; 3 no such team or member, or the team ended; 4 it did
-not happen within --timeout; 130 interrupted.`,
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.waitFor(cmd.Context(), o) },
+Exit status: 0 it happened; 3 no such team or member, or the team has ended; 4
+it did not happen within --timeout; 130 interrupted.`,
+		Example: `  teambridge wait --for idle --member worker --timeout 10m`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.waitFor(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.what, "for", "", "what to wait for: "+strings.Join(occasions, ", "))
-	f.StringVar(&o.member, "member", "", "of whom")
-	f.DurationVar(&o.timeout, "timeout", 0, "how long at most (30s, 5m); 0: for ever")
+	f.StringVar(&o.what, "for", "", "occasion: "+strings.Join(occasions, ", "))
+	f.StringVar(&o.member, "member", "", "the member")
+	f.DurationVar(&o.timeout, "timeout", 0, "how long to wait (30s, 5m); 0 is forever")
 	must(cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(occasions, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("member", a.completeMembers(-1)))
 	return cmd
@@ -78,7 +76,6 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeAll(t)
 	var ours []string
 	if o.what == forReply {
 		if ours, err = a.ours(ctx, t); err != nil {

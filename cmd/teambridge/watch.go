@@ -27,28 +27,26 @@ func newWatch(a *app) *cobra.Command {
 	var o watchOptions
 	cmd := &cobra.Command{
 		Use:   "watch [INBOX...]",
-		Short: "Show messages as they come, and keep them",
-		Long: `Show the messages of a team as they come, from all inboxes or from those that
-are named, and record every row in the journal: also those that an agent removes
-a moment later. "teambridge history" and "search" find them when the team is gone.
-What headless agents answer is shown with them, as messages of kind "answer".
+		Short: "Show and record messages as they come",
+		Long: `Show the messages of a team as they come, and record them in the journal.
 
-Agents that say they are idle, and confirmations that nobody needs to read, are
-left out, and counted in the end; --protocol shows them. With --json each message
-is a line.
+Every message is recorded, even if an agent removes it a moment later:
+"teambridge history" and "teambridge search" find it after the team is gone.
+Answers of headless agents are shown too, as messages of kind "answer".
+Confirmations that nobody needs to read are left out and counted; --protocol
+shows them. With --json each message is a line. The command ends with the team.
 
-It ends with the team, or when it is interrupted.
-
-Exit status: 0 the team ended; 3 no such team; 130 interrupted.`,
+Exit status: 0 the team has ended; 3 no such team; 130 interrupted.`,
+		Example:           `  teambridge watch worker --since 10m`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completeMembers(-1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
-	f.StringVar(&o.since, "since", "", "first those recorded within a duration (1h), since a time, or\nbehind the message with this id")
-	f.BoolVar(&o.protocol, "protocol", false, "also confirmations that nobody needs to read")
-	f.BoolVar(&o.all, "all", false, "the messages of all teams")
+	f.StringVar(&o.since, "since", "", "start with messages recorded since a duration (1h), a time, or the message with this id")
+	f.BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
+	f.BoolVar(&o.all, "all", false, "show the messages of all teams")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	return cmd
 }
@@ -64,18 +62,12 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 		if err != nil {
 			return err
 		}
-		defer root.Close()
 		return a.follow(ctx, root, nil, nil, o)
 	}
-	teamName, err := sharedTeam(names)
+	t, err := a.teamOf(ctx, names)
 	if err != nil {
 		return err
 	}
-	t, err := a.team(ctx, teamName)
-	if err != nil {
-		return err
-	}
-	defer closeAll(t)
 	// Without names also those of inboxes that are not there yet.
 	if len(names) > 0 {
 		if names, err = a.readable(ctx, t, names, false); err != nil {
@@ -204,8 +196,6 @@ func (a *app) answerEntry(m journal.Message) string {
 	if m.Truncated() {
 		text += "\n[the rest was not kept]"
 	}
-	for line := range strings.Lines(escape(text, true)) {
-		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
-	}
+	indent(&b, text)
 	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"teambridge/inbox/simagent"
+	"teambridge/status/api"
 	"teambridge/teams/teamstest"
 )
 
@@ -25,7 +26,7 @@ import (
 //
 // An iteration is a second.
 func BenchmarkWatchIdle(b *testing.B) {
-	idle(b, "watching", syscall.SIGINT, exitInterrupted, "watch", "--all", "-v")
+	idle(b, "watching", syscall.SIGINT, api.ExitInterrupted, "watch", "--all", "-v")
 }
 
 // BenchmarkServeIdle measures the same of the service. The bars are under 1 % of a
@@ -33,7 +34,7 @@ func BenchmarkWatchIdle(b *testing.B) {
 //
 //	go test -run '^$' -bench ServeIdle -benchtime 30x ./cmd/teambridge
 func BenchmarkServeIdle(b *testing.B) {
-	idle(b, "readOnly=false", syscall.SIGTERM, exitOK, "serve", "--listen", "unix:"+filepath.Join(teamstest.StateDir(b), "s"))
+	idle(b, "readOnly=false", syscall.SIGTERM, api.ExitOK, "serve", "--listen", "unix:"+filepath.Join(teamstest.StateDir(b), "s"))
 }
 
 // idle measures a command that says on stderr when it is there, in a line with that

@@ -29,7 +29,7 @@ func (p Position) String() string { return p.Epoch + "-" + strconv.FormatInt(p.S
 func ParsePosition(s string) (p Position, ok bool) {
 	epoch, seq, ok := strings.Cut(s, "-")
 	n, err := strconv.ParseUint(seq, 10, 63)
-	return Position{epoch, int64(n)}, ok && err == nil && epoch != "" && len(epoch) <= maxName
+	return Position{epoch, int64(n)}, ok && err == nil && epoch != "" && len(epoch) <= sqlite.MaxName
 }
 
 // PositionAt returns the position of a number that was assigned.
@@ -44,27 +44,22 @@ func (j *Journal) PositionAt(ctx context.Context, seq int64) (p Position, err er
 // Knows reports whether p is a position in the history of this journal, so that a
 // reader that stopped there goes on with the changes after p.Seq.
 func (j *Journal) Knows(ctx context.Context, p Position) (known bool, err error) {
-	err = j.db.Do(ctx, "position", func(c *sqlite.Conn) error {
-		return c.Transaction("DEFERRED", func() error {
-			last, err := c.Number("SELECT seq FROM counter")
-			if err != nil || p.Seq < 0 || p.Seq > last {
-				known = false
-				return err
-			}
-			here, err := positionAt(c, p.Seq)
-			known = here == p
+	err = j.db.Transaction(ctx, "position", "DEFERRED", func(c *sqlite.Conn) error {
+		last, err := c.Number("SELECT seq FROM counter")
+		if err != nil || p.Seq < 0 || p.Seq > last {
+			known = false
 			return err
-		})
+		}
+		here, err := positionAt(c, p.Seq)
+		known = here == p
+		return err
 	})
 	return known, err
 }
 
 func positionAt(c *sqlite.Conn, seq int64) (Position, error) {
 	p := Position{Seq: seq}
-	err := c.Query(func(v []sqlite.Value) error {
-		p.Epoch, _ = v[0].(string)
-		return nil
-	}, "SELECT id FROM epochs WHERE first<=? ORDER BY first DESC LIMIT 1", seq)
+	err := c.Query(func(v sqlite.Row) { p.Epoch = v.Text(0) }, "SELECT id FROM epochs WHERE first<=? ORDER BY first DESC LIMIT 1", seq)
 	return p, err
 }
 

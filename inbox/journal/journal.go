@@ -96,7 +96,7 @@ type Journal struct {
 	now  func() time.Time
 
 	// Used in db.Do alone, which lets one in at a time.
-	views   map[place]*view
+	views   map[InboxKey]*view
 	held    int  // rows in views
 	inEpoch bool // it has assigned numbers, so it has begun an epoch
 }
@@ -105,15 +105,14 @@ type Journal struct {
 // with mode 0700, and each missing one above it, the file with mode 0600. A
 // journal of an earlier version is brought up to date.
 //
-// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
-// [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
+// Errors are those of [sqlite.Open].
 // The file is then left as it is.
 func Open(ctx context.Context, path string) (*Journal, error) {
 	db, err := sqlite.Open(ctx, path, format())
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{db: db, seed: maphash.MakeSeed(), now: time.Now, views: map[place]*view{}}, nil
+	return &Journal{db: db, seed: maphash.MakeSeed(), now: time.Now, views: map[InboxKey]*view{}}, nil
 }
 
 // Close ends the use of the journal, after the call that is running. Closing

@@ -61,19 +61,12 @@ const scanned = `m.seq, i.root, i.team, i.created_at, i.inbox, m.occurrence, m.f
 
 const columns = scanned + ` FROM messages m CROSS JOIN inboxes i ON i.id = m.inbox`
 
-func scan(v []sqlite.Value) (m Message) {
-	raw, _ := v[9].([]byte)
-	m.set(raw)
-	m.Seq, _ = v[0].(int64)
-	m.Root, _ = v[1].(string)
-	m.Team.Team, _ = v[2].(string)
-	m.Team.CreatedAt, _ = v[3].(int64)
-	m.Inbox, _ = v[4].(string)
-	occurrence, _ := v[5].(int64)
-	m.Occurrence = int(occurrence)
-	m.Prompt, _ = v[10].(string)
-	m.Answer, _ = v[11].(string)
-	m.FirstSeen, m.ReadAt, m.GoneAt = moment(v[6]), moment(v[7]), moment(v[8])
+func scan(v sqlite.Row) (m Message) {
+	m.set(v.Blob(9))
+	k := scanKey(v, 1)
+	m.Seq, m.Root, m.Team, m.Inbox, m.Occurrence = v.Int(0), k.Root, k.Team, k.Inbox, int(v.Int(5))
+	m.FirstSeen, m.ReadAt, m.GoneAt = v.Time(6), v.Time(7), v.Time(8)
+	m.Prompt, m.Answer = v.Text(10), v.Text(11)
 	m.Row.Read = !m.ReadAt.IsZero()
 	return m
 }
@@ -95,69 +88,60 @@ type Query struct {
 	Newest bool // highest number first, else lowest first
 }
 
-// where is the condition on messages m, and its arguments.
-func (q *Query) where() (string, []sqlite.Value) {
-	terms := []string{"TRUE"}
-	var args []sqlite.Value
-	and := func(term string, value sqlite.Value) {
-		terms = append(terms, term)
-		args = append(args, value)
+// conditions are those of a query, and their arguments.
+type conditions struct {
+	terms []string
+	args  []sqlite.Value
+}
+
+func (c *conditions) String() string {
+	return strings.Join(append([]string{"TRUE"}, c.terms...), " AND ")
+}
+
+func (c *conditions) add(given bool, term string, value sqlite.Value) {
+	if given {
+		c.terms, c.args = append(c.terms, term), append(c.args, value)
 	}
-	if in, values := q.inboxes(); in != "" {
-		terms = append(terms, "m.inbox IN (SELECT id FROM inboxes WHERE "+in+")")
-		args = values
+}
+
+// limited returns the arguments with one more, for LIMIT.
+func (c *conditions) limited(n int) []sqlite.Value { return append(slices.Clip(c.args), n) }
+
+// inboxes is the condition on columns that name an inbox.
+func (q *Query) inboxes() (c conditions) {
+	c.add(q.Root != "", "root=?", q.Root)
+	c.add(q.Team != "", "team=?", q.Team)
+	c.add(q.Inbox != "", "inbox=?", q.Inbox)
+	c.add(q.CreatedAt != 0, "created_at=?", q.CreatedAt)
+	return c
+}
+
+// records adds the conditions on a record; at is the column that has its time, and
+// prefix stands before each column.
+func (q *Query) records(c *conditions, prefix, at string) {
+	c.add(q.From != "", prefix+"sender=?", q.From)
+	c.add(q.ID != "", prefix+"id=?", q.ID)
+	c.add(q.After != 0, prefix+"seq>?", q.After)
+	c.add(q.Before != 0, prefix+"seq<?", q.Before)
+	c.add(!q.Since.IsZero(), prefix+at+">=?", q.Since.UnixMicro())
+	c.add(!q.Until.IsZero(), prefix+at+"<?", q.Until.UnixMicro())
+}
+
+// messages is the condition on messages m.
+func (q *Query) messages() (c conditions) {
+	if in := q.inboxes(); len(in.terms) > 0 {
+		c = conditions{[]string{"m.inbox IN (SELECT id FROM inboxes WHERE " + in.String() + ")"}, in.args}
 	}
-	if q.From != "" {
-		and("m.sender=?", q.From)
-	}
-	if q.ID != "" {
-		and("m.id=?", q.ID)
-	}
-	if q.After != 0 {
-		and("m.seq>?", q.After)
-	}
-	if q.Before != 0 {
-		and("m.seq<?", q.Before)
-	}
-	if !q.Since.IsZero() {
-		and("m.first_seen>=?", q.Since.UnixMicro())
-	}
-	if !q.Until.IsZero() {
-		and("m.first_seen<?", q.Until.UnixMicro())
-	}
-	return strings.Join(terms, " AND "), args
+	q.records(&c, "m.", "first_seen")
+	return c
 }
 
 // Authors lists the senders of the messages that q asks for, as they stand in
-// the rows, in byte order. Limit and Newest are not looked at.
-func (j *Journal) Authors(ctx context.Context, q Query) (list []string, err error) {
-	where, args := q.where()
-	err = j.db.Do(ctx, "authors", func(c *sqlite.Conn) error {
-		list = nil // f runs again when the file was busy
-		return c.Query(func(v []sqlite.Value) error {
-			name, _ := v[0].(string)
-			list = append(list, name)
-			return nil
-		}, "SELECT DISTINCT m.sender FROM messages m WHERE "+where+" ORDER BY 1", args...)
-	})
-	return list, err
-}
-
-// inboxes is the condition on columns that name an inbox.
-func (q *Query) inboxes() (string, []sqlite.Value) {
-	var terms []string
-	var args []sqlite.Value
-	for _, f := range []field{{"root=?", q.Root}, {"team=?", q.Team}, {"inbox=?", q.Inbox}} {
-		if f.value != "" {
-			terms = append(terms, f.name)
-			args = append(args, f.value)
-		}
-	}
-	if q.CreatedAt != 0 {
-		terms = append(terms, "created_at=?")
-		args = append(args, q.CreatedAt)
-	}
-	return strings.Join(terms, " AND "), args
+// the rows, in byte order. It ignores Limit and Newest.
+func (j *Journal) Authors(ctx context.Context, q Query) ([]string, error) {
+	where := q.messages()
+	return sqlite.Select(ctx, j.db, "authors", func(v sqlite.Row) string { return v.Text(0) },
+		"SELECT DISTINCT m.sender FROM messages m WHERE "+where.String()+" ORDER BY 1", where.args...)
 }
 
 func (q *Query) order() string {
@@ -209,18 +193,11 @@ func pages[T any](q Query, seq func(*T) int64, page func(q Query, limit int) ([]
 // the first error. The journal is free for others while the loop runs: what is
 // recorded meanwhile may be yielded or not.
 func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, error] {
-	return pages(q, func(m *Message) int64 { return m.Seq }, func(q Query, limit int) (list []Message, err error) {
-		where, args := q.where()
-		err = j.db.Do(ctx, "messages", func(c *sqlite.Conn) error {
-			list = list[:0] // f runs again when the file was busy
-			// The numbers first, so that nothing but numbers is sorted.
-			return c.Query(func(v []sqlite.Value) error {
-				list = append(list, scan(v))
-				return nil
-			}, "SELECT "+columns+" WHERE m.seq IN (SELECT m.seq FROM messages m WHERE "+where+
-				" ORDER BY m.seq "+q.order()+" LIMIT ?) ORDER BY m.seq "+q.order(), append(slices.Clip(args), int64(limit))...)
-		})
-		return list, err
+	return pages(q, func(m *Message) int64 { return m.Seq }, func(q Query, limit int) ([]Message, error) {
+		where := q.messages()
+		// The numbers first, so that nothing but numbers is sorted.
+		return sqlite.Select(ctx, j.db, "messages", scan, "SELECT "+columns+" WHERE m.seq IN (SELECT m.seq FROM messages m WHERE "+where.String()+
+			" ORDER BY m.seq "+q.order()+" LIMIT ?) ORDER BY m.seq "+q.order(), where.limited(limit)...)
 	})
 }
 

@@ -100,7 +100,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		// holds up nobody.
 		first := len(todo)
 		for i := range todo {
-			v, err := j.view(c, todo[i].place())
+			v, err := j.view(c, todo[i].key())
 			if err != nil {
 				return err
 			}
@@ -117,7 +117,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		if err != nil {
 			// Some of them know what was rolled back.
 			for i := range todo {
-				j.forget(todo[i].place())
+				j.forget(todo[i].key())
 			}
 		}
 		return err
@@ -129,22 +129,22 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 }
 
 func (s *Snapshot) check() error {
-	list := []field{{"root", s.Root}, {"team", s.Team.Team}, {"inbox", s.Inbox}}
+	list := []string{"root", s.Root, "team", s.Team.Team, "inbox", s.Inbox}
 	if s.Gone && s.Inbox == "" {
-		list = list[:2]
+		list = list[:4]
 	}
 	if err := names(list...); err != nil {
 		return err
 	}
 	switch {
 	case s.At.IsZero():
-		return &ValueError{"time", "of a snapshot is missing"}
+		return invalid("time", "of a snapshot is missing")
 	case !s.Done.IsZero() && s.Done.Before(s.At):
-		return &ValueError{"time", "of a snapshot ends before it begins"}
+		return invalid("time", "of a snapshot ends before it begins")
 	}
 	for i := range s.Rows {
 		if len(s.Rows[i].Raw) == 0 && !s.Gone {
-			return &ValueError{fmt.Sprintf("row %d", i), "has no bytes"}
+			return invalid(fmt.Sprintf("row %d", i), "has no bytes")
 		}
 	}
 	return nil
@@ -157,9 +157,7 @@ type numbered struct {
 	began, ended int64
 }
 
-func (s *numbered) place() place {
-	return place{s.Root, s.Team.Team, s.Team.CreatedAt, s.Inbox}
-}
+func (s *numbered) key() InboxKey { return InboxKey{s.Root, s.Team, s.Inbox} }
 
 // expand puts the inboxes of a team in the place of the whole.
 func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, error) {
@@ -178,10 +176,9 @@ func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, erro
 			list = append(list, n)
 			continue
 		}
-		err := c.Query(func(v []sqlite.Value) error {
-			n.Inbox, _ = v[0].(string)
+		err := c.Query(func(v sqlite.Row) {
+			n.Inbox = v.Text(0)
 			list = append(list, n)
-			return nil
 		}, "SELECT inbox FROM inboxes WHERE root=? AND team=? AND created_at=? ORDER BY inbox", s.Root, s.Team.Team, s.Team.CreatedAt)
 		if err != nil {
 			return nil, err
@@ -223,7 +220,7 @@ func (j *Journal) record(n *numbers, todo []numbered, o *Observation) error {
 	c := n.conn
 	for i := range todo {
 		s := &todo[i]
-		v, err := j.view(c, s.place())
+		v, err := j.view(c, s.key())
 		if err != nil {
 			return err
 		}
@@ -240,7 +237,7 @@ func (j *Journal) record(n *numbers, todo []numbered, o *Observation) error {
 		if r.order == overlaps {
 			o.Again = append(o.Again, s.index)
 		}
-		j.remember(s.place(), v)
+		j.remember(s.key(), v)
 	}
 	return nil
 }
@@ -260,7 +257,7 @@ func (r *recorder) record(d *difference) error {
 	v, s := r.view, r.snapshot
 	if v.id == 0 {
 		id, err := r.conn.Number(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
-			VALUES (?, ?, ?, ?, ?, ?, ?, 0) RETURNING id`, append(s.place().args(), s.ended, s.began, s.ended)...)
+			VALUES (?, ?, ?, ?, ?, ?, ?, 0) RETURNING id`, append(s.key().args(), s.ended, s.began, s.ended)...)
 		if err != nil {
 			return err
 		}
@@ -339,36 +336,21 @@ func (r *recorder) appear(row *inbox.Row, e *entry, k int) error {
 }
 
 // occurrences is how many rows of that digest the journal knows of an inbox.
-func occurrences(c *sqlite.Conn, box int64, d digest) (ever int, err error) {
-	last, err := c.Statement("SELECT occurrence FROM messages WHERE inbox=? AND digest=? ORDER BY occurrence DESC LIMIT 1")
-	if err != nil {
-		return 0, err
-	}
-	err = last.Query(func(values []sqlite.Value) error {
-		n, _ := values[0].(int64)
-		ever = int(n)
-		return nil
-	}, box, d[:])
-	return ever, err
+func occurrences(c *sqlite.Conn, box int64, d digest) (int, error) {
+	n, err := c.Number("SELECT occurrence FROM messages WHERE inbox=? AND digest=? ORDER BY occurrence DESC LIMIT 1", box, d[:])
+	return int(n), err
 }
 
 // insert writes a message of an inbox, which stood there as row, and what it can
 // be found by.
 func insert(c *sqlite.Conn, box int64, d digest, m *Message, row *inbox.Row) error {
-	insert, err := c.Statement(`INSERT INTO messages (seq, inbox, digest, occurrence, first_seen, read_at, gone_at, id, sender, raw)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-	if err != nil {
-		return err
-	}
-	if _, err := insert.Exec(m.Seq, box, d[:], int64(m.Occurrence), micros(m.FirstSeen), micros(m.ReadAt), micros(m.GoneAt),
+	if _, err := c.Exec(`INSERT INTO messages (seq, inbox, digest, occurrence, first_seen, read_at, gone_at, id, sender, raw)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.Seq, box, d[:], m.Occurrence, micros(m.FirstSeen), micros(m.ReadAt), micros(m.GoneAt),
 		row.ID(), row.From, []byte(row.Raw)); err != nil {
 		return err
 	}
-	index, err := c.Statement("INSERT INTO words (rowid, sender, summary, body) VALUES (?, ?, ?, ?)")
-	if err != nil {
-		return err
-	}
-	_, err = index.Exec(m.Seq, row.From, row.Summary, body(row))
+	_, err := c.Exec("INSERT INTO words (rowid, sender, summary, body) VALUES (?, ?, ?, ?)", m.Seq, row.From, row.Summary, body(row))
 	return err
 }
 
@@ -392,27 +374,16 @@ func (r *recorder) change(kind Kind, seq int64, update string, at int64) error {
 
 // changed records that a message was read or is gone.
 func changed(c *sqlite.Conn, n *numbers, kind Kind, seq int64, update string, at int64) (change Change, err error) {
-	s, err := c.Statement(update)
-	if err != nil {
-		return change, err
-	}
-	if _, err := s.Exec(at, seq); err != nil {
+	if _, err := c.Exec(update, at, seq); err != nil {
 		return change, err
 	}
 	change = Change{Seq: n.next(), Kind: kind}
-	if s, err = c.Statement("INSERT INTO changes (seq, kind, message) VALUES (?, ?, ?)"); err != nil {
+	if _, err := c.Exec("INSERT INTO changes (seq, kind, message) VALUES (?, ?, ?)", change.Seq, string(kind), seq); err != nil {
 		return change, err
 	}
-	if _, err := s.Exec(change.Seq, string(kind), seq); err != nil {
-		return change, err
-	}
-	if s, err = c.Statement("SELECT " + columns + " WHERE m.seq=?"); err != nil {
-		return change, err
-	}
-	err = s.Query(func(v []sqlite.Value) error {
+	err = c.Query(func(v sqlite.Row) {
 		change.Message = scan(v)
-		return nil
-	}, seq)
+	}, "SELECT "+columns+" WHERE m.seq=?", seq)
 	return change, err
 }
 

@@ -1,50 +1,23 @@
 package journal
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
+	"teambridge/inbox/sqlite/sqlitetest"
 )
 
-// The test binary, run again with this variable set, is one of the processes
-// that the tests below start. Its value names the function in children.
-const childVariable = "JOURNAL_TEST_CHILD"
-
 func TestMain(m *testing.M) {
-	if name := os.Getenv(childVariable); name != "" {
-		if err := children()[name](os.Args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0) // not return: nothing is to run after, as in a command
-	}
-	os.Exit(m.Run())
-}
-
-func children() map[string]func(args []string) error {
-	return map[string]func([]string) error{"watch": childWatch, "forever": childForever}
-}
-
-func child(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	// The race detector holds up the end of each process by a second.
-	cmd.Env = append(os.Environ(), childVariable+"="+name, "GORACE=atexit_sleep_ms=0")
-	return cmd
+	sqlitetest.Main(m, map[string]func([]string) error{"watch": childWatch, "forever": childForever})
 }
 
 const (
@@ -71,8 +44,7 @@ func history(n int) Snapshot {
 func childWatch(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	// All begin when the last of them has started.
-	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+	if err := sqlitetest.Started(); err != nil {
 		return err
 	}
 	j, err := Open(ctx, args[0])
@@ -97,24 +69,7 @@ func TestManyProcessesOnOneJournal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "journal.db")
 	const processes = 4
-	read, write, err := os.Pipe()
-	must(t, err)
-	defer write.Close()
-	var commands [processes]*exec.Cmd
-	var stderr [processes]bytes.Buffer
-	for i := range commands {
-		cmd := child(t.Context(), "watch", path, fmt.Sprint("own", i))
-		cmd.Stdin, cmd.Stderr = read, &stderr[i]
-		must(t, cmd.Start())
-		commands[i] = cmd
-	}
-	read.Close()
-	write.Close()
-	for i, cmd := range commands {
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("process %d: %v\n%s", i, err, &stderr[i])
-		}
-	}
+	sqlitetest.AtOnce(t, processes, func(i int) *exec.Cmd { return sqlitetest.Child(t.Context(), "watch", path, fmt.Sprint("own", i)) })
 
 	j := mustOpen(t, path)
 	names := []string{"bob"}
@@ -199,44 +154,18 @@ func TestKilledAtAnyInstant(t *testing.T) {
 		if round%4 == 3 {
 			path = filepath.Join(dir, fmt.Sprint("new", round, ".db")) // killed while it is being made
 		}
-		var commands [2]*exec.Cmd
-		var outputs [2]io.Reader
-		var stderr [2]bytes.Buffer
-		for i := range commands {
-			cmd := child(t.Context(), "forever", path, fmt.Sprintf("inbox-%d-%d", round, i))
-			out, err := cmd.StdoutPipe()
-			must(t, err)
-			cmd.Stderr = &stderr[i]
-			must(t, cmd.Start())
-			commands[i], outputs[i] = cmd, out
-		}
 		var last [2]int
-		for i, cmd := range commands {
-			in := bufio.NewReader(outputs[i])
-			report := func() bool {
-				text, err := in.ReadString('\n')
-				if err != nil {
-					return false // a cut line acknowledges nothing
-				}
-				last[i], err = strconv.Atoi(strings.TrimSpace(text))
-				return err == nil
-			}
-			if round%4 != 3 {
-				for range 1 + rand.N(40) {
-					if !report() {
-						break
-					}
-				}
-			}
-			<-time.After(rand.N(3 * time.Millisecond)) // the random instant
-			must(t, cmd.Process.Kill())
-			for report() {
-			}
-			var exit *exec.ExitError
-			if err := cmd.Wait(); !errors.As(err, &exit) || exit.Exited() {
-				t.Errorf("process ended by itself: %v\n%s", err, &stderr[i])
-			}
+		lines := 1 + rand.N(40)
+		if round%4 == 3 {
+			lines = 0
 		}
+		sqlitetest.Kill(t, func(i int) *exec.Cmd {
+			return sqlitetest.Child(t.Context(), "forever", path, fmt.Sprintf("inbox-%d-%d", round, i))
+		}, lines, func(child int, line string) {
+			n, err := strconv.Atoi(line)
+			must(t, err)
+			last[child] = n
+		})
 
 		j := mustOpen(t, path)
 		sound(t, j)
@@ -267,11 +196,10 @@ func TestKilledAtAnyInstant(t *testing.T) {
 func sound(t *testing.T, j *Journal) {
 	t.Helper()
 	must(t, j.db.Do(t.Context(), "test", func(c *sqlite.Conn) error {
-		return c.Query(func(v []sqlite.Value) error {
+		return c.Query(func(v sqlite.Row) {
 			if v[0] != "ok" {
 				t.Errorf("integrity check: %v", v[0])
 			}
-			return nil
 		}, "PRAGMA integrity_check")
 	}))
 	must(t, run(j, "INSERT INTO words (words) VALUES ('integrity-check')"))

@@ -227,7 +227,7 @@ func (j *Journal) shrink(ctx context.Context) error {
 	}
 	free := int64(-1)
 	err = step(func(c *sqlite.Conn) (bool, error) {
-		if err := c.Query(func([]sqlite.Value) error { return nil }, "PRAGMA incremental_vacuum(1000)"); err != nil {
+		if err := c.Query(func(sqlite.Row) {}, "PRAGMA incremental_vacuum(1000)"); err != nil {
 			return false, err
 		}
 		before := free
@@ -240,6 +240,6 @@ func (j *Journal) shrink(ctx context.Context) error {
 	return step(func(c *sqlite.Conn) (bool, error) {
 		// So that the log does not keep what the file gave back. Someone who
 		// reads keeps it from being emptied, which then waits for another time.
-		return false, c.Query(func([]sqlite.Value) error { return nil }, "PRAGMA wal_checkpoint(TRUNCATE)")
+		return false, c.Query(func(sqlite.Row) {}, "PRAGMA wal_checkpoint(TRUNCATE)")
 	})
 }

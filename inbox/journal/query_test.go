@@ -89,7 +89,7 @@ func TestMessagesOverManyPages(t *testing.T) {
 	}
 }
 
-func TestInstances(t *testing.T) {
+func TestInboxes(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	ann, red, other := look(t, 2, row("c")), look(t, 3, row("d")), look(t, 5, row("f"))
@@ -98,17 +98,19 @@ func TestInstances(t *testing.T) {
 	other.Root = "/other"
 	observe(t, j, look(t, 4, row("a")), ann, red, other)
 	observe(t, j, Snapshot{Root: root, Team: blue(), Inbox: "ann", Gone: true, At: at(9)})
-	want := []Instance{
-		{Root: root, Team: blue(), Inboxes: []string{"ann", "bob"}, FirstSeen: at(2), LastSeen: at(9)},
-		{Root: root, Team: teams.Instance{Team: "red"}, Inboxes: []string{"bob"}, FirstSeen: at(3), LastSeen: at(3)},
-	}
-	got, err := j.Instances(t.Context(), root)
+	bob, redBob := InboxKey{root, blue(), "bob"}, InboxKey{root, teams.Instance{Team: "red"}, "bob"}
+	known, err := j.Inboxes(t.Context(), Query{Root: root})
 	must(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("instances (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]InboxKey{{root, blue(), "ann"}, bob, redBob}, known); diff != "" {
+		t.Errorf("inboxes (-want +got):\n%s", diff)
 	}
-	if got, err := j.Instances(t.Context(), ""); err != nil || len(got) != 3 || got[2].Root != "/other" {
+	if got, err := j.Inboxes(t.Context(), Query{}); err != nil || len(got) != 4 || got[3].Root != "/other" {
 		t.Errorf("of all roots: %v, %v", got, err)
+	}
+	occupied, err := j.Occupied(t.Context(), Query{Root: root})
+	must(t, err)
+	if diff := cmp.Diff([]InboxKey{bob, redBob}, occupied); diff != "" {
+		t.Errorf("occupied (-want +got):\n%s", diff)
 	}
 }
 

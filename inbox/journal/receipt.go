@@ -62,8 +62,8 @@ func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time)
 // Lost records that a message is lost, and why. A message that was consumed is
 // not.
 func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
-	if len(reason) > maxName {
-		return Receipt{}, &ValueError{"reason", "is longer than 4 KiB"}
+	if len(reason) > sqlite.MaxName {
+		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
 	return j.settle(ctx, "lost", key, at, nil, toLost(Lost, at, reason))
 }
@@ -71,8 +71,8 @@ func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, rea
 // Unknown records that a message is gone and that nothing tells whether it was
 // taken, and why not. A message that was consumed or lost stays that.
 func (j *Journal) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
-	if len(reason) > maxName {
-		return Receipt{}, &ValueError{"reason", "is longer than 4 KiB"}
+	if len(reason) > sqlite.MaxName {
+		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
 	return j.settle(ctx, "unknown", key, at, nil, toLost(Unknown, at, reason))
 }
@@ -114,11 +114,11 @@ func toLost(state State, at time.Time, reason string) func(*Receipt) bool {
 
 // settle changes one receipt, unless change says that there is nothing to change.
 func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
-	if err := names(field{"root", key.Root}, field{"team", key.Team}, field{"inbox", key.Inbox}, field{"id", key.ID}); err != nil {
+	if err := names("root", key.Root, "team", key.Team, "inbox", key.Inbox, "id", key.ID); err != nil {
 		return Receipt{}, err
 	}
 	if at.IsZero() {
-		return Receipt{}, &ValueError{"time", "is missing"}
+		return Receipt{}, invalid("time", "is missing")
 	}
 	var r Receipt
 	err := j.db.Do(ctx, op, func(c *sqlite.Conn) error {
@@ -152,23 +152,16 @@ func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead [
 		return r, nil
 	}
 	r.Seq = n.next()
-	s, err := c.Statement("DELETE FROM receipts WHERE seq=?")
-	if err != nil {
-		return Receipt{}, err
-	}
-	if _, err := s.Exec(was.Seq); err != nil {
+	if _, err := c.Exec("DELETE FROM receipts WHERE seq=?", was.Seq); err != nil {
 		return Receipt{}, err
 	}
 	var front sqlite.Value // of what is not followed any more it is of no use
 	if r.State == Verified && len(ahead) > 0 {
 		front = strings.Join(ahead, " ")
 	}
-	s, err = c.Statement(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
-		verified_at, consumed_at, lost_at, reason, ahead) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-	if err != nil {
-		return Receipt{}, err
-	}
-	if _, err := s.Exec(r.Seq, key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID, string(r.State), at.UnixMicro(),
+	if _, err := c.Exec(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
+		verified_at, consumed_at, lost_at, reason, ahead) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Seq, key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID, string(r.State), at.UnixMicro(),
 		micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), r.Reason, front); err != nil {
 		return Receipt{}, err
 	}
@@ -181,43 +174,32 @@ func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead [
 // as anybody has seen: none where that is not known for sure. If the message is gone
 // from its inbox and one of them is there, it was lost: see [inbox.Tracked.Look].
 func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, err error) {
-	err = j.db.Do(ctx, "ahead", func(c *sqlite.Conn) error {
-		keys = nil // f runs again when the file was busy
-		return c.Transaction("DEFERRED", func() error {
-			known := map[string]bool{}
-			err := c.Query(func(v []sqlite.Value) error {
-				text, _ := v[0].(string)
-				for _, k := range strings.Fields(text) {
-					known[k] = true
-				}
-				return nil
-			}, "SELECT ahead FROM receipts WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='verified'",
-				key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID)
-			if err != nil || len(known) == 0 {
-				return err
+	err = j.db.Transaction(ctx, "ahead", "DEFERRED", func(c *sqlite.Conn) error {
+		keys = nil // this function runs again if the file was busy
+		var known []string
+		err := c.Query(func(v sqlite.Row) { known = strings.Fields(v.Text(0)) },
+			"SELECT ahead FROM receipts WHERE state='verified' AND "+thisInbox+" AND id=?", keyArgs(key)...)
+		if err != nil || len(known) == 0 {
+			return err
+		}
+		box, err := c.Number("SELECT id FROM inboxes WHERE "+thisInbox, key.Root, key.Team, key.CreatedAt, key.Inbox)
+		if err != nil {
+			return err
+		}
+		// What came after the message, or was gone and came again, is another one in
+		// the journal: another program wrote it back, and it may have been taken before.
+		ours, err := c.Number("SELECT max(seq) FROM messages WHERE inbox=? AND id=?", box, key.ID)
+		if err != nil {
+			return err
+		}
+		return c.Query(func(v sqlite.Row) {
+			var m Message
+			m.set(v.Blob(0))
+			if k := m.Row.Key(); slices.Contains(known, k) {
+				keys = append(keys, k)
 			}
-			box, err := c.Number("SELECT id FROM inboxes WHERE root=? AND team=? AND created_at=? AND inbox=?",
-				key.Root, key.Team, key.CreatedAt, key.Inbox)
-			if err != nil {
-				return err
-			}
-			// What came after the message, or was gone and came again, is another one in
-			// the journal: another program wrote it back, and it may have been taken before.
-			ours, err := c.Number("SELECT max(seq) FROM messages WHERE inbox=? AND id=?", box, key.ID)
-			if err != nil {
-				return err
-			}
-			return c.Query(func(v []sqlite.Value) error {
-				var m Message
-				raw, _ := v[0].([]byte)
-				m.set(raw)
-				if k := m.Row.Key(); known[k] {
-					keys = append(keys, k)
-				}
-				return nil
-			}, `SELECT raw FROM messages INDEXED BY messages_present
-				WHERE inbox=? AND gone_at IS NULL AND read_at IS NULL AND seq<? ORDER BY seq`, box, ours)
-		})
+		}, `SELECT raw FROM messages INDEXED BY messages_present
+			WHERE inbox=? AND gone_at IS NULL AND read_at IS NULL AND seq<? ORDER BY seq`, box, ours)
 	})
 	return keys, err
 }
@@ -225,30 +207,22 @@ func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, 
 const receiptColumns = `seq, root, team, created_at, inbox, id, state, reason,
 	verified_at, consumed_at, lost_at FROM receipts`
 
-func scanReceipt(v []sqlite.Value) (r Receipt) {
-	r.Seq, _ = v[0].(int64)
-	r.Root, _ = v[1].(string)
-	r.Team, _ = v[2].(string)
-	r.CreatedAt, _ = v[3].(int64)
-	r.Inbox, _ = v[4].(string)
-	r.ID, _ = v[5].(string)
-	state, _ := v[6].(string)
-	r.State = State(state)
-	r.Reason, _ = v[7].(string)
-	r.VerifiedAt, r.ConsumedAt, r.LostAt = moment(v[8]), moment(v[9]), moment(v[10])
-	return r
+func scanReceipt(v sqlite.Row) Receipt {
+	return Receipt{
+		Seq: v.Int(0), SendKey: scanKey(v, 1).message(v.Text(5)), State: State(v.Text(6)), Reason: v.Text(7),
+		VerifiedAt: v.Time(8), ConsumedAt: v.Time(9), LostAt: v.Time(10),
+	}
 }
 
-func lookup(c *sqlite.Conn, key inbox.SendKey) (r Receipt, found bool, err error) {
-	err = c.Query(func(v []sqlite.Value) error {
-		r, found = scanReceipt(v), true
-		return nil
-	}, "SELECT "+receiptColumns+" WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=?",
-		key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID)
-	return r, found, err
+func keyArgs(k inbox.SendKey) []sqlite.Value {
+	return []sqlite.Value{k.Root, k.Team, k.CreatedAt, k.Inbox, k.ID}
 }
 
-// Receipt tells what is known of one message of ours, and whether anything is.
+func lookup(c *sqlite.Conn, key inbox.SendKey) (Receipt, bool, error) {
+	return sqlite.One(c, scanReceipt, "SELECT "+receiptColumns+" WHERE "+thisInbox+" AND id=?", keyArgs(key)...)
+}
+
+// Receipt returns what is known of one message of ours, and whether anything is.
 func (j *Journal) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, found bool, err error) {
 	err = j.db.Do(ctx, "receipt", func(c *sqlite.Conn) (err error) {
 		r, found, err = lookup(c, key)
@@ -261,40 +235,13 @@ func (j *Journal) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, fo
 // changes. Since and Until are about the last change, ID is the key's. A
 // receipt does not know a sender: with From it fails with *[ValueError].
 func (j *Journal) Receipts(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
-	return pages(q, func(r *Receipt) int64 { return r.Seq }, func(q Query, limit int) (list []Receipt, err error) {
+	return pages(q, func(r *Receipt) int64 { return r.Seq }, func(q Query, limit int) ([]Receipt, error) {
 		if q.From != "" {
-			return nil, &ValueError{"sender", "is not known of receipts"}
+			return nil, invalid("sender", "is not known of receipts")
 		}
-		where, args := q.inboxes()
-		if where == "" {
-			where = "TRUE"
-		}
-		and := func(term string, value sqlite.Value) {
-			where += " AND " + term
-			args = append(args, value)
-		}
-		if q.ID != "" {
-			and("id=?", q.ID)
-		}
-		if q.After != 0 {
-			and("seq>?", q.After)
-		}
-		if q.Before != 0 {
-			and("seq<?", q.Before)
-		}
-		if !q.Since.IsZero() {
-			and("at>=?", q.Since.UnixMicro())
-		}
-		if !q.Until.IsZero() {
-			and("at<?", q.Until.UnixMicro())
-		}
-		err = j.db.Do(ctx, "receipts", func(c *sqlite.Conn) error {
-			list = list[:0]
-			return c.Query(func(v []sqlite.Value) error {
-				list = append(list, scanReceipt(v))
-				return nil
-			}, "SELECT "+receiptColumns+" WHERE "+where+" ORDER BY seq "+q.order()+" LIMIT ?", append(slices.Clip(args), int64(limit))...)
-		})
-		return list, err
+		where := q.inboxes()
+		q.records(&where, "", "at")
+		return sqlite.Select(ctx, j.db, "receipts", scanReceipt,
+			"SELECT "+receiptColumns+" WHERE "+where.String()+" ORDER BY seq "+q.order()+" LIMIT ?", where.limited(limit)...)
 	})
 }

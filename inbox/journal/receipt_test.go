@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/inbox"
+	"teambridge/inbox/sqlite"
 )
 
 func aKey(id string) inbox.SendKey {
@@ -128,7 +129,7 @@ func TestReceiptsThatCannotBe(t *testing.T) {
 	blank := aKey(" ")
 	_, none := j.Verified(t.Context(), aKey("1"), time.Time{})
 	_, noID := j.Verified(t.Context(), blank, at(1))
-	_, long := j.Lost(t.Context(), aKey("1"), at(1), strings.Repeat("x", maxName+1))
+	_, long := j.Lost(t.Context(), aKey("1"), at(1), strings.Repeat("x", sqlite.MaxName+1))
 	for what, err := range map[string]error{"time": none, "id": noID, "reason": long} {
 		var bad *ValueError
 		if !errors.As(err, &bad) || bad.Field != what {

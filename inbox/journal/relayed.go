@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
-	"teambridge/inbox"
 	"teambridge/inbox/sqlite"
 	"teambridge/teams"
 )
@@ -72,7 +70,7 @@ type RelayEvent struct {
 // It returns how many were new. Errors are *[Error] and *[ValueError]; then
 // nothing was recorded.
 func (j *Journal) CopyEvents(ctx context.Context, source string, events ...RelayEvent) (recorded int, err error) {
-	if err := names(field{"source", source}); err != nil {
+	if err := names("source", source); err != nil {
 		return 0, err
 	}
 	for i := range events {
@@ -80,58 +78,27 @@ func (j *Journal) CopyEvents(ctx context.Context, source string, events ...Relay
 			return 0, err
 		}
 		if i > 0 && events[i].N <= events[i-1].N {
-			return 0, &ValueError{"number", "of an event is not higher than that of the one before"}
+			return 0, invalid("number", "of an event is not higher than that of the one before")
 		}
 	}
-	err = j.db.Do(ctx, "relayed", func(c *sqlite.Conn) error {
+	err = j.db.Do(ctx, "copy events", func(c *sqlite.Conn) error {
 		return j.number(c, func(n *numbers) error {
-			recorded = 0 // f runs again when the file was busy
-			last, err := copied(c, source)
+			recorded = 0 // this function runs again if the file was busy
+			last, err := c.Number(copiedUpTo, source)
 			if err != nil {
 				return err
 			}
-			first := slices.IndexFunc(events, func(e RelayEvent) bool { return e.N > last })
-			if first < 0 {
-				return nil
-			}
-			insert, err := c.Statement(`INSERT INTO relay_events (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
-				state, reason, pid, session, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-			if err != nil {
-				return err
-			}
-			for i := range events[first:] {
-				e := &events[first+i]
-				if e.Sent || e.Answer != "" {
-					record := sent
-					if e.Answer != "" {
-						record = answered
-					}
-					if err := record(c, n, e); err != nil {
-						return err
-					}
-					recorded++
+			for i := range events {
+				if events[i].N <= last {
 					continue
 				}
-				take := claimed
-				if e.Person {
-					take = said
-				}
-				if err := take(c, n, e); err != nil {
-					return err
-				}
-				person := int64(0)
-				if e.Person {
-					person = 1
-				}
-				_, err := insert.Exec(n.next(), e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox, e.At.UnixMicro(), e.Delivery, e.ID,
-					e.From, person, e.State, e.Reason, int64(e.PID), e.Session, e.N)
-				if err != nil {
-					return err
-				}
-				if err := e.settle(c, n); err != nil {
+				if err := events[i].record(c, n); err != nil {
 					return err
 				}
 				recorded++
+			}
+			if recorded == 0 {
+				return nil
 			}
 			_, err = c.Exec("INSERT INTO copied (source, n) VALUES (?, ?) ON CONFLICT DO UPDATE SET n=excluded.n",
 				source, events[len(events)-1].N)
@@ -143,6 +110,31 @@ func (j *Journal) CopyEvents(ctx context.Context, source string, events ...Relay
 	}
 	return recorded, nil
 }
+
+// record records one event.
+func (e *RelayEvent) record(c *sqlite.Conn, n *numbers) error {
+	take := claimed
+	switch {
+	case e.Answer != "":
+		return answered(c, n, e)
+	case e.Sent:
+		return sent(c, n, e)
+	case e.Person:
+		take = prompted
+	}
+	if err := take(c, n, e); err != nil {
+		return err
+	}
+	_, err := c.Exec(`INSERT INTO relay_events (seq, root, team, created_at, inbox, at, delivery, id, sender, person,
+		state, reason, pid, session, n) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		append(e.key().args(n.next()), e.At.UnixMicro(), e.Delivery, e.ID, e.From, e.Person, e.State, e.Reason, e.PID, e.Session, e.N)...)
+	if err != nil {
+		return err
+	}
+	return e.settle(c, n)
+}
+
+func (e *RelayEvent) key() InboxKey { return InboxKey{e.Root, e.Team, e.Inbox} }
 
 // settle makes of an event about a person's words what it says of the message.
 func (e *RelayEvent) settle(c *sqlite.Conn, n *numbers) error {
@@ -157,105 +149,67 @@ func (e *RelayEvent) settle(c *sqlite.Conn, n *numbers) error {
 		change = toConsumed(e.At)
 	case "failed", "cancelled", "dropped":
 		reason := cmp.Or(e.Reason, e.State)
-		if len(reason) > maxName {
-			reason = strings.ToValidUTF8(reason[:maxName], "")
+		if len(reason) > sqlite.MaxName {
+			reason = strings.ToValidUTF8(reason[:sqlite.MaxName], "")
 		}
 		change = toLost(Lost, e.At, reason)
 	default:
 		return nil
 	}
-	_, err := settle(c, n, inbox.SendKey{Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox, ID: e.ID}, e.At, nil, change)
+	_, err := settle(c, n, e.key().message(e.ID), e.At, nil, change)
 	return err
 }
 
 // CopiedUpTo returns the highest N that was copied from source, 0 if none was.
 func (j *Journal) CopiedUpTo(ctx context.Context, source string) (n int64, err error) {
-	err = j.db.Do(ctx, "relayed", func(c *sqlite.Conn) (err error) {
-		n, err = copied(c, source)
-		return err
-	})
-	return n, err
+	return j.db.Number(ctx, "copied up to", copiedUpTo, source)
 }
 
-func copied(c *sqlite.Conn, source string) (int64, error) {
-	return c.Number("SELECT coalesce(max(n), 0) FROM copied WHERE source=?", source)
-}
+const copiedUpTo = "SELECT coalesce(max(n), 0) FROM copied WHERE source=?"
 
 func (e *RelayEvent) check() error {
-	list := []field{{"root", e.Root}, {"team", e.Team.Team}, {"inbox", e.Inbox}, {"state", e.State}}
+	list := []string{"root", e.Root, "team", e.Team.Team, "inbox", e.Inbox, "state", e.State}
 	if e.Answer != "" {
-		list = list[:3]
+		list = list[:6]
 	}
 	if err := names(list...); err != nil {
 		return err
 	}
 	if e.At.IsZero() {
-		return &ValueError{"time", "of an event is missing"}
+		return invalid("time", "of an event is missing")
 	}
 	switch {
 	case e.Answer != "":
 		if len(e.Row) == 0 {
-			return &ValueError{"row", "of an answer is missing"}
+			return invalid("row", "of an answer is missing")
 		}
 	case e.Sent:
 		if len(e.Row) == 0 || e.State != string(Verified) && e.State != string(Unknown) {
-			return &ValueError{"row", "or state of a message that was sent is missing"}
+			return invalid("row", "or state of a message that was sent is missing")
 		}
 	case len(e.Row) > 0 && e.Delivery == "":
-		return &ValueError{"row", "of an event about a relay"}
+		return invalid("row", "of an event about a relay")
 	}
 	return nil
 }
 
 const relayedColumns = `seq, root, team, created_at, inbox, at, delivery, id, sender, person, state, reason, pid, session, n FROM relay_events`
 
-func scanRelayed(v []sqlite.Value) (e RelayEvent) {
-	e.Seq, _ = v[0].(int64)
-	e.Root, _ = v[1].(string)
-	e.Team.Team, _ = v[2].(string)
-	e.Team.CreatedAt, _ = v[3].(int64)
-	e.Inbox, _ = v[4].(string)
-	e.At = moment(v[5])
-	e.Delivery, _ = v[6].(string)
-	e.ID, _ = v[7].(string)
-	e.From, _ = v[8].(string)
-	person, _ := v[9].(int64)
-	e.Person = person != 0
-	e.State, _ = v[10].(string)
-	e.Reason, _ = v[11].(string)
-	pid, _ := v[12].(int64)
-	e.PID = int(pid)
-	e.Session, _ = v[13].(string)
-	e.N, _ = v[14].(int64)
-	return e
+func scanRelayed(v sqlite.Row) RelayEvent {
+	k := scanKey(v, 1)
+	return RelayEvent{
+		Seq: v.Int(0), Root: k.Root, Team: k.Team, Inbox: k.Inbox, At: v.Time(5), Delivery: v.Text(6), ID: v.Text(7), From: v.Text(8),
+		Person: v.Bool(9), State: v.Text(10), Reason: v.Text(11), PID: int(v.Int(12)), Session: v.Text(13), N: v.Int(14),
+	}
 }
 
 // RelayEvents yields the events that q asks for, in the order of their numbers.
 // Since and Until are about when they happened, ID and From are the message's.
 func (j *Journal) RelayEvents(ctx context.Context, q Query) iter.Seq2[RelayEvent, error] {
-	return pages(q, func(e *RelayEvent) int64 { return e.Seq }, func(q Query, limit int) (list []RelayEvent, err error) {
-		where, args := q.inboxes()
-		if where == "" {
-			where = "TRUE"
-		}
-		and := func(given bool, term string, value sqlite.Value) {
-			if given {
-				where, args = where+" AND "+term, append(args, value)
-			}
-		}
-		and(q.ID != "", "id=?", q.ID)
-		and(q.From != "", "sender=?", q.From)
-		and(q.After != 0, "seq>?", q.After)
-		and(q.Before != 0, "seq<?", q.Before)
-		and(!q.Since.IsZero(), "at>=?", q.Since.UnixMicro())
-		and(!q.Until.IsZero(), "at<?", q.Until.UnixMicro())
-		err = j.db.Do(ctx, "relayed events", func(c *sqlite.Conn) error {
-			list = list[:0] // f runs again when the file was busy
-			return c.Query(func(v []sqlite.Value) error {
-				list = append(list, scanRelayed(v))
-				return nil
-			}, "SELECT "+relayedColumns+" WHERE "+where+" ORDER BY seq "+q.order()+" LIMIT ?", append(slices.Clip(args), int64(limit))...)
-		})
-		return list, err
+	return pages(q, func(e *RelayEvent) int64 { return e.Seq }, func(q Query, limit int) ([]RelayEvent, error) {
+		where := q.inboxes()
+		q.records(&where, "", "at")
+		return sqlite.Select(ctx, j.db, "relay events", scanRelayed,
+			"SELECT "+relayedColumns+" WHERE "+where.String()+" ORDER BY seq "+q.order()+" LIMIT ?", where.limited(limit)...)
 	})
 }

@@ -77,33 +77,27 @@ func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[H
 	}
 }
 
-func (j *Journal) search(ctx context.Context, match string, q Query, limit int) (list []Hit, err error) {
-	where, args := q.where()
-	query := "SELECT " + columns + " WHERE " + where + " ORDER BY m.seq DESC LIMIT ?"
+func (j *Journal) search(ctx context.Context, match string, q Query, limit int) ([]Hit, error) {
+	where := q.messages()
+	query, args := "SELECT "+columns+" WHERE "+where.String()+" ORDER BY m.seq DESC LIMIT ?", where.limited(limit)
 	if match != "" {
 		// The index first, in the order of its numbers.
 		query = "SELECT " + scanned +
 			", snippet(words, -1, '" + markOpen + "', '" + markClose + "', '…', ?)" +
 			" FROM words CROSS JOIN messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox" +
-			" WHERE words MATCH ? AND " + where + " ORDER BY words.rowid DESC LIMIT ?"
-		args = append([]sqlite.Value{int64(snippetWords), match}, args...)
+			" WHERE words MATCH ? AND " + where.String() + " ORDER BY words.rowid DESC LIMIT ?"
+		args = append([]sqlite.Value{snippetWords, match}, args...)
 		if q.Before != 0 {
 			query = strings.Replace(query, "m.seq<?", "words.rowid<?", 1)
 		}
 	}
-	err = j.db.Do(ctx, "search", func(c *sqlite.Conn) error {
-		list = list[:0] // f runs again when the file was busy
-		return c.Query(func(v []sqlite.Value) error {
-			h := Hit{Message: scan(v)}
-			if match != "" {
-				snippet, _ := v[12].(string)
-				h.Snippet, h.Matches = unmark(snippet)
-			}
-			list = append(list, h)
-			return nil
-		}, query, append(slices.Clip(args), int64(limit))...)
-	})
-	return list, err
+	return sqlite.Select(ctx, j.db, "search", func(v sqlite.Row) Hit {
+		h := Hit{Message: scan(v)}
+		if match != "" {
+			h.Snippet, h.Matches = unmark(v.Text(12))
+		}
+		return h
+	}, query, args...)
 }
 
 // unmark takes the marks out of a snippet.
@@ -184,7 +178,7 @@ func around(text string, i, n int) (string, [][2]int) {
 // terms makes a question for the index, and what it cannot answer, of words.
 func terms(words string) (match string, literals []string, err error) {
 	if len(words) > maxWords {
-		return "", nil, &ValueError{"search", "is longer than 4 KiB"}
+		return "", nil, invalid("search", "is longer than 4 KiB")
 	}
 	// The index reads its question as a C string.
 	words = strings.ReplaceAll(strings.ToValidUTF8(words, " "), "\x00", " ")
@@ -226,9 +220,9 @@ func terms(words string) (match string, literals []string, err error) {
 	}
 	switch n := len(list) + len(literals); {
 	case n == 0:
-		return "", nil, &ValueError{"search", "is blank"}
+		return "", nil, invalid("search", "is blank")
 	case n > maxTerms:
-		return "", nil, &ValueError{"search", "has more than 64 words"}
+		return "", nil, invalid("search", "has more than 64 words")
 	}
 	return strings.Join(list, " AND "), literals, nil
 }

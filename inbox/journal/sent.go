@@ -1,9 +1,6 @@
 package journal
 
-import (
-	"teambridge/inbox"
-	"teambridge/inbox/sqlite"
-)
+import "teambridge/inbox/sqlite"
 
 // sent records a row that we put into an inbox, and its receipt.
 func sent(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
@@ -15,7 +12,7 @@ func sent(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if e.State == string(Unknown) {
 		change = toLost(Unknown, e.At, "its sender ended before it was known whether it is in the inbox")
 	}
-	_, err = settle(c, n, inbox.SendKey{Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox, ID: m.ID()}, e.At, nil, change)
+	_, err = settle(c, n, e.key().message(m.ID()), e.At, nil, change)
 	return err
 }
 

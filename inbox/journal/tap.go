@@ -52,13 +52,11 @@ type TapOptions struct {
 //
 // Rows that come and go between two looks. With the events of the kernel that
 // takes an agent that takes a row within microseconds of its coming; where there
-// are none, as on network file systems, a quarter of a second. [Tap.Missed]
-// counts what is known to have been missed.
+// are none, as on network file systems, a quarter of a second.
 type Tap struct {
 	opts    TapOptions
 	watcher *watch.Watcher
 	ready   chan struct{}
-	missed  int
 	lives   map[string]*life          // of teams, by name
 	last    map[string]teams.Instance // of teams that are gone, by name
 	warned  map[string]string         // what was said last of a path
@@ -104,10 +102,6 @@ func NewTap(opts TapOptions) *Tap {
 
 // Ready is closed once what was there at the start is recorded.
 func (t *Tap) Ready() <-chan struct{} { return t.ready }
-
-// Missed returns how many contents of inboxes were seen to come and could not
-// be kept until they were read. It may be called once Run has returned.
-func (t *Tap) Missed() int { return t.missed }
 
 // farewell is how long a tap that was told to end may take for its last word.
 const farewell = time.Second
@@ -204,25 +198,23 @@ func (t *Tap) begin(ctx context.Context) error {
 			t.look(ctx, l.Name, name)
 		}
 	}
-	known, err := t.opts.Journal.Instances(ctx, t.opts.Root.Path())
+	known, err := t.opts.Journal.Inboxes(ctx, Query{Root: t.opts.Root.Path()})
 	if err != nil {
 		t.opts.Warn(err)
 		return ctx.Err()
 	}
-	for _, i := range known {
-		if t.opts.Only != nil && !t.opts.Only(i.Team.Team) {
+	var ended teams.Instance // the last one that was recorded as gone
+	for _, k := range known {
+		if t.opts.Only != nil && !t.opts.Only(k.Team.Team) {
 			continue
 		}
-		names, alive := now[i.Team]
+		names, alive := now[k.Team]
 		switch {
-		case !alive && !hidden[i.Team.Team]:
-			t.observe(ctx, Snapshot{Team: i.Team, Gone: true, At: time.Now()})
-		case alive:
-			for _, name := range i.Inboxes {
-				if !slices.Contains(names, name) {
-					t.observe(ctx, Snapshot{Team: i.Team, Inbox: name, Gone: true, At: time.Now()})
-				}
-			}
+		case alive && !slices.Contains(names, k.Inbox):
+			t.observe(ctx, Snapshot{Team: k.Team, Inbox: k.Inbox, Gone: true, At: time.Now()})
+		case !alive && !hidden[k.Team.Team] && k.Team != ended:
+			ended = k.Team
+			t.observe(ctx, Snapshot{Team: k.Team, Gone: true, At: time.Now()})
 		}
 	}
 	return ctx.Err()
@@ -304,7 +296,6 @@ func (t *Tap) configured(ctx context.Context, name string) {
 
 // versions records the contents that an inbox had.
 func (t *Tap) versions(ctx context.Context, e *watch.Event) {
-	t.missed += e.Missed
 	gone := true
 	instance, ended := t.last[e.Team]
 	if l := t.life(ctx, e.Team); l != nil {

@@ -14,15 +14,6 @@ import (
 // each. What is beyond is looked up again.
 const maxHeld = 100_000
 
-// place names an inbox.
-type place struct {
-	root, team string
-	createdAt  int64
-	inbox      string
-}
-
-func (p place) args() []sqlite.Value { return []sqlite.Value{p.root, p.team, p.createdAt, p.inbox} }
-
 // digest is what makes a row this one, but for where it is and how many are
 // equal: 128 bits of a SHA-256.
 type digest [16]byte
@@ -71,70 +62,55 @@ func newView() *view {
 	return &view{entries: map[digest]*entry{}, known: map[uint64]*entry{}}
 }
 
-// view gives what the journal has of an inbox at this moment.
-func (j *Journal) view(c *sqlite.Conn, p place) (*view, error) {
-	s, err := c.Statement(`SELECT id, seq, began, ended FROM inboxes WHERE root=? AND team=? AND created_at=? AND inbox=?`)
-	if err != nil {
-		return nil, err
-	}
+// view returns what the journal has of an inbox at this moment.
+func (j *Journal) view(c *sqlite.Conn, k InboxKey) (*view, error) {
 	now := newView()
-	err = s.Query(func(v []sqlite.Value) error {
-		now.id, _ = v[0].(int64)
-		now.seq, _ = v[1].(int64)
-		now.began, _ = v[2].(int64)
-		now.ended, _ = v[3].(int64)
-		return nil
-	}, p.args()...)
+	err := c.Query(func(v sqlite.Row) {
+		now.id, now.seq, now.began, now.ended = v.Int(0), v.Int(1), v.Int(2), v.Int(3)
+	}, "SELECT id, seq, began, ended FROM inboxes WHERE "+thisInbox, k.args()...)
 	if err != nil {
 		return nil, err
 	}
-	if old := j.views[p]; old != nil && old.seq == now.seq {
+	if old := j.views[k]; old != nil && old.seq == now.seq {
 		return old, nil
 	}
-	j.forget(p)
+	j.forget(k)
 	if now.id == 0 {
 		return now, nil
 	}
-	if s, err = c.Statement(`SELECT seq, digest, read_at IS NOT NULL FROM messages INDEXED BY messages_present
-		WHERE inbox=? AND gone_at IS NULL`); err != nil {
-		return nil, err
-	}
-	err = s.Query(func(v []sqlite.Value) error {
-		seq, _ := v[0].(int64)
-		sum, _ := v[1].([]byte)
-		read, _ := v[2].(int64)
+	err = c.Query(func(v sqlite.Row) {
 		var d digest
-		copy(d[:], sum)
+		copy(d[:], v.Blob(1))
 		e := now.entry(d)
-		e.marks = append(e.marks, mark{seq, read != 0})
+		e.marks = append(e.marks, mark{v.Int(0), v.Bool(2)})
 		now.held++
-		return nil
-	}, now.id)
+	}, `SELECT seq, digest, read_at IS NOT NULL FROM messages INDEXED BY messages_present
+		WHERE inbox=? AND gone_at IS NULL`, now.id)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range now.entries {
 		slices.SortFunc(e.marks, func(a, b mark) int { return int(a.seq - b.seq) })
 	}
-	j.remember(p, now)
+	j.remember(k, now)
 	return now, nil
 }
 
-func (j *Journal) remember(p place, v *view) {
-	j.forget(p)
+func (j *Journal) remember(k InboxKey, v *view) {
+	j.forget(k)
 	if j.held+v.held > maxHeld {
 		clear(j.views)
 		j.held = 0
 	}
-	j.views[p] = v
+	j.views[k] = v
 	v.counted = v.held
 	j.held += v.counted
 }
 
-func (j *Journal) forget(p place) {
-	if v := j.views[p]; v != nil {
+func (j *Journal) forget(k InboxKey) {
+	if v := j.views[k]; v != nil {
 		j.held -= v.counted
-		delete(j.views, p)
+		delete(j.views, k)
 	}
 }
 

@@ -37,13 +37,12 @@ func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
 	if a.Truncated = len(said) > maxAnswer; a.Truncated {
 		a.Text = strings.ToValidUTF8(said[:maxAnswer], "")
 	}
-	err := c.Query(func(v []sqlite.Value) error {
-		a.InReplyTo = append(a.InReplyTo, text(v[0]))
-		return nil
-	}, "SELECT CASE id WHEN '' THEN uuid ELSE id END FROM deliveries WHERE frame=? ORDER BY seq", about)
+	ids, err := sqlite.All(c, func(v sqlite.Row) string { return v.Text(0) },
+		"SELECT CASE id WHEN '' THEN uuid ELSE id END FROM deliveries WHERE frame=? ORDER BY seq", about)
 	if err != nil {
 		return err
 	}
+	a.InReplyTo = append(a.InReplyTo, ids...)
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
 	enc.SetEscapeHTML(false)

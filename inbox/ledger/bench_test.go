@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"teambridge/inbox/sqlite/sqlitetest"
 )
 
 // BenchmarkProcess measures the ledger's part of a whole process that sends one
@@ -22,7 +24,7 @@ func BenchmarkProcess(b *testing.B) {
 			mustOpen(b, path).Close()
 			times := make([]time.Duration, 0, b.N)
 			for i := 0; b.Loop(); i++ {
-				cmd := child(b.Context(), name, path, fmt.Sprint(i))
+				cmd := sqlitetest.Child(b.Context(), name, path, fmt.Sprint(i))
 				start := time.Now()
 				if out, err := cmd.CombinedOutput(); err != nil {
 					b.Fatalf("%v\n%s", err, out)

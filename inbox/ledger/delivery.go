@@ -43,7 +43,7 @@ func (d *Delivery) check() error {
 	if err := d.InboxKey.check(); err != nil {
 		return err
 	}
-	if err := names(field{"uuid", d.UUID}); err != nil {
+	if err := names("uuid", d.UUID); err != nil {
 		return err
 	}
 	if err := content("raw", d.Raw); err != nil {
@@ -54,22 +54,22 @@ func (d *Delivery) check() error {
 	}
 	if d.Person {
 		if d.Key != "" || d.Occurrence != 0 {
-			return &ValueError{Field: "key", Reason: "or occurrence is given for a person's input, which is no row"}
+			return invalid("key", "or occurrence is given for a person's input, which is no row")
 		}
 		return nil
 	}
-	if err := names(field{"key", d.Key}); err != nil {
+	if err := names("key", d.Key); err != nil {
 		return err
 	}
 	if d.Occurrence < 1 {
-		return &ValueError{Field: "occurrence", Reason: fmt.Sprintf("is %d; the first is 1", d.Occurrence)}
+		return invalid("occurrence", fmt.Sprintf("is %d; the first is 1", d.Occurrence))
 	}
 	return nil
 }
 
 func content(name string, b []byte) error {
 	if len(b) > maxContent {
-		return &ValueError{Field: name, Reason: fmt.Sprintf("has %d bytes, over %d", len(b), maxContent)}
+		return invalid(name, fmt.Sprintf("has %d bytes, over %d", len(b), maxContent))
 	}
 	return nil
 }
@@ -112,15 +112,11 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	insert, err := c.Statement(`INSERT INTO deliveries
-		(uuid, inbox_id, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at, summary, color, hops, claimed_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 'claimed', '', ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
-	if err != nil {
-		return 0, err
-	}
 	at := micros(d.At)
-	n, err := insert.Exec(d.UUID, inboxID, d.Key, int64(d.Occurrence), d.ID, d.From, d.Kind,
-		truth(d.Person), truth(d.Isolated), truth(d.Person), at, d.Summary, d.Color, int64(d.Hops), at)
+	n, err := c.Exec(`INSERT INTO deliveries
+		(uuid, inbox_id, key, occurrence, id, sender, kind, person, isolated, marked, frame, state, reason, at, summary, color, hops, claimed_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 'claimed', '', ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		d.UUID, inboxID, d.Key, d.Occurrence, d.ID, d.From, d.Kind, d.Person, d.Isolated, d.Person, at, d.Summary, d.Color, d.Hops, at)
 	if err != nil {
 		return 0, err
 	}
@@ -129,11 +125,7 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 	case err != nil:
 		return 0, err
 	case n > 0:
-		fill, err := c.Statement("INSERT INTO contents (seq, mode, raw) VALUES (?, ?, ?)")
-		if err != nil {
-			return 0, err
-		}
-		_, err = fill.Exec(was.Seq, notNil(d.Mode), notNil(d.Raw))
+		_, err = c.Exec("INSERT INTO contents (seq, mode, raw) VALUES (?, ?, ?)", was.Seq, d.Mode, d.Raw)
 		return was.Seq, err
 	case !found:
 		return 0, fmt.Errorf("ledger: claim %s: occurrence %d of row %s was claimed under another uuid: %w", d.UUID, d.Occurrence, d.Key, ErrConflict)
@@ -156,12 +148,8 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 // It does not wait for the disk: after a power cut the file is asked again.
 func (l *Ledger) Mark(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "mark", quick, func(c *sqlite.Conn) error {
-		mark, err := c.Statement("UPDATE deliveries SET marked=1 WHERE uuid=?")
-		if err != nil {
-			return err
-		}
 		for _, uuid := range uuids {
-			if n, err := mark.Exec(uuid); err != nil {
+			if n, err := c.Exec("UPDATE deliveries SET marked=1 WHERE uuid=?", uuid); err != nil {
 				return err
 			} else if n == 0 {
 				return unknown("mark", uuid)
@@ -177,133 +165,112 @@ func unknown(op, uuid string) error {
 
 // Marked lists the deliveries of rows with that message id whose rows were read back from
 // the file as ours, in the order of claiming.
-func (l *Ledger) Marked(ctx context.Context, p InboxKey, id string) ([]Delivery, error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	return l.deliveries(ctx, "marked", "root=? AND team=? AND created_at=? AND inbox=? AND id=? AND key<>'' AND marked=1 ORDER BY seq",
-		append(p.args(), id)...)
+func (l *Ledger) Marked(ctx context.Context, k InboxKey, id string) ([]Delivery, error) {
+	return l.ofInbox(ctx, "marked", k, "id=? AND key<>'' AND marked=1 ORDER BY seq", id)
+}
+
+// WithID lists the deliveries of rows of an inbox that have that message id, in the
+// order of claiming.
+func (l *Ledger) WithID(ctx context.Context, k InboxKey, id string) ([]Delivery, error) {
+	return l.ofInbox(ctx, "with id", k, "id=? AND person=0 ORDER BY seq", id)
 }
 
 // Unmarked lists the deliveries of an inbox that are claimed and not yet marked,
 // in the order of claiming: those whose claim was perhaps not finished.
-func (l *Ledger) Unmarked(ctx context.Context, p InboxKey) ([]Delivery, error) {
-	return l.list(ctx, "unmarked", p, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
+func (l *Ledger) Unmarked(ctx context.Context, k InboxKey) ([]Delivery, error) {
+	return l.ofInbox(ctx, "unmarked", k, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
+}
+
+// Waiting lists the deliveries of an inbox that can go into a frame: claimed,
+// marked and in none. User prompts come first, each in the order of claiming.
+func (l *Ledger) Waiting(ctx context.Context, k InboxKey) ([]Delivery, error) {
+	return l.ofInbox(ctx, "waiting", k, unended+" AND state='claimed' AND marked=1 AND frame='' ORDER BY person DESC, seq")
+}
+
+// ofInbox returns the deliveries of one inbox for which the rest of a query holds.
+func (l *Ledger) ofInbox(ctx context.Context, op string, k InboxKey, rest string, args ...sqlite.Value) ([]Delivery, error) {
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	return l.deliveries(ctx, op, thisInbox+" AND "+rest, append(k.args(), args...)...)
 }
 
 // DroppedUnmarked lists the uuids of the deliveries of rows with that key which were
-// dropped before their claim was finished, in the order of claiming: a row that
-// waits in the inbox all the same is theirs, and not to be claimed anew.
-func (l *Ledger) DroppedUnmarked(ctx context.Context, p InboxKey, key string) (uuids []string, err error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	return l.uuids(ctx, "dropped", `key=? AND key<>'' AND state='dropped' AND marked=0 ORDER BY occurrence`, append(p.args(), key)...)
+// dropped before their claim was finished, in the order of claiming. A row that still
+// waits in the inbox belongs to one of them and must not be claimed again.
+func (l *Ledger) DroppedUnmarked(ctx context.Context, k InboxKey, key string) ([]string, error) {
+	return l.uuids(ctx, "dropped", k, "key=? AND key<>'' AND state='dropped' AND marked=0 ORDER BY occurrence", key)
 }
 
 // Open lists the uuids of the deliveries of an inbox that have not ended.
-func (l *Ledger) Open(ctx context.Context, p InboxKey) (uuids []string, err error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	return l.uuids(ctx, "open deliveries", unended, p.args()...)
+func (l *Ledger) Open(ctx context.Context, k InboxKey) ([]string, error) {
+	return l.uuids(ctx, "open deliveries", k, unended)
 }
 
-// uuids lists those of one inbox for which rest holds.
-func (l *Ledger) uuids(ctx context.Context, op, rest string, args ...sqlite.Value) (uuids []string, err error) {
-	err = l.db.Do(ctx, op, func(c *sqlite.Conn) error {
-		uuids = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id)
-			WHERE root=? AND team=? AND created_at=? AND inbox=? AND ` + rest)
-		if err != nil {
-			return err
-		}
-		return s.Query(func(v []sqlite.Value) error {
-			uuids = append(uuids, text(v[0]))
-			return nil
-		}, args...)
-	})
-	if err != nil {
+// uuids returns those of the deliveries of one inbox for which the rest of a query holds.
+func (l *Ledger) uuids(ctx context.Context, op string, k InboxKey, rest string, args ...sqlite.Value) ([]string, error) {
+	if err := k.check(); err != nil {
 		return nil, err
 	}
-	return uuids, nil
+	return sqlite.Select(ctx, l.db, op, func(v sqlite.Row) string { return v.Text(0) },
+		"SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND "+rest, append(k.args(), args...)...)
 }
 
 // Missing returns those of the uuids that are no deliveries of the inbox, in
 // their order. Deliveries that were pruned are missing too; [Ledger.Occurrences]
 // still counts them.
-func (l *Ledger) Missing(ctx context.Context, p InboxKey, uuids ...string) (missing []string, err error) {
-	if err := p.check(); err != nil || len(uuids) == 0 {
+func (l *Ledger) Missing(ctx context.Context, k InboxKey, uuids ...string) (missing []string, err error) {
+	if err := k.check(); err != nil || len(uuids) == 0 {
 		return nil, err
 	}
 	err = l.db.Do(ctx, "missing", func(c *sqlite.Conn) error {
-		missing = nil
+		missing = nil // this function runs again if the file was busy
 		for _, uuid := range uuids {
 			if d, found, err := delivery(c, uuid); err != nil {
 				return err
-			} else if !found || d.InboxKey != p {
+			} else if !found || d.InboxKey != k {
 				missing = append(missing, uuid)
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return missing, nil
+	return missing, err
 }
 
-// Waiting lists the deliveries of an inbox that can go into a frame: claimed,
-// marked and in none. Persons' come first, each in the order of claiming.
-func (l *Ledger) Waiting(ctx context.Context, p InboxKey) ([]Delivery, error) {
-	return l.list(ctx, "waiting", p, unended+" AND state='claimed' AND marked=1 AND frame='' ORDER BY person DESC, seq")
-}
-
-// list gives the deliveries of one inbox, in the order that rest says.
-func (l *Ledger) list(ctx context.Context, op string, p InboxKey, rest string) ([]Delivery, error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	return l.deliveries(ctx, op, "root=? AND team=? AND created_at=? AND inbox=? AND "+rest, p.args()...)
-}
-
-// Occurrences tells how many rows with that key were ever claimed in an inbox:
+// Occurrences returns how many rows with that key were ever claimed in an inbox:
 // the highest Occurrence, of deliveries that were pruned too.
-func (l *Ledger) Occurrences(ctx context.Context, p InboxKey, key string) (int, error) {
-	if err := p.check(); err != nil {
-		return 0, err
-	}
-	return l.count(ctx, "occurrences", `SELECT max(
-			coalesce((SELECT max(occurrence) FROM deliveries WHERE inbox_id=p.inbox_id AND key=?1 AND key<>''), 0),
-			coalesce((SELECT occurrence FROM pruned WHERE inbox_id=p.inbox_id AND key=?1), 0))
-		FROM inboxes p WHERE root=?2 AND team=?3 AND created_at=?4 AND inbox=?5`, p.args(key)...)
+func (l *Ledger) Occurrences(ctx context.Context, k InboxKey, key string) (int, error) {
+	return l.count(ctx, "occurrences", k, `SELECT max(
+			coalesce((SELECT max(occurrence) FROM deliveries WHERE inbox_id=i.inbox_id AND key=?1 AND key<>''), 0),
+			coalesce((SELECT occurrence FROM pruned WHERE inbox_id=i.inbox_id AND key=?1), 0))
+		FROM inboxes i WHERE root=?2 AND team=?3 AND created_at=?4 AND inbox=?5`, key)
 }
 
-// OpenCount tells how many deliveries of an inbox have not ended.
-func (l *Ledger) OpenCount(ctx context.Context, p InboxKey) (int, error) {
-	if err := p.check(); err != nil {
-		return 0, err
-	}
-	return l.count(ctx, "count", `SELECT count(*) FROM inboxes JOIN deliveries USING (inbox_id)
-		WHERE root=? AND team=? AND created_at=? AND inbox=? AND `+unended, p.args()...)
+// OpenCount returns how many deliveries of an inbox have not ended.
+func (l *Ledger) OpenCount(ctx context.Context, k InboxKey) (int, error) {
+	return l.count(ctx, "count", k, "SELECT count(*) FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND "+unended)
 }
 
-func (l *Ledger) count(ctx context.Context, op, query string, args ...sqlite.Value) (n int, err error) {
-	err = l.db.Do(ctx, op, func(c *sqlite.Conn) error {
-		s, err := c.Statement(query)
-		if err != nil {
-			return err
-		}
-		n = 0
-		return s.Query(func(v []sqlite.Value) error {
-			n = int(integer(v[0]))
-			return nil
-		}, args...)
+func (l *Ledger) count(ctx context.Context, op string, k InboxKey, query string, before ...sqlite.Value) (int, error) {
+	if err := k.check(); err != nil {
+		return 0, err
+	}
+	n, err := l.db.Number(ctx, op, query, k.args(before...)...)
+	return int(n), err
+}
+
+// DeliveryOf returns the delivery that a row of an inbox became, and whether it did:
+// the occurrence-th row with that key, from 1. Raw and Mode are left out.
+func (l *Ledger) DeliveryOf(ctx context.Context, k InboxKey, key string, occurrence int) (d Delivery, found bool, err error) {
+	if err := k.check(); err != nil {
+		return Delivery{}, false, err
+	}
+	err = l.db.Do(ctx, "delivery of", func(c *sqlite.Conn) error {
+		d, found, err = sqlite.One(c, scanDelivery, "SELECT "+deliveryColumns+" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+
+			thisInbox+" AND key=? AND occurrence=? AND key<>''", append(k.args(), key, occurrence)...)
+		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
+	return d, found, err
 }
 
 // DeliveryQuery says which deliveries are asked for. What is left empty does
@@ -339,7 +306,7 @@ func (l *Ledger) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, e
 	add(true, "true ORDER BY seq DESC")
 	rest := strings.Join(where, " AND ")
 	if q.Limit > 0 {
-		rest, args = rest+" LIMIT ?", append(args, int64(q.Limit))
+		rest, args = rest+" LIMIT ?", append(args, q.Limit)
 	}
 	return l.deliveries(ctx, "deliveries", rest, args...)
 }
@@ -347,61 +314,30 @@ func (l *Ledger) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, e
 const deliveryColumns = `uuid, root, team, created_at, inbox, seq, key, occurrence, id, sender, kind,
 	person, isolated, marked, frame, state, reason, at, summary, color, hops`
 
-const deliveryColumnCount = 21
-
-func scanDelivery(v []sqlite.Value) Delivery {
+func scanDelivery(v sqlite.Row) Delivery {
 	return Delivery{
-		UUID:     text(v[0]),
-		InboxKey: InboxKey{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
-		Seq:      integer(v[5]), Key: text(v[6]), Occurrence: int(integer(v[7])),
-		ID: text(v[8]), From: text(v[9]), Kind: text(v[10]),
-		Person: integer(v[11]) != 0, Isolated: integer(v[12]) != 0, Marked: integer(v[13]) != 0,
-		Frame: text(v[14]), State: DeliveryState(text(v[15])), Reason: text(v[16]), At: moment(v[17]),
-		Summary: text(v[18]), Color: text(v[19]), Hops: int(integer(v[20])),
+		UUID: v.Text(0), InboxKey: scanKey(v, 1), Seq: v.Int(5), Key: v.Text(6), Occurrence: int(v.Int(7)),
+		ID: v.Text(8), From: v.Text(9), Kind: v.Text(10), Person: v.Bool(11), Isolated: v.Bool(12), Marked: v.Bool(13),
+		Frame: v.Text(14), State: DeliveryState(v.Text(15)), Reason: v.Text(16), At: v.Time(17),
+		Summary: v.Text(18), Color: v.Text(19), Hops: int(v.Int(20)),
 	}
 }
 
-// deliveries gives those for which the rest of a query, from its condition on,
-// holds.
+// deliveries returns those for which the rest of a query, from its condition on, holds.
 func (l *Ledger) deliveries(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Delivery, error) {
-	var list []Delivery
-	err := l.db.Do(ctx, op, func(c *sqlite.Conn) error {
-		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT ` + deliveryColumns + `, mode, raw
-			FROM inboxes JOIN deliveries USING (inbox_id) JOIN contents USING (seq) WHERE ` + rest)
-		if err != nil {
-			return err
-		}
-		return s.Query(func(v []sqlite.Value) error {
-			d := scanDelivery(v)
-			d.Mode, d.Raw = blob(v[deliveryColumnCount]), blob(v[deliveryColumnCount+1])
-			list = append(list, d)
-			return nil
-		}, args...)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+	return sqlite.Select(ctx, l.db, op, func(v sqlite.Row) Delivery {
+		d := scanDelivery(v)
+		d.Mode, d.Raw = v.Blob(21), v.Blob(22)
+		return d
+	}, "SELECT "+deliveryColumns+", mode, raw FROM inboxes JOIN deliveries USING (inbox_id) JOIN contents USING (seq) WHERE "+rest, args...)
 }
 
-// delivery gives one, without Mode and Raw.
-func delivery(c *sqlite.Conn, uuid string) (d Delivery, found bool, err error) {
-	s, err := c.Statement("SELECT " + deliveryColumns + " FROM deliveries JOIN inboxes USING (inbox_id) WHERE uuid=?")
-	if err != nil {
-		return Delivery{}, false, err
-	}
-	err = s.Query(func(v []sqlite.Value) error {
-		d, found = scanDelivery(v), true
-		return nil
-	}, uuid)
-	return d, found, err
+// delivery returns one, without Mode and Raw.
+func delivery(c *sqlite.Conn, uuid string) (Delivery, bool, error) {
+	return sqlite.One(c, scanDelivery, "SELECT "+deliveryColumns+" FROM deliveries JOIN inboxes USING (inbox_id) WHERE uuid=?", uuid)
 }
 
 func withContent(c *sqlite.Conn, d Delivery) (Delivery, error) {
-	err := c.Query(func(v []sqlite.Value) error {
-		d.Mode, d.Raw = blob(v[0]), blob(v[1])
-		return nil
-	}, "SELECT mode, raw FROM contents WHERE seq=?", d.Seq)
+	err := c.Query(func(v sqlite.Row) { d.Mode, d.Raw = v.Blob(0), v.Blob(1) }, "SELECT mode, raw FROM contents WHERE seq=?", d.Seq)
 	return d, err
 }

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"teambridge/inbox/sqlite"
+	"teambridge/inbox/sqlite/sqlitetest"
 )
 
 func diskChildren() map[string]func([]string) error {
@@ -20,7 +23,7 @@ func diskChildren() map[string]func([]string) error {
 // mount a small disk. Nothing of that is seen outside.
 func onOwnDisk(t *testing.T, name string) {
 	t.Helper()
-	cmd := child(t.Context(), name, t.TempDir())
+	cmd := sqlitetest.Child(t.Context(), name, t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
@@ -137,9 +140,9 @@ func childFrozen(args []string) error {
 		return err
 	}
 	for path, want := range map[string]error{
-		path:                              ErrReadOnly,
-		filepath.Join(dir, "other.db"):    ErrAccess,
-		filepath.Join(dir, "x", "new.db"): ErrAccess,
+		path:                              sqlite.ErrReadOnly,
+		filepath.Join(dir, "other.db"):    sqlite.ErrAccess,
+		filepath.Join(dir, "x", "new.db"): sqlite.ErrAccess,
 	} {
 		if _, err := Open(ctx, path); !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), path) {
 			return fmt.Errorf("open %s: got %w, want %w", path, err, want)

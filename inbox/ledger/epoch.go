@@ -21,15 +21,9 @@ type Epoch struct {
 
 // Epochs returns the epochs of the events in the ledger, oldest first. The events of
 // the last one may have been pruned.
-func (l *Ledger) Epochs(ctx context.Context) (list []Epoch, err error) {
-	err = l.db.Do(ctx, "epochs", func(c *sqlite.Conn) error {
-		list = nil // f runs again when the file was busy
-		return c.Query(func(v []sqlite.Value) error {
-			list = append(list, Epoch{First: integer(v[0]), ID: text(v[1])})
-			return nil
-		}, "SELECT first, id FROM epochs ORDER BY first")
-	})
-	return list, err
+func (l *Ledger) Epochs(ctx context.Context) ([]Epoch, error) {
+	return sqlite.Select(ctx, l.db, "epochs", func(v sqlite.Row) Epoch { return Epoch{First: v.Int(0), ID: v.Text(1)} },
+		"SELECT first, id FROM epochs ORDER BY first")
 }
 
 // beginEpoch runs f within a transaction, and begins an epoch if f recorded

@@ -18,21 +18,22 @@ var (
 	ErrUnknown = errors.New("not in the ledger")
 )
 
-// What goes wrong with the file itself.
+// What a caller decides by if the file itself fails.
 var (
-	ErrClosed   = sqlite.ErrClosed
-	ErrBusy     = sqlite.ErrBusy
-	ErrFull     = sqlite.ErrFull
-	ErrCorrupt  = sqlite.ErrCorrupt
-	ErrForeign  = sqlite.ErrForeign
-	ErrReadOnly = sqlite.ErrReadOnly
-	ErrAccess   = sqlite.ErrAccess
-	ErrDisk     = sqlite.ErrDisk
+	ErrClosed = sqlite.ErrClosed
+	ErrBusy   = sqlite.ErrBusy
+	ErrFull   = sqlite.ErrFull
 )
 
 type (
 	// Error is a failure of the ledger file.
 	Error = sqlite.Error
-	// NewerError: a later version of this program made the file.
-	NewerError = sqlite.NewerError
+	// ValueError is a part of a record that cannot be kept. Nothing was done.
+	ValueError = sqlite.ValueError
 )
+
+func invalid(field, reason string) error {
+	return &ValueError{Name: "ledger", Field: field, Reason: reason}
+}
+
+func names(namesAndValues ...string) error { return sqlite.CheckNames("ledger", namesAndValues...) }

@@ -60,49 +60,39 @@ const (
 // Events lists what happened after the number after, at most limit of it, in the
 // order of the numbers. [Ledger.Prune] forgets events with their age.
 func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
-	var list []Event
-	err := l.db.Do(ctx, "events", func(c *sqlite.Conn) error {
-		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, inboxes.inbox, e.at, e.delivery, e.state, e.reason, e.pid, e.session,
-			coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
-			coalesce(d.summary, ''), coalesce(d.color, ''),
-			CASE WHEN e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
-			e.message, m.raw, m.frame
-			FROM events e CROSS JOIN inboxes USING (inbox_id) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
-			WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`)
-		if err != nil {
-			return err
+	return sqlite.Select(ctx, l.db, "events", scanEvent, `SELECT
+		n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, inboxes.inbox,
+		e.at, e.delivery, e.state, e.reason, e.pid, e.session,
+		coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
+		coalesce(d.summary, ''), coalesce(d.color, ''),
+		CASE WHEN e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
+		e.message, m.raw, m.frame
+		FROM events e CROSS JOIN inboxes USING (inbox_id) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
+		WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`, after, limit)
+}
+
+func scanEvent(v sqlite.Row) Event {
+	e := Event{N: v.Int(0), Epoch: v.Text(1), InboxKey: scanKey(v, 2), At: v.Time(6), Reason: v.Text(9)}
+	delivery, state, pid, session, message := v.Int(7), v.Text(8), int(v.Int(10)), v.Text(11), v.Int(19)
+	switch {
+	case message != 0:
+		if e.Row, e.Answer = v.Blob(20), v.Text(21); e.Answer == "" {
+			e.Sent = SendOutcome(state)
+		} else {
+			e.Session = session
 		}
-		return s.Query(func(v []sqlite.Value) error {
-			e := Event{
-				N: integer(v[0]), Epoch: text(v[1]), InboxKey: InboxKey{Root: text(v[2]), Team: text(v[3]), CreatedAt: integer(v[4]), Inbox: text(v[5])},
-				At: moment(v[6]), Reason: text(v[9]),
-			}
-			if integer(v[19]) != 0 {
-				if e.Row, e.Answer = blob(v[20]), text(v[21]); e.Answer == "" {
-					e.Sent = SendOutcome(text(v[8]))
-				} else {
-					e.Session = text(v[11])
-				}
-			} else if integer(v[7]) == 0 {
-				e.Relay, e.PID, e.Session = RelayState(text(v[8])), int(integer(v[10])), text(v[11])
-			} else {
-				e.Delivery, e.State = text(v[12]), DeliveryState(text(v[8]))
-				e.ID, e.From, e.Person = text(v[13]), text(v[14]), integer(v[15]) != 0
-				switch {
-				case e.State != Claimed:
-				case e.Person:
-					e.Summary, e.Color, e.Text = text(v[16]), text(v[17]), string(blob(v[18]))
-				default:
-					e.Row = blob(v[18])
-				}
-			}
-			list = append(list, e)
-			return nil
-		}, after, int64(limit))
-	})
-	if err != nil {
-		return nil, err
+	case delivery == 0:
+		e.Relay, e.PID, e.Session = RelayState(state), pid, session
+	default:
+		e.Delivery, e.State = v.Text(12), DeliveryState(state)
+		e.ID, e.From, e.Person = v.Text(13), v.Text(14), v.Bool(15)
+		switch {
+		case e.State != Claimed:
+		case e.Person:
+			e.Summary, e.Color, e.Text = v.Text(16), v.Text(17), string(v.Blob(18))
+		default:
+			e.Row = v.Blob(18)
+		}
 	}
-	return list, nil
+	return e
 }

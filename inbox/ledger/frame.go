@@ -47,32 +47,32 @@ func (f *Frame) check(deliveries int) error {
 	if err := f.InboxKey.check(); err != nil {
 		return err
 	}
-	if err := names(field{"uuid", f.UUID}); err != nil {
+	if err := names("uuid", f.UUID); err != nil {
 		return err
 	}
 	switch f.Kind {
 	case FrameMessage, FrameCommand:
 		if f.Parent != "" {
-			return &ValueError{Field: "parent", Reason: "is given; only a nudge has one"}
+			return invalid("parent", "is given; only a nudge has one")
 		}
 		if deliveries == 0 {
-			return &ValueError{Field: "deliveries", Reason: "are missing; only a nudge has none"}
+			return invalid("deliveries", "are missing; only a nudge has none")
 		}
 	case FrameNudge:
-		if err := names(field{"parent", f.Parent}); err != nil {
+		if err := names("parent", f.Parent); err != nil {
 			return err
 		}
 		if deliveries != 0 {
-			return &ValueError{Field: "deliveries", Reason: "are given; they stay with the frame that the nudge is about"}
+			return invalid("deliveries", "are given; they stay with the frame that the nudge is about")
 		}
 	default:
-		return &ValueError{Field: "kind", Reason: fmt.Sprintf("is %q, not message, nudge or command", f.Kind)}
+		return invalid("kind", fmt.Sprintf("is %q, not message, nudge or command", f.Kind))
 	}
 	if len(f.Bytes) == 0 {
-		return &ValueError{Field: "bytes", Reason: "are missing"}
+		return invalid("bytes", "are missing")
 	}
 	if bytes.IndexByte(f.Bytes, '\n') >= 0 {
-		return &ValueError{Field: "bytes", Reason: "hold a newline, which would end the line"}
+		return invalid("bytes", "hold a newline, which would end the line")
 	}
 	return errors.Join(content("bytes", f.Bytes), content("mode", f.Mode))
 }
@@ -129,11 +129,7 @@ func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) erro
 		if len(f.Mode) == 0 {
 			return nil
 		}
-		inboxID, err := f.InboxKey.number(c)
-		if err != nil {
-			return err
-		}
-		_, err = c.Exec("UPDATE sessions SET mode=? WHERE inbox_id=?", f.Mode, inboxID)
+		_, err := c.Exec("UPDATE sessions SET mode=? WHERE inbox_id="+thisInboxID, f.InboxKey.args(f.Mode)...)
 		return err
 	})
 }
@@ -171,9 +167,9 @@ func cutParent(c *sqlite.Conn, nudge Frame, at int64) error {
 	case !found:
 		return unknown("commit of a nudge for", nudge.Parent)
 	case parent.InboxKey != nudge.InboxKey:
-		return &ValueError{Field: "parent", Reason: fmt.Sprintf("is of another inbox, %v", parent.InboxKey)}
+		return invalid("parent", fmt.Sprintf("is of another inbox, %v", parent.InboxKey))
 	case parent.Kind == FrameNudge:
-		return &ValueError{Field: "parent", Reason: "is a nudge; name the frame that one is about"}
+		return invalid("parent", "is a nudge; name the frame that one is about")
 	case parent.State.Ended():
 		return &StateError{Op: "commit", UUID: parent.UUID, State: parent.State, Want: "it needs no nudge"}
 	}
@@ -199,19 +195,11 @@ func insertFrame(c *sqlite.Conn, f Frame, at int64) error {
 	if err != nil {
 		return err
 	}
-	insert, err := c.Statement(`INSERT INTO frames (uuid, inbox_id, kind, parent, session, state, reason, tries, deaths, nudges, at)
-		VALUES (?, ?, ?, ?, ?, 'written', '', 0, ?, 0, ?)`)
-	if err != nil {
+	if _, err := c.Exec(`INSERT INTO frames (uuid, inbox_id, kind, parent, session, state, reason, tries, deaths, nudges, at)
+		VALUES (?, ?, ?, ?, ?, 'written', '', 0, ?, 0, ?)`, f.UUID, inboxID, string(f.Kind), f.Parent, f.Session, f.Deaths, at); err != nil {
 		return err
 	}
-	if _, err := insert.Exec(f.UUID, inboxID, string(f.Kind), f.Parent, f.Session, int64(f.Deaths), at); err != nil {
-		return err
-	}
-	line, err := c.Statement("INSERT INTO lines (uuid, line) VALUES (?, ?)")
-	if err != nil {
-		return err
-	}
-	_, err = line.Exec(f.UUID, f.Bytes)
+	_, err = c.Exec("INSERT INTO lines (uuid, line) VALUES (?, ?)", f.UUID, f.Bytes)
 	return err
 }
 
@@ -224,17 +212,13 @@ func board(c *sqlite.Conn, f Frame, uuid string, at int64) error {
 	case !found:
 		return unknown("commit", uuid)
 	case d.InboxKey != f.InboxKey:
-		return &ValueError{Field: "deliveries", Reason: fmt.Sprintf("hold %s, which is of another inbox, %v", uuid, d.InboxKey)}
+		return invalid("deliveries", fmt.Sprintf("hold %s, which is of another inbox, %v", uuid, d.InboxKey))
 	case d.State != Claimed || d.Frame != "":
 		return &StateError{Op: "commit", UUID: uuid, State: d.State, Frame: d.Frame, Want: "only what is claimed and in no frame goes into one"}
 	case !d.Marked:
 		return &StateError{Op: "commit", UUID: uuid, State: d.State, Want: "mark it first: the agent could take the row itself"}
 	}
-	s, err := c.Statement("UPDATE deliveries SET frame=?, state='written', reason='', at=? WHERE uuid=?")
-	if err != nil {
-		return err
-	}
-	_, err = s.Exec(f.UUID, at, uuid)
+	_, err = c.Exec("UPDATE deliveries SET frame=?, state='written', reason='', at=? WHERE uuid=?", f.UUID, at, uuid)
 	return err
 }
 
@@ -269,7 +253,7 @@ func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
 			return err
 		}
 		f.Deaths++
-		_, err = c.Exec("UPDATE frames SET deaths=? WHERE uuid=?", int64(f.Deaths), uuid)
+		_, err = c.Exec("UPDATE frames SET deaths=? WHERE uuid=?", f.Deaths, uuid)
 		return err
 	})
 	if err != nil {
@@ -305,7 +289,7 @@ func (l *Ledger) Finish(ctx context.Context, uuid string, state DeliveryState, r
 	case Cancelled, Failed:
 		level = durable
 	default:
-		return &ValueError{Field: "state", Reason: fmt.Sprintf("is %q, to which no frame is advanced", state)}
+		return invalid("state", fmt.Sprintf("is %q, to which no frame is advanced", state))
 	}
 	return l.write(ctx, "advance", level, func(c *sqlite.Conn) error {
 		f, found, err := frame(c, uuid)
@@ -324,7 +308,7 @@ func (l *Ledger) Finish(ctx context.Context, uuid string, state DeliveryState, r
 			return err
 		}
 		if state == Accepted || state == Done || state == Cancelled {
-			if err := acked(c, f.InboxKey, at); err != nil {
+			if _, err := c.Exec("UPDATE sessions SET acked=? WHERE inbox_id="+thisInboxID, f.InboxKey.args(at)...); err != nil {
 				return err
 			}
 		}
@@ -356,39 +340,14 @@ func advance(c *sqlite.Conn, f Frame, state DeliveryState, reason string, at int
 	if err := setFrame(c, f.UUID, state, reason, at); err != nil {
 		return err
 	}
-	inboxID, err := f.InboxKey.number(c)
-	if err != nil {
-		return err
-	}
 	// The inbox is there for the index: what has ended is not looked through.
-	s, err := c.Statement("UPDATE deliveries SET state=?, reason=?, at=? WHERE inbox_id=? AND frame=? AND " + unended)
-	if err != nil {
-		return err
-	}
-	_, err = s.Exec(string(state), reason, at, inboxID, f.UUID)
-	return err
-}
-
-// acked notes that the agent acknowledged something.
-func acked(c *sqlite.Conn, p InboxKey, at int64) error {
-	inboxID, err := p.number(c)
-	if err != nil {
-		return err
-	}
-	s, err := c.Statement("UPDATE sessions SET acked=? WHERE inbox_id=?")
-	if err != nil {
-		return err
-	}
-	_, err = s.Exec(at, inboxID)
+	_, err := c.Exec("UPDATE deliveries SET state=?, reason=?, at=? WHERE frame=? AND inbox_id="+thisInboxID+" AND "+unended,
+		f.InboxKey.args(string(state), reason, at, f.UUID)...)
 	return err
 }
 
 func setFrame(c *sqlite.Conn, uuid string, state DeliveryState, reason string, at int64) error {
-	s, err := c.Statement("UPDATE frames SET state=?, reason=?, at=? WHERE uuid=?")
-	if err != nil {
-		return err
-	}
-	_, err = s.Exec(string(state), reason, at, uuid)
+	_, err := c.Exec("UPDATE frames SET state=?, reason=?, at=? WHERE uuid=?", string(state), reason, at, uuid)
 	return err
 }
 
@@ -407,7 +366,7 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 		case err != nil:
 			return err
 		case f.Kind == FrameNudge:
-			return &ValueError{Field: "frame", Reason: "is a nudge, which has no deliveries"}
+			return invalid("frame", "is a nudge, which has no deliveries")
 		case f.State != FrameWritten:
 			return &StateError{Op: "split", UUID: uuid, State: f.State, Want: "the agent has taken it"}
 		}
@@ -420,12 +379,8 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 		if err := setFrame(c, uuid, Cancelled, reason, at); err != nil {
 			return err
 		}
-		inboxID, err := f.InboxKey.number(c)
-		if err != nil {
-			return err
-		}
-		_, err = c.Exec("UPDATE deliveries SET frame='', state='claimed', reason=?, isolated=1, at=? WHERE inbox_id=? AND frame=? AND "+unended,
-			reason, at, inboxID, uuid)
+		_, err = c.Exec("UPDATE deliveries SET frame='', state='claimed', reason=?, isolated=1, at=? WHERE frame=? AND inbox_id="+thisInboxID+" AND "+unended,
+			f.InboxKey.args(reason, at, uuid)...)
 		return err
 	})
 	return split && err == nil, err
@@ -433,11 +388,11 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 
 // InFlight gives the frame of an inbox that has not ended, and whether there is
 // one: a nudge before the frame it is about.
-func (l *Ledger) InFlight(ctx context.Context, p InboxKey) (f Frame, found bool, err error) {
-	if err := p.check(); err != nil {
+func (l *Ledger) InFlight(ctx context.Context, k InboxKey) (f Frame, found bool, err error) {
+	if err := k.check(); err != nil {
 		return Frame{}, false, err
 	}
-	return l.readFrame(ctx, "in flight", func(c *sqlite.Conn) (Frame, bool, error) { return inFlight(c, p) })
+	return l.readFrame(ctx, "in flight", func(c *sqlite.Conn) (Frame, bool, error) { return inFlight(c, k) })
 }
 
 // Frame gives the frame with that uuid, and whether there is one.
@@ -447,14 +402,12 @@ func (l *Ledger) Frame(ctx context.Context, uuid string) (f Frame, found bool, e
 
 // readFrame adds the bytes to what find finds.
 func (l *Ledger) readFrame(ctx context.Context, op string, find func(*sqlite.Conn) (Frame, bool, error)) (f Frame, found bool, err error) {
-	err = l.db.Do(ctx, op, func(c *sqlite.Conn) error {
-		return c.Transaction("DEFERRED", func() (err error) {
-			if f, found, err = find(c); err != nil || !found {
-				return err
-			}
-			f, err = withLine(c, f)
+	err = l.db.Transaction(ctx, op, "DEFERRED", func(c *sqlite.Conn) (err error) {
+		if f, found, err = find(c); err != nil || !found {
 			return err
-		})
+		}
+		f, err = withLine(c, f)
+		return err
 	})
 	if err != nil {
 		return Frame{}, false, err
@@ -482,38 +435,21 @@ func frame(c *sqlite.Conn, uuid string) (Frame, bool, error) {
 }
 
 // inFlight is InFlight without the bytes.
-func inFlight(c *sqlite.Conn, p InboxKey) (Frame, bool, error) {
-	return oneFrame(c, "root=? AND team=? AND created_at=? AND inbox=? AND "+unended+" ORDER BY kind='nudge' DESC LIMIT 1", p.args()...)
+func inFlight(c *sqlite.Conn, k InboxKey) (Frame, bool, error) {
+	return oneFrame(c, thisInbox+" AND "+unended+" ORDER BY kind='nudge' DESC LIMIT 1", k.args()...)
 }
 
-func oneFrame(c *sqlite.Conn, rest string, args ...sqlite.Value) (f Frame, found bool, err error) {
-	s, err := c.Statement(`SELECT uuid, root, team, created_at, inbox, kind, parent, session, state, reason, tries, deaths, nudges, at
-		FROM inboxes JOIN frames USING (inbox_id) WHERE ` + rest)
-	if err != nil {
-		return Frame{}, false, err
-	}
-	err = s.Query(func(v []sqlite.Value) error {
-		found = true
-		f = Frame{
-			UUID:     text(v[0]),
-			InboxKey: InboxKey{Root: text(v[1]), Team: text(v[2]), CreatedAt: integer(v[3]), Inbox: text(v[4])},
-			Kind:     FrameKind(text(v[5])), Parent: text(v[6]), Session: text(v[7]),
-			State: DeliveryState(text(v[8])), Reason: text(v[9]),
-			Tries: int(integer(v[10])), Deaths: int(integer(v[11])), Nudges: int(integer(v[12])), At: moment(v[13]),
+func oneFrame(c *sqlite.Conn, rest string, args ...sqlite.Value) (Frame, bool, error) {
+	return sqlite.One(c, func(v sqlite.Row) Frame {
+		return Frame{
+			UUID: v.Text(0), InboxKey: scanKey(v, 1), Kind: FrameKind(v.Text(5)), Parent: v.Text(6), Session: v.Text(7),
+			State: DeliveryState(v.Text(8)), Reason: v.Text(9), Tries: int(v.Int(10)), Deaths: int(v.Int(11)), Nudges: int(v.Int(12)), At: v.Time(13),
 		}
-		return nil
-	}, args...)
-	return f, found, err
+	}, `SELECT uuid, root, team, created_at, inbox, kind, parent, session, state, reason, tries, deaths, nudges, at
+		FROM inboxes JOIN frames USING (inbox_id) WHERE `+rest, args...)
 }
 
 func withLine(c *sqlite.Conn, f Frame) (Frame, error) {
-	s, err := c.Statement("SELECT line FROM lines WHERE uuid=?")
-	if err != nil {
-		return Frame{}, err
-	}
-	err = s.Query(func(v []sqlite.Value) error {
-		f.Bytes = blob(v[0])
-		return nil
-	}, f.UUID)
+	err := c.Query(func(v sqlite.Row) { f.Bytes = v.Blob(0) }, "SELECT line FROM lines WHERE uuid=?", f.UUID)
 	return f, err
 }

@@ -31,16 +31,16 @@ type Exchanges struct {
 // typed, and after [Ledger.Release].
 //
 // Since is that of the message which is back hops before this one.
-func (l *Ledger) Exchanges(ctx context.Context, p InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
-	if err := p.check(); err != nil {
+func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
+	if err := k.check(); err != nil {
 		return Exchanges{}, err
 	}
-	peer := p
+	peer := k
 	peer.Inbox = sender
 	var x Exchanges
 	err := l.db.Do(ctx, "exchanges", func(c *sqlite.Conn) error {
-		x = Exchanges{} // f runs again when the file was busy
-		inboxID, err := p.number(c)
+		x = Exchanges{} // this function runs again if the file was busy
+		inboxID, err := k.number(c)
 		if err != nil || inboxID == 0 {
 			return err
 		}
@@ -48,37 +48,36 @@ func (l *Ledger) Exchanges(ctx context.Context, p InboxKey, sender string, peopl
 		if err != nil {
 			return err
 		}
-		last, found, err := row(c, `SELECT seq, hops, claimed_at FROM deliveries WHERE inbox_id=?1 AND sender=?2 AND person=0
+		type message struct {
+			seq, hops int64
+			claimed   time.Time
+		}
+		last, found, err := sqlite.One(c, func(v sqlite.Row) message { return message{v.Int(0), v.Int(1), v.Time(2)} },
+			`SELECT seq, hops, claimed_at FROM deliveries WHERE inbox_id=?1 AND sender=?2 AND person=0
 			AND seq>coalesce((SELECT after FROM holds WHERE inbox_id=?1 AND sender=?2), 0) ORDER BY seq DESC LIMIT 1`, inboxID, sender)
-		if err != nil || !found || now.Sub(moment(last[2])) > quiet {
+		if err != nil || !found || now.Sub(last.claimed) > quiet {
 			return err
 		}
-		args := []sqlite.Value{integer(last[0]), inboxID, other}
+		args := []sqlite.Value{last.seq, inboxID, other}
 		for _, name := range people {
 			args = append(args, name)
 		}
-		_, reset, err := row(c, `SELECT 1 FROM deliveries WHERE seq>? AND inbox_id IN (?, ?) AND (person<>0 OR sender IN (`+placeholders(len(people))+`)) LIMIT 1`, args...)
-		if err != nil || reset {
+		reset, err := c.Number(`SELECT 1 FROM deliveries WHERE seq>? AND inbox_id IN (?, ?) AND (person<>0 OR sender IN (`+placeholders(len(people))+`)) LIMIT 1`, args...)
+		if err != nil || reset != 0 {
 			return err
 		}
-		_, answered, err := row(c, `SELECT 1 FROM deliveries WHERE seq>?1 AND inbox_id=?2 AND sender=?3 AND person=0
+		answered, err := c.Number(`SELECT 1 FROM deliveries WHERE seq>?1 AND inbox_id=?2 AND sender=?3 AND person=0
 			UNION ALL SELECT 1 FROM replies WHERE inbox_id=?4 AND recipient IN (?5, '*') AND seq>=?1 LIMIT 1`,
-			integer(last[0]), other, p.Inbox, inboxID, sender)
+			last.seq, other, k.Inbox, inboxID, sender)
 		if err != nil {
 			return err
 		}
-		if x.Hops = int(integer(last[1])); answered {
-			x.Hops++
-		}
-		if x.Hops < back || x.Hops == 0 {
+		if x.Hops = int(last.hops + answered); x.Hops < back || x.Hops == 0 {
 			return nil
 		}
-		first, found, err := row(c, "SELECT claimed_at FROM deliveries WHERE inbox_id=? AND sender=? AND person=0 AND hops=? ORDER BY seq DESC LIMIT 1",
-			inboxID, sender, int64(x.Hops-back))
-		if found {
-			x.Since = moment(first[0])
-		}
-		return err
+		return c.Query(func(v sqlite.Row) { x.Since = v.Time(0) },
+			"SELECT claimed_at FROM deliveries WHERE inbox_id=? AND sender=? AND person=0 AND hops=? ORDER BY seq DESC LIMIT 1",
+			inboxID, sender, x.Hops-back)
 	})
 	if err != nil {
 		return Exchanges{}, err
@@ -88,12 +87,12 @@ func (l *Ledger) Exchanges(ctx context.Context, p InboxKey, sender string, peopl
 
 // Answered records that the agent of an inbox has written to these members now; "*"
 // is all of them. It does not wait for the disk.
-func (l *Ledger) Answered(ctx context.Context, p InboxKey, recipients ...string) error {
-	if err := p.check(); err != nil {
+func (l *Ledger) Answered(ctx context.Context, k InboxKey, recipients ...string) error {
+	if err := k.check(); err != nil {
 		return err
 	}
 	return l.write(ctx, "answered", quick, func(c *sqlite.Conn) error {
-		inboxID, err := p.number(c)
+		inboxID, err := k.number(c)
 		if err != nil || inboxID == 0 {
 			return err
 		}
@@ -106,21 +105,6 @@ func (l *Ledger) Answered(ctx context.Context, p InboxKey, recipients ...string)
 		}
 		return nil
 	})
-}
-
-// row gives the first row of a query.
-func row(c *sqlite.Conn, query string, args ...sqlite.Value) (v []sqlite.Value, found bool, err error) {
-	s, err := c.Statement(query)
-	if err != nil {
-		return nil, false, err
-	}
-	err = s.Query(func(columns []sqlite.Value) error {
-		if !found {
-			v, found = append(v, columns...), true
-		}
-		return nil
-	}, args...)
-	return v, found, err
 }
 
 // Hold records, durably, that the messages of a sender are held. One that is held
@@ -147,59 +131,38 @@ func (l *Ledger) Holds(ctx context.Context, root string) ([]Hold, error) {
 }
 
 // Held lists what is held for one inbox, by sender.
-func (l *Ledger) Held(ctx context.Context, p InboxKey) ([]Hold, error) {
-	if err := p.check(); err != nil {
+func (l *Ledger) Held(ctx context.Context, k InboxKey) ([]Hold, error) {
+	if err := k.check(); err != nil {
 		return nil, err
 	}
-	return l.holds(ctx, "root=? AND team=? AND created_at=? AND inbox=? AND held<>0 ORDER BY sender", p.args()...)
+	return l.holds(ctx, thisInbox+" AND held<>0 ORDER BY sender", k.args()...)
 }
 
 func (l *Ledger) holds(ctx context.Context, rest string, args ...sqlite.Value) ([]Hold, error) {
-	var list []Hold
-	err := l.db.Do(ctx, "holds", func(c *sqlite.Conn) error {
-		list = nil // f runs again when the file was busy
-		s, err := c.Statement("SELECT root, team, created_at, inbox, sender, reason, at FROM inboxes JOIN holds USING (inbox_id) WHERE " + rest)
-		if err != nil {
-			return err
-		}
-		return s.Query(func(v []sqlite.Value) error {
-			list = append(list, Hold{
-				InboxKey: InboxKey{Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Inbox: text(v[3])},
-				Sender:   text(v[4]), Reason: text(v[5]), Since: moment(v[6]),
-			})
-			return nil
-		}, args...)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+	return sqlite.Select(ctx, l.db, "holds", func(v sqlite.Row) Hold {
+		return Hold{InboxKey: scanKey(v, 0), Sender: v.Text(4), Reason: v.Text(5), Since: v.Time(6)}
+	}, "SELECT root, team, created_at, inbox, sender, reason, at FROM inboxes JOIN holds USING (inbox_id) WHERE "+rest, args...)
 }
 
 // Release ends a hold, durably, and counts the exchanges of the two agents from 0
 // again, in both directions: what the other has held of this one is released, too.
 // It tells which holds ended; there are none if nothing was held.
-func (l *Ledger) Release(ctx context.Context, p InboxKey, sender string) (released []Hold, err error) {
-	if err := p.check(); err != nil {
+func (l *Ledger) Release(ctx context.Context, k InboxKey, sender string) (released []Hold, err error) {
+	if err := k.check(); err != nil {
 		return nil, err
 	}
-	peer := p
+	peer := k
 	peer.Inbox = sender
-	both := []Hold{{InboxKey: p, Sender: sender}, {InboxKey: peer, Sender: p.Inbox}}
+	both := []Hold{{InboxKey: k, Sender: sender}, {InboxKey: peer, Sender: k.Inbox}}
 	err = l.write(ctx, "release", durable, func(c *sqlite.Conn) error {
 		released = nil
 		for _, h := range both {
-			inboxID, err := h.InboxKey.number(c)
-			if err != nil {
-				return err
-			}
-			was, found, err := row(c, "SELECT reason, at FROM holds WHERE inbox_id=? AND sender=? AND held<>0", inboxID, h.Sender)
-			if err != nil {
-				return err
-			}
-			if found {
-				h.Reason, h.Since = text(was[0]), moment(was[1])
+			err := c.Query(func(v sqlite.Row) {
+				h.Reason, h.Since = v.Text(0), v.Time(1)
 				released = append(released, h)
+			}, "SELECT reason, at FROM holds WHERE sender=? AND held<>0 AND inbox_id="+thisInboxID, h.InboxKey.args(h.Sender)...)
+			if err != nil {
+				return err
 			}
 		}
 		if len(released) == 0 {

@@ -7,8 +7,8 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// An InboxKey is one relayed inbox: of one member of one team instance of one Claude
-// root. Root, Team and Inbox must hold something, and at most 4 KiB each.
+// An InboxKey is one inbox: of one member of one team instance of one Claude root. Root,
+// Team and Inbox must hold something, and at most 4 KiB each.
 type InboxKey struct {
 	Root      string // real path of the Claude root
 	Team      string
@@ -16,62 +16,41 @@ type InboxKey struct {
 	Inbox     string // the member's name
 }
 
-func (p InboxKey) check() error {
-	return names(field{"root", p.Root}, field{"team", p.Team}, field{"inbox", p.Inbox})
+func (k InboxKey) check() error {
+	return names("root", k.Root, "team", k.Team, "inbox", k.Inbox)
 }
 
-func (p InboxKey) args(before ...sqlite.Value) []sqlite.Value {
-	return append(before, p.Root, p.Team, p.CreatedAt, p.Inbox)
+// args returns before and the arguments of thisInbox.
+func (k InboxKey) args(before ...sqlite.Value) []sqlite.Value {
+	return append(before, k.Root, k.Team, k.CreatedAt, k.Inbox)
 }
 
-// number gives the number of the inbox in the tables, 0 if it has none.
-func (p InboxKey) number(c *sqlite.Conn) (int64, error) {
-	s, err := c.Statement("SELECT inbox_id FROM inboxes WHERE root=? AND team=? AND created_at=? AND inbox=?")
-	if err != nil {
-		return 0, err
-	}
-	var n int64
-	err = s.Query(func(v []sqlite.Value) error {
-		n = integer(v[0])
-		return nil
-	}, p.args()...)
-	return n, err
+// thisInbox is the condition that a row of the table inboxes is that of a key, and
+// thisInboxID the number of that row. It is NULL if there is none.
+const (
+	thisInbox   = "root=? AND team=? AND created_at=? AND inbox=?"
+	thisInboxID = "(SELECT inbox_id FROM inboxes WHERE " + thisInbox + ")"
+)
+
+// number returns the number of the inbox in the tables, 0 if it has none.
+func (k InboxKey) number(c *sqlite.Conn) (int64, error) {
+	return c.Number("SELECT inbox_id FROM inboxes WHERE "+thisInbox, k.args()...)
 }
 
-// add is number, and gives the inbox one if it has none.
-func (p InboxKey) add(c *sqlite.Conn) (int64, error) {
-	if n, err := p.number(c); err != nil || n != 0 {
+// add is number, and gives the inbox a number if it has none.
+func (k InboxKey) add(c *sqlite.Conn) (int64, error) {
+	if n, err := k.number(c); err != nil || n != 0 {
 		return n, err
 	}
-	if _, err := c.Exec("INSERT INTO inboxes (root, team, created_at, inbox) VALUES (?, ?, ?, ?)", p.args()...); err != nil {
-		return 0, err
-	}
-	return p.number(c)
+	return c.Number("INSERT INTO inboxes (root, team, created_at, inbox) VALUES (?, ?, ?, ?) RETURNING inbox_id", k.args()...)
 }
 
-// The columns are STRICT: a value of another type is NULL, or not ours.
-
-func text(v sqlite.Value) string {
-	s, _ := v.(string)
-	return s
+// scanKey reads root, team, created_at and inbox from column i on.
+func scanKey(v sqlite.Row, i int) InboxKey {
+	return InboxKey{Root: v.Text(i), Team: v.Text(i + 1), CreatedAt: v.Int(i + 2), Inbox: v.Text(i + 3)}
 }
 
-func integer(v sqlite.Value) int64 {
-	n, _ := v.(int64)
-	return n
-}
-
-func blob(v sqlite.Value) []byte {
-	b, _ := v.([]byte)
-	if len(b) == 0 {
-		return nil
-	}
-	return b
-}
-
-func moment(v sqlite.Value) time.Time { return time.UnixMicro(integer(v)).UTC() }
-
-// micros is the time to record; for the zero time, now.
+// micros returns the time to record; for the zero time, now.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		t = time.Now()
@@ -79,22 +58,7 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-func truth(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// notNil keeps a nil slice from becoming NULL.
-func notNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
-
-// placeholders is "?, ?, …".
+// placeholders returns "?, ?, …".
 func placeholders(n int) string {
 	return strings.TrimSuffix(strings.Repeat("?, ", n), ", ")
 }

@@ -19,7 +19,7 @@ type Join struct {
 }
 
 func (j Join) check() error {
-	return names(field{"root", j.Root}, field{"team", j.Team}, field{"member", j.Member})
+	return names("root", j.Root, "team", j.Team, "member", j.Member)
 }
 
 // Joined records a join, durably. Joining again replaces agent id and time.
@@ -27,10 +27,7 @@ func (l *Ledger) Joined(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
 	}
-	return l.db.Do(ctx, "joined", func(c *sqlite.Conn) error {
-		if err := durable(c); err != nil {
-			return err
-		}
+	return l.write(ctx, "joined", durable, func(c *sqlite.Conn) error {
 		_, err := c.Exec(`INSERT INTO joins (root, team, created_at, member, agent_id, at) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET agent_id=excluded.agent_id, at=excluded.at`,
 			j.Root, j.Team, j.CreatedAt, j.Member, j.AgentID, j.At.UnixMicro())
@@ -38,16 +35,13 @@ func (l *Ledger) Joined(ctx context.Context, j Join) error {
 	})
 }
 
-// Left removes the record of a join, durably; j.AgentID and j.At are not looked at. It is no
+// Left removes the record of a join, durably. It ignores j.AgentID and j.At. It is no
 // error if there is none.
 func (l *Ledger) Left(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
 	}
-	return l.db.Do(ctx, "left", func(c *sqlite.Conn) error {
-		if err := durable(c); err != nil {
-			return err
-		}
+	return l.write(ctx, "left", durable, func(c *sqlite.Conn) error {
 		_, err := c.Exec("DELETE FROM joins WHERE root=? AND team=? AND created_at=? AND member=?",
 			j.Root, j.Team, j.CreatedAt, j.Member)
 		return err
@@ -66,18 +60,7 @@ func (l *Ledger) JoinsUnder(ctx context.Context, root string) ([]Join, error) {
 }
 
 func (l *Ledger) joins(ctx context.Context, rest string, args ...sqlite.Value) ([]Join, error) {
-	var list []Join
-	err := l.db.Do(ctx, "joins", func(c *sqlite.Conn) error {
-		list = nil // f runs again when the file was busy
-		return c.Query(func(v []sqlite.Value) error {
-			list = append(list, Join{
-				Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Member: text(v[3]), AgentID: text(v[4]), At: moment(v[5]),
-			})
-			return nil
-		}, "SELECT root, team, created_at, member, agent_id, at FROM joins WHERE "+rest, args...)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+	return sqlite.Select(ctx, l.db, "joins", func(v sqlite.Row) Join {
+		return Join{Root: v.Text(0), Team: v.Text(1), CreatedAt: v.Int(2), Member: v.Text(3), AgentID: v.Text(4), At: v.Time(5)}
+	}, "SELECT root, team, created_at, member, agent_id, at FROM joins WHERE "+rest, args...)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"teambridge/inbox/sqlite"
+	"teambridge/inbox/sqlite/sqlitetest"
 )
 
 // childRelay works through deliveries as a relay does, on an inbox of its own,
@@ -212,9 +213,8 @@ func (w *witness) verify(t *testing.T, path string) {
 
 	frames := map[string]Frame{}
 	chain := map[string]int{}
-	must(t, query(l, func(v []sqlite.Value) error {
-		frames[text(v[0])] = Frame{}
-		return nil
+	must(t, query(l, func(v sqlite.Row) {
+		frames[v.Text(0)] = Frame{}
 	}, "SELECT uuid FROM frames"))
 	for uuid := range frames {
 		f := mustFrame(t, l, uuid)
@@ -293,9 +293,9 @@ func TestRelaysKilledAtAnyInstant(t *testing.T) {
 	w := &witness{map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]string{}, map[string]string{}, map[string]DeliveryState{}}
 	n := rounds(t, 10)
 	for round := range n {
-		killed(t, func(i int) *exec.Cmd {
-			return child(t.Context(), "relay", path, fmt.Sprint("inbox", i), fmt.Sprint(round))
-		}, 1+rand.N(40), func(line string) { w.note(t, line) })
+		sqlitetest.Kill(t, func(i int) *exec.Cmd {
+			return sqlitetest.Child(t.Context(), "relay", path, fmt.Sprint("inbox", i), fmt.Sprint(round))
+		}, 1+rand.N(40), func(_ int, line string) { w.note(t, line) })
 		w.verify(t, path)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
@@ -314,12 +314,7 @@ const eachClaims = 40
 
 // childClaims claims rows that all children claim, and one of its own each.
 func childClaims(args []string) error {
-	ctx, cancel := childContext()
-	defer cancel()
-	if err := started(); err != nil {
-		return err
-	}
-	l, err := Open(ctx, args[0])
+	ctx, l, err := openAtOnce(args[0])
 	if err != nil {
 		return err
 	}
@@ -346,7 +341,7 @@ func TestManyProcessesClaim(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	const processes = 6
-	atOnce(t, processes, func(i int) *exec.Cmd { return child(t.Context(), "claims", path, fmt.Sprint(i)) })
+	sqlitetest.AtOnce(t, processes, func(i int) *exec.Cmd { return sqlitetest.Child(t.Context(), "claims", path, fmt.Sprint(i)) })
 	l := mustOpen(t, path)
 	ds, err := l.Waiting(t.Context(), bob)
 	must(t, err)
@@ -371,7 +366,7 @@ func TestTwoRelaysOfOneInbox(t *testing.T) {
 	for i := range eachChains {
 		claimRows(t, l, fmt.Sprint("d", i))
 	}
-	atOnce(t, 3, func(i int) *exec.Cmd { return child(t.Context(), "rivals", path, fmt.Sprint(i)) })
+	sqlitetest.AtOnce(t, 3, func(i int) *exec.Cmd { return sqlitetest.Child(t.Context(), "rivals", path, fmt.Sprint(i)) })
 	ds, err := l.Deliveries(t.Context(), DeliveryQuery{States: []DeliveryState{Done}})
 	must(t, err)
 	frames, err := number(l, "SELECT count(*) FROM frames")
@@ -382,12 +377,7 @@ func TestTwoRelaysOfOneInbox(t *testing.T) {
 }
 
 func childRivals(args []string) error {
-	ctx, cancel := childContext()
-	defer cancel()
-	if err := started(); err != nil {
-		return err
-	}
-	l, err := Open(ctx, args[0])
+	ctx, l, err := openAtOnce(args[0])
 	if err != nil {
 		return err
 	}

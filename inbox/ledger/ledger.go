@@ -91,8 +91,7 @@ type Ledger struct {
 // with mode 0700, and each missing one above it, the file with mode 0600. A
 // ledger of an earlier version is brought up to date.
 //
-// Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
-// [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
+// Errors are those of [sqlite.Open].
 func Open(ctx context.Context, path string) (*Ledger, error) {
 	db, err := sqlite.Open(ctx, path, format())
 	if err != nil {

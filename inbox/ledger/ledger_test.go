@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,7 +80,7 @@ func run(l *Ledger, sql string) error {
 	})
 }
 
-func query(l *Ledger, row func([]sqlite.Value) error, sql string) error {
+func query(l *Ledger, row func(sqlite.Row), sql string) error {
 	return l.db.Do(context.Background(), "test", func(c *sqlite.Conn) error { return c.Query(row, sql) })
 }
 
@@ -205,7 +204,7 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 		{"inbox", func(s *Send) { s.Inbox = "" }},
 		{"id", func(s *Send) { s.ID = "" }},
 		{"id", func(s *Send) { s.ID = " \t\n" }},
-		{"id", func(s *Send) { s.ID = strings.Repeat("x", maxName+1) }},
+		{"id", func(s *Send) { s.ID = strings.Repeat("x", sqlite.MaxName+1) }},
 		{"before", func(s *Send) { s.Before = strings.Repeat("x", maxBefore+1) }},
 	} {
 		send := aSend("1")
@@ -232,7 +231,7 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 	}
 
 	// The largest that can be kept.
-	send := aSend(strings.Repeat("x", maxName))
+	send := aSend(strings.Repeat("x", sqlite.MaxName))
 	send.Before = strings.Repeat("y", maxBefore)
 	must(t, l.Intend(t.Context(), send))
 	send.State = Intent
@@ -358,9 +357,8 @@ func TestIntendWaitsForTheDiskAndWrittenDoesNot(t *testing.T) {
 	level("Prune", extra)
 
 	var mode string
-	must(t, query(l, func(v []sqlite.Value) error {
+	must(t, query(l, func(v sqlite.Row) {
 		mode = v[0].(string)
-		return nil
 	}, "PRAGMA journal_mode"))
 	if mode != "wal" {
 		t.Errorf("journal mode %q, want wal", mode)
@@ -467,206 +465,47 @@ func TestBusyThenFree(t *testing.T) {
 	})
 }
 
-func TestFileModes(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "state", "teambridge", "ledger.db")
-	l := mustOpen(t, path)
-	must(t, l.Intend(t.Context(), aSend("1")))
-	for name, want := range map[string]fs.FileMode{
-		filepath.Dir(filepath.Dir(path)): 0o700,
-		filepath.Dir(path):               0o700,
-		path:                             0o600,
-		path + "-wal":                    0o600,
-		path + "-shm":                    0o600,
-	} {
-		info, err := os.Stat(name)
-		must(t, err)
-		if got := info.Mode().Perm(); got != want {
-			t.Errorf("%s: mode %o, want %o", name, got, want)
-		}
-	}
-	// One that others can read is closed to them, a directory left as it is.
-	must(t, l.Close())
-	must(t, os.Chmod(path, 0o664))
-	must(t, os.Chmod(filepath.Dir(path), 0o755))
-	mustOpen(t, path)
-	for name, want := range map[string]fs.FileMode{filepath.Dir(path): 0o755, path: 0o600} {
-		info, err := os.Stat(name)
-		must(t, err)
-		if got := info.Mode().Perm(); got != want {
-			t.Errorf("%s: mode %o, want %o", name, got, want)
-		}
-	}
-}
-
-func TestPathsAreOnlyPaths(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{
-		"plain", "a b", "a?mode=memory", "?", "a%20b", "%", "%00", "a#b", "#", "a&b=c", "a;b",
-		":memory:", "file:x", "file::memory:?cache=shared", "a'b\"c", `back\slash`, "new\nline",
-		"Größe", "\xff\xfe", "a?_pragma=user_version(9)", "-", "a+b", "a?vfs=none",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(t.TempDir(), name)
-			path := filepath.Join(dir, name)
-			l := mustOpen(t, path)
-			must(t, l.Intend(t.Context(), aSend("1")))
-			must(t, l.Close())
-
-			entries, err := os.ReadDir(dir)
-			must(t, err)
-			if len(entries) != 1 || entries[0].Name() != name {
-				t.Errorf("directory holds %v, want only %q", entries, name)
-			}
-			above, err := os.ReadDir(filepath.Dir(dir))
-			must(t, err)
-			if len(above) != 1 {
-				t.Errorf("directory above holds %v, want only %q", above, name)
-			}
-			send := aSend("1")
-			send.State = Intent
-			want(t, mustOpen(t, path), send)
-		})
-	}
-}
-
-func TestRelativePathIsFixedAtOpen(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	l := mustOpen(t, "ledger.db")
-	t.Chdir(t.TempDir())
-	must(t, l.Intend(t.Context(), aSend("1")))
-	must(t, l.Close())
-	if _, err := os.Stat(filepath.Join(dir, "ledger.db")); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestPathsThatCannotBeALedger(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600))
-	must(t, os.Mkdir(filepath.Join(dir, "directory"), 0o700))
-	for _, path := range []string{
-		"",
-		"a\x00b",
-		filepath.Join(dir, "directory"),
-		filepath.Join(dir, "file", "ledger.db"),
-	} {
-		_, err := Open(t.Context(), path)
-		var bad *Error
-		if !errors.As(err, &bad) || bad.Kind != ErrAccess {
-			t.Errorf("Open(%q): %v, want ErrAccess", path, err)
-		}
-	}
-	entries, err := os.ReadDir(dir)
-	must(t, err)
-	if len(entries) != 2 {
-		t.Errorf("directory holds %v, want what was there", entries)
-	}
-}
-
-// What is no ledger of ours, or none any more, is refused and keeps its bytes.
+// What SQLite cannot see when it opens the file, a use must; neither may repair it.
+// Package sqlite has the other kinds of files that are refused.
 func TestRefusedFilesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	whole := func(t *testing.T) []byte {
-		path := filepath.Join(t.TempDir(), "ledger.db")
-		l := mustOpen(t, path)
-		for _, id := range []string{"1", "2", "3"} {
-			send := aSend(id)
-			send.Before = strings.Repeat("x", 10_000)
-			must(t, l.Intend(t.Context(), send))
-		}
-		must(t, l.Close())
-		data, err := os.ReadFile(path)
-		must(t, err)
-		return data
+	development, err := os.ReadFile(filepath.Join("testdata", "development.db"))
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := mustOpen(t, path)
+	for _, id := range []string{"1", "2", "3"} {
+		send := aSend(id)
+		send.Before = strings.Repeat("x", 10_000)
+		must(t, l.Intend(t.Context(), send))
 	}
-	made := func(t *testing.T, sql string) []byte {
-		path := filepath.Join(t.TempDir(), "x.db")
-		l := mustOpen(t, path)
-		err := run(l, sql)
-		must(t, err)
-		must(t, l.Close())
-		data, err := os.ReadFile(path)
-		must(t, err)
-		return data
-	}
+	must(t, l.Close())
+	damaged, err := os.ReadFile(path)
+	must(t, err)
+	copy(damaged[4096:], bytes.Repeat([]byte{0xa5}, len(damaged)))
 	for _, test := range []struct {
-		name string
-		data func(*testing.T) []byte
-		want error // nil: a NewerError
-	}{
-		{"text", func(*testing.T) []byte { return []byte("hello") }, ErrCorrupt},
-		{"JSON", func(*testing.T) []byte { return bytes.Repeat([]byte(`{"a":1}`), 5000) }, ErrCorrupt},
-		{"zeros", func(*testing.T) []byte { return make([]byte, 8192) }, ErrCorrupt},
-		{"cut in the middle", func(t *testing.T) []byte { b := whole(t); return b[:len(b)/2] }, ErrCorrupt},
-		{"cut after the first page", func(t *testing.T) []byte { return whole(t)[:4096] }, ErrCorrupt},
-		{"cut in the header", func(t *testing.T) []byte { return whole(t)[:50] }, ErrCorrupt},
-		{"pages overwritten", func(t *testing.T) []byte {
-			b := whole(t)
-			copy(b[4096:], bytes.Repeat([]byte{0xa5}, len(b)))
-			return b
-		}, ErrCorrupt},
-		{"first page overwritten after the header", func(t *testing.T) []byte {
-			b := whole(t)
-			copy(b[100:4096], bytes.Repeat([]byte{0xa5}, 4096))
-			return b
-		}, ErrCorrupt},
-		{"a table of something else", func(t *testing.T) []byte {
-			return made(t, "DROP TABLE sends; DROP TABLE joins; CREATE TABLE x(a); PRAGMA application_id=0; PRAGMA user_version=0")
-		}, ErrForeign},
-		{"another application", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=7") }, ErrForeign},
-		{"another version", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=0") }, ErrForeign},
-		{"a development version", func(t *testing.T) []byte {
-			data, err := os.ReadFile(filepath.Join("testdata", "development.db"))
-			must(t, err)
-			return data
-		}, sqlite.ErrRetired},
-		{"newer", func(t *testing.T) []byte { return made(t, "PRAGMA user_version=99") }, nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			path := filepath.Join(dir, "ledger.db")
-			data := test.data(t)
-			must(t, os.WriteFile(path, data, 0o600))
-
-			// What Open cannot see, a use must; neither may repair it.
-			l, err := Open(t.Context(), path)
-			if err == nil {
-				_, _, err = l.Recall(t.Context(), aKey("2"))
-				wantError(t, err, test.want)
-				_, err = l.Prune(t.Context(), tuesday)
-				wantError(t, err, test.want)
-				err = l.Intend(t.Context(), aSend("2"))
-				must(t, l.Close())
-			}
-			if test.want == nil {
-				var newer *NewerError
-				if !errors.As(err, &newer) || newer.Version != 99 || newer.Known != 1 || newer.Path != path {
-					t.Fatalf("got %v, want a NewerError for version 99", err)
-				}
-			} else {
-				wantError(t, err, test.want)
-			}
-			if !strings.Contains(err.Error(), path) {
-				t.Errorf("%q does not name the file", err)
-			}
-
-			now, err := os.ReadFile(path)
-			must(t, err)
-			if !bytes.Equal(now, data) {
-				t.Errorf("the file was changed")
-			}
-			entries, err := os.ReadDir(dir)
-			must(t, err)
-			if len(entries) != 1 {
-				t.Errorf("directory holds %v, want the file alone", entries)
-			}
-		})
+		data []byte
+		want error
+	}{{development, sqlite.ErrRetired}, {damaged, sqlite.ErrCorrupt}} {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		must(t, os.WriteFile(path, test.data, 0o600))
+		l, err := Open(t.Context(), path)
+		if err == nil {
+			_, _, err = l.Recall(t.Context(), aKey("2"))
+			wantError(t, err, test.want)
+			_, err = l.Prune(t.Context(), tuesday)
+			wantError(t, err, test.want)
+			err = l.Intend(t.Context(), aSend("2"))
+			must(t, l.Close())
+		}
+		wantError(t, err, test.want)
+		if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it") {
+			t.Errorf("%q does not say where, and what to do", err)
+		}
+		now, err := os.ReadFile(path)
+		must(t, err)
+		if !bytes.Equal(now, test.data) {
+			t.Errorf("%v: the file was changed", test.want)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func addSent(c *sqlite.Conn, s Send) (int64, error) {
 }
 
 // messageOf is the number of the message that a send is about.
-const messageOf = "(SELECT message FROM sends WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND message<>0)"
+const messageOf = "(SELECT message FROM sends WHERE message<>0 AND " + thisSend + ")"
 
 // dropSent forgets the message of an intent, which was certainly not written. One
 // that there is an event of stays.
@@ -67,12 +67,8 @@ func sentWritten(c *sqlite.Conn, key SendKey, at time.Time) error {
 func (l *Ledger) Announce(ctx context.Context) error {
 	const due = "(p.state='written' OR p.at<?)"
 	old := time.Now().Add(-unknownAfter).UnixMicro()
-	var n int64
-	err := l.db.Do(ctx, "announce", func(c *sqlite.Conn) (err error) {
-		// Mostly there are none. To see that, nobody has to wait for anybody.
-		n, err = c.Number("SELECT count(*) FROM (SELECT 1 FROM pending p WHERE "+due+" LIMIT 1)", old)
-		return err
-	})
+	// Mostly there are none. To see that, nobody has to wait for anybody.
+	n, err := l.db.Number(ctx, "announce", "SELECT count(*) FROM (SELECT 1 FROM pending p WHERE "+due+" LIMIT 1)", old)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,18 +26,18 @@ type OwnedTeam struct {
 	At            time.Time // of the last change; kept to the microsecond, given in UTC
 }
 
-func (f OwnedTeam) check() error {
-	return names(field{"root", f.Root}, field{"team", f.Team}, field{"lead", f.Lead})
+func (t OwnedTeam) check() error {
+	return names("root", t.Root, "team", t.Team, "lead", t.Lead)
 }
 
 // AddTeam records a team that is made, or taken back, durably, in place of what was
 // recorded of that instance; PendingDelete is false again. At is not looked at. It
 // fails with *[ValueError].
-func (l *Ledger) AddTeam(ctx context.Context, f OwnedTeam) error {
-	if err := f.check(); err != nil {
+func (l *Ledger) AddTeam(ctx context.Context, t OwnedTeam) error {
+	if err := t.check(); err != nil {
 		return err
 	}
-	leaders, err := json.Marshal(f.Leaders)
+	leaders, err := json.Marshal(t.Leaders)
 	if err != nil {
 		return err
 	}
@@ -44,19 +45,19 @@ func (l *Ledger) AddTeam(ctx context.Context, f OwnedTeam) error {
 		_, err := c.Exec(`INSERT INTO owned_teams (root, team, created_at, lead, session, leaders, pending_delete, at)
 			VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET lead=excluded.lead, session=excluded.session,
 			leaders=excluded.leaders, pending_delete=0, at=excluded.at`,
-			f.Root, f.Team, f.CreatedAt, f.Lead, f.Session, string(leaders), micros(time.Time{}))
+			t.Root, t.Team, t.CreatedAt, t.Lead, t.Session, string(leaders), micros(time.Time{}))
 		return err
 	})
 }
 
 // RemoveTeam forgets a team that we made, durably: it is removed, or somebody else's by
 // now. It is no error if there is none.
-func (l *Ledger) RemoveTeam(ctx context.Context, f OwnedTeam) error {
-	if err := f.check(); err != nil {
+func (l *Ledger) RemoveTeam(ctx context.Context, t OwnedTeam) error {
+	if err := t.check(); err != nil {
 		return err
 	}
 	return l.write(ctx, "remove team", durable, func(c *sqlite.Conn) error {
-		_, err := c.Exec("DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=?", f.Root, f.Team, f.CreatedAt)
+		_, err := c.Exec("DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=?", t.Root, t.Team, t.CreatedAt)
 		return err
 	})
 }
@@ -65,29 +66,18 @@ func (l *Ledger) RemoveTeam(ctx context.Context, f OwnedTeam) error {
 // that name, or all if team is "". They need not be there any more, and one that a
 // crash kept from being made never was.
 func (l *Ledger) Teams(ctx context.Context, root, team string) ([]OwnedTeam, error) {
-	var list []OwnedTeam
-	err := l.db.Do(ctx, "teams", func(c *sqlite.Conn) error {
-		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT root, team, created_at, lead, session, leaders, pending_delete, at
-			FROM owned_teams WHERE root=?1 AND (?2='' OR team=?2) ORDER BY created_at DESC, team`)
-		if err != nil {
-			return err
+	var invalid error
+	list, err := sqlite.Select(ctx, l.db, "teams", func(v sqlite.Row) OwnedTeam {
+		t := OwnedTeam{
+			Root: v.Text(0), Team: v.Text(1), CreatedAt: v.Int(2), Lead: v.Text(3), Session: v.Text(4),
+			PendingDelete: v.Bool(6), At: v.Time(7),
 		}
-		return s.Query(func(v []sqlite.Value) error {
-			f := OwnedTeam{
-				Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Lead: text(v[3]), Session: text(v[4]),
-				PendingDelete: integer(v[6]) != 0, At: moment(v[7]),
-			}
-			if err := json.Unmarshal([]byte(text(v[5])), &f.Leaders); err != nil {
-				return fmt.Errorf("ledger: the team %s that we made: its leaders: %w", f.Team, err)
-			}
-			f.Leaders = slices.Clip(f.Leaders)
-			list = append(list, f)
-			return nil
-		}, root, team)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+		if err := json.Unmarshal([]byte(v.Text(5)), &t.Leaders); err != nil {
+			invalid = fmt.Errorf("ledger: the team %s that we made: its leaders: %w", t.Team, err)
+		}
+		t.Leaders = slices.Clip(t.Leaders)
+		return t
+	}, `SELECT root, team, created_at, lead, session, leaders, pending_delete, at
+		FROM owned_teams WHERE root=?1 AND (?2='' OR team=?2) ORDER BY created_at DESC, team`, root, team)
+	return list, cmp.Or(err, invalid)
 }

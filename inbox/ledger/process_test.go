@@ -1,12 +1,8 @@
 package ledger
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -18,22 +14,10 @@ import (
 	"time"
 
 	"teambridge/inbox/sqlite"
+	"teambridge/inbox/sqlite/sqlitetest"
 )
 
-// The test binary, run again with this variable set, is one of the processes
-// that the tests below start. Its value names the function in children.
-const childVariable = "LEDGER_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if name := os.Getenv(childVariable); name != "" {
-		if err := children()[name](os.Args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0) // not return: nothing is to run after, as in a command
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { sqlitetest.Main(m, children()) }
 
 func children() map[string]func(args []string) error {
 	list := map[string]func([]string) error{
@@ -48,42 +32,6 @@ func children() map[string]func(args []string) error {
 	}
 	maps.Copy(list, diskChildren())
 	return list
-}
-
-func child(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	// The race detector holds up the end of each process by a second.
-	cmd.Env = append(os.Environ(), childVariable+"="+name, "GORACE=atexit_sleep_ms=0")
-	return cmd
-}
-
-// atOnce runs n children that all begin when the last of them has started, and
-// wants each to succeed.
-func atOnce(t *testing.T, n int, command func(i int) *exec.Cmd) {
-	t.Helper()
-	read, write, err := os.Pipe()
-	must(t, err)
-	defer write.Close()
-	commands, texts := make([]*exec.Cmd, n), make([]bytes.Buffer, n)
-	for i := range commands {
-		cmd := command(i)
-		cmd.Stdin, cmd.Stderr = read, &texts[i]
-		must(t, cmd.Start())
-		commands[i] = cmd
-	}
-	read.Close()
-	write.Close()
-	for i, cmd := range commands {
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("process %d: %v\n%s", i, err, &texts[i])
-		}
-	}
-}
-
-// started waits for the signal of atOnce.
-func started() error {
-	_, err := io.Copy(io.Discard, os.Stdin)
-	return err
 }
 
 // envRounds is how often processes are killed at random instants, and are made to run
@@ -101,6 +49,16 @@ func rounds(t *testing.T, n int) int {
 	return n
 }
 
+// openAtOnce opens a ledger in a child of [sqlitetest.AtOnce].
+func openAtOnce(path string) (context.Context, *Ledger, error) {
+	if err := sqlitetest.Started(); err != nil {
+		return nil, nil, err
+	}
+	ctx, _ := childContext() // ends with the process
+	l, err := Open(ctx, path)
+	return ctx, l, err
+}
+
 func childContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), time.Minute)
 }
@@ -108,12 +66,7 @@ func childContext() (context.Context, context.CancelFunc) {
 const eachIntends = 50
 
 func childIntends(args []string) error {
-	ctx, cancel := childContext()
-	defer cancel()
-	if err := started(); err != nil {
-		return err
-	}
-	l, err := Open(ctx, args[0])
+	ctx, l, err := openAtOnce(args[0])
 	if err != nil {
 		return err
 	}
@@ -135,8 +88,8 @@ func TestManyProcessesOnOneLedger(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "ledger.db")
 	const processes = 8
-	atOnce(t, processes, func(i int) *exec.Cmd {
-		return child(t.Context(), "intends", path, fmt.Sprint(i))
+	sqlitetest.AtOnce(t, processes, func(i int) *exec.Cmd {
+		return sqlitetest.Child(t.Context(), "intends", path, fmt.Sprint(i))
 	})
 
 	l := mustOpen(t, path)
@@ -179,53 +132,11 @@ func childForever(args []string) error {
 	return ctx.Err()
 }
 
-// killed starts two children that write and kills each after it reported lines
-// times and a random while more. report gets what they printed, line by line.
-func killed(t *testing.T, command func(i int) *exec.Cmd, lines int, report func(line string)) {
-	t.Helper()
-	var outputs [2]io.Reader
-	var commands [2]*exec.Cmd
-	var texts [2]bytes.Buffer
-	for i := range commands {
-		cmd := command(i)
-		out, err := cmd.StdoutPipe()
-		must(t, err)
-		cmd.Stderr = &texts[i]
-		must(t, cmd.Start())
-		commands[i], outputs[i] = cmd, out
-	}
-	for i, cmd := range commands {
-		in := bufio.NewReader(outputs[i])
-		next := func() bool {
-			line, err := in.ReadString('\n')
-			if err != nil {
-				return false // a cut line acknowledges nothing
-			}
-			report(strings.TrimSpace(line))
-			return true
-		}
-		for range lines {
-			if !next() {
-				break
-			}
-		}
-		<-time.After(rand.N(3 * time.Millisecond)) // the random instant
-		must(t, cmd.Process.Kill())
-		for next() {
-		}
-		var exit *exec.ExitError
-		if err := cmd.Wait(); !errors.As(err, &exit) || exit.Exited() {
-			t.Errorf("process ended by itself: %v\n%s", err, &texts[i])
-		}
-	}
-}
-
 func wantIntact(t *testing.T, l *Ledger) {
 	t.Helper()
 	var answer string
-	must(t, query(l, func(v []sqlite.Value) error {
-		answer, _ = v[0].(string)
-		return nil
+	must(t, query(l, func(v sqlite.Row) {
+		answer = v.Text(0)
 	}, "PRAGMA integrity_check"))
 	if answer != "ok" {
 		t.Fatalf("integrity check: %s", answer)
@@ -236,9 +147,9 @@ func TestKilledAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	kill := func(path, name string, lines int, acknowledged map[string]State) {
 		t.Helper()
-		killed(t, func(i int) *exec.Cmd {
-			return child(t.Context(), "forever", path, fmt.Sprintf("%s-%d", name, i))
-		}, lines, func(line string) {
+		sqlitetest.Kill(t, func(i int) *exec.Cmd {
+			return sqlitetest.Child(t.Context(), "forever", path, fmt.Sprintf("%s-%d", name, i))
+		}, lines, func(_ int, line string) {
 			state, id, _ := strings.Cut(line, " ")
 			acknowledged[id] = State(state)
 		})
@@ -316,7 +227,7 @@ func TestLogStaysShortWithoutClose(t *testing.T) {
 	before := strings.Repeat("x", 40_000)
 	const sends = 50
 	for i := range sends {
-		if out, err := child(t.Context(), "leave", path, fmt.Sprint(i), before).CombinedOutput(); err != nil {
+		if out, err := sqlitetest.Child(t.Context(), "leave", path, fmt.Sprint(i), before).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -23,7 +23,7 @@ func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digest [32]byte) (sa
 		return Delivery{}, false, err
 	}
 	if !d.Person {
-		return Delivery{}, false, &ValueError{Field: "delivery", Reason: "is no person's input"}
+		return Delivery{}, false, invalid("delivery", "is no person's input")
 	}
 	if err := d.check(); err != nil {
 		return Delivery{}, false, err

@@ -54,7 +54,7 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err erro
 
 func pruneSends(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec(`DELETE FROM sends WHERE (root, team, created_at, inbox, id) IN
-		(SELECT root, team, created_at, inbox, id FROM sends WHERE state='written' AND at<? LIMIT ?)`, at, int64(pruneRows))
+		(SELECT root, team, created_at, inbox, id FROM sends WHERE state='written' AND at<? LIMIT ?)`, at, pruneRows)
 }
 
 func pruneDeliveries(c *sqlite.Conn, at int64) (int64, error) {
@@ -65,11 +65,11 @@ func pruneDeliveries(c *sqlite.Conn, at int64) (int64, error) {
 			ON CONFLICT DO UPDATE SET occurrence=max(occurrence, excluded.occurrence)`,
 		`DELETE FROM contents WHERE seq IN (` + ended + `)`,
 	} {
-		if _, err := c.Exec(query, at, int64(pruneRows)); err != nil {
+		if _, err := c.Exec(query, at, pruneRows); err != nil {
 			return 0, err
 		}
 	}
-	return c.Exec("DELETE FROM deliveries WHERE seq IN ("+ended+")", at, int64(pruneRows))
+	return c.Exec("DELETE FROM deliveries WHERE seq IN ("+ended+")", at, pruneRows)
 }
 
 // pruneFrames comes after the deliveries. A nudge stays with the frame it is about.
@@ -77,7 +77,7 @@ func pruneFrames(c *sqlite.Conn, at int64) (int64, error) {
 	const ended = `SELECT uuid FROM frames WHERE at<?1 AND NOT ` + unended + `
 		AND uuid NOT IN (SELECT frame FROM deliveries)
 		AND parent NOT IN (SELECT uuid FROM frames WHERE ` + unended + `) LIMIT ?2`
-	return c.Exec("DELETE FROM frames WHERE uuid IN ("+ended+")", at, int64(pruneRows))
+	return c.Exec("DELETE FROM frames WHERE uuid IN ("+ended+")", at, pruneRows)
 }
 
 // pruneMessages forgets texts and, by the same commit, their events: a number can be
@@ -87,16 +87,16 @@ func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
 	const old = `SELECT message FROM messages WHERE message NOT IN (SELECT message FROM pending)
 		AND message < (SELECT min(coalesce((SELECT message FROM messages WHERE at>=?1 ORDER BY message LIMIT 1), max(message)), max(message)) FROM messages)
 		ORDER BY message LIMIT ?2`
-	if _, err := c.Exec("DELETE FROM events WHERE message IN ("+old+")", at, int64(pruneRows)); err != nil {
+	if _, err := c.Exec("DELETE FROM events WHERE message IN ("+old+")", at, pruneRows); err != nil {
 		return 0, err
 	}
-	return c.Exec("DELETE FROM messages WHERE message IN ("+old+")", at, int64(pruneRows))
+	return c.Exec("DELETE FROM messages WHERE message IN ("+old+")", at, pruneRows)
 }
 
 // pruneEvents comes last, and also forgets the epochs that have no event left and
 // the lines that have no frame left.
 func pruneEvents(c *sqlite.Conn, at int64) (int64, error) {
-	gone, err := c.Exec("DELETE FROM events WHERE n IN (SELECT n FROM events WHERE at<? ORDER BY at LIMIT ?)", at, int64(pruneRows))
+	gone, err := c.Exec("DELETE FROM events WHERE n IN (SELECT n FROM events WHERE at<? ORDER BY at LIMIT ?)", at, pruneRows)
 	if err != nil || gone == pruneRows {
 		return gone, err
 	}

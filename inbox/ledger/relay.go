@@ -1,10 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,21 +30,21 @@ type Relay struct {
 }
 
 func (r *Relay) check() error {
-	if err := names(field{"root", r.Root}, field{"team", r.Team}, field{"member", r.Member}, field{"directory", r.Dir}); err != nil {
+	if err := names("root", r.Root, "team", r.Team, "member", r.Member, "directory", r.Dir); err != nil {
 		return err
 	}
 	if len(r.Command) == 0 || r.Command[0] == "" {
-		return &ValueError{Field: "command", Reason: "is missing"}
+		return invalid("command", "is missing")
 	}
 	if r.IdleExit < 0 {
-		return &ValueError{Field: "idle exit", Reason: "is " + r.IdleExit.String() + "; a time that is not negative is wanted"}
+		return invalid("idle exit", "is "+r.IdleExit.String()+"; a time that is not negative is wanted")
 	}
 	size := len(r.OnCut) + len(r.Permissions) + len(r.Mode)
 	for _, word := range r.Command {
 		size += len(word)
 	}
 	if size > maxCommand {
-		return &ValueError{Field: "command", Reason: fmt.Sprintf("has %d bytes with its settings, over %d", size, maxCommand)}
+		return invalid("command", fmt.Sprintf("has %d bytes with its settings, over %d", size, maxCommand))
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 	err = l.write(ctx, "add relay", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec(`INSERT INTO relays (id, root, team, member, command, plain, dir, on_cut, permissions, mode, own_team, created, idle_exit)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			r.ID, r.Root, r.Team, r.Member, string(command), truth(r.Plain), r.Dir, r.OnCut, r.Permissions, notNil(r.Mode), truth(r.OwnTeam), micros(r.Created), r.IdleExit.Microseconds())
+			r.ID, r.Root, r.Team, r.Member, string(command), r.Plain, r.Dir, r.OnCut, r.Permissions, r.Mode, r.OwnTeam, micros(r.Created), r.IdleExit.Microseconds())
 		if err == nil && n == 0 {
 			err = fmt.Errorf("ledger: add a relay for %s@%s: there is one: %w", r.Member, r.Team, ErrConflict)
 		}
@@ -110,29 +110,18 @@ func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam) er
 // Relays lists the relays that are to be run of a Claude root, the first that was
 // added first; those of every root if root is "".
 func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
-	var list []Relay
-	err := l.db.Do(ctx, "relays", func(c *sqlite.Conn) error {
-		list = nil // f runs again when the file was busy
-		s, err := c.Statement(`SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created, own_team, idle_exit
-			FROM relays WHERE ?1='' OR root=?1 ORDER BY created, id`)
-		if err != nil {
-			return err
+	var invalid error
+	list, err := sqlite.Select(ctx, l.db, "relays", func(v sqlite.Row) Relay {
+		r := Relay{
+			ID: v.Text(0), Root: v.Text(1), Team: v.Text(2), Member: v.Text(3), Plain: v.Bool(5),
+			Dir: v.Text(6), OnCut: v.Text(7), Permissions: v.Text(8), Mode: v.Blob(9), Created: v.Time(10),
+			OwnTeam: v.Bool(11), IdleExit: time.Duration(v.Int(12)) * time.Microsecond,
 		}
-		return s.Query(func(v []sqlite.Value) error {
-			r := Relay{
-				ID: text(v[0]), Root: text(v[1]), Team: text(v[2]), Member: text(v[3]), Plain: integer(v[5]) != 0,
-				Dir: text(v[6]), OnCut: text(v[7]), Permissions: text(v[8]), Mode: slices.Clone(blob(v[9])), Created: moment(v[10]),
-				OwnTeam: integer(v[11]) != 0, IdleExit: time.Duration(integer(v[12])) * time.Microsecond,
-			}
-			if err := json.Unmarshal([]byte(text(v[4])), &r.Command); err != nil {
-				return fmt.Errorf("ledger: relay %s: its command: %w", r.ID, err)
-			}
-			list = append(list, r)
-			return nil
-		}, root)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+		if err := json.Unmarshal([]byte(v.Text(4)), &r.Command); err != nil {
+			invalid = fmt.Errorf("ledger: relay %s: its command: %w", r.ID, err)
+		}
+		return r
+	}, `SELECT id, root, team, member, command, plain, dir, on_cut, permissions, mode, created, own_team, idle_exit
+		FROM relays WHERE ?1='' OR root=?1 ORDER BY created, id`, root)
+	return list, cmp.Or(err, invalid)
 }

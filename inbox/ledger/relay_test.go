@@ -123,9 +123,8 @@ func wantStates(t *testing.T, l *Ledger, want ...string) {
 	for _, line := range want {
 		uuid, state, _ := strings.Cut(line, " ")
 		var got string
-		must(t, query(l, func(v []sqlite.Value) error {
-			got = text(v[0])
-			return nil
+		must(t, query(l, func(v sqlite.Row) {
+			got = v.Text(0)
 		}, "SELECT state FROM deliveries WHERE uuid='"+uuid+"' UNION ALL SELECT state FROM frames WHERE uuid='"+uuid+"'"))
 		if got != state {
 			t.Errorf("%s is %q, want %q", uuid, got, state)
@@ -145,9 +144,8 @@ func dump(t *testing.T, l *Ledger) string {
 	t.Helper()
 	var b strings.Builder
 	for _, table := range []string{"inboxes", "deliveries", "contents", "pruned", "frames", "lines", "sessions"} {
-		must(t, query(l, func(v []sqlite.Value) error {
+		must(t, query(l, func(v sqlite.Row) {
 			fmt.Fprintf(&b, "%s %q\n", table, v)
-			return nil
 		}, "SELECT * FROM "+table+" ORDER BY 1, 2"))
 	}
 	return b.String()
@@ -809,7 +807,7 @@ func TestRelayValuesThatCannotBeKept(t *testing.T) {
 	}
 	check(claim("root", aRow("r"), func(d *Delivery) { d.Root = "" }))
 	check(claim("team", aRow("r"), func(d *Delivery) { d.Team = " " }))
-	check(claim("inbox", anInput("i"), func(d *Delivery) { d.Inbox = strings.Repeat("x", maxName+1) }))
+	check(claim("inbox", anInput("i"), func(d *Delivery) { d.Inbox = strings.Repeat("x", sqlite.MaxName+1) }))
 	check(claim("uuid", aRow(""), func(d *Delivery) {}))
 	check(claim("key", aRow("r"), func(d *Delivery) { d.Key = "" }))
 	check(claim("key", anInput("i"), func(d *Delivery) { d.Key = "k" }))
@@ -1054,14 +1052,13 @@ func TestQuestionsUseTheIndexes(t *testing.T) {
 	l := newLedger(t)
 	for _, test := range []struct{ query, index string }{
 		{"SELECT seq FROM inboxes JOIN deliveries USING (inbox_id) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " AND state='claimed' AND marked=0 ORDER BY seq", "deliveries_open"},
-		{"UPDATE deliveries SET state='done' WHERE inbox_id=1 AND frame='f' AND " + unended, "deliveries_open"},
+		{"UPDATE deliveries SET state='done' WHERE frame='f' AND inbox_id=" + strings.Replace(thisInboxID, "?", "1", -1) + " AND " + unended, "deliveries_open"},
 		{"SELECT uuid FROM inboxes JOIN frames USING (inbox_id) WHERE root='r' AND team='t' AND created_at=1 AND inbox='i' AND " + unended + " ORDER BY kind='nudge' DESC LIMIT 1", "frames_open"},
 		{"SELECT max(occurrence) FROM deliveries WHERE inbox_id=1 AND key='k' AND key<>''", "deliveries_key"},
 	} {
 		var plan strings.Builder
-		must(t, query(l, func(v []sqlite.Value) error {
+		must(t, query(l, func(v sqlite.Row) {
 			fmt.Fprintln(&plan, v[3])
-			return nil
 		}, "EXPLAIN QUERY PLAN "+test.query))
 		if !strings.Contains(plan.String(), test.index) || strings.Contains(plan.String(), "SCAN") {
 			t.Errorf("%s\n%s; want it to use %s", test.query, &plan, test.index)

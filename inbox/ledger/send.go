@@ -1,9 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"teambridge/inbox"
@@ -28,44 +28,20 @@ const (
 
 var _ inbox.Memory = (*Ledger)(nil)
 
-// A ValueError is a part of a record that cannot be kept. Nothing was done.
-type ValueError struct {
-	Field  string
-	Reason string
-}
-
-func (e *ValueError) Error() string {
-	return fmt.Sprintf("ledger: %s %s; correct it and try again", e.Field, e.Reason)
-}
-
-const (
-	maxName   = 4 << 10
-	maxBefore = 64 << 10
-)
-
-type field struct{ name, value string }
-
-func names(fields ...field) error {
-	for _, f := range fields {
-		switch {
-		case strings.TrimSpace(f.value) == "":
-			return &ValueError{Field: f.name, Reason: "is blank"}
-		case len(f.value) > maxName:
-			return &ValueError{Field: f.name, Reason: fmt.Sprintf("has %d bytes, over %d", len(f.value), maxName)}
-		}
-	}
-	return nil
-}
+const maxBefore = 64 << 10
 
 func checkKey(k SendKey) error {
-	return names(field{"root", k.Root}, field{"team", k.Team}, field{"inbox", k.Inbox}, field{"id", k.ID})
+	return names("root", k.Root, "team", k.Team, "inbox", k.Inbox, "id", k.ID)
 }
 
 func keyArgs(k SendKey, before ...sqlite.Value) []sqlite.Value {
 	return append(before, k.Root, k.Team, k.CreatedAt, k.Inbox, k.ID)
 }
 
-// Recall tells what is known of a message, and whether anything is.
+// thisSend is the condition that a row of the table sends is that of a key.
+const thisSend = "root=? AND team=? AND created_at=? AND inbox=? AND id=?"
+
+// Recall returns what is known of a message, and whether anything is.
 func (l *Ledger) Recall(ctx context.Context, key SendKey) (send Send, found bool, err error) {
 	if err := checkKey(key); err != nil {
 		return Send{}, false, err
@@ -82,21 +58,17 @@ func (l *Ledger) Recall(ctx context.Context, key SendKey) (send Send, found bool
 
 func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
 	send, found := Send{SendKey: key}, false
-	err := c.Query(func(v []sqlite.Value) error {
-		digest, _ := v[0].([]byte)
-		before, _ := v[1].(string)
-		state, _ := v[2].(string)
-		at, _ := v[3].(int64)
+	var invalid error
+	err := c.Query(func(v sqlite.Row) {
+		digest := v.Blob(0)
 		if len(digest) != len(send.Digest) {
-			return fmt.Errorf("ledger: %v: its record has a digest of %d bytes, not %d; move the ledger away", key, len(digest), len(send.Digest))
+			invalid = fmt.Errorf("ledger: %v: its record has a digest of %d bytes, not %d; move the ledger away", key, len(digest), len(send.Digest))
+			return
 		}
 		copy(send.Digest[:], digest)
-		send.Before, send.State, send.At = before, State(state), time.UnixMicro(at).UTC()
-		found = true
-		return nil
-	}, `SELECT digest, before, state, at FROM sends
-		WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=?`, keyArgs(key)...)
-	return send, found, err
+		send.Before, send.State, send.At, found = v.Text(1), State(v.Text(2)), v.Time(3), true
+	}, "SELECT digest, before, state, at FROM sends WHERE "+thisSend, keyArgs(key)...)
+	return send, found, cmp.Or(err, invalid)
 }
 
 // Intend records that s is about to be written, with its row for [Ledger.Events].
@@ -111,17 +83,12 @@ func (l *Ledger) Intend(ctx context.Context, s Send) error {
 		return err
 	}
 	if len(s.Before) > maxBefore {
-		return &ValueError{Field: "before", Reason: fmt.Sprintf("has %d bytes, over %d", len(s.Before), maxBefore)}
+		return invalid("before", fmt.Sprintf("has %d bytes, over %d", len(s.Before), maxBefore))
 	}
 	if len(s.Row) > maxContent {
-		return &ValueError{Field: "row", Reason: fmt.Sprintf("has %d bytes, over %d", len(s.Row), maxContent)}
+		return invalid("row", fmt.Sprintf("has %d bytes, over %d", len(s.Row), maxContent))
 	}
-	return l.db.Do(ctx, "intend", func(c *sqlite.Conn) error {
-		if err := durable(c); err != nil {
-			return err
-		}
-		return c.Transaction("IMMEDIATE", func() error { return intend(c, s) })
-	})
+	return l.write(ctx, "intend", durable, func(c *sqlite.Conn) error { return intend(c, s) })
 }
 
 func intend(c *sqlite.Conn, s Send) error {
@@ -150,8 +117,7 @@ func intend(c *sqlite.Conn, s Send) error {
 			return err
 		}
 	}
-	_, err = c.Exec(`UPDATE sends SET before=?, at=?, message=?
-		WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=?`, keyArgs(s.SendKey, s.Before, s.At.UnixMicro(), message)...)
+	_, err = c.Exec("UPDATE sends SET before=?, at=?, message=? WHERE "+thisSend, keyArgs(s.SendKey, s.Before, s.At.UnixMicro(), message)...)
 	return err
 }
 
@@ -165,26 +131,19 @@ func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	return l.db.Do(ctx, "written", func(c *sqlite.Conn) error {
-		if err := quick(c); err != nil {
+	return l.write(ctx, "written", quick, func(c *sqlite.Conn) error {
+		n, err := c.Exec("UPDATE sends SET state='written', at=? WHERE state='intent' AND "+thisSend, keyArgs(key, at.UnixMicro())...)
+		if err != nil {
 			return err
 		}
-		return c.Transaction("IMMEDIATE", func() error {
-			n, err := c.Exec(`UPDATE sends SET state='written', at=?
-				WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`,
-				keyArgs(key, at.UnixMicro())...)
-			if err != nil {
-				return err
-			}
-			if n > 0 {
-				return sentWritten(c, key, at)
-			}
-			_, found, err := lookup(c, key)
-			if err == nil && !found {
-				err = fmt.Errorf("ledger: written %v: %w; intend it first", key, ErrNoIntent)
-			}
-			return err
-		})
+		if n > 0 {
+			return sentWritten(c, key, at)
+		}
+		_, found, err := lookup(c, key)
+		if err == nil && !found {
+			err = fmt.Errorf("ledger: written %v: %w; intend it first", key, ErrNoIntent)
+		}
+		return err
 	})
 }
 
@@ -194,17 +153,45 @@ func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	return l.db.Do(ctx, "withdraw", func(c *sqlite.Conn) error {
-		if err := durable(c); err != nil {
+	return l.write(ctx, "withdraw", durable, func(c *sqlite.Conn) error {
+		if err := dropSent(c, key); err != nil {
 			return err
 		}
-		return c.Transaction("IMMEDIATE", func() error {
-			if err := dropSent(c, key); err != nil {
-				return err
-			}
-			_, err := c.Exec(`DELETE FROM sends
-				WHERE root=? AND team=? AND created_at=? AND inbox=? AND id=? AND state='intent'`, keyArgs(key)...)
-			return err
-		})
+		_, err := c.Exec("DELETE FROM sends WHERE state='intent' AND "+thisSend, keyArgs(key)...)
+		return err
 	})
+}
+
+// gone is the Before of a message that was written and whose row is gone for no known
+// reason. It is no state of a file, so that whoever sends the message again learns that
+// it is not known what became of it, and can force it.
+const gone = "row gone"
+
+// MarkUnknown takes back that a message was written: its row vanished, and nothing shows
+// that its agent took it. From then on it is not known whether the message was sent
+// ([inbox.ErrUnknown]), and it can be sent again by force. It has no effect on a message
+// that is not known or is about to be written.
+func (l *Ledger) MarkUnknown(ctx context.Context, key SendKey) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	return l.write(ctx, "mark unknown", quick, func(c *sqlite.Conn) error {
+		_, err := c.Exec("UPDATE sends SET state='intent', before=? WHERE state='written' AND "+thisSend, keyArgs(key, gone)...)
+		return err
+	})
+}
+
+// LastSends returns when we last wrote, or meant to write, to each inbox of a team
+// instance, by the inbox's name. An inbox that is not in it was never written to,
+// or what is known of that was pruned.
+func (l *Ledger) LastSends(ctx context.Context, root, team string, createdAt int64) (map[string]time.Time, error) {
+	if err := names("root", root, "team", team); err != nil {
+		return nil, err
+	}
+	last := map[string]time.Time{}
+	err := l.db.Do(ctx, "last sends", func(c *sqlite.Conn) error {
+		return c.Query(func(v sqlite.Row) { last[v.Text(0)] = v.Time(1) },
+			"SELECT inbox, max(at) FROM sends WHERE root=? AND team=? AND created_at=? GROUP BY inbox", root, team, createdAt)
+	})
+	return last, err
 }

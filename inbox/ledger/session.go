@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"teambridge/inbox/sqlite"
@@ -72,34 +71,29 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET id=excluded.id, pid=excluded.pid,
 			process_group=excluded.process_group, start=excluded.start, command=excluded.command, dead=excluded.dead,
 			at=excluded.at, state=excluded.state, reason=excluded.reason, relay=excluded.relay, mode=excluded.mode`,
-			inboxID, s.ID, int64(s.PID), int64(s.Group), s.Start, s.Command, s.Dead, micros(s.At),
-			string(s.State), s.Reason, int64(s.Relay), notNil(s.Mode))
+			inboxID, s.ID, s.PID, s.Group, s.Start, s.Command, s.Dead, micros(s.At), string(s.State), s.Reason, s.Relay, s.Mode)
 		return err
 	})
 }
 
 // Revive forgets, durably, that the relay of an inbox gave up, so that it is tried
 // again. It is no error if it did not, or if there is none.
-func (l *Ledger) Revive(ctx context.Context, p InboxKey) error {
-	if err := p.check(); err != nil {
+func (l *Ledger) Revive(ctx context.Context, k InboxKey) error {
+	if err := k.check(); err != nil {
 		return err
 	}
 	return l.write(ctx, "revive", durable, func(c *sqlite.Conn) error {
-		inboxID, err := p.number(c)
-		if err != nil {
-			return err
-		}
-		_, err = c.Exec("UPDATE sessions SET dead='' WHERE inbox_id=?", inboxID)
+		_, err := c.Exec("UPDATE sessions SET dead='' WHERE inbox_id="+thisInboxID, k.args()...)
 		return err
 	})
 }
 
-// Session gives the session of an inbox, and whether there is one.
-func (l *Ledger) Session(ctx context.Context, p InboxKey) (Session, bool, error) {
-	if err := p.check(); err != nil {
+// Session returns the session of an inbox, and whether there is one.
+func (l *Ledger) Session(ctx context.Context, k InboxKey) (Session, bool, error) {
+	if err := k.check(); err != nil {
 		return Session{}, false, err
 	}
-	list, err := l.sessions(ctx, "session", "root=? AND team=? AND created_at=? AND inbox=?", p.args()...)
+	list, err := l.sessions(ctx, "session", thisInbox, k.args()...)
 	if err != nil || len(list) == 0 {
 		return Session{}, false, err
 	}
@@ -109,39 +103,27 @@ func (l *Ledger) Session(ctx context.Context, p InboxKey) (Session, bool, error)
 // Sessions lists the sessions of a Claude root by team, age of the team and
 // inbox; those of every root if root is "".
 func (l *Ledger) Sessions(ctx context.Context, root string) ([]Session, error) {
-	return l.sessions(ctx, "sessions", "?1='' OR root=?1 ORDER BY root, team, created_at, inbox", root)
+	return l.sessions(ctx, "sessions", inRoot, root)
 }
 
+// inRoot is the condition that an inbox is in a Claude root, or in any if that is "".
+const inRoot = "?1='' OR root=?1 ORDER BY root, team, created_at, inbox"
+
 func (l *Ledger) sessions(ctx context.Context, op, rest string, args ...sqlite.Value) ([]Session, error) {
-	var list []Session
-	err := l.db.Do(ctx, op, func(c *sqlite.Conn) error {
-		list = nil // f runs again when the file was busy
-		return c.Query(func(v []sqlite.Value) error {
-			list = append(list, scanSession(v))
-			return nil
-		}, `SELECT `+sessionColumns+` FROM inboxes JOIN sessions USING (inbox_id) WHERE `+rest, args...)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+	return sqlite.Select(ctx, l.db, op, scanSession, "SELECT "+sessionColumns+" FROM inboxes JOIN sessions USING (inbox_id) WHERE "+rest, args...)
 }
 
 const sessionColumns = `root, team, created_at, inbox, id, pid, process_group, start, command, dead, at,
 	sessions.state, sessions.reason, relay, acked, mode`
 
-const sessionColumnCount = 16
-
-func scanSession(v []sqlite.Value) Session {
+func scanSession(v sqlite.Row) Session {
 	s := Session{
-		InboxKey: InboxKey{Root: text(v[0]), Team: text(v[1]), CreatedAt: integer(v[2]), Inbox: text(v[3])},
-		ID:       text(v[4]), PID: int(integer(v[5])), Group: int(integer(v[6])), Start: text(v[7]),
-		Command: text(v[8]), Dead: text(v[9]), At: moment(v[10]),
-		State: RelayState(text(v[11])), Reason: text(v[12]), Relay: int(integer(v[13])),
-		Mode: slices.Clone(blob(v[15])),
+		InboxKey: scanKey(v, 0), ID: v.Text(4), PID: int(v.Int(5)), Group: int(v.Int(6)), Start: v.Text(7),
+		Command: v.Text(8), Dead: v.Text(9), At: v.Time(10),
+		State: RelayState(v.Text(11)), Reason: v.Text(12), Relay: int(v.Int(13)), Mode: v.Blob(15),
 	}
-	if integer(v[14]) != 0 {
-		s.Acked = moment(v[14])
+	if v.Bool(14) {
+		s.Acked = v.Time(14)
 	}
 	return s
 }

@@ -14,7 +14,7 @@ import (
 // otherwise, with [ErrUnknown] and with *[ValueError].
 func (l *Ledger) EndDeliveries(ctx context.Context, state DeliveryState, reason string, uuids ...string) error {
 	if !state.Ended() {
-		return &ValueError{Field: "state", Reason: "is " + string(state) + ", which is no end"}
+		return invalid("state", "is "+string(state)+", which is no end")
 	}
 	return l.write(ctx, "settle", durable, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
@@ -101,10 +101,6 @@ func move(c *sqlite.Conn, op, uuid string, state DeliveryState, reason string, m
 	if state == Claimed {
 		frame = ""
 	}
-	s, err := c.Statement("UPDATE deliveries SET state=?, reason=?, frame=?, at=? WHERE uuid=?")
-	if err != nil {
-		return err
-	}
-	_, err = s.Exec(string(state), reason, frame, micros(time.Time{}), uuid)
+	_, err = c.Exec("UPDATE deliveries SET state=?, reason=?, frame=?, at=? WHERE uuid=?", string(state), reason, frame, micros(time.Time{}), uuid)
 	return err
 }

@@ -83,9 +83,6 @@ func clock(now func() time.Time) func() time.Time {
 	return now
 }
 
-// Name returns the agent's name in its team.
-func (a *Agent) Name() string { return a.opts.Name }
-
 // Inbox returns the path of the agent's inbox, which need not exist.
 func (a *Agent) Inbox() string { return inboxPath(a.opts.Dir, a.opts.Name) }
 

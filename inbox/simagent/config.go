@@ -11,78 +11,10 @@ import (
 	"time"
 )
 
-// ErrMember says that a name is in config.json already, or is not in it.
-var ErrMember = errors.New("no such member, or there is one already")
+// ErrMember says that a name is in config.json already.
+var ErrMember = errors.New("there is a member of that name already")
 
 const inProcess = "in-process"
-
-// The forms of config.json, each in its version's key order. Only new entries
-// are made from them; what is in the file is kept as it is.
-type (
-	configFile struct {
-		Name          string            `json:"name"`
-		Description   string            `json:"description,omitempty"`
-		CreatedAt     int64             `json:"createdAt"`
-		LeadAgentID   string            `json:"leadAgentId"`
-		LeadSessionID string            `json:"leadSessionId"`
-		LeadProcess   *leadProcess      `json:"leadProcess,omitempty"`
-		Members       []json.RawMessage `json:"members"`
-	}
-	leadProcess struct {
-		PID       int    `json:"pid"`
-		PIDSpace  string `json:"pidSpace"`
-		ClaimedAt int64  `json:"claimedAt"`
-		ProcStart string `json:"procStart"`
-	}
-	// Of a team that was made by a tool, and of one that was made with its session.
-	leadOfTool struct {
-		AgentID       string   `json:"agentId"`
-		Name          string   `json:"name"`
-		AgentType     string   `json:"agentType"`
-		Model         string   `json:"model"`
-		JoinedAt      int64    `json:"joinedAt"`
-		TmuxPaneID    string   `json:"tmuxPaneId"`
-		Cwd           string   `json:"cwd"`
-		Subscriptions []string `json:"subscriptions"`
-	}
-	leadOfSession struct {
-		AgentID       string   `json:"agentId"`
-		Name          string   `json:"name"`
-		AgentType     string   `json:"agentType"`
-		JoinedAt      int64    `json:"joinedAt"`
-		TmuxPaneID    string   `json:"tmuxPaneId"`
-		Cwd           string   `json:"cwd"`
-		Subscriptions []string `json:"subscriptions"`
-		BackendType   string   `json:"backendType"`
-	}
-	teammateOfTool struct {
-		AgentID          string   `json:"agentId"`
-		Name             string   `json:"name"`
-		AgentType        string   `json:"agentType"`
-		Model            string   `json:"model"`
-		Prompt           string   `json:"prompt"`
-		Color            string   `json:"color"`
-		PlanModeRequired bool     `json:"planModeRequired"`
-		JoinedAt         int64    `json:"joinedAt"`
-		TmuxPaneID       string   `json:"tmuxPaneId"`
-		Cwd              string   `json:"cwd"`
-		Subscriptions    []string `json:"subscriptions"`
-		BackendType      string   `json:"backendType"`
-	}
-	teammateOfSession struct {
-		AgentID          string   `json:"agentId"`
-		Name             string   `json:"name"`
-		Color            string   `json:"color"`
-		JoinedAt         int64    `json:"joinedAt"`
-		TmuxPaneID       string   `json:"tmuxPaneId"`
-		Subscriptions    []string `json:"subscriptions"`
-		Model            string   `json:"model"`
-		Prompt           string   `json:"prompt"`
-		PlanModeRequired bool     `json:"planModeRequired"`
-		Cwd              string   `json:"cwd"`
-		BackendType      string   `json:"backendType"`
-	}
-)
 
 // config is the config.json of one team. Old versions write it without a lock, so the
 // agents of one team share one config, as the real ones share one thread.

@@ -1,10 +1,9 @@
 // Package simagent simulates Claude Code agents of several versions by what they
 // do to the files of a team, without a model, an account or a process.
 //
-// It is an independent witness. It shares no code with the packages that write
-// inboxes, so that a mistake in them cannot hide in a matching mistake here. Of
-// package teams it uses the table of versions alone.
-// The demonstration and the tests of the other packages run against it.
+// The demonstration and the tests of the other packages run against it. It shares no
+// code with the packages that write inboxes, so that a mistake in them cannot be hidden
+// by the same mistake here. Of package teams it uses only the table of versions.
 //
 // # What an agent does
 //
@@ -20,11 +19,10 @@
 // empty, in its place is never removed: see [ErrBlocked].
 //
 // A row is taken if from, text and timestamp are strings and read is not true;
-// read may be missing. An agent that is in a turn takes nothing, also not between
-// two calls of tools; it looks as soon as the turn has ended (measured: a row that
-// came in the first second of a turn was taken 30 to 60 ms after its end). Agents
-// poll every 500 ms. Leads of versions that remove what they take poll every
-// 1000 ms.
+// read may be missing. An agent in a turn takes nothing, not even between two tool
+// calls; it looks when the turn has ended (measured: a row that came in the first
+// second of a turn was taken 30 to 60 ms after its end). Agents poll every 500 ms;
+// leads of versions that remove what they take, every 1000 ms.
 //
 // # Versions
 //
@@ -50,29 +48,27 @@
 //
 // # Turns
 //
-// Without a [Handler] an agent only takes, all that waits. With one, versions that
-// remove rows run a turn for all rows that wait when it is free, others a turn for
-// each row. A turn sends the messages of its [Reply]; after it a teammate writes an
-// idle_notification to the lead. Versions that mark rows say that they are
-// available, and take the next row after that: one at a time, where their leads
-// take all (measured on 2.1.80: 1 to 3 ms after the notification stood in the
-// lead's inbox). Those that remove rows take first, and give no idleReason if they
-// took something and go on (measured on 2.1.329: the inbox was empty up to 60 ms
-// before that notification stood in the lead's); if they took nothing, they look
-// once more right after the notification. With or without a handler, a teammate
-// answers a shutdown_request with shutdown_approved and ends, and the lead, when it
-// takes that row, removes the member from config.json.
+// Without a [Handler] an agent takes all rows that wait, and does nothing else. With
+// one, versions that remove rows run one turn for all rows that wait; others run a turn
+// for each row. A turn sends the messages of its [Reply]; after it a teammate writes an
+// idle_notification to the lead. Versions that mark rows say that they are available,
+// and then take the next row (measured on 2.1.80: 1 to 3 ms after the notification was
+// in the lead's inbox); their leads take all rows. Versions that remove rows take first,
+// and give no idleReason if they took something (measured on 2.1.329: the inbox was
+// empty up to 60 ms before the notification was in the lead's); if they took nothing,
+// they look once more after the notification. With or without a handler, a teammate
+// answers a shutdown_request with shutdown_approved and ends. The lead removes the
+// member from config.json when it takes that row.
 //
 // # What is not promised
 //
 // Whether agents that mark rows take malformed ones was not measured: here they
 // leave them as they are. Agents here never take a row that they did not deliver;
-// leads that mark rows, polled hard, do. Strings of rows that are rewritten keep their escapes, where the
-// real agents of old versions would normalise them; keys that occur twice in a row are joined by
-// both. U+2028 and U+2029 are written as escapes, by Claude Code as themselves.
-// File modes were not measured: files here are 0600, directories 0700. Like the
-// real ones, two agents that find the same stale lock at the same instant can
-// both believe that they hold it.
+// leads that mark rows do, under load. Strings of rows that are rewritten keep their
+// escapes; real agents of old versions normalise them. U+2028 and U+2029 are written
+// as escapes, by Claude Code as themselves. File modes were not measured: files here
+// are 0600, directories 0700. As with the real ones, two agents that find the same
+// stale lock at the same instant can both believe that they hold it.
 //
 // All times come from [Options.Now] and the timers of package time, so
 // everything here runs inside testing/synctest.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 )
@@ -82,26 +81,3 @@ func (a *Agent) Wait(ctx context.Context, n int) ([]Taken, error) {
 	}
 	return a.Log(), nil
 }
-
-// Follow ranges over the rows that the agent takes, from the first one, as they
-// come. It ends when ctx does, or when the agent has shut down.
-func (a *Agent) Follow(ctx context.Context) iter.Seq[Taken] {
-	return func(yield func(Taken) bool) {
-		for seen := 0; ; {
-			rows, err := a.log.wait(ctx, seen)
-			if err != nil {
-				return
-			}
-			for _, row := range rows {
-				if !yield(row) {
-					return
-				}
-			}
-			seen += len(rows)
-		}
-	}
-}
-
-// Ended is closed once the agent has approved a shutdown. It stays open when
-// only the context of Run ended.
-func (a *Agent) Ended() <-chan struct{} { return a.log.ended }

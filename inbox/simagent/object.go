@@ -16,6 +16,19 @@ type field struct {
 	value json.RawMessage
 }
 
+// newObject encodes an object of these keys and values, which come in turn.
+func newObject(pairs ...any) (json.RawMessage, error) {
+	var o object
+	for i := 0; i < len(pairs); i += 2 {
+		value, err := encode(pairs[i+1])
+		if err != nil {
+			return nil, err
+		}
+		o.set(pairs[i].(string), value)
+	}
+	return o.encode()
+}
+
 func parseObject(data []byte) (object, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if token, err := dec.Token(); err != nil {

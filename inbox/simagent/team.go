@@ -62,17 +62,15 @@ type Team struct {
 	config *config
 
 	mu      sync.Mutex
-	members map[string]*played
+	members map[string]played
 	colors  int
-	start   func(*played) // nil unless Run runs
+	start   func(played) // nil unless Run runs
 }
 
-// played is a member with what is needed to end it alone.
+// played is a member, and whether nobody plays it.
 type played struct {
 	agent  *Agent
 	absent bool
-	cancel context.CancelFunc // nil until it was started
-	done   chan struct{}      // closed when its Run has returned
 }
 
 // Create makes a team directory below <root>/teams in the form of its
@@ -113,7 +111,7 @@ func Create(ctx context.Context, opts TeamOptions) (*Team, error) {
 	if err := os.MkdirAll(teams, 0o700); err != nil {
 		return nil, fmt.Errorf("simagent: create team %s: %w", opts.Name, err)
 	}
-	t := &Team{opts: opts, kind: kind, dir: filepath.Join(teams, opts.Name), members: make(map[string]*played)}
+	t := &Team{opts: opts, kind: kind, dir: filepath.Join(teams, opts.Name), members: make(map[string]played)}
 	t.config = newConfig(t.dir, kind, opts.Now)
 	if err := os.Mkdir(t.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("simagent: create team %s: %w", opts.Name, err)
@@ -144,59 +142,42 @@ func (t *Team) fill(ctx context.Context) error {
 	return nil
 }
 
+// writeConfig writes the first config.json, with the lead alone, in the version's key order.
 func (t *Team) writeConfig() error {
 	now := t.opts.Now()
-	var entry any
-	if t.kind.atStart {
-		entry = leadOfSession{
-			AgentID:       t.agentID(Lead),
-			Name:          Lead,
-			AgentType:     Lead,
-			JoinedAt:      now.UnixMilli(),
-			TmuxPaneID:    "leader",
-			Cwd:           cmp.Or(t.opts.Lead.Cwd, t.opts.Cwd),
-			Subscriptions: []string{},
-			BackendType:   inProcess,
-		}
-	} else {
-		entry = leadOfTool{
-			AgentID:       t.agentID(Lead),
-			Name:          Lead,
-			AgentType:     Lead,
-			Model:         cmp.Or(t.opts.Lead.Model, "claude-sonnet-4-6"),
-			JoinedAt:      now.UnixMilli(),
-			TmuxPaneID:    "",
-			Cwd:           cmp.Or(t.opts.Lead.Cwd, t.opts.Cwd),
-			Subscriptions: []string{},
-		}
+	id, cwd := t.agentID(Lead), cmp.Or(t.opts.Lead.Cwd, t.opts.Cwd)
+	pairs := []any{"agentId", id, "name", Lead, "agentType", Lead}
+	if !t.kind.atStart {
+		pairs = append(pairs, "model", cmp.Or(t.opts.Lead.Model, "claude-sonnet-4-6"))
 	}
-	raw, err := encode(entry)
+	pane := ""
+	if t.kind.atStart {
+		pane = "leader"
+	}
+	pairs = append(pairs, "joinedAt", now.UnixMilli(), "tmuxPaneId", pane, "cwd", cwd, "subscriptions", []string{})
+	if t.kind.atStart {
+		pairs = append(pairs, "backendType", inProcess)
+	}
+	lead, err := newObject(pairs...)
 	if err != nil {
 		return err
 	}
-	top := configFile{
-		Name:          t.opts.Name,
-		CreatedAt:     now.UnixMilli(),
-		LeadAgentID:   t.agentID(Lead),
-		LeadSessionID: t.opts.SessionID,
-		Members:       []json.RawMessage{raw},
+	pairs = []any{"name", t.opts.Name}
+	if !t.kind.atStart && t.opts.Description != "" {
+		pairs = append(pairs, "description", t.opts.Description)
 	}
-	if !t.kind.atStart {
-		top.Description = t.opts.Description
-	}
-	if t.kind.leadProcess {
-		claimed := t.opts.Process.Claimed
-		if claimed.IsZero() {
-			claimed = now
+	pairs = append(pairs, "createdAt", now.UnixMilli(), "leadAgentId", id, "leadSessionId", t.opts.SessionID)
+	if p := t.opts.Process; t.kind.leadProcess {
+		if p.Claimed.IsZero() {
+			p.Claimed = now
 		}
-		top.LeadProcess = &leadProcess{
-			PID:       t.opts.Process.PID,
-			PIDSpace:  t.opts.Process.Space,
-			ClaimedAt: claimed.UnixMilli(),
-			ProcStart: t.opts.Process.Start,
+		process, err := newObject("pid", p.PID, "pidSpace", p.Space, "claimedAt", p.Claimed.UnixMilli(), "procStart", p.Start)
+		if err != nil {
+			return err
 		}
+		pairs = append(pairs, "leadProcess", process)
 	}
-	data, err := encode(top)
+	data, err := newObject(append(pairs, "members", []json.RawMessage{lead})...)
 	if err != nil {
 		return err
 	}
@@ -213,7 +194,7 @@ func (t *Team) Spawn(ctx context.Context, m Member) (*Agent, error) {
 	if m.Color == "" {
 		m.Color = t.nextColor()
 	}
-	entry, err := encode(t.teammate(m))
+	entry, err := t.teammate(m)
 	if err != nil {
 		return nil, err
 	}
@@ -223,36 +204,17 @@ func (t *Team) Spawn(ctx context.Context, m Member) (*Agent, error) {
 	return t.play(m)
 }
 
-func (t *Team) teammate(m Member) any {
-	now := t.opts.Now().UnixMilli()
-	cwd := cmp.Or(m.Cwd, t.opts.Cwd)
-	if !t.kind.atStart {
-		return teammateOfTool{
-			AgentID:       t.agentID(m.Name),
-			Name:          m.Name,
-			AgentType:     cmp.Or(m.AgentType, "general-purpose"),
-			Model:         cmp.Or(m.Model, "claude-opus-4-6"),
-			Prompt:        m.Prompt,
-			Color:         m.Color,
-			JoinedAt:      now,
-			TmuxPaneID:    inProcess,
-			Cwd:           cwd,
-			Subscriptions: []string{},
-			BackendType:   inProcess,
-		}
+// teammate is the entry of a member, in the version's key order.
+func (t *Team) teammate(m Member) (json.RawMessage, error) {
+	id, now, cwd := t.agentID(m.Name), t.opts.Now().UnixMilli(), cmp.Or(m.Cwd, t.opts.Cwd)
+	if t.kind.atStart {
+		return newObject("agentId", id, "name", m.Name, "color", m.Color, "joinedAt", now, "tmuxPaneId", inProcess,
+			"subscriptions", []string{}, "model", cmp.Or(m.Model, "sonnet"), "prompt", m.Prompt, "planModeRequired", false,
+			"cwd", cwd, "backendType", inProcess)
 	}
-	return teammateOfSession{
-		AgentID:       t.agentID(m.Name),
-		Name:          m.Name,
-		Color:         m.Color,
-		JoinedAt:      now,
-		TmuxPaneID:    inProcess,
-		Subscriptions: []string{},
-		Model:         cmp.Or(m.Model, "sonnet"),
-		Prompt:        m.Prompt,
-		Cwd:           cwd,
-		BackendType:   inProcess,
-	}
+	return newObject("agentId", id, "name", m.Name, "agentType", cmp.Or(m.AgentType, "general-purpose"),
+		"model", cmp.Or(m.Model, "claude-opus-4-6"), "prompt", m.Prompt, "color", m.Color, "planModeRequired", false,
+		"joinedAt", now, "tmuxPaneId", inProcess, "cwd", cwd, "subscriptions", []string{}, "backendType", inProcess)
 }
 
 func (t *Team) agentID(name string) string { return name + "@" + t.opts.Name }
@@ -289,7 +251,7 @@ func (t *Team) play(m Member) (*Agent, error) {
 	if err := create(agent.Inbox()); err != nil {
 		return nil, err
 	}
-	p := &played{agent: agent, absent: m.Absent}
+	p := played{agent: agent, absent: m.Absent}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.members[m.Name] = p
@@ -302,24 +264,19 @@ func (t *Team) play(m Member) (*Agent, error) {
 // Run runs the agents of all members who are not absent, and of those who are
 // spawned later, until ctx ends; then it returns nil, when all have ended.
 // Without [TeamOptions.Report] the first failure ends it and is returned. The
-// directory stays, as after a crash: see End.
+// directory stays, as after a crash.
 func (t *Team) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var agents sync.WaitGroup
 	var once sync.Once
 	var failure error
-	start := func(p *played) { // called with t.mu held
+	start := func(p played) { // called with t.mu held
 		if p.absent {
 			return
 		}
-		own, stop := context.WithCancel(ctx)
-		done := make(chan struct{})
-		p.cancel, p.done = stop, done
 		agents.Go(func() {
-			defer close(done)
-			defer stop()
-			if err := p.agent.Run(own); err != nil {
+			if err := p.agent.Run(ctx); err != nil {
 				once.Do(func() { failure = err })
 				cancel()
 			}
@@ -345,49 +302,6 @@ func (t *Team) Run(ctx context.Context) error {
 	return failure
 }
 
-// Kill ends a member's agent at once, in mid-turn too, and waits for it. Its
-// entry in config.json and its inbox stay, as after a crash; a later Run of the
-// team does not run it again. Not to be called from the member's own handler,
-// for which it would wait.
-func (t *Team) Kill(name string) error {
-	t.mu.Lock()
-	p := t.members[name]
-	if p == nil {
-		t.mu.Unlock()
-		return fmt.Errorf("simagent: end %s in team %s: %w", name, t.opts.Name, ErrMember)
-	}
-	p.absent = true
-	cancel, done := p.cancel, p.done
-	t.mu.Unlock()
-	if cancel != nil {
-		cancel()
-		<-done
-	}
-	return nil
-}
-
-// Remove ends a member's agent and takes it out of config.json. Its inbox stays.
-func (t *Team) Remove(ctx context.Context, name string) error {
-	if err := t.Kill(name); err != nil {
-		return err
-	}
-	return t.config.remove(ctx, name)
-}
-
-// End deletes the team directory, as the end of the lead's session does. Call
-// it when Run has returned: an agent that still runs would find its team gone.
-func (t *Team) End() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.start != nil {
-		return fmt.Errorf("simagent: end team %s: %w", t.opts.Name, ErrRunning)
-	}
-	if err := os.RemoveAll(t.dir); err != nil {
-		return fmt.Errorf("simagent: end team %s: %w", t.opts.Name, err)
-	}
-	return nil
-}
-
 // Dir returns the path of the team's directory.
 func (t *Team) Dir() string { return t.dir }
 
@@ -399,8 +313,5 @@ func (t *Team) Name() string { return t.opts.Name }
 func (t *Team) Agent(name string) *Agent {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p := t.members[name]; p != nil {
-		return p.agent
-	}
-	return nil
+	return t.members[name].agent
 }

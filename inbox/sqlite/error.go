@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -99,6 +100,34 @@ type NewerError struct {
 
 func (e *NewerError) Error() string {
 	return fmt.Sprintf("%s: open %s: it has version %d, this program knows versions up to %d; use the newer program", e.Name, e.Path, e.Version, e.Known)
+}
+
+// ValueError is a value that cannot be recorded or looked for. Nothing was done.
+type ValueError struct {
+	Name   string // of the database
+	Field  string
+	Reason string
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("%s: %s %s; correct it and try again", e.Name, e.Field, e.Reason)
+}
+
+// MaxName limits the length of names, in bytes.
+const MaxName = 4 << 10
+
+// CheckNames takes values, each after the name that errors call it. It fails with
+// *[ValueError] if one is blank or longer than [MaxName].
+func CheckNames(db string, namesAndValues ...string) error {
+	for pair := range slices.Chunk(namesAndValues, 2) {
+		switch name, value := pair[0], pair[1]; {
+		case strings.TrimSpace(value) == "":
+			return &ValueError{Name: db, Field: name, Reason: "is blank"}
+		case len(value) > MaxName:
+			return &ValueError{Name: db, Field: name, Reason: fmt.Sprintf("has %d bytes, over %d", len(value), MaxName)}
+		}
+	}
+	return nil
 }
 
 // fail gives an error of SQLite its place and kind. Errors that have both, and

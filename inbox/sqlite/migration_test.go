@@ -1,16 +1,14 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"teambridge/inbox/sqlite/sqlitetest"
 )
 
 // twoSteps is aFormat with a second version. Its script fails if it is run twice.
@@ -118,56 +116,17 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	wantMigrated(t, path, 1)
 }
 
-// A retired file is refused whatever its version, and keeps its bytes.
-func TestRetired(t *testing.T) {
-	t.Parallel()
-	for version := range 4 {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "diary.db")
-		d := open(t, path, aFormat())
-		run(t, d, fmt.Sprintf("PRAGMA user_version=%d", version))
-		shut(t, d)
-		before, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		format := twoSteps()
-		format.Retired = format.Application
-		format.Application++
-		_, err = Open(t.Context(), path, format)
-		wantError(t, err, ErrRetired)
-		for _, part := range []string{path, "development version", "move it"} {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%q does not say %q", err, part)
-			}
-		}
-		after, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(before, after) {
-			t.Errorf("version %d: the file was changed, %v", version, err)
-		}
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-			t.Errorf("directory holds %v, %v; want the file alone", entries, err)
-		}
-	}
-}
-
-// childVariable names the database that the test binary opens as a process of its own.
-const childVariable = "SQLITE_TEST_CHILD"
-
 func TestMain(m *testing.M) {
-	if path := os.Getenv(childVariable); path != "" {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until all have started
-		d, err := Open(context.Background(), path, twoSteps())
-		if err == nil {
-			err = d.Close()
+	sqlitetest.Main(m, map[string]func([]string) error{"migrate": func(args []string) error {
+		if err := sqlitetest.Started(); err != nil {
+			return err
 		}
+		d, err := Open(context.Background(), args[0], twoSteps())
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			return err
 		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+		return d.Close()
+	}})
 }
 
 func TestManyProcessesMigrateOnce(t *testing.T) {
@@ -177,28 +136,7 @@ func TestManyProcessesMigrateOnce(t *testing.T) {
 		if round%2 > 0 {
 			firstVersion(t, path)
 		}
-		read, write, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var commands [8]*exec.Cmd
-		var output [8]bytes.Buffer
-		for i := range commands {
-			cmd := exec.CommandContext(t.Context(), os.Args[0])
-			cmd.Env = append(os.Environ(), childVariable+"="+path, "GORACE=atexit_sleep_ms=0")
-			cmd.Stdin, cmd.Stderr = read, &output[i]
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			commands[i] = cmd
-		}
-		read.Close()
-		write.Close()
-		for i, cmd := range commands {
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("process %d: %v\n%s", i, err, &output[i])
-			}
-		}
+		sqlitetest.AtOnce(t, 8, func(int) *exec.Cmd { return sqlitetest.Child(t.Context(), "migrate", path) })
 		wantMigrated(t, path, round%2)
 	}
 }

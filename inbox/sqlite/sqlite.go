@@ -101,7 +101,7 @@ func Open(ctx context.Context, path string, format Format) (*DB, error) {
 	if err != nil {
 		return nil, d.fail("open", err)
 	}
-	d.conn = &Conn{conn: c}
+	d.conn = &Conn{conn: c, kept: map[string]*statement{}}
 	if err := d.prepare(ctx, format); err != nil {
 		_ = d.conn.close() // the first error is the one that matters
 		return nil, err
@@ -199,6 +199,13 @@ func (d *DB) Do(ctx context.Context, op string, f func(*Conn) error) error {
 			return d.fail(op, err)
 		}
 	}
+}
+
+// Transaction is [Conn.Transaction] as a call of its own of [DB.Do].
+func (d *DB) Transaction(ctx context.Context, op, begin string, f func(*Conn) error) error {
+	return d.Do(ctx, op, func(c *Conn) error {
+		return c.Transaction(begin, func() error { return f(c) })
+	})
 }
 
 // uri spells an absolute path as a file: URI that means this path and nothing

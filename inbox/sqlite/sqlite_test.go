@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func aFormat() Format {
@@ -78,25 +81,18 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestStatementIsKept(t *testing.T) {
+func TestQueriesWithArgumentsAreKept(t *testing.T) {
 	t.Parallel()
 	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
+	const insert = "INSERT INTO days (n, text) VALUES (?, ?) RETURNING n"
 	for i := range 3 {
 		err := d.Do(t.Context(), "write", func(c *Conn) error {
-			s, err := c.Statement("INSERT INTO days (n, text) VALUES (?, ?) RETURNING n")
-			if err != nil {
-				return err
-			}
-			got := int64(-1)
-			err = s.Query(func(v []Value) error {
-				got = v[0].(int64)
-				return nil
-			}, int64(i), "x")
+			got, err := c.Number(insert, i, "x")
 			if err == nil && got != int64(i) {
 				err = fmt.Errorf("got %d, want %d", got, i)
 			}
-			if len(c.kept) != 1 {
-				t.Errorf("%d statements are kept, want 1", len(c.kept))
+			if len(c.kept) != 1 || c.kept[insert] == nil {
+				t.Errorf("kept are %v, want the insert alone", c.kept)
 			}
 			return err
 		})
@@ -108,15 +104,66 @@ func TestStatementIsKept(t *testing.T) {
 		t.Errorf("%d rows, want 3", n)
 	}
 	err := d.Do(t.Context(), "write", func(c *Conn) error {
-		s, err := c.Statement("INSERT INTO days (n) VALUES (?)")
-		if err == nil {
-			_, err = s.Exec(int64(1))
-		}
+		_, err := c.Exec("INSERT INTO days (n) VALUES (?)", 1)
 		return err
 	})
 	var e *Error
 	if !errors.As(err, &e) || e.Op != "write" {
 		t.Errorf("got %v, want an Error: there is such a day", err)
+	}
+}
+
+// A query may be made again while its rows are being read, and there can be more
+// queries than are kept.
+func TestKeptQueriesNestAndAreLimited(t *testing.T) {
+	t.Parallel()
+	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
+	run(t, d, "INSERT INTO days (n) VALUES (1), (2), (3)")
+	err := d.Do(t.Context(), "read", func(c *Conn) error {
+		const query = "SELECT n FROM days WHERE n<=? ORDER BY n"
+		var got []int64
+		var inner error
+		err := c.Query(func(r Row) {
+			list, err := All(c, func(r Row) int64 { return r.Int(0) }, query, r.Int(0))
+			got, inner = append(got, list...), errors.Join(inner, err)
+		}, query, 3)
+		if want := []int64{1, 1, 2, 1, 2, 3}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		for i := range 2 * maxKept {
+			n, err := c.Number(fmt.Sprintf("SELECT count(*)+%d FROM days WHERE n<>?", i), 2)
+			if n != int64(i+2) {
+				inner = errors.Join(inner, fmt.Errorf("got %d, want %d: %v", n, i+2, err))
+			}
+		}
+		if len(c.kept) != maxKept {
+			t.Errorf("%d queries are kept, want %d", len(c.kept), maxKept)
+		}
+		return errors.Join(err, inner)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	d := newDB(t, filepath.Join(t.TempDir(), "diary.db"))
+	at := time.Date(2026, 5, 1, 2, 3, 4, 5000, time.UTC)
+	type values struct {
+		text          string
+		n             int64
+		yes, no       bool
+		blob, none    []byte
+		at, never     time.Time
+		mistyped, big int64
+	}
+	got, err := Select(t.Context(), d, "read", func(r Row) values {
+		return values{r.Text(0), r.Int(1), r.Bool(2), r.Bool(3), r.Blob(4), r.Blob(5), r.Time(6), r.Time(7), r.Int(0), r.Int(8)}
+	}, "SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE typeof(?6)='blob'", "a", 7, true, false, []byte("b"), []byte(nil), at.UnixMicro(), nil, int64(1)<<62)
+	want := values{text: "a", n: 7, yes: true, blob: []byte("b"), at: at, big: 1 << 62}
+	if err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }
 
@@ -229,7 +276,7 @@ func TestWindowsPathsBecomeURIs(t *testing.T) {
 
 func TestErrorsSayWhatWhereAndWhatNext(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrReadOnly, ErrAccess, ErrDisk} {
+	for _, kind := range []error{ErrBusy, ErrFull, ErrCorrupt, ErrForeign, ErrRetired, ErrReadOnly, ErrAccess, ErrDisk} {
 		err := &Error{Name: "diary", Op: "write", Path: "/x/diary.db", Kind: kind, Err: fs.ErrInvalid}
 		text := err.Error()
 		for _, part := range []string{"diary: write in /x/diary.db: ", kind.Error(), fs.ErrInvalid.Error(), "; "} {

@@ -1,21 +1,18 @@
-// Package fleet runs the relays that the ledger says are to be run, and what a
-// relay needs to be started: the options of its agent, who may use which tool.
-//
-// # What a fleet does
+// Package fleet runs the relays that are recorded in the ledger, and starts their agents.
 //
 // [Fleet.Run] keeps one relay going for each [ledger.Relay] of a Claude root:
 //
-//   - Its team may not be there, or end. It is started when a team of that name
-//     is there, again and again. One with a team of its own ([ledger.Relay.OwnTeam])
-//     has it made, and taken back by the next process where this one is killed.
-//   - What ends otherwise is started again after a while: 1 s, doubled up to 60 s.
-//   - An agent that does not stay alive is dead: it stays so, also for the next
-//     Run, until it is told to be tried again ([Fleet.Retry], or another relay for
-//     that member), or its team is made anew.
+//   - It is started whenever a team of its name exists. A relay with a team of its own
+//     ([ledger.Relay.OwnTeam]) makes the team; if this process is killed, the next one
+//     takes the team back.
+//   - A relay that ends with an error is started again after 1 s, doubled up to 60 s.
+//   - A relay whose agent does not stay alive is dead, also for the next Run, until it
+//     is retried ([Admin.Retry]), its member gets another relay, or its team is made
+//     again.
 //
-// Relays are added and removed in the ledger, by this process or by others; the
-// fleet looks there every 2 s and when it is told to. There is one fleet for a
-// Claude root and a state directory.
+// [Admin] adds and removes relays in the ledger, in any process. The fleet looks there
+// every 2 s and when it is poked. There is one fleet for a Claude root and a state
+// directory.
 package fleet
 
 import (
@@ -55,28 +52,24 @@ type Options struct {
 	Env    []string     // of the agents, as "NAME=value"; nil is ours
 	Timing relay.Timing // of each relay
 
-	// Every is how often the ledger is looked at, and for teams that are not
-	// there; 0 is 2 s.
+	// Every is how often the fleet looks for new relays and teams; 0 is 2 s.
 	Every time.Duration
 
 	// Report, if not nil, gets each change of a relay's status.
 	Report func(Status)
-	// Asked, if not nil, gets each question for a permission, and again when it
-	// is not open any more.
-	Asked func(id string, q Question, open bool)
 	// Events, if not nil, gets everything that the agents print.
 	Events func(id string, e agent.Event)
 	// Recorded is [relay.Options.Recorded].
 	Recorded func()
-	// Warn, if not nil, is told what went wrong without ending the fleet.
+	// Warn, if not nil, gets errors that do not end the fleet.
 	Warn func(error)
 }
 
-// Status is how one relay of a fleet stands.
+// Status is the state of one relay of a fleet.
 type Status struct {
 	ledger.Relay
 	Now       relay.Status // [relay.Stopped] while there is nothing to relay to; Reason says why
-	Questions []Question   // that wait for a person
+	Questions []Question   // waiting for a person
 }
 
 // Fleet runs relays. Make it with [New].
@@ -85,7 +78,7 @@ type Fleet struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	members map[string]*runner // by id; those that run, and those that are being ended
+	members map[string]*runner // by id; also those that are ending
 }
 
 // Back-off between two runs of a relay that ended by itself.
@@ -101,9 +94,6 @@ func New(opts Options) *Fleet {
 	}
 	if opts.Report == nil {
 		opts.Report = func(Status) {}
-	}
-	if opts.Asked == nil {
-		opts.Asked = func(string, Question, bool) {}
 	}
 	if opts.Events == nil {
 		opts.Events = func(string, agent.Event) {}
@@ -127,10 +117,9 @@ func Running(state string, root *teams.Root) (bool, error) {
 	return lockedfile.Held(lockOf(state, root.Path()))
 }
 
-// Run keeps the relays going until ctx ends, and returns nil then, when all of
-// them have ended: their agents may finish their turns, for 30 s. It returns
-// [ErrBusy] where another fleet runs for this Claude root, and still does after
-// [lockedfile.Handover].
+// Run keeps the relays going until ctx ends. It returns nil when all of them have ended:
+// their agents may finish their turns, for 30 s. It returns [ErrBusy] if another fleet
+// still runs for this Claude root after [lockedfile.Handover].
 func (f *Fleet) Run(ctx context.Context) error {
 	dir, key := lockOf(f.opts.State, f.opts.Root.Path())
 	release, err := lockedfile.HoldWithin(ctx, cmp.Or(f.opts.Timing.Handover, lockedfile.Handover), dir, key)
@@ -147,7 +136,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := f.adjust(ctx, &running)
 		if err != nil && ctx.Err() == nil && !failing {
-			f.opts.Warn(fmt.Errorf("fleet: which relays are to be run is not known: %w", err))
+			f.opts.Warn(fmt.Errorf("fleet: read which relays to run: %w", err))
 		}
 		failing = err != nil
 		select {
@@ -166,7 +155,9 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 	if err != nil {
 		return err
 	}
-	f.bury(ctx)
+	if err := f.owner().Reap(ctx); err != nil && ctx.Err() == nil {
+		f.opts.Warn(err)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, m := range f.members {
@@ -179,10 +170,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 			continue
 		}
 		m := &runner{fleet: f, entry: e, retry: make(chan struct{}, 1)}
-		m.prompter = NewPermissionPrompter(func(q Question, open bool) {
-			f.opts.Asked(e.ID, q, open)
-			f.opts.Report(m.read())
-		})
+		m.prompter = NewPermissionPrompter(func(Question, bool) { f.opts.Report(m.read()) })
 		m.status.State = relay.Stopped
 		var on context.Context
 		on, m.stop = context.WithCancel(ctx)
@@ -193,15 +181,14 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			delete(f.members, e.ID)
-			f.Poke() // there may be another for that member, or a team to remove
+			f.Poke() // its member may have another relay, or its team may be removed
 		})
 	}
 	return nil
 }
 
-// leaving reports whether a relay that was removed is still ending at the place of
-// another: that one begins after it, and not in a back-off. It is called with the lock
-// held.
+// leaving reports whether a relay for the same member, which was removed, is still ending.
+// The new one starts right after it, without a back-off. The caller holds f.mu.
 func (f *Fleet) leaving(ctx context.Context, e ledger.Relay) bool {
 	name := func(e ledger.Relay) string { return f.opts.Root.MemberName(ctx, e.Team, e.Member) }
 	for _, m := range f.members {
@@ -212,26 +199,19 @@ func (f *Fleet) leaving(ctx context.Context, e ledger.Relay) bool {
 	return false
 }
 
-// bury removes the teams that were to go with their relays.
-func (f *Fleet) bury(ctx context.Context) {
-	if err := f.own().Reap(ctx); err != nil && ctx.Err() == nil {
-		f.opts.Warn(err)
-	}
-}
-
-func (f *Fleet) own() TeamOwner {
+func (f *Fleet) owner() TeamOwner {
 	return TeamOwner{Root: f.opts.Root, Ledger: f.opts.Ledger, Locker: f.opts.Locker, State: f.opts.State}
 }
 
-// Poke makes the fleet look at the ledger now. It never waits.
+// Poke makes the fleet look at the ledger now. It does not block.
 func (f *Fleet) Poke() {
 	select {
 	case f.wake <- struct{}{}:
-	default: // said already
+	default: // already pending
 	}
 }
 
-func (f *Fleet) admin() Admin { return Admin(f.own()) }
+func (f *Fleet) admin() Admin { return Admin(f.owner()) }
 
 // Add is [Admin.Add], and starts the relay at once.
 func (f *Fleet) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
@@ -286,13 +266,11 @@ func (f *Fleet) entry(ctx context.Context, id string) (ledger.Relay, error) {
 	return all[i], nil
 }
 
-// Serving returns the relay of this fleet that serves a member of a team that is
-// there: it runs, or is about to, or is started again, or was given up. ok is false
-// where there is none, or the inbox is not its to serve now: another process relays
-// it, or the member is a lead that has a terminal.
+// Serving returns the relay of this fleet that serves an inbox, even if it is about to
+// start, backs off or is dead. ok is false if there is none, if another process relays
+// the inbox, or if the member is a lead with a terminal.
 func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id string, ok bool, err error) {
-	// What the ledger lists, and not what runs: a fleet that has only just begun, or
-	// was told of a relay this instant, has not looked there yet.
+	// The ledger counts, since the fleet may not have seen a new relay yet.
 	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
 	if err != nil {
 		return "", false, err
@@ -316,7 +294,7 @@ func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id st
 			return e.ID, true, nil
 		}
 		if f.ending(t, inbox) {
-			return e.ID, true, nil // one of before, that was removed; this one comes after it
+			return e.ID, true, nil // its predecessor is ending
 		}
 		elsewhere, err := relay.Running(f.opts.State, t, inbox)
 		return e.ID, !elsewhere, err
@@ -324,8 +302,7 @@ func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id st
 	return "", false, nil
 }
 
-// ending reports whether a relay of this fleet still serves an inbox, be it listed or
-// not.
+// ending reports whether a relay of this fleet, listed or not, serves an inbox now.
 func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -367,8 +344,8 @@ func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.Pr
 	return result, err
 }
 
-// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does, which can
-// wait for it to begin, 10 s at most. [ErrUnknown], [ErrNotRunning],
+// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does, which waits up
+// to 10 s for the turn to begin. [ErrUnknown], [ErrNotRunning],
 // [relay.ErrNotBegun] and [agent.ErrNotInFlight].
 func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	r, err := f.running(id)
@@ -378,8 +355,8 @@ func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	return r.Interrupt(ctx)
 }
 
-// Answer decides a question of an agent, as [PermissionPrompter.Answer] does. [ErrUnknown] and
-// [ErrNoQuestion].
+// Answer decides a question of an agent, as [PermissionPrompter.Answer] does.
+// [ErrUnknown] and [ErrNoQuestion].
 func (f *Fleet) Answer(id, question string, allow bool, reason string) error {
 	m, err := f.member(id)
 	if err != nil {
@@ -388,7 +365,7 @@ func (f *Fleet) Answer(id, question string, allow bool, reason string) error {
 	return m.prompter.Answer(question, allow, reason)
 }
 
-// Status tells how a relay stands. [ErrUnknown].
+// Status returns the state of a relay. [ErrUnknown].
 func (f *Fleet) Status(id string) (Status, error) {
 	m, err := f.member(id)
 	if err != nil {
@@ -472,9 +449,9 @@ func (m *runner) run(ctx context.Context) {
 		s := relay.Status{State: relay.Stopped, Reason: "it ended"}
 		wait := every
 		switch {
-		case err == nil: // only with its context
+		case err == nil: // only when ctx ends
 		case errors.Is(err, relay.ErrDead):
-			if s = m.read().Now; s.State != relay.Dead { // it says so itself, if it was ours
+			if s = m.read().Now; s.State != relay.Dead { // if it died in another process
 				s = relay.Status{State: relay.Dead, Reason: err.Error()}
 			}
 			backoff = 0
@@ -506,12 +483,12 @@ func place(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, 
 	return Key(ctx, t, name)
 }
 
-// once runs the relay in the team that is there now.
+// once runs the relay in the team that exists now.
 func (m *runner) once(ctx context.Context) error {
 	f, e := m.fleet, &m.entry
 	if e.OwnTeam {
-		// Also where it is another's: then that is served, as any.
-		if _, _, err := f.own().Acquire(ctx, e.Team, teams.LeadName(e.Member), "", e.Dir); err != nil {
+		// A team that is somebody else's is served like any other.
+		if _, _, err := f.owner().Acquire(ctx, e.Team, teams.LeadName(e.Member), "", e.Dir); err != nil {
 			return err
 		}
 	}
@@ -525,7 +502,7 @@ func (m *runner) once(ctx context.Context) error {
 		return err
 	}
 	name := key.Inbox
-	// Dead also for the fleet of another process, before this one.
+	// It may have died in an earlier process.
 	if s, found, err := f.opts.Ledger.Session(ctx, key); err != nil {
 		return err
 	} else if found && s.Dead != "" {

@@ -30,8 +30,8 @@ type Launch struct {
 	Stderr     io.Writer
 }
 
-// Options asks the program for its version, unless it is Plain, and returns how
-// it is started. *[VersionError] if it does not tell.
+// Options returns how the agent is started. It asks the program for its version, unless it
+// is Plain: *[VersionError] if that fails.
 func (l Launch) Options(ctx context.Context) (claude.Options, error) {
 	dir := l.Dir
 	if dir == "" {
@@ -62,7 +62,7 @@ func (l Launch) Options(ctx context.Context) (claude.Options, error) {
 	}
 	// Every version knows these flags. Without them its SendMessage reaches nobody.
 	child.Member = claude.Member{Name: l.Member, Team: l.Team.Name()}
-	// A version that does not know this one does not start with it.
+	// Versions that do not know this flag do not start with it.
 	child.FreshPrompt = version.Has(teams.SnapshotFlag) == teams.Yes
 	return child, nil
 }
@@ -80,7 +80,7 @@ func CheckCommand(command []string, plain bool) error {
 	return nil
 }
 
-// VersionError says that a program did not tell its version, as Claude Code does.
+// VersionError says that a program did not print its version, as Claude Code does.
 type VersionError struct {
 	Program string
 	Err     error
@@ -100,8 +100,7 @@ func versionOf(ctx context.Context, command []string, dir string, env []string) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	// A command can have flags; what is asked is the program, or the script that
-	// an interpreter is given.
+	// Ask the program, or the script of an interpreter, without its flags.
 	n := 1
 	for n < len(command) && !strings.HasPrefix(command[n], "-") {
 		n++
@@ -112,7 +111,7 @@ func versionOf(ctx context.Context, command []string, dir string, env []string) 
 	if err != nil {
 		return teams.Version{}, &VersionError{Program: command[0], Err: err}
 	}
-	// A wrapper may call its version something else: it is unknown then.
+	// A wrapper may print something else: then the version is unknown.
 	version, err := teams.ParseVersion(string(out))
 	if err != nil {
 		return teams.Version{}, nil
@@ -120,9 +119,9 @@ func versionOf(ctx context.Context, command []string, dir string, env []string) 
 	return version, nil
 }
 
-// Member returns the member of a team that an agent is to be, by what it is
-// called. The lead of a team whose lead runs, in another process than this one,
-// is a *[LeadError]: an interactive agent reads its inbox by itself.
+// Member resolves the name of the member that an agent is to be. If it is the lead, and
+// runs in another process, the error is a *[LeadError]: an interactive agent reads its
+// inbox by itself.
 func Member(ctx context.Context, t *teams.Team, as string) (string, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -155,8 +154,7 @@ func MemberOf(ctx context.Context, root *teams.Root, team, as string) (string, e
 	return as, err
 }
 
-// Key is what the relay of a member is kept under in the ledger. The member is one
-// as [Member] gives it, or what it is called.
+// Key returns the ledger's key of a member's inbox, by any name of the member.
 func Key(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, error) {
 	c, err := t.Config(ctx)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// TeamOwner makes teams for headless agents that have none, knows them again after a
-// crash, and removes them: those alone that it made itself, which the ledger says.
+// TeamOwner makes teams for headless agents, takes them back after a crash, and removes
+// them. It only touches teams that it made itself, according to the ledger.
 type TeamOwner struct {
 	Root   *teams.Root
 	Ledger *ledger.Ledger
@@ -22,26 +22,24 @@ type TeamOwner struct {
 	State  string // our state directory
 }
 
-// Acquire makes a team with that lead where there is none of its name, or takes back
-// the one that was made so and whose process has died since: with all who have come
-// into it, and with what waits in its inboxes. ours is false where the team is
-// another, was made by somebody else, or taken over by somebody (see
-// [teams.Config.Founded]), or where a process or a relay that lives serves it: that
-// one is left as it is. session, which may be empty, and dir are the lead's in a new
-// team.
+// Acquire makes a team with that lead if none of its name exists, or takes back one that
+// it made and whose process has died, with its members and waiting messages. ours is
+// false if the team was made or taken over by somebody else (see [teams.Config.Founded]),
+// or if a living process or relay serves it; such a team is left as it is. session, which
+// may be empty, and dir are the lead's in a new team.
 //
-// A team of ours that has lost its config.json, as one does of which a removal was
-// interrupted, gets it again, and is taken back as well; if nothing is left but empty
-// directories, and the ledger has forgotten it, the team is made again. What earlier processes left
-// behind that were killed while they made or removed a team is removed.
+// A team of ours whose config.json is missing, because its removal was interrupted, gets
+// it back. If only empty directories are left and the ledger has forgotten the team, it is
+// made again. Leftovers of processes that were killed while they made or removed a team
+// are removed.
 func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string) (f teams.OwnedTeam, ours bool, err error) {
 	keep := func(next teams.OwnedTeam) error {
 		f = next
 		return o.Ledger.AddTeam(ctx, o.record(next))
 	}
-	_ = o.Root.Sweep() // what cannot be removed is in nobody's way; doctor shows it
+	_ = o.Root.Sweep() // leftovers do no harm; doctor shows them
 	made, err := o.Root.Create(ctx, team, lead, session, dir, keep)
-	lost := errors.Is(err, teams.ErrTeamGone) // its config.json, or all of it in this instant
+	lost := errors.Is(err, teams.ErrTeamGone) // its config.json, or all of it right now
 	if err != nil && !lost {
 		return f, false, err
 	}
@@ -51,7 +49,7 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 		return f, made, err
 	}
 	if made {
-		// There is one team of a name: of the others this ledger can forget.
+		// Earlier teams of this name no longer exist.
 		for _, k := range known {
 			if k.CreatedAt != f.CreatedAt {
 				err = errors.Join(err, o.Ledger.RemoveTeam(ctx, k))
@@ -69,7 +67,7 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 			}
 		}
 		f = ownedTeam(k)
-		// It may be that the system does not tell whether a process lives.
+		// The system may not tell whether its process lives.
 		if served, err := o.served(f); served || err != nil {
 			return f, false, err
 		}
@@ -93,9 +91,9 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 	return teams.OwnedTeam{}, false, gone
 }
 
-// swept removes what is left of a team without config.json in whose name a relay of this
-// ledger has run, if that is nothing but empty directories, and reports whether it did. A
-// team in whose name none has may be one that somebody is making.
+// swept removes a team without config.json if only empty directories are left of it and a
+// relay of this ledger has run under its name, and reports whether it did. Any other may
+// be a team that somebody is just making.
 func (o TeamOwner) swept(ctx context.Context, team string) (bool, error) {
 	sessions, err := o.Ledger.Sessions(ctx, o.Root.Path())
 	if err != nil || !slices.ContainsFunc(sessions, func(s ledger.Session) bool { return s.Team == team }) {
@@ -131,8 +129,8 @@ func (o TeamOwner) served(f teams.OwnedTeam) (bool, error) {
 	return relay.Running(o.State, t, f.Lead)
 }
 
-// Discard removes such a team, as [teams.Root.Discard] does: where it is another, or
-// led by another process that lives, it stays. [*teams.OccupiedError] where agents
+// Discard removes such a team, as [teams.Root.Discard] does. It stays if it is another
+// team now, or if another living process leads it. [*teams.OccupiedError] if other agents
 // are in it.
 func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool, err error) {
 	if removed, err = o.Root.Discard(ctx, f); !removed {
@@ -141,8 +139,7 @@ func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool
 	return true, errors.Join(err, o.Ledger.RemoveTeam(ctx, o.record(f)))
 }
 
-// Of returns the team of that name as one that was made here, if it is: it is there,
-// and nobody else has taken it over.
+// Of returns the team of that name if it was made here and nobody has taken it over.
 func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *teams.Config, ok bool, err error) {
 	t, err := o.Root.Team(team)
 	if err == nil {
@@ -167,16 +164,16 @@ func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *t
 	return teams.OwnedTeam{}, c, false, nil
 }
 
-// NotOwnerError says that a team was not made for the relay with which it is to go: it
-// is somebody else's, or has become that.
+// NotOwnerError says that a team cannot be removed with a relay, since it was not made for
+// it or somebody else has taken it over.
 type NotOwnerError struct{ Team string }
 
 func (e *NotOwnerError) Error() string {
 	return fmt.Sprintf("the team %s was not made for this relay, or somebody else has taken it over", e.Team)
 }
 
-// PendingDelete is the team that goes with a relay which is removed: nil where there is none
-// of that name. *[NotOwnerError], and [*teams.OccupiedError] where agents are in it.
+// PendingDelete returns the team to remove with a relay; nil if there is none of that
+// name. *[NotOwnerError], and [*teams.OccupiedError] if other agents are in it.
 func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.OwnedTeam, error) {
 	f, c, ok, err := o.Of(ctx, r.Team)
 	switch {
@@ -192,8 +189,8 @@ func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.O
 	return &k, nil
 }
 
-// Reap removes the teams that are to go with a relay that was removed, as soon as
-// nothing serves them. What keeps one is an error; the others go all the same.
+// Reap removes the teams whose relays were removed with them, if nothing serves them any
+// more. It goes on after an error.
 func (o TeamOwner) Reap(ctx context.Context) error {
 	known, err := o.Ledger.Teams(ctx, o.Root.Path(), "")
 	for _, k := range known {
@@ -210,12 +207,12 @@ func (o TeamOwner) Reap(ctx context.Context) error {
 			removed, ferr = o.Root.Discard(ctx, f)
 		}
 		if _, occupied := errors.AsType[*teams.OccupiedError](ferr); occupied {
-			// Somebody came into it in between: it stays, for good.
+			// Somebody has joined it since: it stays for good.
 			err = errors.Join(err, fmt.Errorf("fleet: the team is kept: %w", ferr), o.Ledger.AddTeam(ctx, k))
 			continue
 		}
 		if removed || ferr == nil {
-			// Or it is gone, or somebody else's.
+			// It may also be gone, or somebody else's.
 			ferr = errors.Join(ferr, o.Ledger.RemoveTeam(ctx, k))
 		}
 		err = errors.Join(err, ferr)

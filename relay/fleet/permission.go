@@ -15,9 +15,8 @@ import (
 	"teambridge/relay/claude"
 )
 
-// Policy says what becomes of the questions of an agent whether it may use a
-// tool: those that its permission mode and its own rules leave open. The zero
-// value denies.
+// Policy decides whether an agent may use a tool if its permission mode and its own rules
+// leave that open. The zero value denies.
 type Policy struct {
 	Allow []string // names of tools that may be used; "*" is all
 	Ask   bool     // a person decides
@@ -51,8 +50,8 @@ func (p Policy) String() string {
 	return "deny"
 }
 
-// Permission answers an agent by the policy. prompter asks a person; it
-// may be nil for a policy that does not ask.
+// Permission answers an agent by the policy. prompter asks a person; it may be nil for a
+// policy that does not ask.
 func (p Policy) Permission(prompter *PermissionPrompter) *claude.Permission {
 	answers := &claude.Permission{
 		Allow:  p.Allow,
@@ -65,8 +64,8 @@ func (p Policy) Permission(prompter *PermissionPrompter) *claude.Permission {
 	return answers
 }
 
-// A Question is one use of a tool that an agent asks for. All but ID and At is
-// text of the agent.
+// A Question is one use of a tool that an agent asks for. Tool and Input come from the
+// agent.
 type Question struct {
 	ID    string          `json:"id"` // a UUID
 	Tool  string          `json:"tool"`

@@ -121,7 +121,7 @@ func (s *Server) instance(ctx context.Context, name string, createdAt int64) (te
 	if ctx.Err() != nil {
 		return teams.Instance{}, ctx.Err()
 	}
-	recorded, jerr := s.reads.Instances(ctx, s.opts.Root.Path())
+	recorded, jerr := s.reads.Inboxes(ctx, journal.Query{Root: s.opts.Root.Path()})
 	if jerr != nil {
 		return teams.Instance{}, jerr
 	}

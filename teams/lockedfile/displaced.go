@@ -13,22 +13,18 @@ import (
 	"teambridge/teams/flock"
 )
 
-// displaced is the directory, in the state directory, through which one file is
-// exchanged with its new content. It holds new content that is being prepared, under
-// a name that begins with newPrefix, and old content, named after the time at which it
-// was exchanged. Old content stays for displacedLife at least.
+// displaced is the directory, in the state directory, through which one file is exchanged
+// with its new content. It holds new content under names that begin with newPrefix, and
+// old content, named after the time of the exchange, for displacedLife at least. Only a
+// holder of the flock makes or removes files here.
 //
-// A newer Claude Code looks up the real path of an inbox before it locks it: it opens
-// the file and asks the kernel for the name of what it has open. If a rename replaces
-// the file in between, within some 35 µs, the file has no name any more. The agent then
-// does not lock, works on the rows that it has read, cannot remove them, and takes them
-// again: at 100 messages a second up to 11 of 1000 came twice (2.1.329). A file that
-// was exchanged still has a name, and the agent makes the lock that belongs to that
-// name: it changes the inbox under a lock that is not the inbox's. The exchange shows
-// whatever the agent did before it, and await waits for such locks before ours is
-// released.
-//
-// Only a holder of the flock makes or removes files here.
+// Newer versions of Claude Code look up the real path of an inbox before they lock it: they
+// open the file and ask the kernel for the name of what they have open. If a rename
+// replaces the file in between, within some 35 µs, it has no name any more. The agent then
+// does not lock, cannot remove the rows that it has read, and takes them again: at 100
+// messages a second up to 11 of 1000 came twice (2.1.329). A file that was exchanged still
+// has a name, and the agent locks that name instead of the inbox. The exchange shows what
+// the agent did before it, and await waits for such locks before ours is released.
 type displaced struct {
 	dir      *os.Root // nil: there is no state directory, or the system cannot exchange files
 	unusable bool     // the file system cannot exchange files
@@ -63,8 +59,8 @@ func (l *Locker) displaced(f File) (*displaced, error) {
 	return d, nil
 }
 
-// tidy removes old content that has been kept for long enough, and new content that a
-// process was preparing when it was killed. The flock is held.
+// tidy removes old content that was kept for long enough, and new content of processes
+// that were killed. The flock is held.
 func (d *displaced) tidy() error {
 	names, err := d.names()
 	if err != nil {
@@ -93,10 +89,9 @@ func (d *displaced) tidy() error {
 	return nil
 }
 
-// Sweep removes the old contents that a [Locker] keeps in dir and that nobody can be
-// looking for any more. Without it the next change of a file removes its old content.
-// What belongs to a file that is being changed is skipped. A dir that does not exist
-// holds nothing.
+// Sweep removes old content in dir, the state directory of a [Locker], that was kept for
+// long enough. Without it, the next change of a file removes its old content. Files that
+// are being changed are skipped. dir need not exist.
 func Sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -141,10 +136,9 @@ func (d *displaced) usable(f File) bool {
 	return d.dir != nil && !d.unusable && sameDevice(d.dir, f.Dir)
 }
 
-// await waits for agents that found the file under the name of its old content, and so
-// have locked that name: they change the file as if they had its lock. It returns true
-// if there was one and it has finished. An agent needs less than a millisecond: one
-// that has not finished within [MaxHold]/4 is taken for dead.
+// await waits for agents that have locked the name of the old content, and change the file
+// as if they had its lock. It returns true if there was one and it has finished. An agent
+// needs less than a millisecond; after [MaxHold]/4 it is taken for dead.
 func (d *displaced) await() bool {
 	if d.dir == nil {
 		return false

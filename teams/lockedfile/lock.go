@@ -2,8 +2,6 @@ package lockedfile
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -74,20 +72,19 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 	return unlock, nil
 }
 
-// An agent that finds its inbox locked tries again ten times, 5 ms later at
-// first and then in up to 100 ms, and gives up without a word. One before
-// 2.1.257 then takes the row it could not mark a second time: measured with
-// 100 messages a second and the lock held for 60 % of the time, 3 of 1000 came
-// twice. So between two of our own locks of one file the lock stays free for
-// twice as long as it was held. With a third of the time at most, the eleven
-// tries fail together in one of 100,000 cases.
+// An agent that finds its inbox locked tries ten more times, after 5 ms at first and then
+// up to 100 ms, and gives up silently. Before 2.1.257 it then takes the row that it could
+// not mark a second time: with 100 messages a second and the lock held for 60 % of the
+// time, 3 of 1000 came twice. So after each of our locks the lock stays free for twice as
+// long as it was held. If it is held for a third of the time at most, all eleven tries
+// fail in one of 100,000 cases.
 const (
 	courtesy    = 2
 	maxCourtesy = 100 * time.Millisecond
 )
 
-// leaveFree notes, as the time of the flock file, until when the lock directory
-// is to be left to others. That it cannot be noted takes nothing from anybody.
+// leaveFree records until when the lock directory is left to others, as the time of the
+// flock file. If that fails, the lock is merely taken sooner.
 func (l *Locker) leaveFree(f File, held time.Duration) {
 	if l.opts.Dir == "" {
 		return
@@ -96,8 +93,8 @@ func (l *Locker) leaveFree(f File, held time.Duration) {
 	_ = os.Chtimes(l.flockPath(f), until, until)
 }
 
-// giveWay waits until the time that leaveFree noted. It is called with the flock
-// held, so that the others of us wait, too.
+// giveWay waits until the time that leaveFree recorded. The flock is held, so that our
+// other processes wait too.
 func giveWay(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -107,10 +104,8 @@ func giveWay(ctx context.Context, path string) error {
 	if rest <= 0 || rest > maxCourtesy {
 		return nil // past, or a clock that was set back
 	}
-	timer := time.NewTimer(rest)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(rest):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -119,12 +114,11 @@ func giveWay(ctx context.Context, path string) error {
 
 // flockPath returns where the flock file of f is.
 func (l *Locker) flockPath(f File) string {
-	sum := sha256.Sum256([]byte(f.Path()))
-	return filepath.Join(l.opts.Dir, hex.EncodeToString(sum[:16])+".lock")
+	return filepath.Join(l.opts.Dir, lockFile(f.Path()))
 }
 
-// dirLock is a lock directory that is held, for a limited time: then it is removed,
-// whatever its holder is waiting for, unless the holder has begun to replace the file.
+// dirLock is a lock directory that we hold. When its time is over it is removed, unless the
+// holder has begun to replace the file.
 type dirLock struct {
 	file     File
 	name     string
@@ -148,7 +142,7 @@ const (
 	abandoned               // the lock was given up, and the holder must not write
 )
 
-// commit ends the time in which the lock can be given up. Its error means that it was.
+// commit makes the lock stay until release. Its error means that it was given up already.
 func (d *dirLock) commit() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,7 +156,7 @@ func (d *dirLock) commit() error {
 	return nil
 }
 
-// retry begins another attempt under the same lock, which can be given up again.
+// retry makes it possible again to give the lock up, for another attempt.
 func (d *dirLock) retry() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,11 +228,9 @@ func lockDir(ctx context.Context, f File, start time.Time, hold time.Duration) (
 			}
 			continue
 		}
-		timer := time.NewTimer(5*time.Millisecond + rand.N(45*time.Millisecond))
 		select {
-		case <-timer.C:
+		case <-time.After(5*time.Millisecond + rand.N(45*time.Millisecond)):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, waitError(ctx, f, &LockedError{Path: path, Age: age, Waited: time.Since(start)})
 		}
 	}
@@ -256,9 +248,8 @@ func newDirLock(f File, name string, since time.Time, hold time.Duration) (*dirL
 	return d, nil
 }
 
-// breakStale removes the lock directory that was judged stale when it looked
-// like info. It looks once more right before, since another program may have
-// taken the lock over by now; the rmdir cannot be made to depend on it.
+// breakStale removes a lock directory that was found to be stale when it was info. It looks
+// once more right before, since another program may have taken the lock over by now.
 func breakStale(f File, name string, info fs.FileInfo) error {
 	now, err := f.Dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !sameLock(info, now) {
@@ -293,8 +284,8 @@ func (d *dirLock) check() error {
 	return &CompromisedError{Path: filepath.Join(d.file.Dir.Name(), d.name), Replaced: d.replaced}
 }
 
-// release removes the lock directory if it is still ours and was not given up. It
-// not being ours is no error here: the rename, if there was one, was made while it was.
+// release removes the lock directory if it is still ours and was not given up. If it is
+// another's, that is no error: the rename was made while it was ours.
 func (d *dirLock) release() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -332,67 +323,4 @@ func waitError(ctx context.Context, f File, locked *LockedError) error {
 		return fmt.Errorf("lock %s: %w (%w)", f.Path(), cause, locked)
 	}
 	return fmt.Errorf("lock %s: %w", f.Path(), locked)
-}
-
-// Hold takes a lock that only processes of ours know, and keeps it until
-// release: a file in dir, which is made (0700) when missing, named after key.
-// [ErrLocked] says that another process, or another call in this one, holds it;
-// it does not wait for that one, but, 2 s at most, for those who only look
-// ([Held]). The kernel frees it when the holder dies.
-func Hold(dir, key string) (release func() error, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
-	}
-	path := heldPath(dir, key)
-	for start := time.Now(); ; {
-		release, ok, err := flock.TryLock(path)
-		if err != nil {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		if ok {
-			return release, nil
-		}
-		held, err := flock.Held(path)
-		if err != nil {
-			return nil, err
-		}
-		if waited := time.Since(start); held || waited > 2*time.Second {
-			return nil, &LockedError{Path: path, Ours: true, Waited: waited}
-		}
-		time.Sleep(rand.N(2 * time.Millisecond))
-	}
-}
-
-// Handover is how long the next holder of a lock should wait for one that was killed.
-// The kernel frees the lock when its holder dies; but a process that was just being
-// started holds it, too, from the fork until it becomes another program. Of 600 kills
-// one found that.
-const Handover = 2 * time.Second
-
-// HoldWithin is [Hold], but waits until the lock is free, for d at most, or until ctx
-// ends. The error is [ErrLocked] then, too.
-func HoldWithin(ctx context.Context, d time.Duration, dir, key string) (release func() error, err error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		release, err = Hold(dir, key)
-		if !errors.Is(err, ErrLocked) {
-			return release, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
-}
-
-// Held reports whether somebody holds the lock of [Hold] now. It makes nothing.
-func Held(dir, key string) (bool, error) { return flock.Held(heldPath(dir, key)) }
-
-func heldPath(dir, key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return filepath.Join(dir, hex.EncodeToString(sum[:16])+".lock")
 }

@@ -1,83 +1,75 @@
-// Package lockedfile changes a file that other programs change too, under the
-// lock those programs take, so that nobody's change is lost.
-//
-// [Locker.Transform] is the one entry point. It owns read, change, lock, write
-// and read-back; a caller only says what the new content is.
+// Package lockedfile changes a file that other programs change too, under the lock
+// that those programs take. [Locker.Transform] is the one entry point.
 //
 // # The locks
 //
 // Three locks are taken in turn, with one deadline for all of them:
 //
-//  1. a mutex inside this process, because the other two cannot be seen by the
-//     race detector and cost system calls;
-//  2. flock(2) on a file in our own state directory, so that of all our
-//     processes only one contends for the third; the kernel frees it when the
-//     holder dies. The next of us then leaves the third lock free for twice as
-//     long as the last one held it: agents try only so often;
-//  3. the directory NAME.lock beside the file, made with mkdir and removed with
-//     rmdir. This is the lock of the npm package proper-lockfile, and the one
-//     Claude Code takes. Only this one keeps other programs out.
+//  1. a mutex in this process: the race detector sees it, and it costs no system call;
+//  2. flock(2) on a file in our state directory, so that only one of our processes
+//     contends for the third lock. The kernel frees it when the holder dies. The next of
+//     us then leaves the third lock free for twice as long as the last one held it,
+//     since agents try only a few times;
+//  3. the directory NAME.lock next to the file, made with mkdir and removed with rmdir.
+//     It is the lock of the npm package proper-lockfile, and the one that Claude Code
+//     takes. Only this one keeps other programs out.
 //
-// A lock directory whose modification time is over 10 s old is taken over, as
-// those programs do; one whose time lies in the future is taken over once it
-// has not changed for 10 s by our own monotonic clock. A regular file in its
-// place, or a directory with something in it, blocks those programs for good:
-// that is [ErrForeignLock], and nothing here removes it.
+// A lock directory whose modification time is over 10 s old is taken over, as those
+// programs do; one whose time is in the future, when it has not changed for 10 s by our
+// own monotonic clock. A regular file in its place, or a directory that is not empty,
+// blocks those programs for good: that is [ErrForeignLock], and nothing here removes it.
 //
 // # The order
 //
 // The file is read, changed, and its new content flushed to disk before the lock
-// directory is made. Under it the file is compared with what was read, exchanged with
-// the new content, and read back: a few system calls. Claude Code before 2.1.257
+// directory is made. Under the lock, the file is compared with what was read, exchanged
+// with the new content, and read back: a few system calls. Claude Code before 2.1.257
 // delivers its messages again at each poll while somebody holds the lock, and gives up
-// taking it after 0.6 s. Only when the file was changed in between is it read, changed
-// and flushed once more while the lock is held. Where files cannot be exchanged (the
-// state directory is on another file system, or the system is not Linux) the new content
-// is always written under the lock, to a temporary file next to the file.
+// taking it after 0.6 s. Only if the file has changed in between is it read, changed and
+// flushed once more under the lock. Where files cannot be exchanged (the state directory
+// is on another file system, or the system is not Linux), the new content is always
+// written under the lock, to a temporary file next to the file, which is then renamed.
 //
 // # What is promised
 //
-// A reader of the file sees the old or the new content and never a part. The file is
-// exchanged with its new content where the system can, which shows whether it still was
-// what had been read; otherwise it is replaced by rename. It is read back under the same
-// lock and compared byte for byte; when another program that ignores the lock has
-// overwritten it, or has written it right before, the change is made again on what is
-// there now, three times at most.
+// A reader of the file sees the old or the new content, never a part. The exchange shows
+// whether the file still was what had been read. The file is read back under the same
+// lock and compared byte for byte. If another program that ignores the lock has written
+// the file, before or after, the change is made again on what is there now, three times
+// at most.
 //
-// The lock is held for 400 ms at most, whatever the disk does: a change that takes
-// longer is given up unwritten. Only replacing the file itself, once begun, is waited
-// for. Right before the rename, and again before the rmdir, the lock
-// directory must still be the one we made, its time equal to the nanosecond.
-// A process that was stopped for longer than the 10 s finds another's lock
-// there and writes and removes nothing. A process that is killed leaves its lock
-// directory, which others take over when it is 10 s old.
+// The lock is held for 400 ms at most, whatever the disk does: a change that takes longer
+// is given up unwritten. Only the replacement itself, once begun, is waited for. Right
+// before the rename, and again before the rmdir, the lock directory must be the one we
+// made, its time equal to the nanosecond. A process that was stopped for longer than 10 s
+// finds another's lock and writes and removes nothing. A process that is killed leaves its
+// lock directory, which others take over when it is 10 s old.
 //
-// # What others who watch the directory are told
+// # What programs that watch the directory see
 //
-// On Linux, inotify says of a file that was exchanged, after the creation of NAME.lock
-// and before its removal:
+// On Linux, inotify reports an exchange after the creation of NAME.lock and before its
+// removal, as two events whose cookies match nothing, since both partners are outside of
+// the directory:
 //
 //	MOVED_TO   NAME    the new content came
 //	MOVED_FROM NAME    the old content went
 //
-// Both halves have partners outside of the directory, so their cookies match nothing.
-// The last event about the file is MOVED_FROM although the file is there: fsnotify
-// reports a Rename, which other libraries call "removed". A program that watches should
-// take an event as a reason to look, and look at the file, not at the kind of the event.
-// A watch on the file itself gets MOVE_SELF and stays with the old content: watch the
-// directory. Claude Code writes NAME.tmp.XXXX there and renames it, so of its writes the
-// last event is MOVED_TO. A file that was not there comes with MOVED_TO alone.
+// So the last event about the file is MOVED_FROM, although the file is there: fsnotify
+// reports a Rename, other libraries a removal. A program that watches should take an event
+// as a reason to look at the file, and should watch the directory: a watch on the file
+// stays with the old content. A file that did not exist comes with MOVED_TO alone, as
+// does each write of Claude Code, which renames NAME.tmp.XXXX.
 //
-// # What is not
+// # What is not promised
 //
-// Between the last look at the lock and the rename stand a few system calls. A
-// process stopped exactly there, for over 10 s, writes without the lock. Where
-// files can be exchanged it finds what was written meanwhile, and puts that back;
-// where they cannot, it is lost, and a file that is deleted exactly there, with the
-// directory about to follow, comes back and can keep the directory from going.
-// The content is flushed to disk before the rename, the directory is not: after
-// a power cut the file can have its old content. Access control lists and
-// extended attributes of the old file are not carried over; mode and owner are.
+// A process that is stopped for over 10 s between its last look at the lock and the
+// rename writes without the lock. Where files can be exchanged, it finds what was written
+// in the meantime and puts that back. Elsewhere that is lost, and a file whose directory
+// is being deleted comes back and can keep the directory.
+//
+// The content is flushed to disk before the rename, the directory is not: after a power
+// cut the file can have its old content. Mode and owner of the old file are kept; access
+// control lists and extended attributes are not.
 package lockedfile
 
 import (
@@ -95,9 +87,8 @@ import (
 	"time"
 )
 
-// Durations of the locks. StaleAfter is proper-lockfile's and Claude Code's
-// (a fresh foreign lock was respected for 10.5 s, one aged 60 s broken at
-// once); the others are ours.
+// Durations and limits. StaleAfter is that of proper-lockfile and Claude Code; the
+// others are ours.
 const (
 	StaleAfter  = 10 * time.Second       // age at which a lock directory is taken over
 	MaxHold     = 400 * time.Millisecond // longest time between taking the lock and the rename
@@ -112,30 +103,26 @@ var (
 	// than the caller wanted to wait. Errors that are it are a [*LockedError].
 	ErrLocked = errors.New("the lock is held by another program")
 
-	// ErrForeignLock means that a file, or a directory with content, stands
-	// where the lock directory belongs. It has to be removed by hand (or by
-	// "teambridge doctor --fix"): it also keeps every Claude Code agent from
-	// writing to this file.
+	// ErrForeignLock means that a file, or a directory that is not empty, is in the
+	// place of the lock directory. It keeps every Claude Code agent from writing the
+	// file too, until it is removed by hand or by "teambridge doctor --fix".
 	ErrForeignLock = errors.New("something that is not a lock stands in the lock's place")
 
-	// ErrCompromised means that the lock was taken over by another program
-	// while we held it. Unless [CompromisedError.Replaced] says otherwise,
-	// nothing was written.
+	// ErrCompromised means that another program took the lock over while we held
+	// it. Nothing was written, unless [CompromisedError.Replaced] says so.
 	ErrCompromised = errors.New("the lock was taken over while it was held")
 
 	// ErrHeldTooLong means that the lock was released after [Options.Hold] with nothing
-	// written: the file had changed before it could be locked, and writing it took too
-	// long to do under the lock.
+	// written: the change had to be made under the lock, and took too long.
 	ErrHeldTooLong = errors.New("writing took too long to keep the lock for it")
 
-	// ErrReplaced means that the file had been replaced when something went
-	// wrong: whether the change is in it is not known. It always comes with
-	// another error. Without it, a Transform that fails has changed nothing.
+	// ErrReplaced comes with another error: the file had been replaced by then, and it
+	// is not known whether the change is in it. A Transform that fails without it has
+	// changed nothing.
 	ErrReplaced = errors.New("the file had been replaced by then, and the change may be in it")
 
-	// ErrClobbered means that another program that ignores the lock has written
-	// the file three times running, before or after our change, and that the
-	// change was not in the file when it was last looked at.
+	// ErrClobbered means that another program that ignores the lock has written the
+	// file three times in a row, and that the change was not in it at the last look.
 	ErrClobbered = errors.New("another program overwrites the file without taking its lock")
 
 	// ErrGone means that the directory of the file no longer exists.
@@ -173,9 +160,8 @@ func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 // CompromisedError is [ErrCompromised] with what had happened by then.
 type CompromisedError struct {
 	Path string // the lock directory
-	// Replaced is true when the file had been replaced before the lock was
-	// lost, and did not read back as written. The error then is [ErrReplaced]
-	// too.
+	// Replaced means that the file had been replaced before the lock was lost, and did
+	// not read back as written. The error is [ErrReplaced] too.
 	Replaced bool
 }
 
@@ -209,11 +195,11 @@ const (
 
 // Options says how a [Locker] locks. The zero value is usable.
 type Options struct {
-	// Dir holds the flock files, one for each file ever transformed, and what
-	// stood in those files before they were changed the last time. It is made
-	// (0700) when missing, must not be inside a team, and should be on the file
-	// system of the files: then they can be exchanged. Empty: no flock; the lock
-	// directory alone still excludes everybody.
+	// Dir holds a flock file for each file ever transformed, and the old content of
+	// files that were changed lately. It is made (0700) if it is missing, must not be in
+	// a team, and should be on the file system of the files, so that they can be
+	// exchanged. If it is empty there is no flock; the lock directory still excludes
+	// everybody.
 	Dir string
 
 	// Wait is the deadline for taking all locks; 0 means [DefaultWait].
@@ -223,13 +209,12 @@ type Options struct {
 	// replaced; 0 means [MaxHold].
 	Hold time.Duration
 
-	// Before, if not nil, is called before each step, by the goroutine that
-	// takes it. Tests of crashes stop or kill the process in it.
+	// Before, if not nil, is called before each step, for tests of crashes.
 	Before func(Step)
 }
 
-// Locker takes the locks. All goroutines of a process that change the same
-// files should share one. It holds no resources between calls.
+// Locker takes the locks. A process should have one. It holds no resources between
+// calls.
 type Locker struct {
 	opts Options
 
@@ -260,33 +245,31 @@ func New(opts Options) *Locker {
 
 // File names a file to change.
 type File struct {
-	// Dir is the directory the file is in. It must have been opened by its
-	// real path: the flock's name is made from it. An open directory that has
-	// been deleted stays deleted, even when another of its name is made.
+	// Dir is the directory of the file, opened by its real path, of which the flock's
+	// name is made. If it is deleted, it stays deleted, even if another is made.
 	Dir *os.Root
 
 	// Name is the file's name in Dir, without any separator.
 	Name string
 
-	// Guard, if not nil, is asked before the file is read, right before the
-	// rename, and after the read-back. Its error ends the Transform
-	// with nothing written; after the rename, with a file that did not exist
-	// before removed again, and one that did left as it is then ([ErrReplaced]).
+	// Guard, if not nil, is called before the file is read, right before the rename and
+	// after the read-back. Its error ends the Transform with nothing written. After the
+	// rename, a file that did not exist before is removed again; another is left as it
+	// is ([ErrReplaced]).
 	Guard func() error
 
-	// Commit, if not nil, is called once when change wants to change the file, or
-	// when that is not known because the file is being written: before the lock
-	// directory is made, with our own locks held. What has to be on disk before the
-	// file changes belongs there. Its error is returned as it is, and nothing is
-	// written. After a Transform that fails without [ErrReplaced], or whose last call
-	// of change left the file as it is, it is for the caller to take it back.
+	// Commit, if not nil, is called once if change wants to change the file, or if that
+	// is not known because the file is being written: before the lock directory is made,
+	// with our own locks held. It stores what has to be on disk before the file changes.
+	// Its error is returned as it is, and nothing is written. If Transform then fails
+	// without [ErrReplaced], or the last call of change leaves the file as it is, the
+	// caller has to undo it.
 	Commit func() error
 
-	// Seen, if not nil, is told what is in the file at the end of a Transform
-	// that did not fail, once: what was read back or, where nothing was changed,
-	// what change was given; nil where there is no file. The reading was between
-	// began and ended: of what was changed, while the lock was held. It must be
-	// quick, and must not change content.
+	// Seen, if not nil, is called once at the end of a Transform that did not fail, with
+	// the content of the file: what was read back or, if nothing was changed, what change
+	// was given; nil if there is no file. It was read between began and ended; if it was
+	// changed, under the lock. Seen must be quick, and must not change content.
 	Seen func(content []byte, began, ended time.Time)
 }
 
@@ -298,24 +281,23 @@ func LockName(name string) string { return name + lockSuffix }
 
 const lockSuffix = ".lock"
 
-// Transform replaces the content of f by what change makes of it, as the
-// package comment describes.
+// Transform replaces the content of f by what change makes of it, as the package comment
+// describes.
 //
-// change gets the present content (nil where the file does not exist, which is
-// not the same as empty) and returns the new one; nil leaves the file as it is,
-// as does content equal to the old. The new content may use the memory of the old one,
-// which has room for [Spare] bytes more, but overwrite nothing before its last [Spare]
-// bytes: appending to a large file would copy it. change must
-// have no effect but its result: it is called before the lock is taken and, if the
-// file is another by then, again while the lock is held, so it has to be quick. It is
-// called up to three times more when the file does not read back as written: where it
-// then finds its change in the file, and leaves it as it is, that is success. An error
-// of change under the lock is returned as it is, and nothing is written.
+// change gets the content (nil if the file does not exist) and returns the new one. If
+// that is nil or equal to the old, the file stays as it is. So that appending to a large
+// file need not copy it, the new content may share the memory of the old, which has room
+// for [Spare] more bytes, and may overwrite its last [Spare] bytes.
 //
-// A file that does not exist is created with mode 0600. The errors are the
-// sentinels above, fs.ErrPermission and what the file system says (disk full),
-// each wrapped with the path; after any of them that is not [ErrClobbered] or
-// [ErrReplaced] too the file is as it was.
+// change must be quick and have no effect but its result. It is called before the lock is
+// taken; if the file has changed by then, again under the lock; and up to three times more
+// if the file does not read back as written: if it then leaves the file as it is, because
+// it finds its change there, that is success. Its error under the lock is returned as it
+// is, and nothing is written.
+//
+// A file that does not exist is created with mode 0600. The errors are the sentinels
+// above, fs.ErrPermission and those of the file system, with the path. After an error that
+// is neither [ErrClobbered] nor [ErrReplaced] the file is as it was.
 func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) ([]byte, error)) (err error) {
 	if f.Name == "" || f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
 		return fmt.Errorf("lockedfile: %q is not a file name", f.Name)
@@ -367,7 +349,7 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 // errWaited is the cause of the deadline that is ours and not the caller's.
 var errWaited = errors.New("lock deadline")
 
-// transform is one Transform at work. Our own locks are held.
+// transform is one Transform in progress. Our own locks are held.
 type transform struct {
 	file      File
 	change    func([]byte) ([]byte, error)
@@ -375,7 +357,7 @@ type transform struct {
 	before    func(Step)
 }
 
-// draft is what is to become of a file.
+// draft is a change of a file that is not written yet.
 type draft struct {
 	old          []byte      // what stood in it; change may have overwritten its end
 	tail         []byte      // that end
@@ -393,15 +375,13 @@ func (d *draft) discard() error {
 	return d.tmp.remove()
 }
 
-// settled reports whether d was made from content that nobody was writing in place,
-// as far as that can be told without the lock: a file that is empty, or that changes,
-// may be in the middle of it.
+// settled reports whether d was made from content that nobody seems to be writing in
+// place: the file is not empty and did not change while it was read.
 func (d *draft) settled(f File) bool {
 	return unchanged(f, d.info) && (d.info == nil || len(d.old) > 0 && int64(len(d.old)) == d.info.Size())
 }
 
-// draft reads the file and has it changed. Where the error is one of change, it comes
-// with a draft.
+// draft reads the file and calls change. An error of change comes with a draft.
 func (t *transform) draft() (*draft, error) {
 	t.before(StepRead)
 	if err := t.file.guard(); err != nil {
@@ -426,10 +406,9 @@ func (t *transform) draft() (*draft, error) {
 	return d, nil
 }
 
-// ahead does what can be done before the lock directory is made: it reads and changes
-// the file, has the caller commit to that, and prepares the new content. It is done
-// where nothing is to be changed. d is nil where the file could not be read like this:
-// a program that writes in place was at it, perhaps.
+// ahead does what can be done before the lock directory is made: it reads the file, calls
+// change and Commit, and prepares the new content. done is true if nothing is to be
+// changed. d is nil if the file seemed to be in the middle of a write.
 func (t *transform) ahead() (d *draft, done bool, err error) {
 	d, err = t.draft()
 	switch {
@@ -454,8 +433,7 @@ func (t *transform) ahead() (d *draft, done bool, err error) {
 	return d, false, nil
 }
 
-// locked is the part of Transform that runs under all locks. d, if not nil, was
-// drafted before.
+// locked is the part of Transform under all locks. d is what ahead has drafted.
 func (t *transform) locked(lock *dirLock, d *draft) (err error) {
 	f := t.file
 	defer func() {
@@ -510,8 +488,8 @@ func (t *transform) locked(lock *dirLock, d *draft) (err error) {
 			if !errors.Is(lost, fs.ErrNotExist) || errors.Is(lost, ErrGone) {
 				return lost
 			}
-			// The temporary file was deleted, as a rule with the whole directory: the
-			// next look tells.
+			// The temporary file was deleted, mostly with the whole directory, which
+			// the next read finds.
 		}
 		if err := d.discard(); err != nil {
 			return err
@@ -521,9 +499,8 @@ func (t *transform) locked(lock *dirLock, d *draft) (err error) {
 	}
 }
 
-// current reports whether f still is what d was made from, to the byte: a write in
-// place that keeps the size can leave the time as it was, on a file system with coarse
-// times.
+// current reports whether f still is what d was made from, to the byte: on a file system
+// with coarse times, a write in place can leave both size and time as they were.
 func (d *draft) current(f File) (bool, error) {
 	if !unchanged(f, d.info) {
 		return false, nil
@@ -534,8 +511,8 @@ func (d *draft) current(f File) (bool, error) {
 	return holds(f, d.old[:len(d.old)-len(d.tail)], d.tail)
 }
 
-// replace replaces the file by d, if the lock is still ours and the file what d was made
-// from. Otherwise the file is as it was.
+// replace replaces the file by d if the lock is still ours and the file is what d was made
+// from. Otherwise the file stays as it was.
 func (t *transform) replace(lock *dirLock, d *draft) (err error) {
 	if d.tmp == nil {
 		if d.tmp, err = t.prepare(d.info, d.content); err != nil {
@@ -546,7 +523,7 @@ func (t *transform) replace(lock *dirLock, d *draft) (err error) {
 	if err = lock.commit(); err == nil {
 		err = lock.check()
 	}
-	// A deletion of the whole directory takes the lock first: that is the better answer.
+	// A deletion of the whole directory takes the lock first: then report that.
 	if gerr := t.file.guard(); gerr != nil {
 		return gerr
 	}
@@ -565,8 +542,7 @@ func (t *transform) replace(lock *dirLock, d *draft) (err error) {
 	return nil
 }
 
-// readBack reports whether d is in the file that it has replaced. If not, another
-// program has overwritten it.
+// readBack reports whether the file holds d. If not, another program has overwritten it.
 func (t *transform) readBack(d *draft) (done bool, err error) {
 	f := t.file
 	t.before(StepReadBack)
@@ -579,8 +555,7 @@ func (t *transform) readBack(d *draft) (done bool, err error) {
 		ended = time.Now()
 	}
 	if gerr := f.guard(); gerr != nil {
-		// The directory is being deleted around us: a file that we made in it would
-		// keep it alive.
+		// The directory is being deleted: a file that we made would keep it.
 		if d.info == nil {
 			return false, errors.Join(gerr, ignoreNotExist(f.Dir.Remove(f.Name)))
 		}
@@ -595,12 +570,10 @@ func (t *transform) readBack(d *draft) (done bool, err error) {
 	return same, nil
 }
 
-// errChanged means that the file changed under the lock, between when it was
-// read and the rename that would have undone that.
+// errChanged means that the file changed under the lock after it was read.
 var errChanged = errors.New("the file was changed without its lock")
 
-// unchanged reports whether f still is what it was when it was read; nil means
-// that there was none.
+// unchanged reports whether f still is was; nil means that it did not exist.
 func unchanged(f File, was fs.FileInfo) bool {
 	now, err := f.Dir.Lstat(f.Name)
 	if was == nil || err != nil {
@@ -635,8 +608,7 @@ func (f File) seen(content []byte, began, ended time.Time) {
 	}
 }
 
-// wrap gives err the path, and makes it ErrGone where the directory has been
-// deleted: whatever failed then failed because of that.
+// wrap gives err the path, and makes it ErrGone if the directory has been deleted.
 func (f File) wrap(op string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) && gone(f.Dir) {
 		return fmt.Errorf("%s %s: %w", op, f.Path(), ErrGone)
@@ -644,9 +616,8 @@ func (f File) wrap(op string, err error) error {
 	return fmt.Errorf("%s %s: %w", op, f.Path(), err)
 }
 
-// wrapDir is wrap for what needs nothing but the directory: there an error that
-// something does not exist means the directory, also in the instant in which
-// its name can still be looked up.
+// wrapDir is wrap for operations that need only the directory: if something does not
+// exist, that is the directory, even if its name can still be looked up.
 func (f File) wrapDir(op string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s %s: %w", op, f.Path(), ErrGone)
@@ -748,8 +719,8 @@ func open(f File) (*os.File, fs.FileInfo, error) {
 	return r, info, nil
 }
 
-// removeTemps removes the temporary files that a process of ours left behind
-// when it was killed. All locks are held, so no living one is at work.
+// removeTemps removes the temporary files of our processes that were killed. All locks
+// are held, so no other process is using one.
 func removeTemps(f File) error {
 	d, err := f.Dir.Open(".")
 	if err != nil {
@@ -771,9 +742,8 @@ func removeTemps(f File) error {
 	return nil
 }
 
-// TempOf returns the name of the file that name is a temporary file of ours
-// for: a dot, the file's name, and a number behind it. One that is still there
-// when no process of ours runs was left by one that was killed.
+// TempOf returns the name of the file whose temporary file is called name: a dot, the
+// file's name and a number. A process that is killed leaves it.
 func TempOf(name string) (file string, ok bool) {
 	of, dot := strings.CutPrefix(name, ".")
 	file = strings.TrimRight(of, "0123456789")

@@ -17,40 +17,31 @@ import (
 )
 
 // HoldName takes a lock that all processes of this user on this machine share, whatever
-// their state directories are, and keeps it until release. It waits d at most, or until
-// ctx ends. It is an abstract unix socket, which has no file: the kernel frees it when
-// the holder dies. Processes in another network namespace, as in most containers, do
-// not see it.
+// their state directories are, and keeps it until release. It waits until d has passed or
+// ctx ends. The lock is an abstract unix socket, which has no file: the kernel frees it
+// when the holder dies. Processes in another network namespace, as in most containers,
+// do not see it.
 //
-// The error is a [*LockedError] where another process holds it, and
-// errors.ErrUnsupported where there are no such sockets, or another user has taken the
-// name.
+// The error is a [*LockedError] if another process holds the lock, and
+// errors.ErrUnsupported if there are no such sockets or another user has taken the name.
 func HoldName(ctx context.Context, d time.Duration, key string) (release func() error, err error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
 	start := time.Now()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	sum := sha256.Sum256([]byte(strconv.Itoa(os.Getuid()) + "\n" + key))
 	addr := &net.UnixAddr{Net: "unix", Name: "@teambridge/" + hex.EncodeToString(sum[:16])}
-	for {
+	return within(ctx, d, func() (func() error, bool, error) {
 		l, err := net.ListenUnix("unix", addr)
 		if err == nil {
-			return serveName(l), nil
+			return serveName(l), false, nil
 		}
 		if !errors.Is(err, unix.EADDRINUSE) {
-			return nil, fmt.Errorf("lock %s: %w: %w", addr, errors.ErrUnsupported, err)
+			return nil, false, fmt.Errorf("lock %s: %w: %w", addr, errors.ErrUnsupported, err)
 		}
 		pid, uid, err := nameHolder(addr)
 		if err == nil && uid != os.Getuid() {
-			return nil, fmt.Errorf("lock %s: %w: user %d has taken the name", addr, errors.ErrUnsupported, uid)
+			return nil, false, fmt.Errorf("lock %s: %w: user %d has taken the name", addr, errors.ErrUnsupported, uid)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, &LockedError{Path: addr.Name, Ours: true, PID: pid, Waited: time.Since(start)}
-		}
-	}
+		return nil, true, &LockedError{Path: addr.Name, Ours: true, PID: pid, Waited: time.Since(start)}
+	})
 }
 
 // serveName takes the connections of those who ask who holds the name, and closes them.

@@ -10,18 +10,16 @@ import (
 	"time"
 )
 
-// temp is a temporary file with the new content of a file, flushed to disk.
-//
-// This is not google/renameio because that flushes the file once more right before the
-// rename, while the lock is held.
+// temp is a temporary file with the new content of a file, flushed to disk. (Package
+// renameio flushes right before the rename, while the lock would be held.)
 type temp struct {
 	dir   *os.Root
 	name  string
 	apart bool // it is in the state directory, not next to the file
 }
 
-// prepare makes the temporary file with which replace puts content in the place of f.
-// old is what f is now, nil where it does not exist: mode and owner are kept.
+// prepare makes the temporary file for content. old is the file now, whose mode and owner
+// are kept; nil if it does not exist.
 func (t *transform) prepare(old fs.FileInfo, content []byte) (tmp *temp, err error) {
 	tmp = &temp{dir: t.file.Dir, name: "." + t.file.Name + strconv.FormatInt(rand.Int64(), 10)} // as TempOf knows it
 	if t.displaced.usable(t.file) {
@@ -50,8 +48,8 @@ func (t *transform) fill(w *os.File, old fs.FileInfo, content []byte) error {
 	return unnamed(w.Sync())
 }
 
-// replace puts tmp in the place of f. Where it exchanges the two, what comes out shows
-// whether f still was old; if not, f is as it was, and the error is [errChanged].
+// replace puts tmp in the place of f. If the exchange shows that f was not old any more, it
+// is undone, and the error is [errChanged].
 func (tmp *temp) replace(f File, old fs.FileInfo, d *displaced) error {
 	if !tmp.apart {
 		return unnamed(rename(f.Dir, tmp.name, f.Name))
@@ -78,8 +76,8 @@ func (tmp *temp) replace(f File, old fs.FileInfo, d *displaced) error {
 	return nil
 }
 
-// stamp gives tmp the present time as its name: after the exchange the old content has
-// that name, and is kept from then on.
+// stamp makes the present time the name of tmp, which the old content has after the
+// exchange, and is kept from.
 func (tmp *temp) stamp() error {
 	for at := time.Now(); ; at = at.Add(1) {
 		name := strconv.FormatInt(at.UnixNano(), 10)
@@ -106,9 +104,8 @@ func (tmp *temp) remove() error {
 	return unnamed(ignoreNotExist(tmp.dir.Remove(tmp.name)))
 }
 
-// unnamed takes the name of the temporary file out of err: it is another with each
-// attempt, and a caller that reports each problem once could not see that it is the
-// same one.
+// unnamed takes the name of the temporary file out of err: it differs in each attempt, and
+// callers report each problem once.
 func unnamed(err error) error {
 	switch e := err.(type) {
 	case *fs.PathError:

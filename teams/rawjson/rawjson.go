@@ -72,38 +72,15 @@ const space = " \t\r\n"
 // Elements returns the ranges of the elements of the one JSON array that data
 // is. White space around the array is allowed, anything else is a
 // [*SyntaxError]: another kind of value, a cut-off one, data behind it.
-func Elements(data []byte) ([]Span, error) {
-	if spans, ok := scanElements(data, nil); ok {
-		return spans, nil
-	}
-	return decodeElements(data)
-}
+func Elements(data []byte) ([]Span, error) { return MoreElements(data, nil) }
 
 // MoreElements is [Elements] for a text that begins like another, whose elements are
 // known: those of known stand in both, with at least one equal byte behind the last
 // of them. Only what follows is looked through.
 func MoreElements(data []byte, known []Span) ([]Span, error) {
-	if spans, ok := scanElements(data, known); ok {
-		return spans, nil
-	}
-	return decodeElements(data)
-}
-
-func decodeElements(data []byte) ([]Span, error) {
-	dec := newDecoder(data)
-	if err := open(dec, data, '['); err != nil {
-		return nil, err
-	}
-	var spans []Span
-	for dec.PeekKind() != ']' {
-		s, err := value(dec, data)
-		if err != nil {
-			return nil, err
-		}
-		spans = append(spans, s)
-	}
-	if err := end(dec, data); err != nil {
-		return nil, err
+	spans, ok := scanElements(data, known)
+	if !ok {
+		return nil, explain(data, '[')
 	}
 	return spans, nil
 }
@@ -113,7 +90,7 @@ func decodeElements(data []byte) ([]Span, error) {
 func Fields(data []byte) ([]Field, error) {
 	fields, ok := scanFields(data)
 	if !ok {
-		return decodeFields(data)
+		return nil, explain(data, '{')
 	}
 	for i := range fields {
 		name, err := Text(fields[i].Key.Of(data))
@@ -121,33 +98,6 @@ func Fields(data []byte) ([]Field, error) {
 			return nil, err
 		}
 		fields[i].Name = name
-	}
-	return fields, nil
-}
-
-func decodeFields(data []byte) ([]Field, error) {
-	dec := newDecoder(data)
-	if err := open(dec, data, '{'); err != nil {
-		return nil, err
-	}
-	var fields []Field
-	for dec.PeekKind() != '}' {
-		key, err := value(dec, data)
-		if err != nil {
-			return nil, err
-		}
-		name, err := Text(key.Of(data))
-		if err != nil {
-			return nil, err
-		}
-		val, err := value(dec, data)
-		if err != nil {
-			return nil, err
-		}
-		fields = append(fields, Field{Name: name, Key: key, Value: val})
-	}
-	if err := end(dec, data); err != nil {
-		return nil, err
 	}
 	return fields, nil
 }
@@ -294,38 +244,27 @@ func newDecoder(data []byte) *jsontext.Decoder {
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// open reads the bracket that data has to begin with.
-func open(dec *jsontext.Decoder, data []byte, bracket jsontext.Kind) error {
+// explain returns what is wrong with data, which a scan did not find to be one value
+// that begins with bracket.
+func explain(data []byte, bracket jsontext.Kind) error {
+	dec := newDecoder(data)
 	if kind := dec.PeekKind(); kind != bracket && kind != 0 {
 		at := len(data) - len(bytes.TrimLeft(data, space))
 		return &SyntaxError{Offset: int64(at), Reason: fmt.Sprintf("%s where %s is expected", kindName(kind), kindName(bracket))}
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return syntaxError(err, data)
+	_, err := dec.ReadToken()
+	for err == nil && dec.StackDepth() > 0 {
+		if kind := dec.PeekKind(); kind == ']' || kind == '}' {
+			_, err = dec.ReadToken()
+		} else {
+			_, err = dec.ReadValue()
+		}
 	}
-	return nil
-}
-
-// value reads one value and tells where it stands.
-func value(dec *jsontext.Decoder, data []byte) (Span, error) {
-	v, err := dec.ReadValue()
 	if err != nil {
-		return Span{}, syntaxError(err, data)
-	}
-	stop := int(dec.InputOffset())
-	return Span{Start: stop - len(v), End: stop}, nil
-}
-
-// end reads the closing bracket and makes sure that nothing follows it.
-func end(dec *jsontext.Decoder, data []byte) error {
-	if _, err := dec.ReadToken(); err != nil {
 		return syntaxError(err, data)
 	}
-	at := int(dec.InputOffset())
-	if rest := bytes.TrimLeft(data[at:], space); len(rest) > 0 {
-		return &SyntaxError{Offset: int64(len(data) - len(rest)), Reason: "data after the end of the value"}
-	}
-	return nil
+	rest := bytes.TrimLeft(data[dec.InputOffset():], space)
+	return &SyntaxError{Offset: int64(len(data) - len(rest)), Reason: "data after the end of the value"}
 }
 
 func syntaxError(err error, data []byte) error {

@@ -76,7 +76,7 @@ func BenchmarkSweep(b *testing.B) {
 	}
 	before := heap()
 	w := New(Options{Root: p.root})
-	w.root, w.top = &dir{path: p.root, outer: true}, &dir{path: p.path("teams")}
+	w.root, w.top = &dir{path: p.root}, &dir{path: p.path("teams")}
 	w.connect()
 	defer func() {
 		w.disconnect()

@@ -1,9 +1,9 @@
-// Package watch says which inboxes of which teams have changed, and holds on to
-// what they had in them.
+// Package watch reports which inboxes of which teams have changed, and keeps the
+// versions that they had.
 //
-// A [Watcher] is given Claude's directory, and finds the teams and the inboxes
-// by itself, those too that come later, go, and come again under the same name.
-// Its reader calls [Watcher.Next] in a loop:
+// A [Watcher] finds the teams and inboxes in Claude's directory by itself, including
+// those that come later, go, and come again under the same name. Its reader calls
+// [Watcher.Next] in a loop:
 //
 //	w := watch.New(watch.Options{Root: root})
 //	go w.Run(ctx)
@@ -23,67 +23,58 @@
 //
 // # What an event means
 //
-// An event says "look here", no more: what is there now is for the reader to
-// find out, and it can have changed again. Everything there is when Run begins
-// comes as an event too. After the last change of a file, at least one event
-// for it follows. Events of one inbox are joined: one is handed out once nothing
-// has followed for 2 ms, or 20 ms after the first ([Options.Settle],
-// [Options.MaxSettle]), or at once when the writer gives back its lock. So a
-// file that is written without a pause gets through as well.
+// An event says "look here" and no more: what is there can have changed again.
+// Everything that exists when Run begins comes as an event too. After the last change
+// of a file, at least one event for it follows. Events of one inbox are joined: one is
+// handed out once nothing has followed for 2 ms, or 20 ms after the first, or at once
+// when the writer releases its lock. So a file that is written all the time gets
+// through as well.
 //
-// The events of one team come in the order [TeamAppeared], those of its
-// files, [TeamGone]. A team that was deleted and made again under its name is
-// gone in between. Rarely, a team that was made again is reported gone and
-// appeared once more, or a version a second time: a reader must bear both.
+// The events of one team come in the order [TeamAppeared], those of its files,
+// [TeamGone]. If a team was deleted and made again under its name, it is gone in
+// between. Rarely, a team that was made again is reported gone and appeared once more,
+// or a version a second time.
 //
 // # Versions
 //
-// An agent of Claude Code 2.1.329 replaces its inbox by "[]" when it has taken
-// the rows. An open descriptor of a replaced file keeps its bytes, therefore a
-// file is opened the moment something happens to it, before anything is
-// parsed: when it is replaced, and when the lock directory NAME.json.lock
-// appears, which every writer and taker makes first. All versions seen since
-// the last event are in [Event.Versions], oldest first, each once. A version
-// is known by device, inode, modification time and size.
+// An agent of Claude Code 2.1.329 replaces its inbox by "[]" when it has taken the rows.
+// An open descriptor of a replaced file keeps its bytes. So a file is opened the moment
+// it is replaced, and the moment the lock directory NAME.json.lock appears, which every
+// writer and taker makes first. All versions seen since the last event are in
+// [Event.Versions], oldest first, each once. A version is known by device, inode,
+// modification time and size.
 //
-// A version that is written in place, as Claude Code 2.1.80 does, has one
-// inode throughout, so its descriptor shows the content of the moment of reading, which
-// may be torn. Another event follows when its writer gives back the lock.
+// If a file is written in place, as by Claude Code 2.1.80, its one descriptor shows the
+// content at the time of reading, which may be torn. Another event follows when the
+// writer releases its lock.
 //
-// At most [MaxVersions] of one event and [MaxFiles] of all events that wait are
-// kept open. Beyond that, first those go whose successor is not smaller, for
-// then most likely rows were only added and are in the successor too; then the
-// oldest, and those are counted in [Event.Missed]. A file that could not be
-// kept, cannot be opened, or is no regular file, is reported with
+// At most [MaxVersions] of one event and [MaxFiles] of all waiting events are kept open.
+// Beyond that, versions whose successor is not smaller are closed first, since most
+// likely rows were only added; then the oldest, which are counted in [Event.Missed]. A
+// file that could not be kept, cannot be opened, or is no regular file, is reported with
 // [Event.Unkept].
 //
-// A reader that never calls Next costs no more than that: one waiting event for
-// each inbox that there is. It never holds up the reading of kernel events.
+// A reader that never calls Next costs one waiting event for each inbox, and never holds
+// up the reading of kernel events.
 //
-// # Where the news comes from
+// # Where events come from
 //
-// From the kernel, by one watch per directory: Claude's directory, teams, each
-// team, each inboxes. Every 2 s ([Options.Sweep]) all is looked at besides, by
-// stat alone, which finds what the kernel did not say. When the kernel has
-// dropped events, or reading them fails, everything is looked at at once.
-// Where there is no watch, because the system's limit is reached, or where three
-// sweeps found something and no event came, as on network file systems, it is
-// done every 250 ms ([Options.Poll]); [Options.Warn] is told so once.
+// From the kernel, by one watch per directory: Claude's directory, teams, each team,
+// each inboxes. Every 2 s everything is also looked at by stat, which finds what the
+// kernel did not report. When the kernel has dropped events, or reading them fails,
+// everything is looked at at once. Where there is no watch, because the system's limit
+// is reached, or where three sweeps found something before any event came, as on network
+// file systems, this is done every 250 ms, with one call of [Options.Warn].
 //
 // Without events, a version that lives for less than the interval is not seen.
 //
-// # What is looked at
+// # What is watched
 //
-// Directories below teams whose name does not begin with a dot, and in their
-// inboxes the names that end in ".json" and do not begin with a dot. Locks and
-// temporary files are not inboxes. Links are followed as long as they stay below
-// the root, links of single files never. Names are passed on as they are: they
+// Directories below teams whose name does not begin with a dot, and in their inboxes the
+// names that end in ".json" and do not begin with a dot. Links are followed if they stay
+// below the root; links to single files never. Names are passed on as they are: they
 // need not be names that a team or a member may have.
 //
-// # Systems
-//
-// On Windows a file that somebody has open cannot be replaced, so none is kept
-// there: every event has Unkept set and the reader opens the path. Linux is
-// where the tests run. The scripts in testdata say what each system is
-// expected to give.
+// On Windows a file that somebody has open cannot be replaced, so none is kept there:
+// every event has Unkept set and the reader opens the path.
 package watch

@@ -46,12 +46,11 @@ type Event struct {
 	// first. Those of an inbox that is gone are what it had before.
 	Versions []Version
 
-	// Unkept says that the newest version is not among Versions, and is to be
-	// read by Path.
+	// Unkept says that the newest version is not in Versions: read it by Path.
 	Unkept bool
 
-	// Missed counts the versions that were seen and not kept, and may have had
-	// rows that no other version has.
+	// Missed counts the versions that were seen, not kept, and may have had rows that
+	// no other version has.
 	Missed int
 }
 
@@ -69,8 +68,6 @@ type Version struct {
 	Size    int64     // in bytes, when it was last looked at
 	ModTime time.Time // when it was last looked at
 
-	id identity
-	// The version that came right after it was not smaller. It has to be noted
-	// then: when that one is given up, the next can be larger for other reasons.
-	outgrown bool
+	id       identity
+	outgrown bool // the version right after it was not smaller
 }

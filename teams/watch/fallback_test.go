@@ -132,7 +132,7 @@ func TestBeyondTheLimitItPolls(t *testing.T) {
 				p.mkdir("teams/a/inboxes")
 				p.write(p.inbox("a/alice"), "[1]")
 				var warned warnings
-				w := New(Options{Root: p.root, Sweep: time.Hour, Poll: time.Millisecond, Warn: warned.add})
+				w := New(Options{Root: p.root, sweep: time.Hour, poll: time.Millisecond, Warn: warned.add})
 				w.open = (&fakeSource{add: func(dir string) error {
 					if strings.HasSuffix(dir, refused) {
 						return errno
@@ -164,7 +164,7 @@ func TestWithoutASourceItPollsAndTriesAgain(t *testing.T) {
 	p.mkdir("teams/a/inboxes")
 	p.write(p.inbox("a/alice"), "[1]")
 	var warned warnings
-	w := New(Options{Root: p.root, Sweep: 20 * time.Millisecond, Poll: time.Millisecond, Warn: warned.add})
+	w := New(Options{Root: p.root, sweep: 20 * time.Millisecond, poll: time.Millisecond, Warn: warned.add})
 	opened := make(chan struct{})
 	tries := 0
 	w.open = func() (source, error) {
@@ -193,7 +193,7 @@ func TestWatchesAreSetOnceTheLimitAllows(t *testing.T) {
 	p.mkdir("teams/a/inboxes")
 	var mu sync.Mutex
 	full, added := true, make(chan struct{})
-	w := New(Options{Root: p.root, Sweep: time.Hour, Poll: time.Millisecond})
+	w := New(Options{Root: p.root, sweep: time.Hour, poll: time.Millisecond})
 	w.open = (&fakeSource{add: func(dir string) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -295,7 +295,7 @@ func TestASweepAheadOfItsEventIsNoReasonToPoll(t *testing.T) {
 	alice := p.inbox("a/alice")
 	var warned warnings
 	w := New(Options{Root: p.root, Warn: warned.add})
-	w.root, w.top = &dir{path: p.root, outer: true}, &dir{path: p.path("teams")}
+	w.root, w.top = &dir{path: p.root}, &dir{path: p.path("teams")}
 	w.connect()
 	defer func() {
 		w.disconnect()
@@ -340,7 +340,7 @@ func TestLostEventsAreMadeUpFor(t *testing.T) {
 			p.write(p.inbox("a/alice"), "[1]")
 			errs := make(chan error)
 			added := make(chan string, 100)
-			w := New(Options{Root: p.root, Sweep: time.Hour})
+			w := New(Options{Root: p.root, sweep: time.Hour})
 			w.open = (&fakeSource{
 				add:  func(dir string) error { added <- dir; return nil },
 				deaf: func(string) bool { return true },
@@ -385,7 +385,7 @@ func TestTheQueueOfTheKernelOverflows(t *testing.T) {
 	// The watcher is held up in the question whether it wants a team.
 	asked, answer := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	w := start(t, New(Options{Root: p.root, Sweep: time.Hour, Only: func(team string) bool {
+	w := start(t, New(Options{Root: p.root, sweep: time.Hour, Only: func(team string) bool {
 		if team == "hold" {
 			once.Do(func() { close(asked); <-answer })
 			return false
@@ -423,7 +423,7 @@ func TestAnUnreadableDirectoryIsWarnedOfOnce(t *testing.T) {
 	t.Cleanup(func() { os.Chmod(p.path("teams/a/inboxes"), 0o700) })
 	p.mkdir("teams/b/inboxes")
 	var warned warnings
-	w := start(t, New(Options{Root: p.root, Sweep: time.Millisecond, Poll: time.Millisecond, Warn: warned.add}))
+	w := start(t, New(Options{Root: p.root, sweep: time.Millisecond, poll: time.Millisecond, Warn: warned.add}))
 	v := view{}
 	for n := range 20 {
 		text := fmt.Sprintf("[%d]", n)

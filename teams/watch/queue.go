@@ -33,8 +33,8 @@ type entry struct {
 	last  stamp // the newest version, kept or not
 }
 
-// queue holds what waits to be handed out, each thing once. Run puts in, Next
-// takes out.
+// queue holds the events that wait to be handed out, one for each key. Run adds to it,
+// Next takes from it.
 type queue struct {
 	settle, maxSettle time.Duration
 
@@ -85,9 +85,9 @@ func (q *queue) team(t *team, at time.Time) {
 	q.entry(key{team: t, kind: TeamAppeared}, t.dir.path, at)
 }
 
-// gone says that a team is gone. What is kept of its inboxes is handed out
-// before. A team nobody was told of, and of which nothing is kept, leaves no
-// trace: else teams that come and go would fill the queue.
+// gone says that a team is gone. What is kept of its inboxes is handed out before. A team
+// whose appearance still waits, and of which nothing is kept, leaves no trace: otherwise
+// teams that come and go would fill the queue.
 func (q *queue) gone(t *team, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +113,7 @@ func (q *queue) gone(t *team, at time.Time) {
 	q.poke()
 }
 
-// hurry hands out at once what waits of a file: its writer is done.
+// hurry makes the event of a file due at once: its writer is done.
 func (q *queue) hurry(k key, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,8 +123,7 @@ func (q *queue) hurry(k key, at time.Time) {
 	}
 }
 
-// holds reports whether an event of k waits, and whether it has the version id
-// open, which makes the identity certain.
+// holds reports whether an event of k waits, and whether it has the version id open.
 func (q *queue) holds(k key, id identity) (waits, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,8 +135,7 @@ func (q *queue) holds(k key, id identity) (waits, open bool) {
 	return true, n > 0 && !e.event.Unkept && e.event.Versions[n-1].id == id
 }
 
-// entry returns the entry of k, a new one if none waits. One is due at once
-// unless it is said otherwise.
+// entry returns the entry of k, or a new one, which is due at once.
 func (q *queue) entry(k key, path string, at time.Time) *entry {
 	e := q.byKey[k]
 	if e == nil {
@@ -223,17 +221,15 @@ func (q *queue) drop(which func(*entry) bool) {
 func (q *queue) next(ctx context.Context) (Event, error) {
 	for {
 		e, wait, err := q.take(time.Now())
-		if e != nil || err != nil {
-			if err != nil {
-				return Event{}, err
-			}
+		if err != nil {
+			return Event{}, err
+		}
+		if e != nil {
 			return e.event, nil
 		}
-		var timer *time.Timer
 		var settled <-chan time.Time
 		if wait > 0 {
-			timer = time.NewTimer(wait)
-			settled = timer.C
+			settled = time.After(wait)
 		}
 		select {
 		case <-settled:
@@ -241,9 +237,6 @@ func (q *queue) next(ctx context.Context) (Event, error) {
 		case <-q.done:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
-		}
-		if timer != nil {
-			timer.Stop()
 		}
 		if err != nil {
 			q.mu.Lock()

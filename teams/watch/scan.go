@@ -23,8 +23,8 @@ type team struct {
 // dir is a directory that is watched.
 type dir struct {
 	path  string
-	outer bool // links may lead anywhere: the root itself
-	here  bool // when last looked at
+	team  *team // nil: the root or teams
+	here  bool  // when last looked at
 	stamp stamp
 	young bool // it could have changed without its stamp
 
@@ -45,12 +45,6 @@ type file struct {
 	torn  bool // written in place since it was made, or its lock given back
 }
 
-// place says what a directory is: without a team the root or teams.
-type place struct {
-	dir  *dir
-	team *team
-}
-
 // cause is why a file is looked at.
 type cause int
 
@@ -67,37 +61,37 @@ func (w *Watcher) handle(e fsnotify.Event) {
 	if e.Name == "" {
 		return // nothing but the end of a watch
 	}
-	p, ok := w.dirs[filepath.Dir(e.Name)]
+	d, ok := w.dirs[filepath.Dir(e.Name)]
 	if !ok {
-		if p, ok = w.dirs[e.Name]; ok { // of a directory about itself
-			w.revisit(p)
+		if d, ok = w.dirs[e.Name]; ok { // of a directory about itself
+			w.revisit(d)
 		}
 		return
 	}
-	p.dir.suspect, p.dir.misses = false, 0
+	d.suspect, d.misses = false, 0
 	name := filepath.Base(e.Name)
 	left := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 	switch {
-	case p.dir == w.root:
+	case d == w.root:
 		if name == "teams" {
 			w.renew(w.top, left)
 			w.scanTop(true, false)
 		}
-	case p.dir == w.top:
+	case d == w.top:
 		if e.Has(fsnotify.Create) || left {
 			w.teamEvent(name, left)
 		}
-	case p.dir == p.team.dir:
-		w.memberEvent(p.team, name, e)
+	case d == d.team.dir:
+		w.memberEvent(d.team, name, e)
 	default:
 		if inbox, c, ok := inboxEvent(name, e); ok {
-			w.look(p.team, inbox, c)
+			w.look(d.team, inbox, c)
 		}
 	}
 }
 
-// teamEvent handles that a name below teams has come or gone. What went
-// was perhaps there before what has that name now: that is another team.
+// teamEvent handles that a name below teams has come or gone. What has that name now can
+// be another team than the one that went.
 func (w *Watcher) teamEvent(name string, left bool) {
 	t := w.teams[name]
 	switch {
@@ -128,8 +122,8 @@ func (w *Watcher) memberEvent(t *team, name string, e fsnotify.Event) {
 	}
 }
 
-// renew makes the next visit of d set its watch again. If d was moved away, its
-// watch has moved along and would give events under the old name.
+// renew makes the next visit of d set its watch again. If d was moved away, its watch
+// has moved with it and would report events under the old name.
 func (w *Watcher) renew(d *dir, left bool) {
 	if left && w.source != nil {
 		w.source.Remove(d.path) // mostly it is gone already, which is no matter
@@ -137,16 +131,16 @@ func (w *Watcher) renew(d *dir, left bool) {
 	d.watched = false
 }
 
-// revisit looks at a directory that has told something of itself.
-func (w *Watcher) revisit(p place) {
-	p.dir.watched = false
+// revisit looks at a directory after an event about itself.
+func (w *Watcher) revisit(d *dir) {
+	d.watched = false
 	switch {
-	case p.team == nil:
+	case d.team == nil:
 		w.scanTop(false, false)
-	case p.dir == p.team.dir:
-		w.scan(p.team, false)
+	case d == d.team.dir:
+		w.scan(d.team, false)
 	default:
-		w.scanInboxes(p.team, false)
+		w.scanInboxes(d.team, false)
 	}
 }
 
@@ -182,16 +176,17 @@ func inboxName(name string) (string, bool) {
 	return inbox, ok && inbox != "" && inbox[0] != '.'
 }
 
-// scanTop looks at the root and at teams. all lists teams in any case.
+// scanTop looks at the root and at teams. With all, it lists teams even if its time is
+// unchanged.
 func (w *Watcher) scanTop(all, sweep bool) {
 	rootHeard, topHeard := sweep && w.root.watched, sweep && w.top.watched
-	if _, ok := w.visit(w.root, place{dir: w.root}); !ok {
+	if _, ok := w.visit(w.root); !ok {
 		w.leave(w.top)
 		w.allGone()
 		return
 	}
 	was := w.top.here
-	changed, ok := w.visit(w.top, place{dir: w.top})
+	changed, ok := w.visit(w.top)
 	if was != ok && rootHeard {
 		w.root.suspect = true
 	}
@@ -221,7 +216,7 @@ func (w *Watcher) scanTop(all, sweep bool) {
 	}
 }
 
-// appear takes up a team, if there is one of this name.
+// appear adds a team, if there is one of this name.
 func (w *Watcher) appear(name string) bool {
 	if name == "" || name[0] == '.' || !w.opts.Only(name) {
 		return false
@@ -236,12 +231,12 @@ func (w *Watcher) appear(name string) bool {
 	}
 	delete(w.warned, path)
 	t := &team{
-		name:    name,
-		dir:     &dir{path: path, stamp: s.stamp, here: true},
-		inboxes: &dir{path: filepath.Join(path, "inboxes")},
-		config:  file{name: "config.json"},
-		files:   map[string]*file{},
+		name:   name,
+		config: file{name: "config.json"},
+		files:  map[string]*file{},
 	}
+	t.dir = &dir{path: path, team: t, stamp: s.stamp, here: true}
+	t.inboxes = &dir{path: filepath.Join(path, "inboxes"), team: t}
 	w.teams[name] = t
 	w.queue.team(t, s.at)
 	// What its config.json says now is part of the team's appearance.
@@ -273,7 +268,7 @@ func (w *Watcher) gone(t *team) {
 func (w *Watcher) scan(t *team, sweep bool) {
 	id := t.dir.stamp.id
 	heard := t.dir.watched
-	_, ok := w.visit(t.dir, place{t.dir, t})
+	_, ok := w.visit(t.dir)
 	if !ok || t.dir.stamp.id != id {
 		w.gone(t)
 		if ok {
@@ -291,7 +286,7 @@ func (w *Watcher) scan(t *team, sweep bool) {
 // scanInboxes looks at the inboxes of a team.
 func (w *Watcher) scanInboxes(t *team, sweep bool) {
 	heard := sweep && t.inboxes.watched
-	changed, ok := w.visit(t.inboxes, place{t.inboxes, t})
+	changed, ok := w.visit(t.inboxes)
 	found := false
 	if ok && changed {
 		names, _ := w.list(t.inboxes)
@@ -358,7 +353,7 @@ func (w *Watcher) lookConfig(t *team, c cause) bool {
 	return w.note(key{team: t, kind: ConfigChanged}, path, &t.config, s, c, t.dir.silent())
 }
 
-// note reports a sight of a file if it is news.
+// note queues an event for a file if it has changed, and reports whether it has.
 func (w *Watcher) note(k key, path string, f *file, s sight, c cause, silent bool) bool {
 	news := s.stamp != f.stamp
 	if !news {
@@ -368,7 +363,7 @@ func (w *Watcher) note(k key, path string, f *file, s sight, c cause, silent boo
 			// A reader may have had a part of what was written in place.
 			news = f.torn && !waits
 		case f.young && !open:
-			// Something did happen, or may have, within the tick of the stamp.
+			// It changed, or may have, within the tick of the stamp.
 			news = c == replaced || c == written || c == swept && silent
 		}
 	}
@@ -390,21 +385,14 @@ func (w *Watcher) note(k key, path string, f *file, s sight, c cause, silent boo
 	return news
 }
 
-// visit looks at a directory and sees to it that it is watched. It reports
-// whether its names are to be listed, and whether it is there.
-func (w *Watcher) visit(d *dir, p place) (changed, ok bool) {
-	s, err := sight{at: time.Now()}, error(nil)
-	if d.outer {
-		var info os.FileInfo
-		if info, err = os.Stat(d.path); err == nil {
-			s.stamp = stampOf(info)
-			if !info.IsDir() {
-				err = &os.PathError{Op: "watch", Path: d.path, Err: os.ErrNotExist}
-			}
-		}
-	} else {
-		s, err = seeDir(d.path, w.root.path)
+// visit looks at a directory and watches it. It reports whether its names are to be
+// listed, and whether it exists.
+func (w *Watcher) visit(d *dir) (changed, ok bool) {
+	limit := w.root.path
+	if d == w.root {
+		limit = ""
 	}
+	s, err := seeDir(d.path, limit)
 	if err != nil {
 		if !missing(err) {
 			w.warn(d.path, fmt.Errorf("watch: %w", err))
@@ -420,7 +408,7 @@ func (w *Watcher) visit(d *dir, p place) (changed, ok bool) {
 		w.renew(d, true)
 	}
 	d.here, d.stamp, d.young = true, s.stamp, s.young()
-	w.dirs[d.path] = p
+	w.dirs[d.path] = d
 	if !d.watched && w.source != nil {
 		// Listed after it is watched: what came before has no event.
 		if err := w.source.Add(d.path); err == nil {

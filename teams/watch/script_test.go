@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 			p := newClaude(t)
 			p.mkdir("teams")
 			opts := patient(p)
-			opts.Settle = 30 * time.Millisecond
+			opts.settle = 30 * time.Millisecond
 			w := New(opts)
 			var g gate
 			w.open = g.open

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// identity tells files of one name apart. It is only certain as long as one of
-// them is held open: a file system uses the number of a deleted file again.
+// identity tells files of one name apart, for certain only while one of them is open: a
+// file system uses the number of a deleted file again.
 type identity struct{ device, file uint64 }
 
 // stamp tells versions of one file apart. The zero stamp is that of no file.
@@ -20,8 +20,8 @@ type stamp struct {
 	size    int64
 }
 
-// tick is the coarsest step, with some room, in which systems count
-// modification times. Within one, a file can change without its stamp.
+// tick is the coarsest step of modification times, with some room. Within it a file can
+// change without its stamp.
 const tick = 20 * time.Millisecond
 
 // sight is one look at a file.
@@ -31,9 +31,9 @@ type sight struct {
 	at    time.Time
 }
 
-// young reports whether the file could change again without its stamp. On a file
-// system whose clock is another one this cannot be known, and is denied: else
-// a file with a time in the future would be news for ever.
+// young reports whether the file could still change without its stamp. If its time is far
+// from ours (the file system has another clock), it is not young: otherwise a file with a
+// time in the future would be news for ever.
 func (s sight) young() bool {
 	age := s.at.Sub(time.Unix(0, s.stamp.modTime))
 	return age.Abs() < tick
@@ -49,8 +49,8 @@ func stampOf(info fs.FileInfo) stamp {
 	return stamp{id: identify(info), modTime: info.ModTime().UnixNano(), size: info.Size()}
 }
 
-// see looks at a file, and keeps it open if keep is set and that is possible.
-// It is opened before anything else is done, for it may be replaced any moment.
+// see looks at a file. If keep is set it opens the file first, which may be replaced at
+// any moment, and keeps it open if possible.
 func see(path string, keep bool) (sight, error) {
 	s := sight{at: time.Now()}
 	if keep {
@@ -70,7 +70,7 @@ func see(path string, keep bool) (sight, error) {
 	return s, nil
 }
 
-// seeDir looks at a directory. A link is followed to where it stays below root.
+// seeDir looks at a directory. A link is followed if it stays below root, or if root is "".
 func seeDir(path, root string) (sight, error) {
 	s := sight{at: time.Now()}
 	info, err := os.Lstat(path)
@@ -79,18 +79,20 @@ func seeDir(path, root string) (sight, error) {
 			info, err = os.Stat(path)
 		}
 	}
-	if err != nil {
-		return s, err
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "watch", Path: path, Err: fs.ErrNotExist}
 	}
-	if !info.IsDir() {
-		return s, &fs.PathError{Op: "watch", Path: path, Err: fs.ErrNotExist}
+	if err == nil {
+		s.stamp = stampOf(info)
 	}
-	s.stamp = stampOf(info)
-	return s, nil
+	return s, err
 }
 
-// below reports an error unless path is, without its links, within root.
+// below returns an error unless the real path is below root, or root is "".
 func below(path, root string) error {
+	if root == "" {
+		return nil
+	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err

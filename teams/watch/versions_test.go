@@ -80,7 +80,7 @@ func (b *barrier) wait() []string {
 
 // Nothing settles here by itself, so that what one event has in it is certain.
 func patient(p *claude) Options {
-	return Options{Root: p.root, Settle: time.Hour, MaxSettle: time.Hour, Sweep: time.Hour, Poll: time.Hour}
+	return Options{Root: p.root, settle: time.Hour, maxSettle: time.Hour, sweep: time.Hour, poll: time.Hour}
 }
 
 func TestEachVersionReachesTheReader(t *testing.T) {
@@ -142,7 +142,7 @@ func TestAnEventFollowsWhenAWriterInPlaceIsDone(t *testing.T) {
 	alice := p.inbox("a/alice")
 	p.write(alice, "[1]")
 	opts := patient(p)
-	opts.Settle, opts.MaxSettle = time.Nanosecond, time.Nanosecond // each sign is an event
+	opts.settle, opts.maxSettle = time.Nanosecond, time.Nanosecond // each sign is an event
 	b := newBarrier(p, New(opts))
 	p.must(os.Mkdir(alice+".lock", 0o700))
 	p.write(alice, "[1,")
@@ -289,7 +289,7 @@ func TestALateReaderSeesTheVersionBeforeEachTake(t *testing.T) {
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	alice := p.inbox("a/alice")
-	w := start(t, New(Options{Root: p.root, Sweep: time.Hour}))
+	w := start(t, New(Options{Root: p.root, sweep: time.Hour}))
 	next(t, w)
 	const takes, appends = 10, 20
 	row := 0

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,32 +20,31 @@ import (
 type Options struct {
 	Root string // Claude's directory, which need not exist yet
 
-	// Only, if it is not nil, says which teams are watched, by the names of their
-	// directories. Run calls it; it must always say the same of a name.
+	// Only, if not nil, says which teams are watched, by the names of their
+	// directories. Run calls it; the answer for a name must not change.
 	Only func(team string) bool
 
-	Sweep     time.Duration // how often everything is looked at; 0: 2 s
-	Poll      time.Duration // how often, where there are no kernel events; 0: 250 ms
-	Settle    time.Duration // how long an event waits for more of its kind; 0: 2 ms
-	MaxSettle time.Duration // how long it waits at most; 0: 20 ms
-
-	// Warn, if it is not nil, is told what makes the watcher slower or blind,
-	// once while it lasts: [ErrLimit], [ErrNoEvents], or a directory that cannot
-	// be read. Run calls it, and waits for it.
+	// Warn, if not nil, is called by Run with what makes the watcher slower or blind,
+	// once while it lasts: [ErrLimit], [ErrNoEvents], or a directory that cannot be
+	// read.
 	Warn func(error)
+
+	// For tests.
+	sweep     time.Duration // how often everything is looked at; 0: 2 s
+	poll      time.Duration // how often without kernel events; 0: 250 ms
+	settle    time.Duration // how long an event waits for more of its kind; 0: 2 ms
+	maxSettle time.Duration // how long it waits at most; 0: 20 ms
 }
 
-// What [Options.Warn] is told.
+// What [Options.Warn] is called with.
 var (
-	// ErrLimit says that the system allows no more watches. What could not be
-	// watched is looked at every [Options.Poll], and watched once that is
-	// possible again.
+	// ErrLimit says that the system allows no more watches. Until it does again, what
+	// could not be watched is looked at every 250 ms.
 	ErrLimit = errors.New("watch: the system's limit for watching files is reached: " +
 		"close other watchers, or on Linux raise fs.inotify.max_user_watches and fs.inotify.max_user_instances; until then it is polled")
 
-	// ErrNoEvents says that a directory changes and the kernel does not say so,
-	// as on network file systems. It is looked at every [Options.Poll] for as
-	// long as Run goes on.
+	// ErrNoEvents says that a directory changes without kernel events, as on network
+	// file systems. It is looked at every 250 ms from then on.
 	ErrNoEvents = errors.New("watch: no events come for a directory that changes, as on a network file system: it is polled")
 )
 
@@ -62,25 +62,20 @@ type Watcher struct {
 	root   *dir
 	top    *dir // teams
 	teams  map[string]*team
-	dirs   map[string]place // by path, those that are there
-	todo   []*team          // still to be looked at
-	sweep  bool             // todo is a sweep, and not the poll of what has no events
-	lost   bool             // events were lost: look at everything
-	last   time.Time        // when everything was last looked at for that
-	warned map[string]bool  // what has been warned of and still lasts
+	dirs   map[string]*dir // by path, those that exist
+	todo   []*team         // still to be looked at
+	sweep  bool            // todo is a sweep, and not the poll of what has no events
+	lost   bool            // events were lost: look at everything
+	last   time.Time       // when everything was last looked at for that
+	warned map[string]bool // what has been warned of and still lasts
 }
 
 // New returns a watcher. It starts nothing and touches no file.
 func New(opts Options) *Watcher {
-	set := func(d *time.Duration, to time.Duration) {
-		if *d <= 0 {
-			*d = to
-		}
-	}
-	set(&opts.Sweep, 2*time.Second)
-	set(&opts.Poll, 250*time.Millisecond)
-	set(&opts.Settle, 2*time.Millisecond)
-	set(&opts.MaxSettle, 20*time.Millisecond)
+	opts.sweep = cmp.Or(opts.sweep, 2*time.Second)
+	opts.poll = cmp.Or(opts.poll, 250*time.Millisecond)
+	opts.settle = cmp.Or(opts.settle, 2*time.Millisecond)
+	opts.maxSettle = cmp.Or(opts.maxSettle, 20*time.Millisecond)
 	if opts.Only == nil {
 		opts.Only = func(string) bool { return true }
 	}
@@ -89,25 +84,23 @@ func New(opts Options) *Watcher {
 	}
 	return &Watcher{
 		opts:   opts,
-		queue:  newQueue(opts.Settle, opts.MaxSettle),
+		queue:  newQueue(opts.settle, opts.maxSettle),
 		open:   openKernel,
 		faults: make(chan struct{}, 1),
 		teams:  map[string]*team{},
-		dirs:   map[string]place{},
+		dirs:   map[string]*dir{},
 		warned: map[string]bool{},
 	}
 }
 
-// Next waits for the next event and hands it over, with its open files: whoever
-// gets it calls [Event.Close]. It may be called from any goroutine, also before
-// Run. An event that waits is returned even if ctx has ended; otherwise the
-// error is the cause of ctx's end, or [ErrStopped] once Run has returned.
+// Next waits for the next event, which the caller closes. It may be called from any
+// goroutine, even before Run. An event that waits is returned even if ctx has ended;
+// otherwise the error is the cause of ctx's end, or [ErrStopped] once Run has returned.
 func (w *Watcher) Next(ctx context.Context) (Event, error) { return w.queue.next(ctx) }
 
-// Run watches until ctx ends, and returns nil then. It can be called once: a
-// second call and an empty root are errors. When it returns, its
-// goroutines have ended and its descriptors are closed, those of events
-// that nobody took too.
+// Run watches until ctx ends, and returns nil then. A second call and an empty root are
+// errors. When it returns, its goroutines have ended and its descriptors are closed,
+// even those of events that nobody took.
 func (w *Watcher) Run(ctx context.Context) error {
 	if w.ran.Swap(true) {
 		return errors.New("watch: Run was called before: make a new Watcher")
@@ -120,16 +113,16 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	w.root = &dir{path: root, outer: true}
+	w.root = &dir{path: root}
 	w.top = &dir{path: filepath.Join(root, "teams")}
 	defer func() {
 		w.disconnect()
 		w.pumps.Wait()
 	}()
 
-	sweep := time.NewTicker(w.opts.Sweep)
+	sweep := time.NewTicker(w.opts.sweep)
 	defer sweep.Stop()
-	poll := time.NewTicker(w.opts.Poll)
+	poll := time.NewTicker(w.opts.poll)
 	defer poll.Stop()
 	ready := make(chan struct{})
 	close(ready)
@@ -158,7 +151,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.handle(e)
 		case <-w.faults:
 			w.lost = true
-			if time.Since(w.last) >= w.opts.Poll {
+			if time.Since(w.last) >= w.opts.poll {
 				w.rescan()
 			}
 		case <-next:
@@ -200,8 +193,8 @@ func (w *Watcher) connect() {
 	}
 	delete(w.warned, "source")
 	w.source = src
-	// Apart from the loop: the source may hold a lock that Add needs while it
-	// waits for an error of its own to be read.
+	// Not in the loop: the source can hold a lock that Add needs while it waits for its
+	// error to be read.
 	w.pumps.Go(func() {
 		for range src.errors() {
 			select {
@@ -218,16 +211,16 @@ func (w *Watcher) disconnect() {
 	}
 	w.source.Close()
 	w.source = nil
-	for _, p := range w.dirs {
-		p.dir.watched = false
+	for _, d := range w.dirs {
+		d.watched = false
 	}
 }
 
 // rescan looks at everything and sets every watch again.
 func (w *Watcher) rescan() {
 	w.lost, w.last = false, time.Now()
-	for _, p := range w.dirs {
-		p.dir.watched = false
+	for _, d := range w.dirs {
+		d.watched = false
 	}
 	w.sweep = false
 	w.todo = slices.Collect(maps.Values(w.teams)) // what appears now is looked at as it does
@@ -250,13 +243,11 @@ func (w *Watcher) poll() {
 	}
 }
 
-// judge is called before each sweep: it decides which directories have no
-// events. One sweep may have been ahead of an event that came later; three
-// without any event in between were not.
+// judge decides before each sweep which directories have no events: those of which three
+// sweeps in a row found something before any event came.
 func (w *Watcher) judge() {
 	limited := false
-	for _, p := range w.dirs {
-		d := p.dir
+	for _, d := range w.dirs {
 		limited = limited || !d.watched
 		if !d.suspect {
 			continue
@@ -272,7 +263,7 @@ func (w *Watcher) judge() {
 	}
 }
 
-// warn tells of a trouble once while it lasts.
+// warn reports a problem once while it lasts.
 func (w *Watcher) warn(what string, err error) {
 	if !w.warned[what] {
 		w.warned[what] = true

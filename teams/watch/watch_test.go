@@ -177,7 +177,7 @@ func TestRootAndTeamsMayComeLater(t *testing.T) {
 	t.Parallel()
 	p := newClaude(t)
 	p.root = filepath.Join(p.root, "claude")
-	w := start(t, New(Options{Root: p.root, Sweep: time.Hour, Poll: time.Millisecond}))
+	w := start(t, New(Options{Root: p.root, sweep: time.Hour, poll: time.Millisecond}))
 	v := view{}
 	p.mkdir("teams/a/inboxes")
 	p.write(p.inbox("a/alice"), "[1]")
@@ -200,7 +200,7 @@ func TestTeamsThatComeAndGoAndComeAgain(t *testing.T) {
 	const teams, inboxes = 40, 5
 	p := newClaude(t)
 	p.mkdir("teams")
-	w := start(t, New(Options{Root: p.root, Sweep: time.Hour}))
+	w := start(t, New(Options{Root: p.root, sweep: time.Hour}))
 	v := view{}
 	for round := range 2 {
 		want := view{}
@@ -236,7 +236,7 @@ func TestEveryInboxIsFoundAfterItsLastChange(t *testing.T) {
 	t.Parallel()
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
-	w := start(t, New(Options{Root: p.root, Sweep: time.Hour}))
+	w := start(t, New(Options{Root: p.root, sweep: time.Hour}))
 	want := view{"a": ""}
 	var writers sync.WaitGroup
 	for i := range 8 {
@@ -285,7 +285,7 @@ func TestAFileWrittenWithoutAPauseGetsThrough(t *testing.T) {
 	p := newClaude(t)
 	p.mkdir("teams/a/inboxes")
 	// Only the maximum can let it through.
-	w := start(t, New(Options{Root: p.root, Settle: time.Hour, MaxSettle: 20 * time.Millisecond, Sweep: time.Hour}))
+	w := start(t, New(Options{Root: p.root, settle: time.Hour, maxSettle: 20 * time.Millisecond, sweep: time.Hour}))
 	next(t, w) // the team
 	done := make(chan struct{})
 	var writer sync.WaitGroup

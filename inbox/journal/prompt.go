@@ -2,13 +2,13 @@ package journal
 
 import "teambridge/inbox/sqlite"
 
-// said records what a person said to a headless agent as a message to its inbox,
+// prompted records a user prompt to a headless agent as a message to its inbox,
 // if that was not done before: a delivery that failed can be claimed again.
 //
 // It is no row of the file. So the journal's view of the file stays what it is,
 // and the message counts as gone from the beginning, or the next look at the file
 // would find it missing.
-func said(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
+func prompted(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if len(e.Row) == 0 {
 		return nil
 	}
@@ -48,16 +48,12 @@ func unfiled(c *sqlite.Conn, n *numbers, e *RelayEvent, table, column, id string
 // look at its file began and ended: 0 where nobody looked at it, so that anything that
 // is seen of the file is newer.
 func boxOf(c *sqlite.Conn, e *RelayEvent) (box, began, ended int64, err error) {
-	p := place{e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox}
+	k := e.key()
 	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
-		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(p.args(), e.At.UnixMicro())...); err != nil {
+		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(k.args(), e.At.UnixMicro())...); err != nil {
 		return 0, 0, 0, err
 	}
-	err = c.Query(func(v []sqlite.Value) error {
-		box, _ = v[0].(int64)
-		began, _ = v[1].(int64)
-		ended, _ = v[2].(int64)
-		return nil
-	}, "SELECT id, began, ended FROM inboxes WHERE root=? AND team=? AND created_at=? AND inbox=?", p.args()...)
+	err = c.Query(func(v sqlite.Row) { box, began, ended = v.Int(0), v.Int(1), v.Int(2) },
+		"SELECT id, began, ended FROM inboxes WHERE "+thisInbox, k.args()...)
 	return box, began, ended, err
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox/sqlite"
 )
 
 // wordsOf is the event that a person's words were taken in.
@@ -69,7 +71,7 @@ func TestSaidAndLost(t *testing.T) {
 	t.Parallel()
 	j := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"))
 	failed := ofPerson(3, "d", "failed")
-	failed.Reason = "agent died " + strings.Repeat("x", 2*maxName)
+	failed.Reason = "agent died " + strings.Repeat("x", 2*sqlite.MaxName)
 	again := wordsOf(4, "d", "hello")
 	record := func(list ...RelayEvent) Receipt {
 		t.Helper()

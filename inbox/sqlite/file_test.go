@@ -1,0 +1,190 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFileModes(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state", "program", "diary.db")
+	wantModes := func(modes map[string]fs.FileMode) {
+		t.Helper()
+		for name, want := range modes {
+			info, err := os.Stat(name)
+			must(t, err)
+			if got := info.Mode().Perm(); got != want {
+				t.Errorf("%s: mode %o, want %o", name, got, want)
+			}
+		}
+	}
+	d := open(t, path, aFormat())
+	run(t, d, "INSERT INTO days (text) VALUES ('kept')")
+	wantModes(map[string]fs.FileMode{
+		filepath.Dir(filepath.Dir(path)): 0o700, filepath.Dir(path): 0o700,
+		path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600,
+	})
+	// One that others can read is closed to them, a directory left as it is.
+	shut(t, d)
+	must(t, os.Chmod(path, 0o664))
+	must(t, os.Chmod(filepath.Dir(path), 0o755))
+	newDB(t, path)
+	wantModes(map[string]fs.FileMode{filepath.Dir(path): 0o755, path: 0o600})
+}
+
+func TestPathsAreOnlyPaths(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"plain", "a b", "a?mode=memory", "?", "a%20b", "%", "%00", "a#b", "#", "a&b=c", "a;b",
+		":memory:", "file:x", "file::memory:?cache=shared", "a'b\"c", `back\slash`, "new\nline",
+		"Größe", "\xff\xfe", "a?_pragma=user_version(9)", "-", "a+b", "a?vfs=none",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), name)
+			path := filepath.Join(dir, name)
+			firstVersion(t, path)
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			if len(entries) != 1 || entries[0].Name() != name {
+				t.Errorf("directory holds %v, want only %q", entries, name)
+			}
+			above, err := os.ReadDir(filepath.Dir(dir))
+			must(t, err)
+			if len(above) != 1 {
+				t.Errorf("directory above holds %v, want only %q", above, name)
+			}
+			if n := days(t, newDB(t, path)); n != 1 {
+				t.Errorf("%d days, want the one that was written", n)
+			}
+		})
+	}
+}
+
+func TestRelativePathIsFixedAtOpen(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	d := open(t, "diary.db", aFormat())
+	t.Chdir(t.TempDir())
+	run(t, d, "INSERT INTO days (text) VALUES ('kept')")
+	shut(t, d)
+	if _, err := os.Stat(filepath.Join(dir, "diary.db")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPathsThatCannotBeADatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600))
+	must(t, os.Mkdir(filepath.Join(dir, "directory"), 0o700))
+	for _, path := range []string{"", "a\x00b", filepath.Join(dir, "directory"), filepath.Join(dir, "file", "diary.db")} {
+		_, err := Open(t.Context(), path, aFormat())
+		var bad *Error
+		if !errors.As(err, &bad) || bad.Kind != ErrAccess {
+			t.Errorf("Open(%q): %v, want ErrAccess", path, err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	if len(entries) != 2 {
+		t.Errorf("directory holds %v, want what was there", entries)
+	}
+}
+
+// What is no database of ours, or none any more, is refused and keeps its bytes.
+func TestRefusedFilesStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	// made returns a database of some pages after a script.
+	made := func(t *testing.T, script string) []byte {
+		path := filepath.Join(t.TempDir(), "diary.db")
+		d := open(t, path, aFormat())
+		run(t, d, "INSERT INTO days (text) VALUES (hex(randomblob(5000))), (hex(randomblob(5000))), (hex(randomblob(5000)))")
+		run(t, d, script)
+		shut(t, d)
+		data, err := os.ReadFile(path)
+		must(t, err)
+		return data
+	}
+	whole := func(t *testing.T) []byte { return made(t, "SELECT 1") }
+	noise := bytes.Repeat([]byte{0xa5}, 1<<16)
+	for _, test := range []struct {
+		name string
+		data func(*testing.T) []byte
+		want error // nil: a NewerError
+	}{
+		{"text", func(*testing.T) []byte { return []byte("hello") }, ErrCorrupt},
+		{"JSON", func(*testing.T) []byte { return bytes.Repeat([]byte(`{"a":1}`), 5000) }, ErrCorrupt},
+		{"zeros", func(*testing.T) []byte { return make([]byte, 8192) }, ErrCorrupt},
+		{"cut in the middle", func(t *testing.T) []byte { b := whole(t); return b[:len(b)/2] }, ErrCorrupt},
+		{"cut after the first page", func(t *testing.T) []byte { return whole(t)[:4096] }, ErrCorrupt},
+		{"cut in the header", func(t *testing.T) []byte { return whole(t)[:50] }, ErrCorrupt},
+		{"pages overwritten", func(t *testing.T) []byte { b := whole(t); copy(b[4096:], noise); return b }, ErrCorrupt},
+		{"first page overwritten after the header", func(t *testing.T) []byte { b := whole(t); copy(b[100:4096], noise); return b }, ErrCorrupt},
+		{"a table of something else", func(t *testing.T) []byte {
+			return made(t, "DROP TABLE days; CREATE TABLE x(a); PRAGMA application_id=0; PRAGMA user_version=0")
+		}, ErrForeign},
+		{"another application", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=7") }, ErrForeign},
+		{"another version", func(t *testing.T) []byte { return made(t, "PRAGMA application_id=0") }, ErrForeign},
+		{"retired", func(t *testing.T) []byte { return made(t, fmt.Sprintf("PRAGMA application_id=%d", retired)) }, ErrRetired},
+		{"retired and newer", func(t *testing.T) []byte {
+			return made(t, fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=11", retired))
+		}, ErrRetired},
+		{"newer", func(t *testing.T) []byte { return made(t, "PRAGMA user_version=99") }, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "diary.db")
+			data := test.data(t)
+			must(t, os.WriteFile(path, data, 0o600))
+
+			// What Open cannot see, a use must; neither may repair it.
+			format := aFormat()
+			format.Retired = retired
+			d, err := Open(t.Context(), path, format)
+			if err == nil {
+				for _, query := range []string{"SELECT max(text) FROM days", "DELETE FROM days", "INSERT INTO days (text) SELECT text FROM days"} {
+					err = d.Do(t.Context(), "use", func(c *Conn) error { _, err := c.Exec(query); return err })
+					wantError(t, err, test.want)
+				}
+				shut(t, d)
+			}
+			var newer *NewerError
+			if test.want != nil {
+				wantError(t, err, test.want)
+			} else if !errors.As(err, &newer) || newer.Version != 99 || newer.Known != 1 || newer.Path != path {
+				t.Fatalf("got %v, want a NewerError for version 99", err)
+			}
+			if !strings.Contains(err.Error(), path) || !strings.HasPrefix(err.Error(), "diary: ") {
+				t.Errorf("%q does not name the file", err)
+			}
+			now, err := os.ReadFile(path)
+			must(t, err)
+			if !bytes.Equal(now, data) {
+				t.Errorf("the file was changed")
+			}
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			if len(entries) != 1 {
+				t.Errorf("directory holds %v, want the file alone", entries)
+			}
+		})
+	}
+}
+
+// retired marks files of a format that is not used any more.
+const retired = 0x64694151

@@ -1,0 +1,443 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/claude/simchild"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+)
+
+// subject is a runtime under test: a station with an agent of it, and what the agent, or
+// the model behind it, recorded without any of the code under test.
+type subject struct {
+	*station
+	said  func() []string        // the texts that reached the model as new ones, in order
+	held  func() bool            // the agent is in the middle of a turn whose text has "[held]" in it
+	letGo func()                 // lets such turns go on
+	calm  func(kill func())      // kills when the agent has written down all that it has done
+	check func(markers []string) // fails unless each is in the conversation once, and was worked on at most once
+	pause time.Duration          // the longest time between two kills
+	each  int                    // messages in a round of kills
+}
+
+// envRounds is how many rounds of kills Conformance plays; the default is few. 200 of the
+// simulated agents take two to three minutes:
+//
+//	RELAY_TEST_ROUNDS=200 go test -run TestConformance/.*/killed_at -v -timeout 30m ./relay
+const envRounds = "RELAY_TEST_ROUNDS"
+
+// Conformance proves that a relay with a runtime delivers each message exactly once. Every
+// runtime has to pass it. newSubject returns an agent with a team of its own.
+func Conformance(t *testing.T, newSubject func(t *testing.T) *subject) {
+	run := func(name string, test func(t *testing.T, s *subject)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newSubject(t))
+		})
+	}
+	run("each message once", conformsEachOnce)
+	run("an id is run once", conformsIDs)
+	run("an interrupt", conformsInterrupt)
+	run("a change of mode", conformsMode)
+	for _, victim := range []string{"agent", "bridge", "both"} {
+		run("killed in a turn: "+victim, func(t *testing.T, s *subject) { conformsKilledInTurn(t, s, victim) })
+	}
+	run("killed at random instants", func(t *testing.T, s *subject) { conformsKills(t, s) })
+	run("killed at random instants, ended when idle", func(t *testing.T, s *subject) { conformsKills(t, s, envIdleExit+"=1ns") })
+}
+
+// The simulated Claude Code, of each kind.
+func TestConformance(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		Conformance(t, func(t *testing.T) *subject {
+			s := newStation(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: simchild.Echoed, Do: simchild.Hold, Match: "[held]", Name: "go"}}})
+			return &subject{
+				station: s, said: s.turns, each: 20, pause: 250 * time.Millisecond,
+				held:  func() bool { return s.logged("hold") > 0 },
+				letGo: func() { s.let("go") },
+				calm:  func(kill func()) { kill() },
+				check: func(markers []string) {
+					v := s.verdict(markers)
+					t.Logf("%d messages in %d turns: lost %d, twice %d; written again %d, of these known %d; cut %d, nudges %d; two agents at once %d",
+						len(markers), v.turns, v.lost, v.twice, v.again, v.known, v.cut, v.nudges, v.beside)
+					v.check(t)
+				},
+			}
+		})
+	})
+}
+
+// The real Claude Code, in the selected versions.
+func TestRealConformance(t *testing.T) {
+	t.Parallel()
+	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		Conformance(t, func(t *testing.T) *subject { return realSubject(t, v) })
+	})
+}
+
+func realSubject(t *testing.T, v teams.Version) *subject {
+	command := append(claudetest.Require(t, v), "--dangerously-skip-permissions", "--model", "sonnet")
+	model, release := &claudetest.Thinker{}, make(chan struct{})
+	home := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+		if !r.Side && r.Has("[held]") {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return model.Respond(ctx, r)
+	}))
+	root := filepath.Join(home.Dir, "root")
+	if err := os.Rename(home.Root, root); err != nil {
+		t.Fatal(err)
+	}
+	home.Root = root
+	for _, sub := range []string{"root/teams/demo/inboxes", "state"} {
+		if err := os.MkdirAll(filepath.Join(home.Dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "teams/demo/config.json"), []byte(teamConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openStation(t, home.Dir, simchild.Script{State: root})
+	s.other = &claude.Options{Command: command, Env: home.Env(), Member: claude.Member{Name: "team-lead", Team: "demo"}}
+	return &subject{
+		station: s, each: 4, pause: 3 * time.Second,
+		said: func() (texts []string) {
+			for _, r := range home.API.Log() {
+				if !r.Side && len(r.Results) == 0 {
+					texts = append(texts, r.Text())
+				}
+			}
+			return texts
+		},
+		held:  func() bool { return home.API.Count(claudetest.Any, "[held]") > 0 },
+		letGo: func() { close(release) },
+		calm:  func(kill func()) { model.Quiet(home.API, kill) },
+		check: func(markers []string) {
+			nudges := 0
+			for _, f := range s.frames() {
+				nudges += f.Nudges
+			}
+			if told := home.API.Count(claudetest.Any, Nudge); told != nudges {
+				t.Errorf("the agent was told %d times to go on, want %d", told, nudges)
+			}
+			for _, m := range markers {
+				if n, turns := home.API.Count(claudetest.Any, m), home.API.Turns(claudetest.Any, m); n != 1 || turns > 1 {
+					t.Errorf("%s was given to the model %d times, and answered %d times; want once", m, n, turns)
+				}
+			}
+		},
+	}
+}
+
+// frames returns the frames that messages were sent in, by the uuid.
+func (s *station) frames() map[string]ledger.Frame {
+	s.t.Helper()
+	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	frames := map[string]ledger.Frame{}
+	for _, d := range all {
+		f, ok, err := s.ledger.Frame(s.t.Context(), d.Frame)
+		if err != nil || !ok {
+			s.t.Fatalf("frame of %s: %t, %v", d.Raw, ok, err)
+		}
+		frames[f.UUID] = f
+	}
+	return frames
+}
+
+// ended lets the agent that a bridge left behind end, and then checks what it did.
+func (s *subject) ended(b *bridge, markers []string) {
+	s.t.Helper()
+	b.kill()
+	opts := s.options()
+	opts.Predecessor = time.Minute
+	r, stop := s.relay(opts)
+	s.until("idle", func(st Status) bool { return st.State == Idle })
+	if err := stop(); err != nil {
+		s.t.Error(err)
+	}
+	session, _, err := s.ledger.Session(s.t.Context(), r.Key())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for id, f := range s.frames() {
+		turn, err := opts.Runtime.Turn(s.t.Context(), session.ID, id)
+		if err != nil || !turn.Stored || turn.Finished != (f.Nudges == 0) || f.Nudges > 0 && f.State != ledger.Done {
+			s.t.Errorf("frame %s is %s after %d nudges, and the conversation has %+v, %v", id, f.State, f.Nudges, turn, err)
+		}
+	}
+	all, err := s.ledger.Deliveries(s.t.Context(), ledger.DeliveryQuery{Team: "demo"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, d := range all {
+		if d.State != ledger.Done {
+			s.t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
+		}
+	}
+	s.check(markers)
+}
+
+// Rows that waited before and rows that come later are said, each once, in order, each in
+// its own wrapper, and what waits together is one turn.
+func conformsEachOnce(t *testing.T, s *subject) {
+	var markers []string
+	for i := range 12 {
+		markers = append(markers, fmt.Sprintf("[m-%02d]", i))
+	}
+	s.send(markers[:10]...)
+	_, stop := s.relay(s.options())
+	s.settled(10)
+	s.send(markers[10:]...)
+	for _, d := range s.settled(12) {
+		if d.State != ledger.Done {
+			t.Errorf("%s is %s (%s)", d.ID, d.State, d.Reason)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	turns := s.said()
+	if len(turns) > 3 {
+		t.Errorf("%d turns, want 10 rows in one and 2 in at most two: %q", len(turns), turns)
+	}
+	all := strings.Join(turns, "\n")
+	last := -1
+	for _, m := range markers {
+		at := strings.Index(all, "<teammate-message teammate_id=\"worker\">\n"+m+"\n</teammate-message>")
+		if at <= last || strings.Count(all, m) != 1 {
+			t.Errorf("%s at %d, after %d, %d times in %q", m, at, last, strings.Count(all, m), all)
+		}
+		last = at
+	}
+	s.check(markers)
+}
+
+// A frame that is sent again, to the same agent or to one that goes on with the
+// conversation, is known and not run. The conversation tells how its turn ended, and
+// nothing of a frame that was never sent.
+func conformsIDs(t *testing.T, s *subject) {
+	runtime, session, id := s.options().Runtime, uuid.NewString(), uuid.NewString()
+	line, err := runtime.Encode(id, "hello [m-1]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if turn, err := runtime.Turn(t.Context(), session, id); err != nil || turn.Stored {
+		t.Errorf("before it was sent: %+v, %v", turn, err)
+	}
+	wants := []agent.State{agent.Done, agent.Known, agent.Known}
+	for _, wants := range [][]agent.State{wants[:2], wants[2:]} {
+		a, err := runtime.Start(t.Context(), session, pipe.Mode{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Kill() })
+		for _, want := range wants {
+			if err := a.Send(t.Context(), line); err != nil {
+				t.Fatal(err)
+			}
+			if got := ending(t, a, id); got != want {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		}
+		if err := a.End(t.Context(), agent.Grace{EOF: time.Minute, Term: time.Minute}); err != nil {
+			t.Error(err)
+		}
+	}
+	if turn, err := runtime.Turn(t.Context(), session, id); err != nil || !turn.Finished {
+		t.Errorf("the conversation has %+v, %v; want a finished turn", turn, err)
+	}
+	if turn, err := runtime.Turn(t.Context(), session, uuid.NewString()); err != nil || turn.Stored {
+		t.Errorf("of a frame that was never sent: %+v, %v", turn, err)
+	}
+	if n := strings.Count(strings.Join(s.said(), "\n"), "[m-1]"); n != 1 {
+		t.Errorf("the message was run %d times, want once", n)
+	}
+}
+
+// ending returns the state in which a frame ends.
+func ending(t *testing.T, a Agent, id string) agent.State {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for e, err := range a.Events(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range e.Progress {
+			if p.UUID == id && !p.State.InFlight() {
+				return p.State
+			}
+		}
+	}
+	t.Fatalf("the agent ended before the frame did: %v", a.Wait(ctx))
+	return 0
+}
+
+// An interrupt ends the turn of the frame in flight: its message is cancelled and not said
+// again, and the next ones go on.
+func conformsInterrupt(t *testing.T, s *subject) {
+	r, stop := s.relay(s.options())
+	s.until("idle", func(st Status) bool { return st.State == Idle })
+	if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {
+		t.Errorf("nothing in flight: %v", err)
+	}
+	s.send("SLEEP:60 [m-1]")
+	s.until("working", func(st Status) bool { return st.State == Working })
+	// The frame is in the ledger before it is in the agent.
+	if err := r.Interrupt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.send("[m-2]")
+	all := s.settled(2)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if all[0].State != ledger.Cancelled || all[1].State != ledger.Done {
+		t.Errorf("got %s (%s), %s", all[0].State, all[0].Reason, all[1].State)
+	}
+	if s.other == nil && s.works("[m-1]")["[m-1]"] != 0 {
+		t.Error("the interrupted message was worked on")
+	}
+	if n := strings.Count(strings.Join(s.said(), "\n"), "[m-1]"); n > 1 {
+		t.Errorf("the interrupted message was said %d times", n)
+	}
+}
+
+// Messages that change the mode, in the agent that runs or by another one, and a row after
+// them: each is said once.
+func conformsMode(t *testing.T, s *subject) {
+	r, stop := s.relay(s.options())
+	markers := []string{"[m-1]", "[m-2]", "[m-3]"}
+	for i, mode := range []pipe.Mode{{Model: pipe.Set("opus")}, {AppendSystemPrompt: pipe.Set("Be brief.")}} {
+		if _, err := r.Prompt(t.Context(), Input{Text: markers[i], Mode: mode}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.send(markers[2])
+	for _, d := range s.settled(3) {
+		if d.State != ledger.Done {
+			t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.check(markers)
+}
+
+// The bridge, the agent, or both are killed in the middle of a turn. An agent that is left
+// behind comes to the end of its turn, and is not nudged. A turn that was cut is gone on
+// with by one nudge. The message is never said again.
+func conformsKilledInTurn(t *testing.T, s *subject, victim string) {
+	s.send("[held] [m-1]")
+	b := s.bridge()
+	s.await("the agent is held", s.held)
+	if victim != "agent" {
+		b.kill()
+	}
+	if victim != "bridge" {
+		s.calm(s.killAgent)
+	}
+	if victim != "agent" {
+		b.start()
+	}
+	if victim == "bridge" {
+		b.reaches(Waiting)
+	}
+	s.letGo()
+	s.drained()
+	s.send("[m-2]")
+	s.drained()
+	s.ended(b, []string{"[m-1]", "[m-2]"})
+	for _, f := range s.frames() {
+		if f.Nudges > 1 || victim == "bridge" && f.Nudges > 0 {
+			t.Errorf("frame %s was nudged %d times", f.UUID, f.Nudges)
+		}
+	}
+}
+
+// The bridge, the agent, or both are killed at random instants, some of them twice in a
+// row, with messages on their way, and started again at once. Nothing is lost, nothing is
+// done twice, no two agents are at work on one session, and each turn that was cut, and no
+// other, is gone on with by one nudge. What counts is what the agent itself wrote down.
+func conformsKills(t *testing.T, s *subject, env ...string) {
+	rounds := 3
+	if n, err := strconv.Atoi(os.Getenv(envRounds)); err == nil {
+		rounds = n
+	}
+	seed := uint64(time.Now().UnixNano())
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	sender := s.agent()
+	var markers []string
+	kills := map[string]int{}
+	person, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.bridge(env...)
+	for round := range rounds {
+		texts := make([]string, s.each)
+		for i := range texts {
+			m := fmt.Sprintf("[m-%d-%d]", round, i)
+			markers = append(markers, m)
+			// Half of the time before the echo, stored, and half of it after.
+			texts[i] = fmt.Sprintf("SLEEP:%.3f\nTOOL:%.3f\n%s", rnd.Float64()/8, rnd.Float64()/8, m)
+		}
+		// A person's words are frames of their own, and acknowledged by uuid also
+		// where a teammate's message is not.
+		words := max(1, s.each/6)
+		for _, text := range texts[:words] {
+			if _, err := person.Prompt(t.Context(), Input{Text: text}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if rnd.IntN(2) == 0 {
+			sender.write(texts[words:]...)
+		} else {
+			sender.write(texts[words : words+2]...)
+			sender.write(texts[words+2:]...)
+		}
+		// Twice at most: a message with which the agent dies three times is given up.
+		for range 1 + rnd.IntN(4)/3 {
+			<-time.After(time.Duration(rnd.Int64N(int64(s.pause))))
+			victim := []string{"agent", "bridge", "both"}[rnd.IntN(3)]
+			kills[victim]++
+			if victim != "agent" {
+				b.kill()
+			}
+			if victim != "bridge" {
+				s.calm(s.killAgent)
+			}
+			if victim != "agent" {
+				b.start()
+			}
+		}
+		s.drained()
+	}
+	t.Logf("%d rounds, kills of %v", rounds, kills)
+	s.ended(b, markers)
+}

@@ -1,0 +1,85 @@
+package lockedfile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"teambridge/teams/flock"
+)
+
+// Handover is how long to wait for a lock whose holder was killed. The kernel frees it
+// at once, unless the holder was just starting another process: between its fork and its
+// exec, that process holds the lock too. Of 600 kills one hit that.
+const Handover = 2 * time.Second
+
+// Hold takes a lock between our own processes and keeps it until release: a flock on a
+// file in dir, which is made (0700) if it is missing, named after key. If another
+// process, or another call in this one, holds it, the error is [ErrLocked]. Hold waits
+// only for calls of [Held], 2 s at most.
+func Hold(dir, key string) (release func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	path := filepath.Join(dir, lockFile(key))
+	for start := time.Now(); ; {
+		release, ok, err := flock.TryLock(path)
+		if err != nil {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if ok {
+			return release, nil
+		}
+		held, err := flock.Held(path)
+		if err != nil {
+			return nil, err
+		}
+		if waited := time.Since(start); held || waited > 2*time.Second {
+			return nil, &LockedError{Path: path, Ours: true, Waited: waited}
+		}
+		time.Sleep(rand.N(2 * time.Millisecond))
+	}
+}
+
+// HoldWithin is [Hold], but waits for the holder until d has passed or ctx ends.
+func HoldWithin(ctx context.Context, d time.Duration, dir, key string) (release func() error, err error) {
+	return within(ctx, d, func() (func() error, bool, error) {
+		release, err := Hold(dir, key)
+		return release, errors.Is(err, ErrLocked), err
+	})
+}
+
+// Held reports whether somebody holds the lock of [Hold]. It makes no file.
+func Held(dir, key string) (bool, error) { return flock.Held(filepath.Join(dir, lockFile(key))) }
+
+// lockFile is the name of the file that is locked for key.
+func lockFile(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16]) + lockSuffix
+}
+
+// within calls try every 20 ms while it says to wait, until d has passed or ctx ends. It
+// returns what the last try did.
+func within(ctx context.Context, d time.Duration, try func() (release func() error, wait bool, err error)) (func() error, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		release, wait, err := try()
+		if !wait {
+			return release, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
