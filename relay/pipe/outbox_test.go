@@ -148,7 +148,10 @@ func TestOutbox(t *testing.T) {
 			box, s := outbox(t, OutboxOptions[string]{})
 			must(t, box.Hold("a", "1"))
 			must(t, box.Hold("b", "2"))
+			synctest.Wait()
 			box.Flush()
+			synctest.Wait()
+			same(t, "sent", s.look().sent, []string{"a", "b"})
 			must(t, box.Hold("c", "3"))
 			synctest.Wait()
 			same(t, "sent", s.look().sent, []string{"a", "b"})
@@ -269,7 +272,7 @@ func TestOutbox(t *testing.T) {
 			for i := range maxReleased + 1 {
 				box.Release(strconv.Itoa(i))
 			}
-			box.Release("1") // known; does not push out another
+			box.Release("2") // remembered already: no other is forgotten for it
 			must(t, box.Hold("b", "1"))
 			must(t, box.Hold("a", "0"))
 			sleep(time.Second)
