@@ -51,6 +51,7 @@ type record interface{ fields(o *object) }
 // Object is a JSON object with any keys. Its values are any JSON.
 type Object map[string]json.RawMessage
 
+// parse reads a text that is one JSON value.
 func parse[T any](data []byte, c codec[T]) (T, error) {
 	var whole json.RawMessage
 	var p T
@@ -74,6 +75,7 @@ func parse[T any](data []byte, c codec[T]) (T, error) {
 	return p, nil
 }
 
+// format returns *p as JSON, on one line.
 func format[T any](p *T, c codec[T]) ([]byte, error) {
 	d := &document{}
 	c(value{document: d}, p)
@@ -157,22 +159,58 @@ func (v value) object(fields func(*object)) {
 	}
 }
 
-// members splits a JSON object. Unlike those of encoding/json, the keys keep
-// lone surrogates.
 func members(raw []byte) []member {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	var list []member
-	_, err := dec.Token() // {
-	for err == nil && dec.More() {
-		start := dec.InputOffset()
-		_, err = dec.Token()
-		key := bytes.TrimLeft(raw[start:dec.InputOffset()], ", \t\r\n")
-		var v json.RawMessage
-		err = errors.Join(err, dec.Decode(&v))
-		list = append(list, member{unquote(key), v})
+	parts := elements(raw)
+	list := make([]member, len(parts)/2)
+	for i := range list {
+		list[i] = member{unquote(parts[2*i]), parts[2*i+1]}
 	}
-	return list // the text was checked: there is no error
+	return list
 }
+
+// elements returns the values directly inside of an array or object, which must
+// be valid JSON: of an object, each key and then its value. The decoders of
+// encoding/json replace lone surrogates in keys.
+func elements(raw []byte) (list [][]byte) {
+	for i := 1; i < len(raw)-1; {
+		if isDelimiter(raw[i]) {
+			i++
+			continue
+		}
+		start := i
+		i = end(raw, i)
+		list = append(list, raw[start:i:i])
+	}
+	return list
+}
+
+// end returns the index behind the value that begins at i.
+func end(raw []byte, i int) int {
+	for depth := 0; ; i++ {
+		switch raw[i] {
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			depth--
+		case '"':
+			for i++; raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+		default:
+			if !isDelimiter(raw[i+1]) {
+				continue
+			}
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+}
+
+func isDelimiter(c byte) bool { return strings.IndexByte(" \t\r\n,:]}", c) >= 0 }
 
 // How an object holds a field.
 
@@ -297,10 +335,9 @@ func texts(v value, p *[]string) {
 	if !v.is("[", "an array") {
 		return
 	}
-	var elements []json.RawMessage
-	_ = json.Unmarshal(v.raw, &elements) // the text was checked
-	*p = make([]string, len(elements))
-	for i, raw := range elements {
+	list := elements(v.raw)
+	*p = make([]string, len(list))
+	for i, raw := range list {
 		text(value{document: v.document, parent: &v, key: strconv.Itoa(i), raw: raw}, &(*p)[i])
 	}
 }
@@ -353,12 +390,18 @@ func nullable[T any](c codec[T]) codec[*T] {
 }
 
 func oneOf[T ~string](allowed ...T) codec[T] {
-	quoted := make([]string, len(allowed))
-	for i, s := range allowed {
-		quoted[i] = strconv.Quote(string(s))
+	return func(v value, p *T) {
+		before := len(v.issues)
+		text(v, p)
+		if len(v.issues) > before || slices.Contains(allowed, *p) {
+			return
+		}
+		quoted := make([]string, len(allowed))
+		for i, s := range allowed {
+			quoted[i] = strconv.Quote(string(s))
+		}
+		v.fail("must be " + strings.Join(quoted, " or "))
 	}
-	rule := "must be " + strings.Join(quoted, " or ")
-	return check(text[T], func(s T) bool { return slices.Contains(allowed, s) }, rule)
 }
 
 // check adds a rule to a codec.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // schema is what the vectors check a text against. It reads a value of one type
@@ -68,7 +69,7 @@ type vector struct {
 
 func vectors(t testing.TB) []vector {
 	t.Helper()
-	data, err := os.ReadFile("testdata/wire.json")
+	data, err := os.ReadFile("../../testdata/vectors/wire.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -652,6 +653,60 @@ func FuzzRoundTrip(f *testing.F) {
 			}
 		}
 	})
+}
+
+// elements finds what encoding/json finds.
+func FuzzElements(f *testing.F) {
+	for _, s := range []string{
+		`[]`, `[ ]`, `[1]`, `[ -1.5e+3 , true,null ]`, `["\\","\"]",{"a":[1,{}],"b":"}"},[[],[2]]]`, "[\n\t\"\",\r0]", `["{",[{}]]`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var whole json.RawMessage
+		if json.Unmarshal(data, &whole) != nil {
+			return
+		}
+		switch whole[0] {
+		case '[':
+			var want []json.RawMessage
+			if err := json.Unmarshal(whole, &want); err != nil {
+				t.Fatal(err)
+			}
+			equal := func(a []byte, b json.RawMessage) bool { return string(a) == string(b) }
+			if got := elements(whole); !slices.EqualFunc(got, want, equal) {
+				t.Errorf("%s: got %q, want %q", whole, got, want)
+			}
+		case '{':
+			var want Object
+			if err := json.Unmarshal(whole, &want); err != nil {
+				t.Fatal(err)
+			}
+			got := Object{}
+			for _, m := range members(whole) {
+				got[replaceSurrogates(m.key)] = m.raw
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: got %q, want %q", whole, got, want)
+			}
+		}
+	})
+}
+
+// replaceSurrogates makes of a key what encoding/json makes of it.
+func replaceSurrogates(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		if _, ok := surrogate(s[i:]); ok {
+			b.WriteRune('\uFFFD')
+			i += 3
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		b.WriteRune(r)
+		i += size
+	}
+	return b.String()
 }
 
 func BenchmarkEnvelope(b *testing.B) {
