@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"relay/agent":             {},
 	"relay/mode":              {},
 	"relay/pipe":              {"relay/mode"},
+	"relay/wire":              {},
 	"relay/claude":            {"relay/agent", "relay/mode", "relay/pipe", "teams/transcript"},
 	"relay/claude/claudetest": {"teams"}, // for the table of versions
 	"relay/claude/simchild":   {"teams"}, // as simagent
