@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"relay/pipe":              {"relay/mode"},
 	"relay/wire":              {},
 	"relay/claude":            {"relay/agent", "relay/mode", "relay/pipe", "teams/transcript"},
-	"relay/claude/claudetest": {"teams"}, // for the table of versions
+	"relay/standin":           {"teams"}, // for the table of versions
 	"relay/claude/simchild":   {"teams"}, // as simagent
 	"relay":                   {"inbox", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "teams", "teams/lockedfile"},
