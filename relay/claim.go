@@ -42,7 +42,7 @@ type inboxState struct {
 type claimer struct {
 	*loop
 	config *teams.Config
-	self   bool // the agent polls its inbox itself
+	self   bool // the agent reads its inbox itself: rows stay for it
 	limit  int  // how many more may be claimed
 
 	// The plan.
@@ -244,7 +244,7 @@ func (c *claimer) plan(ctx context.Context, unmarked []ledger.Delivery) error {
 			}
 			continue
 		}
-		if row.Read || c.keeps(row) {
+		if row.Read || c.self {
 			continue
 		}
 		if row.From == c.opts.Member || c.noise(row) {
@@ -441,7 +441,7 @@ func (c *claimer) mark(d *inbox.Draft) error {
 			}
 			continue
 		}
-		if c.keeps(&row) {
+		if c.self {
 			continue
 		}
 		if row.From == c.opts.Member || c.noise(&row) {
@@ -524,9 +524,6 @@ func (c *claimer) noise(row *inbox.Row) bool {
 	lead, _ := c.config.Lead()
 	return row.Noise() || row.Kind() == "shutdown_request" && c.opts.Member == lead.Name
 }
-
-// keeps reports whether a row stays for the agent itself, which reads its inbox.
-func (c *claimer) keeps(*inbox.Row) bool { return c.self }
 
 // deliveryOf returns the delivery that a row says it was taken by.
 func deliveryOf(row *inbox.Row) string {

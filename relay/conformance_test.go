@@ -299,7 +299,12 @@ func ending(t *testing.T, a Agent, id string) agent.State {
 // An interrupt ends the turn of the frame in flight: its message is cancelled and not said
 // again, and the next ones go on.
 func conformsInterrupt(t *testing.T, s *subject) {
-	r, stop := s.relay(s.options())
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.patience = 5 * time.Minute // on a busy machine an agent takes long to begin
+	stop := s.run(r)
 	s.until("idle", func(st Status) bool { return st.State == Idle })
 	if err := r.Interrupt(t.Context()); !errors.Is(err, agent.ErrNotInFlight) {
 		t.Errorf("nothing in flight: %v", err)

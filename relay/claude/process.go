@@ -180,7 +180,7 @@ func (p *Process) signal(do func(group int) error) {
 // which the next [Init] tells.
 func (p *Process) Session() string { return p.launch.session }
 
-// Predecessor is what to write down so that a later process of ours can tell whether this one still runs. Write it down
+// Predecessor identifies this process for a later process of ours, which has to wait until this one has ended. Record it
 // before the first frame is sent.
 func (p *Process) Predecessor() Predecessor { return p.self }
 
