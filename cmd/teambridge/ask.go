@@ -109,7 +109,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return notFound(anyway, "%s", why)
 	}
 	if over, err := tap.terminated(ctx, t, member); err != nil || over {
-		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody would answer", member))
+		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody can answer", member))
 	}
 	if o.from == "" {
 		if o.from, err = a.askingAs(ctx, t, c); err != nil {
@@ -129,7 +129,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	}
 	q := &question{Delivered: w, sender: s, from: s.From(), text: body, tap: tap, since: w.Start}
 	q.clock = clocked(w.Inbox.Path(), w.Start, time.Now())
-	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("the message %s was sent, and %s did not answer", w.ID, member))
+	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, w.ID))
 	defer cancel()
 	reply, err := q.await(wait)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return a.printJSON(answered{view.Sent(q.Delivered), view.Recorded(reply.m), reply.text, reply.via, reply.certain})
 	}
 	if !reply.certain {
-		a.note("this may belong to another task of %s", member)
+		a.note("this answer may belong to another task of %s", member)
 	}
 	return a.printf("%s\n", escape(reply.text, true))
 }
@@ -157,11 +157,11 @@ func (t *recorder) terminated(ctx context.Context, team *teams.Team, member stri
 func silent(c *teams.Config, member string, known teams.Facts) string {
 	switch c.Deliverability(member, known) {
 	case teams.NotMember:
-		return fmt.Sprintf("%s is not a member of %s, or not any more: nobody would answer", member, c.Team)
+		return fmt.Sprintf("%s is not a member of %s: nobody can answer", member, c.Team)
 	case teams.LeadGone:
-		return fmt.Sprintf("the process that led %s has ended: nobody would answer", c.Team)
+		return fmt.Sprintf("the process that led %s has ended: nobody can answer", c.Team)
 	case teams.NoRelay:
-		return fmt.Sprintf("%s is headless and no relay runs for it: nobody would answer", member)
+		return fmt.Sprintf("%s is headless and has no running relay: nobody can answer", member)
 	}
 	return ""
 }
@@ -506,5 +506,5 @@ func (q *question) unseen(ctx context.Context) (reply, error) {
 
 // noAnswer says that there will be no answer.
 func noAnswer(format string, args ...any) error {
-	return api.Decide(api.CodeNoAnswer, "the message stays sent; a later word of the agent is waited for with: teambridge wait --for reply", format, args...)
+	return api.Decide(api.CodeNoAnswer, "the message stays sent; wait for a later answer with: teambridge wait --for reply", format, args...)
 }

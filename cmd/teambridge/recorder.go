@@ -49,7 +49,7 @@ func (a *app) journalOrNot(ctx context.Context) (j *journal.Journal, done func()
 	if ctx.Err() != nil {
 		return nil, nil, err
 	}
-	a.warn("%s; what was before is not known, and nothing is kept", view.Describe(err))
+	a.warn("%s; there is no history, and nothing is recorded", view.Describe(err))
 	return spareJournal(ctx)
 }
 
@@ -192,7 +192,7 @@ func (t *recorder) warn(err error) {
 // spare goes on with an empty journal when the journal cannot be written any
 // more: it is full, or was damaged. With an error t is closed.
 func (t *recorder) spare(ctx context.Context, failure error) error {
-	t.app.warn("%s; nothing more is kept", view.Describe(failure))
+	t.app.warn("%s; nothing more is recorded", view.Describe(failure))
 	t.stopCopy()
 	t.copying.Wait()
 	t.stop()
@@ -248,7 +248,7 @@ func (t *recorder) news(list []journal.Change) []journal.Change {
 func (t *recorder) sends(ctx context.Context) *ledger.Ledger {
 	l, err := t.app.ledger(ctx)
 	if err != nil && !t.warned && ctx.Err() == nil {
-		t.app.warn("%s; what was sent is not known", view.Describe(err))
+		t.app.warn("%s; sent messages are not known", view.Describe(err))
 		t.warned = true
 	}
 	return l
@@ -280,7 +280,7 @@ func (t *recorder) changes(ctx context.Context, wait time.Duration) ([]journal.C
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, journal.ErrPruned):
-			t.app.warn("some of what came was forgotten by \"teambridge gc\" before it was shown")
+			t.app.warn("\"teambridge gc\" removed some messages before they were shown")
 			if t.after, err = t.journal.Last(ctx); err != nil {
 				return nil, err
 			}
@@ -330,7 +330,7 @@ func within(ctx context.Context, d time.Duration, what string) (context.Context,
 	if d <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "%s within %s", what, d))
+	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "timed out after %s: %s", d, what))
 }
 
 // ended is err or, where that comes of the end of ctx, why it ended.

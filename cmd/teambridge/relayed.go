@@ -86,7 +86,7 @@ func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		a.warn("%s; the last messages may be missing", view.Describe(err))
+		a.warn("%s; the latest messages may be missing", view.Describe(err))
 	}
 }
 
@@ -97,7 +97,7 @@ func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke
 	defer cancel()
 	j, err := a.journal(opening)
 	if err != nil {
-		a.warn("%s; what passes is not recorded now", view.Describe(err))
+		a.warn("%s; messages are not recorded", view.Describe(err))
 		return func() {}, func() error { return nil }
 	}
 	broken := false // the journal is; only the tap's goroutine looks
@@ -116,14 +116,14 @@ func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke
 	parts.Go(func() { _ = r.Run(running) }) // it has no error
 	parts.Go(func() {
 		if err := tap.Run(running); err != nil {
-			a.warn("%s; what passes is not recorded any more", view.Describe(err))
+			a.warn("%s; messages are no longer recorded", view.Describe(err))
 		}
 	})
 	return r.Poke, func() error {
 		end()
 		parts.Wait()
 		if err := lastLook(context.WithoutCancel(ctx), j, t); err != nil && !broken {
-			a.warn("%s; what came last may not be recorded", view.Describe(err))
+			a.warn("%s; the latest messages may not be recorded", view.Describe(err))
 		}
 		return j.Close()
 	}

@@ -251,7 +251,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	hint := cmd.CommandPath() + " --help explains"
 	if wantsText(cmd) {
-		hint += `; in front of a text that begins with "-" there has to be "--"`
+		hint += `; put "--" before a text that begins with "-"`
 	}
 	return usage(hint, "%w", err)
 }
@@ -330,7 +330,7 @@ func (a *app) root() (*teams.Root, error) {
 // $TEAMBRIDGE_TEAM names, or "".
 func (a *app) namedTeam(name string) (string, error) {
 	if name != "" && a.teamName != "" && name != a.teamName {
-		return "", usage("leave one of them out", "--team says %q and the name says %q", a.teamName, name)
+		return "", usage("omit one of them", "--team says %q and the name says %q", a.teamName, name)
 	}
 	if name = cmp.Or(name, a.teamName); name == "" {
 		name, _ = a.lookup("TEAMBRIDGE_TEAM")

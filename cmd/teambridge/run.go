@@ -146,7 +146,7 @@ type agentRun struct {
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	switch {
 	case o.output != outText && o.output != outEvents && o.output != outRaw:
-		return usage("there is text, events and raw", "--output %q: no such output", o.output)
+		return usage("use text, events or raw", "--output %q is unknown", o.output)
 	case o.OwnTeam && a.teamName == "":
 		return usage("", "--create-team needs --team")
 	}
@@ -162,7 +162,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	}
 	if o.session != "" {
 		if _, err := uuid.Parse(o.session); err != nil {
-			return usage("", "--session %q: not a UUID", o.session)
+			return usage("", "--session %q is not a UUID", o.session)
 		}
 	}
 	run := &agentRun{app: a, opts: o}
@@ -213,7 +213,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	// What waits belongs to this team: without it nobody would ever be told.
 	waits, more := waiting(context.WithoutCancel(ctx), t, member, a.locks(), l, run.relay.Key())
 	if waits > 0 && o.OwnTeam {
-		a.note("team %s is kept: %d messages wait in it, or failed; run again to have them said", t.Name(), waits)
+		a.note("team %s is kept: it has %d waiting or failed messages; run again to deliver them", t.Name(), waits)
 	}
 	keep = waits > 0 || more != nil
 	return errors.Join(err, more)
@@ -254,7 +254,7 @@ func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, o 
 		Team: t, Member: member, Command: o.Command, Plain: o.Plain, Dir: o.Dir, Session: o.session, Permission: p, Stderr: a.stderr,
 	}.Options(ctx)
 	if version, ok := errors.AsType[*fleet.VersionError](err); ok {
-		return claude.Options{}, notFound("give the command of Claude Code behind --, or --plain for another program", "%s", version.Error())
+		return claude.Options{}, notFound("give the command of Claude Code after --, or use --plain for another program", "%s", version.Error())
 	}
 	return child, err
 }
@@ -272,7 +272,7 @@ func (r *agentRun) queueOutput() {
 // writing there gave, at any time.
 func (r *agentRun) drainOutput(ctx context.Context) error {
 	if lost := r.output.drain(ctx); lost != (missing{}) {
-		r.app.warn("%s of output were not read, and are lost", lost)
+		r.app.warn("%s of output were not read and are lost", lost)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -314,16 +314,16 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 			return
 		case <-slow:
 			slow = nil
-			r.app.note("the agent has not begun the message; it is interrupted when it does; once more ends the agent")
+			r.app.note("the agent has not started the message yet, and is interrupted when it does; interrupt again to end the agent")
 		case err := <-done:
 			slow = nil
 			switch {
 			case err == nil:
-				r.app.note("the turn is interrupted; once more ends the agent")
+				r.app.note("turn interrupted; interrupt again to end the agent")
 			case errors.Is(err, relay.ErrNotBegun):
-				r.app.note("the agent has not begun the message, and nothing was interrupted; once more ends the agent")
+				r.app.note("nothing was interrupted, since the agent has not started the message; interrupt again to end the agent")
 			case errors.Is(err, agent.ErrNotInFlight):
-				r.app.note("the turn has ended; once more ends the agent")
+				r.app.note("the turn has ended; interrupt again to end the agent")
 			case ctx.Err() == nil:
 				r.app.warn("%s", view.Describe(err))
 			}
@@ -381,7 +381,7 @@ func (r *agentRun) input(ctx context.Context) {
 			err = r.line(ctx, text)
 		}
 		if err != nil && ctx.Err() == nil {
-			r.app.warn("line %d of standard input is refused: %s", lines.number, view.Describe(err))
+			r.app.warn("line %d of standard input was refused: %s", lines.number, view.Describe(err))
 		}
 	}
 	r.prompter.Close("Nobody is there any more who could allow this.")
@@ -466,7 +466,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 	}
 	if !to.offer(line, true) && open {
 		if err := r.prompter.Answer(q.ID, false, "The person who could allow this does not read what is asked."); err == nil {
-			r.app.warn("a question of the agent was answered with no, since nobody reads the output: %s", q.Tool)
+			r.app.warn("denied a tool, since nobody reads the output: %s", q.Tool)
 		}
 	}
 }
@@ -474,7 +474,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 // missingOutput says how much output was left out because nobody read it.
 func (r *agentRun) missingOutput(m missing) []byte {
 	if r.opts.output == outText {
-		r.app.warn("%s of output were left out, since nobody read it", m)
+		r.app.warn("%s of output were dropped, since nobody read them", m)
 		return nil
 	}
 	line, err := jsonLine(map[string]missing{"leftOut": m})
@@ -539,7 +539,7 @@ func (r *agentRun) report(s relay.Status) {
 		r.printJSON(map[string]any{"status": s.State, "queue": s.Queue, "inFlight": s.InFlight, "pid": s.PID, "session": s.Session, "reason": s.Reason})
 	}
 	if s.State == relay.Waiting {
-		r.app.note("%s; it is waited for", s.Reason)
+		r.app.note("waiting: %s", s.Reason)
 	}
 	r.over()
 }

@@ -116,7 +116,7 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
 	if o.wait != api.Verified && o.wait != api.Consumed {
-		return usage("there is "+api.Verified+" and "+api.Consumed, "--wait %q: no such state", o.wait)
+		return usage("use "+api.Verified+" or "+api.Consumed, "--wait %q is unknown", o.wait)
 	}
 	if o.mode != "" {
 		if _, err := pipe.ParseMode([]byte(o.mode)); err != nil {
@@ -147,7 +147,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	answer, err := s.send(ctx, member, o.message(body))
 	if err != nil {
 		if answer.ID != "" && o.id == "" && !o.dryRun {
-			a.note("the message's id was %s", answer.ID)
+			a.note("the id of the message was %s", answer.ID)
 		}
 		return err
 	}
@@ -159,7 +159,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 		s.answerNote(ctx, member)
 	}
 	if err != nil && !o.dryRun {
-		return fmt.Errorf("the message %s is in the inbox of %s, and the answer could not be given: %w", answer.ID, answer.Member, err)
+		return fmt.Errorf("the message %s is in the inbox of %s, but the output failed: %w", answer.ID, answer.Member, err)
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (s *sender) resolve(name string) (string, error) {
 	member, err := s.Resolve(name, s.opts.force)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
 		return "", &api.Decided{Err: err, Code: api.CodeNotFound,
-			Hint: "see who is there with: teambridge members; --force makes an inbox that nobody is known to read"}
+			Hint: "list the members with: teambridge members; --force makes an inbox that nobody is known to read"}
 	}
 	return member, err
 }
@@ -192,11 +192,11 @@ func (a *app) sentLine(s mail.Delivered) string {
 func (a *app) reachNote(s mail.Delivered) {
 	switch s.Reach {
 	case teams.NotMember:
-		a.note("%s is not a member of %s, or not any more: nobody may read this", s.Member, s.Team)
+		a.note("%s is not a member of %s: perhaps nobody reads this", s.Member, s.Team)
 	case teams.LeadGone:
 		a.note("the process that led %s has ended: nobody reads this until its session is resumed", s.Team)
 	case teams.NoRelay:
-		a.note("%s is headless and no relay runs for it: it gets this when \"teambridge run\" runs it again", s.Member)
+		a.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.NoTeammate:
 		a.note("%s has no teammate from this session: it may not read its inbox until it spawns one", s.Member)
 	case teams.Unread:
@@ -290,7 +290,7 @@ func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	if needed && !s.opts.force {
 		return fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
 	}
-	s.app.warn("%v; the message is sent without being recorded", err)
+	s.app.warn("%v; the message is sent without a record", err)
 	return nil
 }
 
@@ -333,7 +333,7 @@ func (s *sender) unrecorded(err error) {
 func (s *sender) put(ctx context.Context, member string, m mail.Message, track bool) (mail.Delivered, error) {
 	d, err := s.Put(ctx, member, m, inbox.AppendOptions{Force: s.opts.force, Track: track})
 	if d.Unrecorded != nil {
-		s.app.warn("the message is in the inbox, but was not recorded: %v", d.Unrecorded)
+		s.app.warn("the message is in the inbox, but there is no record of it: %v", d.Unrecorded)
 	}
 	if err == nil && d.Seen != nil {
 		s.Record(ctx, journal.SnapshotOf(s.Key(d), d.Seen))

@@ -97,7 +97,7 @@ func refusal(err error) error {
 
 // notRelayed says that a message that needs a relay cannot be sent to this member.
 func notRelayed(why string) error {
-	return api.Decide(api.CodeInvalid, "leave --mode and --isolated out: then it is put into the inbox, as a teammate's message",
+	return api.Decide(api.CodeInvalid, "omit --mode and --isolated to put it into the inbox, as a teammate's message",
 		"--mode and --isolated are for agents that a service relays to: %s", why)
 }
 

@@ -133,7 +133,7 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 	if !o.noStart {
 		if err := a.startUnit(ctx, answer.Changed && was != ""); err != nil {
 			return &api.Decided{
-				Err:  fmt.Errorf("the unit is written to %s, and systemd does not start it: %w", path, err),
+				Err:  fmt.Errorf("the unit is written to %s, but systemd did not start it: %w", path, err),
 				Code: api.CodeError, Hint: a.installHint(err),
 			}
 		}
@@ -152,7 +152,7 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 	if o.noStart {
 		a.note("start it with: systemctl --user daemon-reload && systemctl --user enable --now %s", unitName)
 	} else {
-		a.note("it runs while you are logged in; \"loginctl enable-linger\" lets it run without that")
+		a.note("the service runs while you are logged in; \"loginctl enable-linger\" keeps it running")
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (a *app) unitText(o serveOptions) (string, error) {
 		return "", fmt.Errorf("find this program: %w", err)
 	}
 	if strings.Contains(filepath.ToSlash(binary), "/go-build") {
-		return "", usage("install it first: go install ./cmd/teambridge", "this program is one of \"go run\", and is gone when it ends")
+		return "", usage("install it first: go install ./cmd/teambridge", "\"go run\" removes this program when it ends")
 	}
 	root, err := a.root()
 	if err != nil {
@@ -266,10 +266,10 @@ func (a *app) systemctlOutput(ctx context.Context, args ...string) (string, erro
 // systemdHint is what to do when systemd does not do what it is asked.
 func systemdHint(err error) string {
 	if errors.Is(err, exec.ErrNotFound) {
-		return "there is no systemd here: let something else run \"teambridge serve\""
+		return "there is no systemd here: run \"teambridge serve\" another way"
 	}
 	if strings.Contains(err.Error(), "connect to bus") {
-		return "there is no systemd of yours in this session: log in as yourself (not with su or sudo), then: teambridge service install"
+		return "systemd does not manage this session: log in as yourself (not with su or sudo), then run: teambridge service install"
 	}
 	return "see why with: teambridge service logs"
 }
@@ -282,7 +282,7 @@ func (a *app) installHint(err error) string {
 	}
 	if !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
-			return "a service that was started otherwise runs at " + c.Where() + ": end it, and install again"
+			return "a service that systemd did not start runs at " + c.Where() + ": end it, and install again"
 		}
 	}
 	return systemdHint(err)
@@ -304,7 +304,7 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 		if a.json {
 			return a.printJSON(uninstalled{Unit: path})
 		}
-		a.note("there is no %s", path)
+		a.note("%s does not exist", path)
 		return nil
 	}
 	if err != nil {
@@ -313,7 +313,7 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 	// Before the file is gone: it says how the service is to be stopped.
 	stopping := a.systemctl(ctx, "disable", "--now", unitName)
 	if stopping != nil && !errors.Is(stopping, exec.ErrNotFound) && !strings.Contains(stopping.Error(), "connect to bus") {
-		return &api.Decided{Err: fmt.Errorf("systemd does not stop the service, and nothing was removed: %w", stopping), Code: api.CodeError, Hint: systemdHint(stopping)}
+		return &api.Decided{Err: fmt.Errorf("systemd did not stop the service, and nothing was removed: %w", stopping), Code: api.CodeError, Hint: systemdHint(stopping)}
 	}
 	if err := os.Remove(path); err != nil {
 		return err
@@ -326,7 +326,7 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 				return err
 			}
 		}
-		a.warn("no systemd of yours answers here; a service that runs in another session goes on until that ends")
+		a.warn("systemd does not answer in this session; a service that runs in another session goes on until it ends")
 	} else if err := a.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
@@ -421,7 +421,7 @@ func (a *app) printService(s serviceState) error {
 
 func (a *app) serviceLogs(ctx context.Context, follow bool, lines int) error {
 	if lines < 0 {
-		return usage("", "--lines %d: there cannot be fewer than none", lines)
+		return usage("", "--lines %d is negative", lines)
 	}
 	args := []string{"--user", "--unit", unitName, "--no-pager", "--lines", strconv.Itoa(lines)}
 	if follow {
@@ -437,7 +437,7 @@ func (a *app) serviceLogs(ctx context.Context, follow bool, lines int) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, exec.ErrNotFound):
-		return api.Decide(api.CodeError, "what \"teambridge serve\" logs is on its stderr", "there is no journalctl here")
+		return api.Decide(api.CodeError, "\"teambridge serve\" logs to its stderr", "journalctl was not found")
 	case err != nil:
 		return fmt.Errorf("journalctl: %w", err)
 	}

@@ -78,7 +78,7 @@ func (a *app) statusInfos(ctx context.Context, tap *recorder, t *teams.Team, arg
 		}
 		all = slices.DeleteFunc(all, func(s api.Status) bool { return s.Member != name })
 		if len(all) == 0 {
-			return nil, notFound("see who is there with: teambridge members", "%s is no agent of %s", name, t.Name())
+			return nil, notFound("list the members with: teambridge members", "%s is not an agent of %s", name, t.Name())
 		}
 	}
 	if err := view.CountUnread(ctx, t, all); err != nil {

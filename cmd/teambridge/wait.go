@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +65,7 @@ it did not happen within --timeout; 130 interrupted.`,
 
 func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	if !slices.Contains(occasions, o.what) {
-		return usage("there is "+strings.Join(occasions, ", "), "--for %q: no such occasion", o.what)
+		return usage("use one of "+strings.Join(occasions, ", "), "--for %q is unknown", o.what)
 	}
 	if o.member == "" && (o.what == forIdle || o.what == forTerminated) {
 		return usage("", "--for %s needs --member", o.what)
@@ -92,7 +91,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 			return err
 		}
 	}
-	ctx, cancel := within(ctx, o.timeout, "it did not happen")
+	ctx, cancel := within(ctx, o.timeout, o.missing(name))
 	defer cancel()
 	switch o.what {
 	case forIdle, forAllIdle, forTerminated:
@@ -112,6 +111,22 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 		return ended(ctx, err)
 	}
 	return a.printRecorded(m)
+}
+
+// missing says what has not happened.
+func (o *waitOptions) missing(name string) string {
+	switch o.what {
+	case forIdle:
+		return name + " is not idle"
+	case forAllIdle:
+		return "not all agents are idle"
+	case forTerminated:
+		return name + " has not shut down"
+	}
+	if name == "" {
+		return "no " + o.what
+	}
+	return "no " + o.what + " from " + name
 }
 
 // waitName finds the member that is meant, also one that has left.
@@ -210,5 +225,5 @@ func judge(infos []api.Status, what, name, lead string) (found []api.Status, hol
 
 // notTaken is the end of a wait for an agent.
 func notTaken(member string) string {
-	return fmt.Sprintf("the message is in the inbox, and %s did not take it", member)
+	return member + " has not taken the message, which stays in its inbox"
 }

@@ -56,7 +56,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 	defer stop()
 	if o.all {
 		if len(names) > 0 || a.teamName != "" {
-			return usage("", "--all is for all inboxes of all teams")
+			return usage("", "--all cannot be used with inboxes or --team")
 		}
 		root, err := a.root()
 		if err != nil {
