@@ -100,15 +100,15 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err := draft.CheckProtocol(c); err != nil {
 		return err
 	}
-	tap, err := a.tap(ctx, t.Root(), t.Name())
+	rec, err := a.startRecorder(ctx, t.Root(), t.Name())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tap.close()) }()
-	if why := silent(c, member, a.facts(ctx, tap.sends(ctx), t, c, member)); why != "" {
+	defer func() { err = errors.Join(err, rec.close()) }()
+	if why := silent(c, member, a.facts(ctx, rec.sends(ctx), t, c, member)); why != "" {
 		return notFound(anyway, "%s", why)
 	}
-	if over, err := tap.terminated(ctx, t, member); err != nil || over {
+	if over, err := rec.terminated(ctx, t, member); err != nil || over {
 		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody can answer", member))
 	}
 	if o.from == "" {
@@ -127,7 +127,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if !a.json && w.Reach == teams.NoTeammate {
 		a.reachNote(w)
 	}
-	q := &question{Delivered: w, sender: s, from: s.From(), text: body, tap: tap, since: w.Start}
+	q := &question{Delivered: w, sender: s, from: s.From(), text: body, rec: rec, since: w.Start}
 	q.clock = clocked(w.Inbox.Path(), w.Start, time.Now())
 	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, w.ID))
 	defer cancel()
@@ -204,7 +204,7 @@ type question struct {
 	sender *sender
 	from   string // that the answer is to
 	text   string
-	tap    *recorder
+	rec    *recorder
 	clock  bool // files there are dated by our clock
 
 	// The message was taken between these times: it was still there, and was
@@ -232,7 +232,7 @@ func (q *question) await(ctx context.Context) (reply, error) {
 		default:
 			wait = recheck
 		}
-		list, err := q.tap.changes(ctx, wait)
+		list, err := q.rec.changes(ctx, wait)
 		if err != nil {
 			return reply{}, err
 		}

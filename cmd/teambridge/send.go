@@ -32,11 +32,11 @@ type sendOptions struct {
 
 	protocol bool // the text may be an object of Claude Code's own protocol
 	dryRun   bool
-	served   bool // through a service, if one runs
+	served   bool // send through a service, if one runs
 	wait     string
 	timeout  time.Duration
 
-	// How the agent works on it, for a person's words to one that a service relays to.
+	// How the agent works on it, if a service relays to the agent.
 	mode     string // JSON
 	isolated bool
 }
@@ -179,7 +179,7 @@ func (o *sendOptions) message(text string) mail.Message {
 	return mail.Message{ID: o.id, Text: text, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 }
 
-// sentLine is an answer for a person.
+// sentLine is the result for a person.
 func (a *app) sentLine(s mail.Delivered) string {
 	state := a.paint(green, s.State)
 	if s.Deduplicated {
@@ -188,7 +188,7 @@ func (a *app) sentLine(s mail.Delivered) string {
 	return fmt.Sprintf("%s  %s@%s  %s  %s", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.Waited.Milliseconds())))
 }
 
-// reachNote says when nobody will read a message.
+// reachNote warns if nobody is likely to read a message.
 func (a *app) reachNote(s mail.Delivered) {
 	switch s.Reach {
 	case teams.NotMember:
@@ -204,8 +204,7 @@ func (a *app) reachNote(s mail.Delivered) {
 	}
 }
 
-// text returns the message: the argument itself, or standard input. Whoever types that
-// can interrupt it.
+// text returns the message: the argument, or standard input, which can be interrupted.
 func (a *app) text(ctx context.Context, arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
@@ -226,33 +225,31 @@ func (a *app) text(ctx context.Context, arg string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the message from standard input: %w", err)
 	}
-	// The one line end that a shell's echo or an editor adds is not meant.
+	// Drop the line end that echo or an editor adds.
 	s, ended := strings.CutSuffix(string(b), "\n")
 	if ended {
 		s = strings.TrimSuffix(s, "\r")
 	}
 	if len(s) > inbox.MaxText {
-		// Cut off, it may also end within a character; that is not the fault.
+		// Report this first: what was cut off may end within a character.
 		return "", &inbox.InvalidError{Field: "text", Reason: fmt.Sprintf("on standard input has more than the %d bytes that are allowed", inbox.MaxText)}
 	}
 	return s, nil
 }
 
-// sender sends to the members of one team, and tells a person what they should
-// know of it.
+// sender sends to the members of one team, and prints what the person should know.
 type sender struct {
 	*mail.Sender
 	app     *app
-	ledger  *ledger.Ledger // nil where it could not be opened, or a service has it
-	service *client.Client // nil: through the files
+	ledger  *ledger.Ledger // nil: it could not be opened, or the service has it
+	service *client.Client // nil: write to the inboxes
 	opts    sendOptions
 
 	journal *journal.Journal // opened for what is followed; nil: not yet, or the recorder has it
 	warned  bool             // that what is followed is not recorded
 }
 
-// answerNote says if one of the members that a message went to cannot answer it, and
-// what to do about it.
+// answerNote says what to do if one of the recipients cannot answer.
 func (s *sender) answerNote(ctx context.Context, members ...string) {
 	if !s.app.json && s.unanswerable(ctx, members) {
 		s.app.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
@@ -265,8 +262,8 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	if err != nil {
 		return nil, err
 	}
-	// With --dry-run it could write to open the ledger. Which name we joined under
-	// is not known without it, and changes nothing in what is checked.
+	// Opening the ledger may write, which --dry-run must not. The name under which we
+	// joined is then unknown, and does not matter for the checks.
 	if o.served && !o.dryRun {
 		s.service = a.service(t.Root())
 	}
@@ -282,7 +279,7 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	return s, nil
 }
 
-// remember opens the ledger, without which no id can be sent under twice.
+// remember opens the ledger, which makes sending under an id idempotent.
 func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	if s.ledger, err = s.app.ledger(ctx); err == nil {
 		return nil
@@ -294,7 +291,7 @@ func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	return nil
 }
 
-// options are those of the [mail.Sender].
+// options are the options of the [mail.Sender].
 func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Config) mail.Options {
 	facts := func(member string) teams.Facts {
 		return s.app.facts(ctx, s.ledger, t, config, member)

@@ -81,13 +81,13 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 			return err
 		}
 	}
-	tap, err := a.tap(ctx, t.Root(), t.Name())
+	rec, err := a.startRecorder(ctx, t.Root(), t.Name())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tap.close()) }()
+	defer func() { err = errors.Join(err, rec.close()) }()
 	if name != "" {
-		if name, err = a.waitName(ctx, tap, t, name); err != nil {
+		if name, err = a.waitName(ctx, rec, t, name); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	defer cancel()
 	switch o.what {
 	case forIdle, forAllIdle, forTerminated:
-		found, err := a.waitStatus(ctx, tap, t, o.what, name)
+		found, err := a.waitStatus(ctx, rec, t, o.what, name)
 		if err != nil {
 			return ended(ctx, err)
 		}
@@ -104,7 +104,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 		}
 		return a.printStatus(found, false)
 	}
-	m, err := a.waitMessage(ctx, tap, t, func(m journal.Message) bool {
+	m, err := a.waitMessage(ctx, rec, t, func(m journal.Message) bool {
 		return m.Kind() == "message" && (name == "" || m.From == name) && (o.what == forMessage || slices.Contains(ours, m.Inbox))
 	})
 	if err != nil {
@@ -130,8 +130,8 @@ func (o *waitOptions) missing(name string) string {
 }
 
 // waitName finds the member that is meant, also one that has left.
-func (a *app) waitName(ctx context.Context, tap *recorder, t *teams.Team, name string) (string, error) {
-	all, err := tap.statuses(ctx, t, time.Now())
+func (a *app) waitName(ctx context.Context, rec *recorder, t *teams.Team, name string) (string, error) {
+	all, err := rec.statuses(ctx, t, time.Now())
 	if err != nil {
 		return "", err
 	}
@@ -139,9 +139,9 @@ func (a *app) waitName(ctx context.Context, tap *recorder, t *teams.Team, name s
 }
 
 // waitMessage waits for a message that is new and wanted.
-func (a *app) waitMessage(ctx context.Context, tap *recorder, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
+func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
 	for {
-		list, err := tap.changes(ctx, recheck) // a team can end without a change
+		list, err := rec.changes(ctx, recheck) // a team can end without a change
 		if err != nil {
 			return journal.Message{}, err
 		}
@@ -161,10 +161,10 @@ func (a *app) waitMessage(ctx context.Context, tap *recorder, t *teams.Team, wan
 const settled = 1500 * time.Millisecond
 
 // waitStatus waits until a status holds, and for idle: goes on holding.
-func (a *app) waitStatus(ctx context.Context, tap *recorder, t *teams.Team, what, name string) ([]api.Status, error) {
+func (a *app) waitStatus(ctx context.Context, rec *recorder, t *teams.Team, what, name string) ([]api.Status, error) {
 	var since time.Time
 	for {
-		infos, err := a.statusInfos(ctx, tap, t, nil)
+		infos, err := a.statusInfos(ctx, rec, t, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +179,7 @@ func (a *app) waitStatus(ctx context.Context, tap *recorder, t *teams.Team, what
 		case time.Since(since) >= settled:
 			return found, nil
 		}
-		list, err := tap.changes(ctx, settled/5)
+		list, err := rec.changes(ctx, settled/5)
 		if err != nil {
 			return nil, err
 		}
