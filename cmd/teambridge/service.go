@@ -126,7 +126,7 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 		return err
 	}
 	if answer.Changed = was != text; answer.Changed {
-		if err := writeUnit(path, text); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), atomicfile.Write(path, []byte(text))); err != nil {
 			return err
 		}
 	}
@@ -212,39 +212,24 @@ func readUnit(path string) (string, error) {
 	return string(data), nil
 }
 
-// writeUnit writes a unit whole or not at all.
-func writeUnit(path, text string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, []byte(text))
-}
-
 // startUnit lets systemd read the unit and start it, again if it was another one.
 func (a *app) startUnit(ctx context.Context, again bool) error {
-	if err := a.systemctl(ctx, "daemon-reload"); err != nil {
-		return err
+	_, err := a.systemctl(ctx, "daemon-reload")
+	if err == nil {
+		_, err = a.systemctl(ctx, "enable", "--now", unitName)
 	}
-	if err := a.systemctl(ctx, "enable", "--now", unitName); err != nil {
-		return err
+	if err == nil && again {
+		_, err = a.systemctl(ctx, "restart", unitName)
 	}
-	if again {
-		return a.systemctl(ctx, "restart", unitName)
-	}
-	return nil
+	return err
 }
 
 // startWait bounds what systemd is asked: starting takes as long as opening the
 // journal, stopping as long as TimeoutStopSec.
 const startWait = 2 * time.Minute
 
-// systemctl asks the systemd of this user to do something.
-func (a *app) systemctl(ctx context.Context, args ...string) error {
-	_, err := a.systemctlOutput(ctx, args...)
-	return err
-}
-
-func (a *app) systemctlOutput(ctx context.Context, args ...string) (string, error) {
+// systemctl runs systemctl for this user, and returns its output.
+func (a *app) systemctl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	args = append([]string{"--user"}, args...)
@@ -276,11 +261,7 @@ func systemdHint(err error) string {
 
 // installHint is that for a service that was to be started.
 func (a *app) installHint(err error) string {
-	root, rerr := a.root()
-	if rerr != nil {
-		return systemdHint(err)
-	}
-	if !errors.Is(err, exec.ErrNotFound) {
+	if root, rerr := a.root(); rerr == nil && !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
 			return "a service that systemd did not start runs at " + c.Where() + ": end it, and install again"
 		}
@@ -311,7 +292,7 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 		return err
 	}
 	// Before the file is gone: it says how the service is to be stopped.
-	stopping := a.systemctl(ctx, "disable", "--now", unitName)
+	_, stopping := a.systemctl(ctx, "disable", "--now", unitName)
 	if stopping != nil && !errors.Is(stopping, exec.ErrNotFound) && !strings.Contains(stopping.Error(), "connect to bus") {
 		return &api.Decided{Err: fmt.Errorf("systemd did not stop the service, and nothing was removed: %w", stopping), Code: api.CodeError, Hint: systemdHint(stopping)}
 	}
@@ -327,7 +308,7 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 			}
 		}
 		a.warn("systemd does not answer in this session; a service that runs in another session goes on until it ends")
-	} else if err := a.systemctl(ctx, "daemon-reload"); err != nil {
+	} else if _, err := a.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
 	return a.answer(uninstalled{path, true}, "removed  %s\n", escape(path, false))
@@ -357,7 +338,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	switch _, err := readUnit(s.Unit); {
 	case err == nil:
 		s.Installed = true
-		out, err := a.systemctlOutput(ctx, "show", "--property=ActiveState", "--value", unitName)
+		out, err := a.systemctl(ctx, "show", "--property=ActiveState", "--value", unitName)
 		if s.State = strings.TrimSpace(out); err != nil || s.State == "" {
 			s.State = "unknown"
 			a.debug("%v", err)

@@ -87,7 +87,11 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, rec.close()) }()
 	if name != "" {
-		if name, err = a.waitName(ctx, rec, t, name); err != nil {
+		all, err := rec.statuses(ctx, t, time.Now())
+		if err != nil {
+			return err
+		}
+		if name, err = a.statusName(ctx, t, name, all); err != nil {
 			return err
 		}
 	}
@@ -127,15 +131,6 @@ func (o *waitOptions) missing(name string) string {
 		return "no " + o.what
 	}
 	return "no " + o.what + " from " + name
-}
-
-// waitName finds the member that is meant, also one that has left.
-func (a *app) waitName(ctx context.Context, rec *recorder, t *teams.Team, name string) (string, error) {
-	all, err := rec.statuses(ctx, t, time.Now())
-	if err != nil {
-		return "", err
-	}
-	return a.statusName(ctx, t, name, all)
 }
 
 // waitMessage waits for a message that is new and wanted.
