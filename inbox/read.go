@@ -81,10 +81,10 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 
 // rows is Parse with what is remembered.
 func (b *Inbox) rows(data []byte) ([]Row, error) {
-	if b.past == nil {
+	if b.cache == nil {
 		return Parse(data)
 	}
-	spans, known, err := b.past.parse(data)
+	spans, known, err := b.cache.parse(data)
 	if err != nil || len(known) == 0 {
 		return nil, err
 	}

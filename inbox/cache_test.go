@@ -42,7 +42,7 @@ func TestPastIsAsParsedAnew(t *testing.T) {
 		}
 		return fmt.Sprintf("{\"from\": \"w\",\n \"text\": %q, \"more\": {\"a\": %d}}", strings.Repeat("x", rnd.IntN(20)), rnd.IntN(3))
 	}
-	var p past
+	var p parseCache
 	parsed, corrupt := 0, 0
 	var rows []string
 	for range 10_000 {
@@ -90,7 +90,7 @@ func TestPastIsAsParsedAnew(t *testing.T) {
 // have been parsed from another.
 func TestPastKeepsOneFile(t *testing.T) {
 	t.Parallel()
-	var p past
+	var p parseCache
 	file := []byte(`[{"from":"w","text":"0","relayedBy":"0"}]`)
 	for i := range 50 {
 		file = slices.Concat(file[:len(file)-1], fmt.Appendf(nil, `,{"from":"w","text":"%d","relayedBy":"%d"}]`, i, i))
@@ -110,10 +110,10 @@ func TestPastKeepsOneFile(t *testing.T) {
 
 // What an inbox that remembers reads and edits is what one that does not would, also
 // when both do in turn.
-func TestRememberingInbox(t *testing.T) {
+func TestCachedInbox(t *testing.T) {
 	t.Parallel()
 	plain := newTeam(t).inbox("alice")
-	remembering := plain.Remembering()
+	remembering := plain.Cached()
 	for i := range 30 {
 		writer, other := plain, remembering
 		if i%2 == 0 {
