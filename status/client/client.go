@@ -124,11 +124,7 @@ func New(opts Options) (*Client, error) {
 	c.http = &http.Client{
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				conn, err := dialer.DialContext(ctx, network, address)
-				if err != nil {
-					return nil, &dialError{err}
-				}
-				return conn, nil
+				return dialer.DialContext(ctx, network, address)
 			},
 			DisableCompression: true,
 			MaxIdleConns:       4,
@@ -138,12 +134,6 @@ func New(opts Options) (*Client, error) {
 	}
 	return c, nil
 }
-
-// dialError marks errors from before the request was sent.
-type dialError struct{ err error }
-
-func (e *dialError) Error() string { return e.err.Error() }
-func (e *dialError) Unwrap() error { return e.err }
 
 // Find returns a client of the service that runs for the Claude directory with the
 // real path root and has its files in the directory state. The error is
@@ -242,7 +232,8 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unreachable(ctx, !errors.As(err, new(*dialError)), err)
+		op, ok := errors.AsType[*net.OpError](err)
+		return nil, c.unreachable(ctx, !ok || op.Op != "dial", err)
 	}
 	if res.StatusCode/100 == 2 {
 		return res, nil

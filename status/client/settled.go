@@ -35,10 +35,7 @@ func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Rece
 		case r != nil && r.Team == team && r.Member == member && r.ID == id && settled(*r):
 			return *r, nil
 		case e.Snapshot != nil && len(e.Snapshot.Teams) == 0:
-			return api.Receipt{}, &api.Problem{
-				Type: "urn:teambridge:" + string(api.CodeGone), Title: api.CodeGone.Title(), Status: api.CodeGone.HTTP(), Code: api.CodeGone,
-				Detail: "the team " + team + " has ended", Hint: "nobody can know what happened to the message",
-			}
+			return api.Receipt{}, api.Decide(api.CodeGone, "nobody can know what happened to the message", "the team %s has ended", team)
 		case e.Reset != nil:
 			requested = false // the deleted events may have changed the receipt
 		}

@@ -52,16 +52,15 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := &stream{control: http.NewResponseController(w), w: w, write: s.limits.write}
+	t := &eventStream{server: s, w: w, control: http.NewResponseController(w), team: p.text("team"), at: at}
 	// The deadlines of the server are meant for answers that end.
-	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
+	if err := t.control.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	out.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
-	t := &eventStream{server: s, out: out, team: p.text("team"), at: at}
+	t.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
 	err = t.run(ctx, known, news, changed)
 	s.log.Debug("a stream of events ended", "after", t.at, "err", err)
 	return nil // the answer has begun
@@ -106,11 +105,13 @@ func (s *Server) locate(ctx context.Context, at journal.Position, id bool) (foun
 
 // eventStream is one stream of events.
 type eventStream struct {
-	server *Server
-	out    *stream
-	team   string           // only of this team, unless empty
-	at     journal.Position // of the last change that was sent or skipped
-	shot   []byte           // the last snapshot
+	server  *Server
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     bytes.Buffer     // sent by flush
+	team    string           // only of this team, unless empty
+	at      journal.Position // of the last change that was sent or skipped
+	shot    []byte           // the last snapshot
 }
 
 func (t *eventStream) run(ctx context.Context, known bool, news, changed <-chan struct{}) error {
@@ -143,8 +144,8 @@ func (t *eventStream) run(ctx context.Context, known bool, news, changed <-chan 
 				return err
 			}
 		case <-alive.C:
-			t.out.comment("alive")
-			if err := t.out.flush(); err != nil {
+			t.buf.WriteString(": alive\n\n")
+			if err := t.flush(); err != nil {
 				return err
 			}
 		}
@@ -179,7 +180,7 @@ func (t *eventStream) catchUp(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
-	return len(list) == pageOfChanges, t.out.flush()
+	return len(list) == pageOfChanges, t.flush()
 }
 
 // change sends one change, if it is of this root and team.
@@ -191,17 +192,17 @@ func (t *eventStream) change(c journal.Change) error {
 		if !wanted(c.Message.Root, c.Message.Team.Team) {
 			return nil
 		}
-		return t.out.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)})
+		return t.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)})
 	case journal.Receipted:
 		if !wanted(c.Receipt.Root, c.Receipt.Team) {
 			return nil
 		}
-		return t.out.event(api.EventReceipt, t.at, view.Receipt(c.Receipt))
+		return t.event(api.EventReceipt, t.at, view.Receipt(c.Receipt))
 	case journal.Relaying:
-		if !wanted(c.Relayed.Root, c.Relayed.Team.Team) {
+		if !wanted(c.RelayEvent.Root, c.RelayEvent.Team.Team) {
 			return nil
 		}
-		return t.out.event(api.EventRelay, t.at, view.RelayEvent(c.Relayed))
+		return t.event(api.EventRelay, t.at, view.RelayEvent(c.RelayEvent))
 	}
 	return nil // an unknown kind
 }
@@ -218,10 +219,10 @@ func (t *eventStream) snapshot(ctx context.Context) error {
 		return err
 	}
 	t.shot = data
-	if err := t.out.event(api.EventSnapshot, t.at, json.RawMessage(data)); err != nil {
+	if err := t.event(api.EventSnapshot, t.at, json.RawMessage(data)); err != nil {
 		return err
 	}
-	return t.out.flush()
+	return t.flush()
 }
 
 // reset tells the client to read everything again, because it has missed events or has
@@ -232,46 +233,36 @@ func (t *eventStream) reset(ctx context.Context) error {
 		return err
 	}
 	t.at, t.shot = at, nil
-	return t.out.event(api.EventReset, at, api.Reset{Seq: at.Seq})
-}
-
-// stream writes events. They are sent by flush.
-type stream struct {
-	control *http.ResponseController
-	w       http.ResponseWriter
-	write   time.Duration // how long the client may take
-	buf     bytes.Buffer
+	return t.event(api.EventReset, at, api.Reset{Seq: at.Seq})
 }
 
 // maxBuffer is how much is kept before it is sent, in bytes.
 const maxBuffer = 64 << 10
 
-func (s *stream) event(name string, id journal.Position, v any) error {
+func (t *eventStream) event(name string, id journal.Position, v any) error {
 	data, err := json.Marshal(v) // on one line
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(&s.buf, "event: %s\nid: %s\ndata: %s\n\n", name, id, data)
-	if s.buf.Len() >= maxBuffer {
-		return s.flush()
+	fmt.Fprintf(&t.buf, "event: %s\nid: %s\ndata: %s\n\n", name, id, data)
+	if t.buf.Len() >= maxBuffer {
+		return t.flush()
 	}
 	return nil
 }
 
-func (s *stream) comment(text string) { fmt.Fprintf(&s.buf, ": %s\n\n", text) }
-
 // flush sends the buffer. The error ends the stream, if the client does not take it in
 // time.
-func (s *stream) flush() error {
-	if s.buf.Len() == 0 {
+func (t *eventStream) flush() error {
+	if t.buf.Len() == 0 {
 		return nil
 	}
-	if err := s.control.SetWriteDeadline(time.Now().Add(s.write)); err != nil {
+	if err := t.control.SetWriteDeadline(time.Now().Add(t.server.limits.write)); err != nil {
 		return err
 	}
-	if _, err := s.w.Write(s.buf.Bytes()); err != nil {
+	if _, err := t.w.Write(t.buf.Bytes()); err != nil {
 		return err
 	}
-	s.buf.Reset()
-	return s.control.Flush()
+	t.buf.Reset()
+	return t.control.Flush()
 }

@@ -4,32 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
-
-// openReplicator makes the replicator, which copies the events of relays, and what is
-// sent without the service, into the journal.
-func (s *Server) openReplicator() {
-	s.replicator = replicate.New(replicate.Options{
-		Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell,
-		Warn: func(err error) { s.log.Warn("recording", "err", view.Describe(err)) },
-	})
-}
-
-// openRelays makes the fleet.
-func (s *Server) openRelays() {
-	s.fleet = fleet.New(fleet.Options{
-		Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
-		Recorded: s.replicator.Poke,
-		Report:   s.relayed,
-		Warn:     func(err error) { s.log.Warn("relaying", "err", view.Describe(err)) },
-	})
-}
 
 // relayed logs the state of a relay.
 func (s *Server) relayed(r fleet.Status) {

@@ -354,9 +354,15 @@ func (s *Server) open(ctx context.Context) (err error) {
 		root: s.opts.Root, state: s.opts.State, ledger: s.ledger, locker: s.locker, limits: s.limits, log: s.log,
 		dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{},
 	}
-	s.openReplicator()
+	warn := func(what string) func(error) {
+		return func(err error) { s.log.Warn(what, "err", view.Describe(err)) }
+	}
+	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell, Warn: warn("recording")})
 	if !s.opts.ReadOnly {
-		s.openRelays()
+		s.fleet = fleet.New(fleet.Options{
+			Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
+			Recorded: s.replicator.Poke, Report: s.relayed, Warn: warn("relaying"),
+		})
 	}
 	// Receipts are written through the tap's connection: on another one they would
 	// collide with its transactions and have to be retried.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -64,7 +63,5 @@ func makeToken(state string) (err error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	var secret [tokenBytes]byte
-	_, _ = rand.Read(secret[:]) // never fails
-	return atomicfile.Write(path, []byte(base64.RawURLEncoding.EncodeToString(secret[:])+"\n"))
+	return atomicfile.Write(path, []byte(secret()+"\n"))
 }

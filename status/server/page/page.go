@@ -1,25 +1,25 @@
-// Package page is the page of the service, for people: teams, members and what
-// they are doing, conversations, and a box to write in. It is plain HTML, CSS and
-// JavaScript modules, as they stand in files; nothing is built, and nothing is
-// asked of any other host.
+// Package page is the web page of the service: teams, members and their states,
+// conversations, and a box to write in. It is plain HTML, CSS and JavaScript modules,
+// served as they are: there is no build step and no request to another host.
 //
 //	s, err := server.New(server.Options{Page: page.Handler(), …})
 //
-// What it shows it asks of the service as any client does, with the cookie of the
-// browser; openapi.json of package server says how. It holds no secret itself.
+// The page is a client of the API like any other, authenticated by a cookie. It contains
+// no secret itself.
 //
-//   - files/index.html has the frame, files/style.css the looks.
-//   - files/app.js puts the parts together: where the reader is (in the fragment of
-//     the address), and what comes from the service.
-//   - files/live.js is the stream of events, files/ask.js all other requests.
-//   - files/history.js keeps the messages of one conversation in their order, and
-//     files/outbox.js what was written and is not known to have arrived.
-//   - files/people.js shows teams and members, files/talk.js a conversation,
-//     files/search.js what was found.
-//   - files/text.js makes texts of others safe to look at, files/dom.js elements.
+//   - files/index.html is the frame, files/style.css the style.
+//   - files/app.js connects the parts: which conversation is open (in the fragment of the
+//     URL), and what comes from the service.
+//   - files/live.js is the stream of events, files/request.js all other requests.
+//   - files/history.js keeps the messages of one conversation in order, files/message.js
+//     says how a message is shown, and files/outbox.js keeps what is not known to have
+//     arrived.
+//   - files/people.js shows teams and members, files/conversation.js a conversation, and
+//     files/search.js search results.
+//   - files/text.js escapes texts of others, and files/dom.js makes elements.
 //
-// Texts of others become nodes of text, never markup, with control characters and
-// marks that reorder text escaped.
+// Texts of others become text nodes, never markup. Control characters and marks that
+// reorder text are escaped.
 package page
 
 import (
@@ -33,8 +33,7 @@ import (
 //go:embed files
 var files embed.FS
 
-// types are those of the files, by extension: what the system would say of an
-// extension is another thing on each machine.
+// types are the media types by extension. Those of package mime differ between machines.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -56,6 +55,6 @@ func Handler() http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", media)
-		_, _ = w.Write(data) // who does not read the answer cannot be told
+		_, _ = w.Write(data) // fails if the client has gone away
 	})
 }

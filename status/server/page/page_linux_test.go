@@ -90,17 +90,17 @@ func testConversation(t *testing.T, browser context.Context) {
 	p.choose("worker")
 	// While it is in a turn it takes nothing.
 	p.write("Please look at the lighthouse plan.\nIt has two lines.")
-	p.until(own("lighthouse plan") + `?.textContent === "✓✓ taken"`)
+	p.until(own("lighthouse plan") + `?.textContent === "✓✓ received"`)
 	p.write("And then at the budget.")
 	p.until(own("budget") + `?.textContent === "✓ in the inbox"`)
 	close(hold)
-	p.until(own("budget") + `?.textContent === "✓✓ taken"`)
+	p.until(own("budget") + `?.textContent === "✓✓ received"`)
 	p.until(shown("You said: And then at the budget."))
 	p.picture("talk")
-	if role := value[string](p, `document.querySelector("#told").getAttribute("aria-live")`); role != "polite" {
+	if role := value[string](p, `document.querySelector("#announcements").getAttribute("aria-live")`); role != "polite" {
 		t.Errorf("new messages are told %q", role)
 	}
-	p.until(`document.querySelector("#told").textContent.includes("worker: You said: Please look")`)
+	p.until(`document.querySelector("#announcements").textContent.includes("worker: You said: Please look")`)
 
 	// Search, also from the keyboard, and back to the message.
 	p.run(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t"), do(`document.activeElement.blur()`), chromedp.KeyEvent("/"))
@@ -128,7 +128,7 @@ func testConversation(t *testing.T, browser context.Context) {
 	}
 	member := `[...document.querySelectorAll("a.member")].find(a => a.textContent.includes("worker"))`
 	p.until(member + `?.dataset.state === "TERMINATED"`)
-	if got := value[string](p, member+`.querySelector(".doing").textContent`); !strings.HasPrefix(got, "Gone · shut down") {
+	if got := value[string](p, member+`.querySelector(".doing").textContent`); !strings.HasPrefix(got, "Ended · shut down") {
 		t.Errorf("of the one that ended it says %q", got)
 	}
 	colour := func(state string) string {
@@ -189,7 +189,7 @@ func testSendAgain(t *testing.T, browser context.Context) {
 	p.choose("worker")
 	arrives := func(text string) {
 		t.Helper()
-		p.until(own(text) + `?.textContent === "✓✓ taken" && document.querySelectorAll(".outbox li").length === 0`)
+		p.until(own(text) + `?.textContent === "✓✓ received" && document.querySelectorAll(".outbox li").length === 0`)
 		n := 0
 		for _, row := range sim.Agent("worker").Log() {
 			if row.Text == text {
@@ -202,14 +202,14 @@ func testSendAgain(t *testing.T, browser context.Context) {
 	}
 	again := func(text string) {
 		t.Helper()
-		p.until(own(text) + `?.textContent.includes("not known to have arrived")`)
+		p.until(own(text) + `?.textContent.includes("may not have been sent")`)
 		p.run(do(own(text) + `.querySelector("button").click()`))
 	}
 
 	// The service sent it, and the answer does not come; but it is seen to be there.
 	answer := p.intercept("*/worker/messages", fetch.RequestStageResponse)
 	p.write("its answer is lost")
-	p.until(own("its answer is lost") + `?.textContent === "✓✓ taken"`)
+	p.until(own("its answer is lost") + `?.textContent === "✓✓ received"`)
 	answer(func(id fetch.RequestID) step {
 		return call(fetch.FailRequest, fetch.FailRequestParams{RequestID: id, ErrorReason: network.ErrorReasonConnectionReset})
 	})
@@ -237,7 +237,7 @@ func testSendAgain(t *testing.T, browser context.Context) {
 	w.end()
 	p.until(`document.querySelector("#link").dataset.link === "reconnecting"`)
 	p.write("nobody is there")
-	p.until(own("nobody is there") + `?.textContent.includes("not known to have arrived")`)
+	p.until(own("nobody is there") + `?.textContent.includes("may not have been sent")`)
 	p.picture("unsure")
 	w.start()
 	p.live()
@@ -258,7 +258,7 @@ func testFast(t *testing.T, browser context.Context) {
 	const n = 10
 	for i := range n {
 		p.write(fmt.Sprintf("message %d, gone in no time", i))
-		p.until(own(fmt.Sprintf("message %d, gone", i)) + `?.textContent === "✓✓ taken"`)
+		p.until(own(fmt.Sprintf("message %d, gone", i)) + `?.textContent === "✓✓ received"`)
 	}
 	p.until(`document.querySelectorAll(".message").length === %d`, n)
 	if taken := len(sim.Agent("worker").Log()); taken != n {
@@ -306,7 +306,7 @@ func testLost(t *testing.T, browser context.Context) {
 	if _, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return r.Text == "sent from a terminal" }); err != nil {
 		t.Fatal(err)
 	}
-	p.until(own("sent from a terminal") + `?.textContent === "✓ left the inbox"`)
+	p.until(own("sent from a terminal") + `?.textContent === "✓ removed from the inbox"`)
 
 	// An agent that keeps what it took did not remove this.
 	var config struct {
@@ -331,7 +331,7 @@ func testLost(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	p.until(own("who knows") + `?.dataset.state === "unknown"`)
-	if got := value[string](p, own("who knows")+`.textContent`); !strings.HasPrefix(got, "⚠ not known to have been taken. ") || len(got) < 50 {
+	if got := value[string](p, own("who knows")+`.textContent`); !strings.HasPrefix(got, "⚠ may not have been received. ") || len(got) < 50 {
 		t.Errorf("of one that nothing is known of it says %q", got)
 	}
 }
@@ -365,10 +365,10 @@ func testTextIsText(t *testing.T, browser context.Context) {
 	put(inbox.Message{From: "worker", Text: `{"type":"<b>new_kind</b>","x":"<img src=x onerror=pwned=1>"}`})
 	put(inbox.Message{From: "worker", Text: "שלום עולם, 👩‍👩‍👧 and é stay as they are"})
 	p.until(shown("stay as they are"))
-	p.until(`document.querySelector("#told").textContent.includes("new kind")`)
+	p.until(`document.querySelector("#announcements").textContent.includes("new kind")`)
 	look := func(where string) {
 		t.Helper()
-		if n := value[int](p, `document.querySelectorAll("main img, main script, main b b, nav b, #told img, [href^=javascript]").length`); n != 0 {
+		if n := value[int](p, `document.querySelectorAll("main img, main script, main b b, nav b, #announcements img, [href^=javascript]").length`); n != 0 {
 			t.Errorf("%s: %d elements came out of texts", where, n)
 		}
 		if value[bool](p, `window.pwned !== undefined`) {
@@ -487,7 +487,7 @@ func testEveryone(t *testing.T, browser context.Context) {
 	p.choose("Everyone")
 	p.write("Lunch is ready.")
 	p.until(`[...document.querySelectorAll(".mine .bubble")].length === 1 &&
-		[...document.querySelectorAll(".mine .fate")].map(e => e.textContent).sort().join() === "✓ reviewer in the inbox,✓✓ worker taken"`)
+		[...document.querySelectorAll(".mine .fate")].map(e => e.textContent).sort().join() === "✓ reviewer in the inbox,✓✓ worker received"`)
 	p.run(do(`document.querySelector("#lead").click()`))
 	p.write("For all of you.")
 	p.until(`[...document.querySelectorAll(".mine .bubble")].at(-1).querySelectorAll(".fate").length === 3 && document.querySelectorAll(".outbox li").length === 0`)
@@ -657,7 +657,7 @@ func testSignedOut(t *testing.T, browser context.Context) {
 	first.live()
 	p := open(t, browser, w, used)
 	p.expect("401")
-	p.until(`document.querySelector("main h1")?.textContent === "This address is used up" && document.querySelector("main code").textContent === "teambridge ui"`)
+	p.until(`document.querySelector("main h1")?.textContent === "This link has expired" && document.querySelector("main code").textContent === "teambridge ui"`)
 	p.picture("signed-out")
 	if text := p.text(); strings.Contains(text, sim.Name()) {
 		t.Errorf("it shows: %s", text)
@@ -690,8 +690,8 @@ func testReadOnly(t *testing.T, browser context.Context) {
 	p.live()
 	p.choose("worker")
 	p.write("will not go")
-	p.until(own("will not go") + `?.textContent.includes("⚠ not sent. the service changes nothing")`)
-	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("--read-only")`)
+	p.until(own("will not go") + `?.textContent.includes("⚠ not sent. the service is read-only")`)
+	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("read-only")`)
 	p.picture("read-only")
 }
 
@@ -723,7 +723,7 @@ func testAnswer(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	said := bubble("shutdown_approved")
-	p.until(said + `?.querySelector(".label")?.textContent === "answers"`)
+	p.until(said + `?.querySelector(".label")?.textContent === "answer"`)
 	if pair := value[string](p, said+`.querySelector(".pair").textContent`); pair != "worker" {
 		t.Errorf("it is from %q, want the agent alone", pair)
 	}
@@ -800,7 +800,7 @@ func testRealAgent(t *testing.T, browser context.Context) {
 	p.choose(team.Member)
 	call := claudetest.CallLine("SendMessage", map[string]string{"to": "operator", "message": "here it is [r-1]", "summary": "reviewed"})
 	p.write("please review [m-1]\n" + call)
-	p.until(own("[m-1]") + `?.textContent === "✓✓ taken"`)
+	p.until(own("[m-1]") + `?.textContent === "✓✓ received"`)
 	p.until(`[...document.querySelectorAll(".tome .bubble")].some(b => b.textContent.includes("here it is [r-1]"))`)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -1,100 +1,101 @@
-// The page: where the reader is, and what comes from the service.
+// The page: which conversation is open, and what comes from the service.
 
-import { markRead, messages, Problem, team as askTeam, version } from "./ask.js";
+import { Conversation } from "./conversation.js";
 import { h, setAttr, setText } from "./dom.js";
 import { Live } from "./live.js";
+import { content } from "./message.js";
 import { Outbox } from "./outbox.js";
 import { People } from "./people.js";
-import { found } from "./search.js";
-import { content, Talk } from "./talk.js";
+import { markRead, messages, Problem, team as requestTeam, version } from "./request.js";
+import { showResults } from "./search.js";
 import { flat, short } from "./text.js";
 
 const main = document.getElementById("main");
 const words = document.getElementById("words");
 
-let snapshot = null; // {teams, status}, as the service told last
-// By team: what it was like when it was asked about, who the reader is in it, what
-// is unread, by seq, and what was told while that was asked for.
+let snapshot = null; // {teams, status}, the last one of the service
+// By team: its version when it was requested, the reader's names in it, the unread
+// messages by seq, and the messages that came during the request.
 const persons = new Map(); // {about, detail, unread, meanwhile}
 const reaches = new Map(); // why nobody may read a message, by inbox and id
-let away = "connecting";
+let connection = "connecting";
 
-// instance is the number that tells teams of one name apart.
+// instance returns the number that tells teams with the same name apart.
 const instance = (t) => Date.parse(t.createdAt);
 
-// world is what a conversation may know of the rest of the page.
-const world = {
+// page is what a conversation needs to know of the rest of the page.
+const page = {
   readOnly: false,
-  outbox: new Outbox(() => talk.pending()),
-  // team returns the team of a place while it is there.
+  outbox: new Outbox(() => conversation.pending()),
+  // team returns the team of a place while it exists.
   team: ({ team, createdAt }) => snapshot?.teams.find((t) => t.team === team && (t.problem || instance(t) === createdAt)),
   status: ({ team, createdAt, member }) =>
-    world.team({ team, createdAt }) && snapshot.status.find((s) => s.team === team && s.member === member),
-  person: ({ team, createdAt }) => world.team({ team, createdAt }) && persons.get(team)?.detail,
-  // names says who is who: the reader is "you", under whichever name.
+    page.team({ team, createdAt }) && snapshot.status.find((s) => s.team === team && s.member === member),
+  person: ({ team, createdAt }) => page.team({ team, createdAt }) && persons.get(team)?.detail,
+  // names returns the names to show: all names of the reader become "you".
   names(place) {
-    const ours = world.person(place)?.ours ?? ["user"];
+    const ours = page.person(place)?.ours ?? ["user"];
     const mine = (name) => name === "user" || ours.includes(name);
     return { mine, name: (name) => (mine(name) ? "you" : name) };
   },
   reach: (inbox, id) => reaches.get(inbox + "\0" + id),
-  arrived: (id) => world.outbox.arrived(id),
-  // sent is told what the service answered to what was written.
+  arrived: (id) => page.outbox.arrived(id),
+  // sent takes the answers of the service to a posted message.
   sent(answers) {
     for (const a of answers ?? []) {
       if (!a.error && !a.reachable) reaches.set(a.member + "\0" + a.id, reachWords[a.reach] ?? flat(a.reach));
     }
-    const place = talk.place;
-    const failed = place && world.outbox.of(place.team, place.createdAt, place.member).some((e) => e.code === "read_only");
+    const place = conversation.place;
+    const failed = place && page.outbox.of(place.team, place.createdAt, place.member).some((e) => e.code === "read_only");
     if (failed) {
-      world.readOnly = true;
-      talk.refresh();
+      page.readOnly = true;
+      conversation.refresh();
     }
   },
   seen,
-  later: (f) => waiting.push(f),
+  whenConnected: (f) => waiting.push(f),
 };
 
 const reachWords = {
-  "not-a-member": "nobody is known to read it", "lead-gone": "the team's lead has ended: nobody may read it",
-  "no-relay": "a headless agent without a relay: nobody gives it to it",
-  "no-teammate": "it reads its inbox only once it has spawned a teammate", "unread": "its inbox was not read for minutes",
+  "not-a-member": "not a member: nobody may read it", "lead-gone": "the team's lead has ended: nobody may read it",
+  "no-relay": "no relay is running for this headless agent",
+  "no-teammate": "it reads its inbox only after it has started a teammate", "unread": "its inbox has not been read for minutes",
 };
 
-const waiting = []; // what was asked for while there was no connection
+const waiting = []; // what to do when there is a connection again
 
 const people = new People(document.getElementById("people"));
-const talk = new Talk(main, world);
+const conversation = new Conversation(main, page);
 
-// unread counts what was sent to the reader, by a member or (null) in a team.
+// unread counts the unread messages to the reader from a member, or in a team for null.
 function unread(team, member) {
   const list = [...(persons.get(team)?.unread.values() ?? [])];
   return member === null ? list.length : list.filter((r) => r.from === member).length;
 }
 
 function showPeople() {
-  people.show({ snapshot: snapshot ?? undefined, here: talk.place, unread });
+  people.show({ snapshot: snapshot ?? undefined, here: conversation.place, unread });
   let all = 0;
   for (const t of snapshot?.teams ?? []) all += unread(t.team, null);
-  const place = talk.place;
+  const place = conversation.place;
   const title = place ? `${place.member === null ? flat(place.team) : flat(place.member)} · teambridge` : "teambridge";
   document.title = all > 0 ? `(${all}) ${title}` : title;
 }
 
-// learn asks who the reader is in a team, and what is unread, where that may have
-// changed.
-async function learn(t) {
+// loadPerson requests the reader's names in a team and the unread messages, if they may
+// have changed.
+async function loadPerson(t) {
   const about = JSON.stringify([t.createdAt, t.members]);
   const known = persons.get(t.team);
   if (t.problem || known?.about === about) return;
   const person = { about, detail: known?.detail ?? null, unread: known?.unread ?? new Map(), meanwhile: [] };
   persons.set(t.team, person);
   try {
-    person.detail = await askTeam(t.team);
+    person.detail = await requestTeam(t.team);
     const list = new Map();
     for (const inbox of person.detail.ours) {
-      const page = await messages(t.team, { inbox, createdAt: instance(t), limit: 500 });
-      for (const r of page.messages) if (!r.read && !r.gone) list.set(r.seq, r);
+      const found = await messages(t.team, { inbox, createdAt: instance(t), limit: 500 });
+      for (const r of found.messages) if (!r.read && !r.gone) list.set(r.seq, r);
     }
     for (const { r, there } of person.meanwhile) {
       if (!there) list.delete(r.seq);
@@ -103,33 +104,33 @@ async function learn(t) {
     person.unread = list;
     person.meanwhile = null;
   } catch (problem) {
-    person.about = ""; // at the next snapshot again
+    person.about = ""; // try again at the next snapshot
     person.meanwhile = null;
     if (!(problem instanceof Problem)) throw problem;
   }
-  talk.refresh();
-  talk.seen();
+  conversation.refresh();
+  conversation.seen();
   showPeople();
 }
 
-let learning = Promise.resolve();
+let loading = Promise.resolve();
 
-function learnAll() {
-  learning = learning.then(async () => {
-    const here = talk.place?.team;
+function loadPersons() {
+  loading = loading.then(async () => {
+    const here = conversation.place?.team;
     for (const t of [...(snapshot?.teams ?? [])].sort((a, b) => (b.team === here) - (a.team === here))) {
-      if (t.leadState !== "gone" || t.team === here) await learn(t);
+      if (t.leadState !== "gone" || t.team === here) await loadPerson(t);
     }
   });
 }
 
-// seen marks messages as read that the reader sees.
+// seen marks messages as read that the reader has seen.
 async function seen(list) {
   const byInbox = Map.groupBy(list, (r) => r.team + "\0" + r.inbox);
   for (const records of byInbox.values()) {
     const { team, inbox } = records[0];
     for (const r of records) {
-      r.read = true; // here: they are not marked twice
+      r.read = true; // so that it is not marked twice
       persons.get(team)?.unread.delete(r.seq);
     }
     showPeople();
@@ -137,72 +138,72 @@ async function seen(list) {
       await markRead(team, inbox, [...new Set(records.map((r) => r.id))]);
     } catch (problem) {
       if (problem.code === "read_only") {
-        world.readOnly = true;
-        talk.refresh();
+        page.readOnly = true;
+        conversation.refresh();
       }
     }
   }
 }
 
-// announce tells screen readers.
+// announce has screen readers say a text.
 function announce(text) {
-  const told = document.getElementById("told");
-  told.append(h("p", null, text));
-  while (told.childElementCount > 20) told.firstElementChild.remove();
+  const log = document.getElementById("announcements");
+  log.append(h("p", null, text));
+  while (log.childElementCount > 20) log.firstElementChild.remove();
 }
 
 const live = new Live({
   state(state) {
-    const was = away;
-    away = state;
+    const before = connection;
+    connection = state;
     const names = { live: "Live", reconnecting: "Reconnecting", "signed out": "Signed out" };
     setAttr(document.getElementById("link"), "data-link", state);
     setText(document.getElementById("link-text"), names[state]);
     if (state === "signed out") signIn(false);
-    if (state === "live" && was !== "live") for (const f of waiting.splice(0)) f();
+    if (state === "live" && before !== "live") for (const f of waiting.splice(0)) f();
   },
   snapshot(s) {
     const first = snapshot === null;
     snapshot = s;
     if (first) go();
-    talk.refresh();
+    conversation.refresh();
     showPeople();
-    learnAll();
+    loadPersons();
   },
   message({ change, message: r }) {
-    world.arrived(r.id);
+    page.arrived(r.id);
     const place = { team: r.team, createdAt: r.createdAt };
-    const tome = !r.noise && world.person(place)?.ours.includes(r.inbox);
+    const tome = !r.noise && page.person(place)?.ours.includes(r.inbox);
     const there = change === "appeared" && !r.read;
     const known = persons.get(r.team);
     if (!there) known?.unread.delete(r.seq);
     else if (tome) known.unread.set(r.seq, r);
     if (!r.noise) known?.meanwhile?.push({ r, there });
-    if (change === "appeared" && (tome || talk.place?.member === r.from) && !r.noise) {
+    if (change === "appeared" && (tome || conversation.place?.member === r.from) && !r.noise) {
       const { label, text } = content(r);
-      announce(`${flat(r.from)}${talk.place?.team === r.team ? "" : " in " + flat(r.team)}: ${short([label, text].filter(Boolean).join(", "), 200)}`);
+      announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(r.team)}: ${short([label, text].filter(Boolean).join(", "), 200)}`);
     }
-    talk.event(r, change === "appeared");
+    conversation.event(r, change === "appeared");
     showPeople();
   },
   receipt(r) {
-    talk.receipt(r);
-    if (r.state === "lost") announce(`A message to ${flat(r.member)} is lost`);
-    if (r.state === "unknown") announce(`It is not known whether ${flat(r.member)} took a message`);
+    conversation.receipt(r);
+    if (r.state === "lost") announce(`A message to ${flat(r.member)} was lost`);
+    if (r.state === "unknown") announce(`A message to ${flat(r.member)} may not have been received`);
   },
   relay(r) {
     const fate = { state: r.state ?? "", reason: r.reason, at: r.at ?? new Date().toISOString() };
-    if (r.id) talk.relayed(r.team, r.createdAt, r.member ?? r.inbox, r.id, fate);
+    if (r.id) conversation.relayed(r.team, r.createdAt, r.member ?? r.inbox, r.id, fate);
   },
   reset() {
     persons.clear();
-    talk.reload();
-    learnAll();
+    conversation.reload();
+    loadPersons();
   },
 });
 
-// go shows what the address says: #/team/NAME/MEMBER, #/team/NAME for everyone,
-// #/search?q=WORDS. of is when the team was made, at the seq of a message.
+// go shows what the URL names: #/team/NAME/MEMBER, #/team/NAME for everyone, or
+// #/search?q=WORDS. of is when the team was created, and at the seq of a message.
 function go() {
   const [path, query] = location.hash.slice(1).split("?");
   const fields = new URLSearchParams(query);
@@ -214,11 +215,11 @@ function go() {
   }
   if (path === "/expired") history.replaceState(null, "", "/");
   if (parts[0] === "search" && fields.get("q")) {
-    talk.close();
+    conversation.close();
     words.value = fields.get("q");
     view("main");
-    found(main, fields.get("q"), (hit) => {
-      const names = world.names(hit);
+    showResults(main, fields.get("q"), (hit) => {
+      const names = page.names(hit);
       const member = names.mine(hit.inbox) ? hit.from : hit.inbox;
       return { member, from: names.name(hit.from), to: names.name(hit.inbox) };
     });
@@ -228,48 +229,48 @@ function go() {
     const at = Number(fields.get("at")) || null;
     view("main");
     words.value = "";
-    talk.open({ team: parts[1], createdAt, member: parts[2] || null, at });
-    // Where the list is not shown any more, go on at the head.
-    if (getComputedStyle(document.getElementById("people")).display === "none") talk.focusHead();
-    learnAll();
+    conversation.open({ team: parts[1], createdAt, member: parts[2] || null, at });
+    // If the list is no longer shown, focus the head.
+    if (getComputedStyle(document.getElementById("people")).display === "none") conversation.focusHead();
+    loadPersons();
   } else {
-    talk.close();
+    conversation.close();
     view("people");
     words.value = "";
     main.replaceChildren(h("div", { class: "welcome" }, h("img", { src: "/ui/icon.svg", alt: "", width: "56", height: "56" }),
-      h("h1", null, "Nobody chosen"), h("p", null, "Choose a member to read and write, or everyone of a team.")));
+      h("h1", null, "No conversation selected"), h("p", null, "Select a member, or everyone in a team, to read and send messages.")));
   }
   showPeople();
 }
 
-// view says which half is shown where there is no room for both.
+// view sets which half is shown on a narrow screen.
 function view(name) {
   document.body.dataset.view = name;
 }
 
 function signIn(expired) {
-  talk.close();
+  conversation.close();
   document.body.dataset.view = "signed-out";
   main.replaceChildren(h("div", { class: "welcome" }, h("img", { src: "/ui/icon.svg", alt: "", width: "56", height: "56" }),
-    h("h1", { tabindex: "-1" }, expired ? "This address is used up" : "Sign in"),
-    h("p", null, expired ? "It opens the page once, within a minute. Another one comes from:" : "Open the page from a terminal on this machine:"),
+    h("h1", { tabindex: "-1" }, expired ? "This link has expired" : "Sign in"),
+    h("p", null, expired ? "A link works once, for one minute. For a new one, run:" : "To open this page, run on this machine:"),
     h("pre", null, h("code", null, "teambridge ui")),
     h("button", { type: "button", class: "send", onclick: () => location.replace("/") }, "Try again")));
   document.title = "Sign in · teambridge";
 }
 
 addEventListener("hashchange", () => snapshot && document.body.dataset.view !== "signed-out" && go());
-document.addEventListener("visibilitychange", () => talk.seen());
+document.addEventListener("visibilitychange", () => conversation.seen());
 setInterval(() => {
   if (document.visibilityState !== "visible" || !snapshot) return;
-  talk.refresh();
-  showPeople(); // times go on
+  conversation.refresh();
+  showPeople(); // to update the times
 }, 30000);
 
-let typing = 0;
-function look(now) {
-  clearTimeout(typing);
-  typing = setTimeout(() => {
+let searchTimer = 0;
+function startSearch(now) {
+  clearTimeout(searchTimer);
+  searchTimer = setTimeout(() => {
     const q = words.value.trim();
     const searching = location.hash.startsWith("#/search");
     if (!q) {
@@ -284,10 +285,10 @@ function look(now) {
     } else location.hash = to;
   }, now ? 0 : 300);
 }
-words.addEventListener("input", () => look(false));
+words.addEventListener("input", () => startSearch(false));
 document.getElementById("search").addEventListener("submit", (e) => {
   e.preventDefault();
-  look(true);
+  startSearch(true);
 });
 addEventListener("keydown", (e) => {
   const writing = e.target.closest?.("input, textarea, select");

@@ -1,9 +1,9 @@
-// Elements. What is put into them are nodes and texts, never markup.
+// Elements. Their content is nodes and texts, never markup.
 
 import { pieces } from "./text.js";
 
-// h makes an element: h("p", {class: "x", onclick: f}, child…). A child that is no
-// node becomes a node of text; null and false are left out.
+// h creates an element: h("p", {class: "x", onclick: f}, child…). A child that is not a
+// node becomes a text node; null and false are left out.
 export function h(name, attributes, ...children) {
   const e = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
@@ -15,21 +15,20 @@ export function h(name, attributes, ...children) {
   return e;
 }
 
-// said shows a text of somebody else. What is escaped in it looks like it.
-export function said(text, lines = false) {
-  const list = pieces(text, lines);
-  const part = document.createDocumentFragment();
-  for (const [t, escaped] of list) part.append(escaped ? h("span", { class: "esc" }, t) : t);
-  return part;
+// escaped returns a text of somebody else as nodes, with its escaped parts marked.
+export function escaped(text, lines = false) {
+  const fragment = document.createDocumentFragment();
+  for (const [t, isEscaped] of pieces(text, lines)) fragment.append(isEscaped ? h("span", { class: "esc" }, t) : t);
+  return fragment;
 }
 
-// setText changes the text of an element, if it is another one: screen readers
-// tell what is set again.
+// setText sets the text of an element if it is different: screen readers read a text
+// again that is set again.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// setAttr does the same for an attribute; null removes it.
+// setAttr does the same for an attribute. null removes it.
 export function setAttr(element, name, value) {
   if (value === null || value === undefined || value === false) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
@@ -38,8 +37,8 @@ export function setAttr(element, name, value) {
   }
 }
 
-// morph makes an element like another one, and keeps what of it stays: focus, and
-// what a screen reader is reading. Children with the same data-key are the same.
+// morph changes an element into another one, but keeps the nodes that both have, so that
+// focus and the position of a screen reader stay. Children with the same data-key match.
 export function morph(from, to) {
   for (const { name, value } of to.attributes) setAttr(from, name, value);
   for (const { name } of [...from.attributes]) if (!to.hasAttribute(name)) from.removeAttribute(name);

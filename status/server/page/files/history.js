@@ -1,30 +1,30 @@
 // The messages of one conversation, in the order in which they appeared.
 
-// A key of a message to all, as the page makes it, and the member it went to.
+// The id of a message to all: the key that the page chose, and the member it went to.
 const toAll = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-(.+)$/;
 
-// History has items, by seq: each is one message, or one that went to several
-// members. A message that was lost and sent again under its id appears again in the
-// journal; here it is one, of which the last appearance tells how it is. What pages and events say of a message only adds to what is known, so
-// they may come in any order, and twice.
+// History has items, by seq. Each is one message, or one that went to several members. A
+// message that was lost and sent again under its id appears twice in the journal; here it
+// is one, with the content of the last appearance. Pages and events only add to what is
+// known of a message, so that they may come in any order, and twice.
 export class History {
   items = [];
-  older = true; // there is more in front, as far as is known
-  newer = false; // there is more behind: this is not the end
+  older = true; // there may be older messages
+  newer = false; // there are newer messages than these
   #records = new Map(); // by seq
-  #groups = new Map(); // items by key of a message to all
-  #receipts = new Map(); // the last one of each message, by inbox and id: it may come before its message
-  #copies = new Map(); // what #records has of a message with an id of its own, by that
+  #groups = new Map(); // items by the key of a message to all
+  #receipts = new Map(); // by inbox and id; a receipt may come before its message
+  #copies = new Map(); // entries of #records by id and content
 
-  // who is the member of the conversation, null for all of the team.
-  constructor(team, createdAt, who) {
-    Object.assign(this, { team, createdAt, who });
+  // member is null for all of the team.
+  constructor(team, createdAt, member) {
+    Object.assign(this, { team, createdAt, member });
   }
 
-  // has reports whether a message belongs here.
+  // has reports whether a message belongs to the conversation.
   has(r) {
     return r.team === this.team && r.createdAt === this.createdAt && !r.noise &&
-      (this.who === null || r.from === this.who || r.inbox === this.who);
+      (this.member === null || r.from === this.member || r.inbox === this.member);
   }
 
   // range returns the lowest and the highest seq, or null.
@@ -41,18 +41,17 @@ export class History {
     return this.#records.get(seq)?.item;
   }
 
-  // add takes a record, and returns what it did: the item, whether that is new,
-  // and whether anything changed.
+  // add adds a record. It returns its item, whether the item is new, and whether anything
+  // changed.
   add(r) {
-    const told = this.#receipts.get(r.inbox + "\0" + r.id);
-    if (told) merge(r, { receipt: told });
+    merge(r, { receipt: this.#receipts.get(r.inbox + "\0" + r.id) });
     const known = this.#records.get(r.seq);
     if (known) {
       const before = JSON.stringify(known.record);
       merge(known.record, r.seq < known.record.last ? { receipt: r.receipt } : r);
       return { item: known.item, fresh: false, changed: JSON.stringify(known.record) !== before };
     }
-    // What has no id of its own is known by what it says: said again, it is another one.
+    // An id that was derived from the content does not identify a message.
     const copy = r.id.startsWith("inbox-") ? null : [r.inbox, r.id, r.from, r.text].join("\0");
     const put = copy !== null && this.#copies.get(copy);
     if (put) {
@@ -65,7 +64,7 @@ export class History {
       return { item: put.item, fresh: false, changed: true };
     }
     r.last = r.seq;
-    const group = this.who === null && toAll.exec(r.id);
+    const group = this.member === null && toAll.exec(r.id);
     const key = group && group[2] === r.inbox ? group[1] + "\0" + r.from : null;
     let item = key && this.#groups.get(key);
     if (item) {
@@ -89,33 +88,31 @@ export class History {
     if (copy !== null) this.#copies.set(copy, entry);
   }
 
-  // receipt takes what became of a message, and returns its item, if it is here.
+  // receipt adds a receipt, and returns the item of its message, if it is here.
   receipt(receipt) {
     if (receipt.team === this.team && receipt.createdAt === this.createdAt) {
       this.#receipts.set(receipt.member + "\0" + receipt.id, receipt);
     }
-    return this.#each((r) => r.inbox === receipt.member && r.id === receipt.id && r.createdAt === receipt.createdAt && r.team === receipt.team,
-      (r) => merge(r, { receipt }));
+    return this.#update(receipt.team, receipt.createdAt, receipt.member, receipt.id, { receipt });
   }
 
-  // relayed takes what became of a message that a relay brings to its agent.
+  // relayed adds the state of a relayed message, and returns its item, if it is here.
   relayed(team, createdAt, inbox, id, fate) {
-    return this.#each((r) => r.inbox === inbox && r.id === id && r.team === team && (!createdAt || r.createdAt === createdAt),
-      (r) => merge(r, { relay: fate }));
+    return this.#update(team, createdAt, inbox, id, { relay: fate });
   }
 
-  #each(wanted, change) {
+  #update(team, createdAt, inbox, id, news) {
     let found = null;
-    for (const { record, item } of this.#records.values()) {
-      if (!wanted(record)) continue;
-      change(record);
+    for (const { record: r, item } of this.#records.values()) {
+      if (r.inbox !== inbox || r.id !== id || r.team !== team || (createdAt && r.createdAt !== createdAt)) continue;
+      merge(r, news);
       found = item;
     }
     return found;
   }
 }
 
-// merge adds to a record what another one knows of it.
+// merge adds news of a message to its record.
 function merge(r, news) {
   r.read ||= news.read ?? false;
   r.gone ||= news.gone ?? false;

@@ -1,10 +1,10 @@
-// What happens, as it happens.
+// The stream of events.
 
-import { version } from "./ask.js";
+import { version } from "./request.js";
 
-// Live follows the events of the service. A browser comes again by itself where a
-// connection breaks, and names the last event it has seen; where it gives up (the
-// service answered, with an error) Live goes on in its place.
+// Live receives the events of the service. If a connection breaks, the browser connects
+// again by itself and sends the id of the last event. If the service answers with an
+// error, the browser gives up, and Live connects again.
 export class Live {
   #source = null;
   #last = "";
@@ -12,8 +12,8 @@ export class Live {
   #timer = 0;
   #on;
 
-  // on has a function for each kind of event, which gets its data, and state, which
-  // is told "live", "reconnecting" or "signed out".
+  // on has a function for each kind of event, called with its data, and state, called
+  // with "live", "reconnecting" or "signed out".
   constructor(on) {
     this.#on = on;
   }
@@ -29,7 +29,7 @@ export class Live {
     };
     source.onerror = () => {
       this.#on.state("reconnecting");
-      if (source.readyState === EventSource.CLOSED) this.#later();
+      if (source.readyState === EventSource.CLOSED) this.#reconnect();
     };
     for (const kind of ["snapshot", "message", "receipt", "relay", "reset"]) {
       source.addEventListener(kind, (e) => {
@@ -39,8 +39,8 @@ export class Live {
     }
   }
 
-  // later finds out why there is no stream, and begins another one.
-  async #later() {
+  // reconnect finds out why there is no stream, and starts another one later.
+  async #reconnect() {
     try {
       await version();
     } catch (problem) {

@@ -1,20 +1,20 @@
-// What was written here, and is not known to have arrived.
+// Messages that were written here and are not known to have arrived.
 //
-// Each text gets its key before it is sent for the first time, and keeps it: to
-// send it again after a lost connection, or after the page was closed in the
-// middle, is to send it once.
+// Each message gets its key before it is sent for the first time. If it is sent again
+// under the same key, after a lost connection or after the page was closed, it arrives
+// once.
 
-import { broadcast, Problem, send } from "./ask.js";
+import { broadcast, Problem, send } from "./request.js";
 
 const prefix = "teambridge:out:";
 const week = 7 * 86400e3;
 
 export class Outbox {
   #entries = new Map(); // by key
-  #texts = new Map(); // what was sent from this page, by key
+  #texts = new Map(); // sent from this page, by key
   #changed;
 
-  // changed is called when something changed. Entries of an earlier page come back.
+  // changed is called after each change. Entries of an earlier page are restored.
   constructor(changed) {
     this.#changed = changed;
     for (const name of Object.keys(localStorage)) {
@@ -32,7 +32,7 @@ export class Outbox {
     try {
       const entry = JSON.parse(value);
       if (Date.now() - entry.at > week) throw new Error("too old");
-      if (entry.state === "sending") Object.assign(entry, { state: "unsure", detail: "The page was closed before an answer came", hint: "" });
+      if (entry.state === "sending") Object.assign(entry, { state: "uncertain", detail: "The page was closed before the service answered" });
       this.#entries.set(entry.key, entry);
     } catch {
       localStorage.removeItem(name);
@@ -43,25 +43,25 @@ export class Outbox {
     this.#entries.set(entry.key, entry);
     try {
       localStorage.setItem(prefix + entry.key, JSON.stringify(entry));
-    } catch { /* no room: it is kept as long as the page */ }
+    } catch { /* no space: the entry lasts as long as the page */ }
     this.#changed();
   }
 
-  // of returns what waits in a conversation, the oldest first.
+  // of returns the entries of a conversation, the oldest first.
   of(team, createdAt, member) {
     return [...this.#entries.values()]
       .filter((e) => e.team === team && e.createdAt === createdAt && e.member === member)
       .sort((a, b) => a.at - b.at);
   }
 
-  // write sends a text to a member, or to all (member is null). It answers with
-  // what the service said, or null.
-  write({ team, createdAt, member, text, lead = false }) {
-    return this.again({ key: crypto.randomUUID(), team, createdAt, member, text, lead, at: Date.now() });
+  // post sends a text to a member, or to all if member is null. It returns the answers
+  // of the service, or null.
+  post({ team, createdAt, member, text, lead = false }) {
+    return this.retry({ key: crypto.randomUUID(), team, createdAt, member, text, lead, at: Date.now() });
   }
 
-  // again sends an entry, for the first time or under the same key.
-  async again(entry, force = false) {
+  // retry sends an entry under its key.
+  async retry(entry, force = false) {
     entry = { ...entry, state: "sending", detail: "", hint: "", code: "" };
     this.#texts.set(entry.key, entry.text);
     this.#keep(entry);
@@ -89,27 +89,27 @@ export class Outbox {
 
   #sent(entry) {
     localStorage.removeItem(prefix + entry.key);
-    if (!this.#entries.has(entry.key)) return; // it was seen to be there already
+    if (!this.#entries.has(entry.key)) return; // it has arrived already
     this.#entries.set(entry.key, { ...entry, state: "sent" });
     this.#changed();
   }
 
   #fail(entry, problem) {
     if (!this.#entries.has(entry.key)) return;
-    const state = problem.unsure ? "unsure" : "failed";
+    const state = problem.uncertain ? "uncertain" : "failed";
     this.#keep({ ...entry, state, detail: problem.message, hint: problem.hint, code: problem.code });
   }
 
-  // text returns what was sent from this page under an id, if that was.
+  // text returns the text that was sent from this page under an id, if any.
   text(id) {
     return this.#texts.get(id) ?? this.#texts.get(id.slice(0, 36));
   }
 
-  // arrived is told of a message that is there.
+  // arrived removes the entry of a message that is in its inbox.
   arrived(id) {
     const entry = this.#entries.get(id);
     if (entry && entry.member !== null) this.drop(id);
-    // A message to all is there when it is there for all of them: when that was said.
+    // A message to all has arrived once the service has sent it to all.
     const all = /^(.{36})-/.exec(id)?.[1];
     if (all && this.#entries.get(all)?.state === "sent") this.drop(all);
   }
@@ -121,14 +121,14 @@ export class Outbox {
   }
 }
 
-// What is being written, and not sent yet, is kept for each conversation.
-const draft = (team, createdAt, member) => `teambridge:draft:${team}:${createdAt}:${member ?? "*"}`;
+// The draft of each conversation is kept.
+const draftKey = (team, createdAt, member) => `teambridge:draft:${team}:${createdAt}:${member ?? "*"}`;
 
 export function keepDraft(team, createdAt, member, text) {
   try {
-    if (text) localStorage.setItem(draft(team, createdAt, member), text);
-    else localStorage.removeItem(draft(team, createdAt, member));
-  } catch { /* no room */ }
+    if (text) localStorage.setItem(draftKey(team, createdAt, member), text);
+    else localStorage.removeItem(draftKey(team, createdAt, member));
+  } catch { /* no space */ }
 }
 
-export const draftOf = (team, createdAt, member) => localStorage.getItem(draft(team, createdAt, member)) ?? "";
+export const draftOf = (team, createdAt, member) => localStorage.getItem(draftKey(team, createdAt, member)) ?? "";

@@ -1,6 +1,6 @@
 // Teams and members, and what they are doing.
 
-import { h, morph, said } from "./dom.js";
+import { escaped, h, morph } from "./dom.js";
 import { flat, since } from "./text.js";
 
 export const pathTo = (team, member, fields = {}) => {
@@ -8,10 +8,10 @@ export const pathTo = (team, member, fields = {}) => {
   return "#/team/" + encodeURIComponent(team) + (member === null ? "" : "/" + encodeURIComponent(member)) + (q && "?" + q);
 };
 
-const words = { ACTIVE: "Active", IDLE: "Idle", TERMINATED: "Gone" };
-const details = { working: "working", waiting: "waiting", failed: "last turn failed", stale: "its lead has ended", "shut down": "shut down" };
+const words = { ACTIVE: "Active", IDLE: "Idle", TERMINATED: "Ended" };
+const details = { working: "working", waiting: "waiting", failed: "last turn failed", stale: "the lead has ended", "shut down": "shut down" };
 
-// state says in words what a member is doing.
+// state describes what a member is doing.
 export function state(s) {
   const parts = [words[s.state] ?? flat(s.state)];
   const detail = details[s.detail] ?? flat(s.detail);
@@ -20,7 +20,7 @@ export function state(s) {
   return parts.join(" · ");
 }
 
-// dot tells a state by its colour and its form; the words stand beside it.
+// dot shows a state by color and shape, next to the words.
 export const dot = (s) => h("span", { class: "dot", "data-state": s.state, "aria-hidden": "true" });
 
 const rank = { alive: 0, unknown: 1, gone: 2 };
@@ -28,7 +28,7 @@ const rank = { alive: 0, unknown: 1, gone: 2 };
 // People is the list of teams.
 export class People {
   #root;
-  #open = new Map(); // by name: what the reader chose
+  #open = new Map(); // by name: whether the reader opened or closed it
   #state = { teams: [], status: [] };
   #unread = () => 0;
   #here = null;
@@ -41,7 +41,7 @@ export class People {
       this.#open.set(name, e.target.closest("button").getAttribute("aria-expanded") !== "true");
       this.show();
     });
-    // Up and down, beside Tab.
+    // Up and down, in addition to Tab.
     root.addEventListener("keydown", (e) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
       if (!step || e.ctrlKey || e.metaKey || e.altKey) return;
@@ -54,8 +54,8 @@ export class People {
     });
   }
 
-  // show shows what is known: a snapshot, where the reader is, and a function that
-  // counts what is unread, of a member or (null) of a team.
+  // show shows a snapshot. here is the open conversation, and unread counts the unread
+  // messages of a member, or of a team for null.
   show({ snapshot = this.#state, here = this.#here, unread = this.#unread } = {}) {
     this.#state = snapshot;
     this.#here = here;
@@ -64,7 +64,7 @@ export class People {
       Date.parse(b.createdAt) - Date.parse(a.createdAt) || (a.team < b.team ? -1 : 1));
     const list = h("nav", { id: "people", "aria-label": "Teams and members" },
       teams.length === 0
-        ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here as soon as Claude Code makes one."))
+        ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."))
         : h("ul", { class: "teams" }, teams.map((t, n) => this.#team(t, n))));
     morph(this.#root, list);
   }
@@ -78,16 +78,16 @@ export class People {
     if (t.problem) about.push("⚠ " + flat(t.problem));
     else {
       if (place) about.push(place);
-      if (t.leadState === "gone") about.push("its lead has ended");
+      if (t.leadState === "gone") about.push("the lead has ended");
     }
     return h("li", { class: "team", "data-key": t.team },
       h("h2", null, h("button", { type: "button", "data-team": t.team, "aria-expanded": String(open) },
         h("span", { class: "turn", "aria-hidden": "true" }),
-        h("span", { class: "team-name" }, said(t.team)),
+        h("span", { class: "team-name" }, escaped(t.team)),
         open ? null : badge(count))),
       about.length ? h("p", { class: "about", title: flat(t.cwd) || null }, about.join(" · ")) : null,
       open && !t.problem ? h("ul", { class: "members" },
-        h("li", { "data-key": "*" }, this.#everyone(t, count)),
+        h("li", { "data-key": "*" }, this.#everyone(t)),
         this.#state.status.filter((s) => s.team === t.team).map((s) => h("li", { "data-key": "m" + s.member }, this.#member(s, t)))) : null);
   }
 
@@ -95,7 +95,7 @@ export class People {
     const current = this.#here?.team === t.team && this.#here.member === null;
     return h("a", { class: "member", href: pathTo(t.team, null), "aria-current": current ? "page" : null },
       h("span", { class: "face all", "aria-hidden": "true" }, "∗"),
-      h("span", { class: "who" }, h("span", { class: "member-name" }, "Everyone"), h("span", { class: "doing" }, "All messages of the team")));
+      h("span", { class: "who" }, h("span", { class: "member-name" }, "Everyone"), h("span", { class: "doing" }, "All messages in the team")));
   }
 
   #member(s, t) {
@@ -103,21 +103,21 @@ export class People {
     return h("a", { class: "member", href: pathTo(s.team, s.member), "aria-current": current ? "page" : null, "data-state": s.state },
       h("span", { class: "face", "aria-hidden": "true" }, initial(s.member), dot(s)),
       h("span", { class: "who" },
-        h("span", { class: "member-name" }, said(s.member), s.member === t.lead ? h("span", { class: "role" }, "lead") : null),
+        h("span", { class: "member-name" }, escaped(s.member), s.member === t.lead ? h("span", { class: "role" }, "lead") : null),
         h("span", { class: "doing" }, state(s), relay(s), waiting(s))),
       badge(this.#unread(s.team, s.member)));
   }
 }
 
-// initial is the first letter of a name.
-export const initial = (name) => flat([...String(name)][0] ?? "?").toUpperCase();
+// initial returns the first letter of a name.
+const initial = (name) => flat([...String(name)][0] ?? "?").toUpperCase();
 
 function badge(n) {
   return n > 0 ? h("span", { class: "badge" }, String(n), h("span", { class: "unseen" }, " unread")) : null;
 }
 
 function waiting(s) {
-  return s.unread > 0 ? h("span", { class: "waiting" }, `${s.unread} in its inbox`) : null;
+  return s.unread > 0 ? h("span", { class: "waiting" }, `${s.unread} unread in its inbox`) : null;
 }
 
 function relay(s) {

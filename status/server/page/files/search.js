@@ -1,16 +1,16 @@
-// What was found.
+// The results of a search.
 
-import { search } from "./ask.js";
-import { h, said } from "./dom.js";
+import { search } from "./request.js";
+import { escaped, h } from "./dom.js";
 import { pathTo } from "./people.js";
 import { dayOf, timeOf, wholeTime } from "./text.js";
 
-// found shows the messages that hold words, in main. talk says whose
-// conversation a message is part of, and who is called what.
-export async function found(main, words, talk) {
+// showResults shows the messages that match words, in main. describe returns the
+// conversation of a message, and the names in it.
+export async function showResults(main, words, describe) {
   const list = h("ol", { class: "hits" });
   const count = h("p", { class: "count", role: "status" }, "Searching…");
-  const more = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => load() }, "Show older ones");
+  const more = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => load() }, "Show older results");
   main.replaceChildren(h("section", { class: "found", "aria-labelledby": "found-title" },
     h("header", { class: "head" },
       h("a", { class: "back", href: "#/", "aria-label": "Back to teams and members" }, h("span", { "aria-hidden": "true" }, "‹")),
@@ -23,11 +23,11 @@ export async function found(main, words, talk) {
     try {
       const answer = await search({ q: words, before, limit: 50 });
       if (!list.isConnected) return;
-      for (const hit of answer.hits) list.append(item(hit, talk));
+      for (const hit of answer.hits) list.append(item(hit, describe));
       total += answer.hits.length;
       before = answer.hits.at(-1)?.seq;
-      const what = `${total}${answer.more ? " or more" : ""} ${total === 1 ? "message has" : "messages have"}`;
-      count.replaceChildren(total === 0 ? "Nothing has " : what + " ", h("q", null, said(words)));
+      const number = total === 0 ? "No messages match " : total === 1 ? "1 message matches " : `${total}${answer.more ? " or more" : ""} messages match `;
+      count.replaceChildren(number, h("q", null, escaped(words)));
       more.hidden = !answer.more;
     } catch (problem) {
       count.textContent = [problem.message, problem.hint].filter(Boolean).join(". ");
@@ -37,13 +37,13 @@ export async function found(main, words, talk) {
   await load();
 }
 
-function item(hit, talk) {
+function item(hit, describe) {
   const at = new Date(hit.firstSeen);
-  const where = talk(hit);
+  const where = describe(hit);
   return h("li", null, h("a", { class: "hit", href: pathTo(hit.team, where.member, { of: hit.createdAt, at: hit.seq }) },
     h("span", { class: "hit-head" },
-      h("span", { class: "pair" }, h("b", null, said(where.from)), " → ", said(where.to)),
-      h("span", { class: "hit-team" }, said(hit.team)),
+      h("span", { class: "pair" }, h("b", null, escaped(where.from)), " → ", escaped(where.to)),
+      h("span", { class: "hit-team" }, escaped(hit.team)),
       h("time", { datetime: hit.firstSeen, title: wholeTime(at) }, `${dayOf(at)} ${timeOf(at)}`)),
-    h("span", { class: "snippet", dir: "auto" }, hit.snippet.map((p) => (p.match ? h("mark", null, said(p.text, true)) : said(p.text, true))))));
+    h("span", { class: "snippet", dir: "auto" }, hit.snippet.map((p) => (p.match ? h("mark", null, escaped(p.text, true)) : escaped(p.text, true))))));
 }

@@ -1,12 +1,11 @@
-// Texts of others, made safe to look at, and times.
+// Escapes texts of others, and formats times.
 
-// What would act on whoever reads it instead of being read: control characters,
-// and all of Cf (marks that reorder or hide text) but the joiners inside words and
-// emoji. The command line escapes the same ones, in the same way.
+// Control characters, and all of Cf (marks that reorder or hide text) except the joiners
+// inside words and emoji. The command line escapes the same ones in the same way.
 const unsafe = /[\p{Cc}\p{Cf}\u2028\u2029]/u;
 const joiners = new Set(["\u200c", "\u200d"]);
 
-function escaped(c) {
+function escapeOf(c) {
   switch (c) {
     case "\n": return "\\n";
     case "\t": return "\\t";
@@ -19,8 +18,8 @@ function escaped(c) {
   return "\\u" + n.toString(16).padStart(4, "0");
 }
 
-// pieces splits a text into what is shown as it is and what is shown escaped:
-// [text, is it escaped]. With lines, line feeds and tabs stay.
+// pieces splits a text into parts: [text, whether it is escaped]. With lines, line feeds
+// and tabs are not escaped.
 export function pieces(text, lines) {
   const list = [];
   let plain = "";
@@ -31,18 +30,18 @@ export function pieces(text, lines) {
     }
     if (plain) list.push([plain, false]);
     plain = "";
-    list.push([escaped(c), true]);
+    list.push([escapeOf(c), true]);
   }
   if (plain) list.push([plain, false]);
   return list;
 }
 
-// flat is a text on one line, escaped.
+// flat returns an escaped text on one line.
 export function flat(text) {
   return pieces(text, false).map(([t]) => t).join("");
 }
 
-// short is the beginning of a text, on one line.
+// short returns the beginning of a text, on one line.
 export function short(text, most) {
   const line = flat(String(text).replace(/\s+/gu, " ").trim());
   return line.length > most ? line.slice(0, most - 1).toWellFormed() + "…" : line;
@@ -56,7 +55,7 @@ const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle:
 export const timeOf = (date) => clock.format(date);
 export const wholeTime = (date) => whole.format(date);
 
-// dayOf names the day of a date as people do.
+// dayOf returns the day of a date: "Today", "Yesterday" or the date.
 export function dayOf(date, now = new Date()) {
   const midnight = (d) => new Date(d.getFullYear(), d.getMonth(), d.getDate());
   const ago = Math.round((midnight(now) - midnight(date)) / 86400e3);
@@ -65,7 +64,7 @@ export function dayOf(date, now = new Date()) {
   return date.getFullYear() === now.getFullYear() ? day.format(date) : dayOfYear.format(date);
 }
 
-// since says how long ago a date was, in few letters.
+// since returns how long ago a date was, such as "5 min".
 export function since(date, now = new Date()) {
   const s = Math.max(0, (now - date) / 1000);
   if (s < 60) return "just\u00a0now";
@@ -74,7 +73,7 @@ export function since(date, now = new Date()) {
   return Math.floor(s / 86400) + "\u00a0d";
 }
 
-// size of a text, for people.
+// size returns the size of a text, such as "1.5 KiB".
 export function size(text) {
   const n = new TextEncoder().encode(text).length;
   return n < 1024 ? n + " bytes" : (n / 1024).toFixed(n < 10240 ? 1 : 0) + " KiB";

@@ -1,45 +1,43 @@
-// One conversation: what was said to a member and by it, or in all of a team; and
-// the box to write in.
+// One conversation, with a member or with all of a team, and the box to write in.
 
-import { messages } from "./ask.js";
-import { h, morph, said, setAttr, setText } from "./dom.js";
+import { escaped, h, morph, setAttr, setText } from "./dom.js";
 import { History } from "./history.js";
+import { beginning, content, delivery, fate, when } from "./message.js";
 import { draftOf, keepDraft } from "./outbox.js";
 import { dot, state } from "./people.js";
+import { messages } from "./request.js";
 import { dayOf, flat, size, timeOf, wholeTime } from "./text.js";
 
 const pageSize = 100;
-const longText = 4000; // characters, of which more are shown when asked for
-const longLines = 60;
-const together = 5 * 60e3; // messages of one sender so close, in ms, have one head
+const together = 5 * 60e3; // messages of one sender within this time, in ms, share a head
 const mac = /Mac|iPhone|iPad/.test(navigator.platform);
 
-// Talk shows one conversation at a time in main. world has what all of the page
-// knows: see app.js.
-export class Talk {
+// Conversation shows one conversation at a time in main. page is what it needs to know of
+// the rest of the page: see app.js.
+export class Conversation {
   #main;
-  #world;
+  #page;
   #history = null;
   #place = null; // {team, createdAt, member}
   #parts = {};
-  #load = 0; // the number of the last load: what comes for an earlier one is late
+  #load = 0; // the number of the last request for messages; earlier answers are ignored
   #bottom = true;
   #missed = 0;
-  #whose = ""; // which names are the reader's, as the messages show it
-  #resent = new Set(); // seqs of messages that were lost, or may be, and were sent again
-  #unfolded = new Set(); // seqs of long messages that are shown whole
+  #ours = ""; // the reader's names when the messages were rendered
+  #resent = new Set(); // seqs of messages that were sent again
+  #unfolded = new Set(); // seqs of long messages that are shown in full
 
-  constructor(main, world) {
+  constructor(main, page) {
     this.#main = main;
-    this.#world = world;
+    this.#page = page;
   }
 
   get place() {
     return this.#place;
   }
 
-  // open shows a conversation; at is the seq of a message to show, or null for the
-  // end. createdAt is the team's, in ms.
+  // open shows a conversation. createdAt is the team's, in ms. at is the seq of the message
+  // to show, or null for the end.
   async open({ team, createdAt, member, at }) {
     this.#place = { team, createdAt, member };
     this.#history = new History(team, createdAt, member);
@@ -51,7 +49,7 @@ export class Talk {
     this.pending();
     const there = await this.#fill({ before: at === null ? undefined : at + 1 });
     if (at === null || !there) return;
-    // And what came after it.
+    // And the messages after it.
     const range = this.#history.range();
     if (range === null || await this.#fill({ after: range.high })) this.#point(at);
   }
@@ -62,7 +60,7 @@ export class Talk {
     this.#parts = {};
   }
 
-  // reload reads anew what is shown.
+  // reload reads the messages again.
   reload() {
     if (this.#place) this.open({ ...this.#place, at: null });
   }
@@ -80,7 +78,6 @@ export class Talk {
     p.empty = h("p", { class: "empty", role: "status" }, "Loading…");
     p.scroll = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Messages, ${title}` },
       h("div", { class: "column" }, p.older, p.empty, p.list, p.newer, p.waiting));
-    // In the foot, above the box.
     p.jump = h("button", { type: "button", class: "jump", hidden: true, onclick: () => this.#toEnd() }, "Newest messages");
     p.text = h("textarea", { id: "text", rows: "1", placeholder: `Message to ${title}`, "aria-describedby": "keys" });
     p.lead = h("input", { type: "checkbox", id: "lead" });
@@ -88,7 +85,7 @@ export class Talk {
     p.form = h("form", { class: "compose" },
       h("label", { class: "unseen", for: "text" }, `Message to ${title}`), p.text,
       h("div", { class: "compose-foot" },
-        member === null ? h("label", { class: "check" }, p.lead, " also to the lead") : null,
+        member === null ? h("label", { class: "check" }, p.lead, " Also send to the lead") : null,
         h("span", { class: "keys", id: "keys" }, h("kbd", null, mac ? "⌘" : "Ctrl"), " ", h("kbd", null, "Enter"), " sends"),
         p.send));
     p.closed = h("p", { class: "closed", hidden: true });
@@ -134,58 +131,58 @@ export class Talk {
     if (s && this.#bottom && !this.#history.newer) s.scrollTop = s.scrollHeight;
   }
 
-  // refresh shows anew what is known of the member, the team and the reader in it.
+  // refresh shows changes of the member, the team and the reader's names.
   refresh() {
     const p = this.#parts;
     if (!this.#place) return;
     const { team, member } = this.#place;
-    const whose = JSON.stringify(this.#world.person(this.#place)?.ours ?? []);
-    if (whose !== this.#whose) {
-      this.#whose = whose;
+    const ours = JSON.stringify(this.#page.person(this.#place)?.ours ?? []);
+    if (ours !== this.#ours) {
+      this.#ours = ours;
       for (const item of this.#history.items) {
-        const li = this.#item(item);
+        const li = this.#render(item);
         item.li?.replaceWith(li);
         item.li = li;
       }
       this.#sync();
     }
-    const t = this.#world.team(this.#place);
-    const s = member === null ? null : this.#world.status(this.#place);
-    const person = this.#world.person(this.#place);
+    const t = this.#page.team(this.#place);
+    const s = member === null ? null : this.#page.status(this.#place);
+    const person = this.#page.person(this.#place);
     const head = h("div", { class: "head-text" },
-      h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : said(member),
-        h("span", { class: "in" }, h("span", { class: "unseen" }, " in team "), said(team))));
-    if (!t) head.append(h("p", { class: "doing" }, "The team has ended; its history stays."));
+      h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : escaped(member),
+        h("span", { class: "in" }, h("span", { class: "unseen" }, " in team "), escaped(team))));
+    if (!t) head.append(h("p", { class: "doing" }, "The team has ended. Its history is kept."));
     else if (s) head.append(h("p", { class: "doing" }, dot(s), state(s), this.#relay(s)));
-    else if (member !== null) head.append(h("p", { class: "doing" }, "No agent of the team"));
-    else head.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · made ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
+    else if (member !== null) head.append(h("p", { class: "doing" }, "Not an agent of this team"));
+    else head.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · created ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
     morph(p.head, head);
 
     let closed = "";
-    if (!t) closed = "Nothing can be sent to a team that has ended.";
+    if (!t) closed = "You cannot send messages to a team that has ended.";
     else if (t.problem) closed = `The team cannot be read: ${flat(t.problem)}`;
-    else if (this.#world.readOnly) closed = "The service was started with --read-only: it sends nothing.";
+    else if (this.#page.readOnly) closed = "The service is read-only: you cannot send messages.";
     p.closed.hidden = !closed;
     p.form.hidden = Boolean(closed);
     setText(p.closed, closed);
-    const deaf = t && person && !person.answerable && !closed;
-    p.notice.hidden = !deaf;
-    if (deaf && !p.notice.hasChildNodes()) {
-      p.notice.append("Agents of this team cannot write to you yet. So that they can: ", h("code", null, `teambridge join --team ${flat(team)}`));
-    } else if (!deaf) p.notice.replaceChildren();
+    const unanswerable = t && person && !person.answerable && !closed;
+    p.notice.hidden = !unanswerable;
+    if (unanswerable && !p.notice.hasChildNodes()) {
+      p.notice.append("Agents of this team cannot write to you yet. To let them, run: ", h("code", null, `teambridge join --team ${flat(team)}`));
+    } else if (!unanswerable) p.notice.replaceChildren();
   }
 
   #relay(s) {
     if (!s.relay) return null;
     const r = s.relay;
     const parts = [`relay ${flat(r.state)}`];
-    if (r.queue > 0) parts.push(`${r.queue} under way`);
-    if (r.deadLetters > 0) parts.push(`⚠ ${r.deadLetters} could not be given to it`);
+    if (r.queue > 0) parts.push(`${r.queue} in progress`);
+    if (r.deadLetters > 0) parts.push(`⚠ ${r.deadLetters} not delivered`);
     if (r.reason) parts.push(flat(r.reason));
     return h("span", { class: r.state === "dead" || r.deadLetters > 0 ? "warn" : null }, " · " + parts.join(", "));
   }
 
-  // fill asks for a page and adds it.
+  // fill requests a page of messages and adds it.
   async #fill(range) {
     const load = ++this.#load;
     const history = this.#history;
@@ -197,12 +194,12 @@ export class Talk {
       if (range.after === undefined) history.older = page.more;
       else history.newer = page.more;
       for (const r of page.messages) this.#take(r);
-      setText(p.empty, "Nothing was said yet.");
+      setText(p.empty, "No messages yet.");
     } catch (problem) {
       if (load !== this.#load) return false;
-      // What was never recorded is no fault: a team that has just been made.
-      setText(p.empty, problem.status === 404 ? "Nothing was said yet." : [problem.message, problem.hint].filter(Boolean).join(". "));
-      if (problem.status === 0) this.#world.later(() => load === this.#load && this.#fill(range));
+      // Nothing is recorded of a team that has just been created.
+      setText(p.empty, problem.status === 404 ? "No messages yet." : [problem.message, problem.hint].filter(Boolean).join(". "));
+      if (problem.status === 0) this.#page.whenConnected(() => load === this.#load && this.#fill(range));
     }
     this.#sync();
     return true;
@@ -234,7 +231,7 @@ export class Talk {
     this.#showJump();
   }
 
-  // point shows one message that was looked for.
+  // point shows one message, and focuses it.
   #point(seq) {
     const li = this.#history?.find(seq)?.li;
     if (!li) return;
@@ -245,7 +242,7 @@ export class Talk {
     li.focus({ preventScroll: true });
   }
 
-  // event takes a message that appeared, was read, or is gone.
+  // event shows a message that appeared, was read, or left its inbox.
   event(r, appeared) {
     const history = this.#history;
     if (!history?.has(r)) return;
@@ -257,11 +254,11 @@ export class Talk {
     }
     const did = this.#take(r);
     if (!did.fresh) {
-      if (did.changed) this.#renew(did.item);
+      if (did.changed) this.#update(did.item);
       return;
     }
     if (history.items.at(-1) === did.item) {
-      did.item.li = this.#item(did.item);
+      did.item.li = this.#render(did.item);
       this.#parts.list.append(did.item.li);
       this.#dress(history.items.length - 1);
       this.#shown();
@@ -277,13 +274,13 @@ export class Talk {
   receipt(receipt) {
     const item = this.#history?.receipt(receipt);
     if (item) {
-      this.#renew(item);
+      this.#update(item);
       return;
     }
-    // An agent that is fast takes a message before it is recorded, now and then
-    // for good. What was sent from here is known here.
-    const text = this.#world.outbox.text(receipt.id);
-    const from = this.#world.person(receipt)?.from;
+    // A fast agent can take a message before it is recorded, so that it never is. The
+    // outbox has the text.
+    const text = this.#page.outbox.text(receipt.id);
+    const from = this.#page.person(receipt)?.from;
     if (text === undefined || !from) return;
     const at = receipt.verifiedAt ?? new Date().toISOString();
     this.event({
@@ -294,13 +291,13 @@ export class Talk {
 
   relayed(team, createdAt, inbox, id, fate) {
     const item = this.#history?.relayed(team, createdAt, inbox, id, fate);
-    if (item) this.#renew(item);
+    if (item) this.#update(item);
   }
 
   #take(r) {
     const did = this.#history.add(r);
-    if (!did.fresh && did.changed) this.#renew(did.item);
-    this.#world.arrived(r.id);
+    if (!did.fresh && did.changed) this.#update(did.item);
+    this.#page.arrived(r.id);
     return did;
   }
 
@@ -311,12 +308,12 @@ export class Talk {
     jump.hidden = n === 0 && !this.#history.newer;
   }
 
-  // sync puts the elements of all messages in their order.
+  // sync puts the elements of all messages in order.
   #sync() {
     const { list } = this.#parts;
     let at = list.firstChild;
     for (const item of this.#history.items) {
-      item.li ??= this.#item(item);
+      item.li ??= this.#render(item);
       if (item.li === at) at = at.nextSibling;
       else list.insertBefore(item.li, at);
     }
@@ -326,7 +323,7 @@ export class Talk {
     this.#stick();
   }
 
-  // shown is called when other messages are shown.
+  // shown updates what depends on which messages are shown.
   #shown() {
     const { older, newer, empty, waiting } = this.#parts;
     const any = this.#history.items.length > 0;
@@ -336,15 +333,16 @@ export class Talk {
     this.seen();
   }
 
-  // seen marks as read what is for the reader, if the reader can see it.
+  // seen marks messages to the reader as read, if the page is visible.
   seen() {
     if (!this.#history || document.visibilityState !== "visible") return;
-    const person = this.#world.person(this.#place);
+    const person = this.#page.person(this.#place);
     const list = this.#history.items.flatMap((i) => i.records).filter((r) => !r.read && !r.gone && person?.ours.includes(r.inbox));
-    if (list.length > 0) this.#world.seen(list);
+    if (list.length > 0) this.#page.seen(list);
   }
 
-  // dress gives a message what depends on the one before.
+  // dress adds to a message what depends on the one before: its day, and whether it has a
+  // head of its own.
   #dress(n) {
     const item = this.#history.items[n];
     const before = this.#history.items[n - 1];
@@ -365,37 +363,27 @@ export class Talk {
     return item.records.length > 1 ? "all" : item.records[0].inbox;
   }
 
-  #item(item) {
-    const li = h("li", { class: "message" });
-    this.#write(item, li);
-    return li;
+  // update renders a message again, in its place.
+  #update(item) {
+    if (item.li) morph(item.li.querySelector(".bubble"), this.#render(item).querySelector(".bubble"));
   }
 
-  #renew(item) {
-    if (!item.li) return;
-    const fresh = h("li", { class: "message" });
-    this.#write(item, fresh);
-    morph(item.li.querySelector(".bubble"), fresh.querySelector(".bubble"));
-  }
-
-  #write(item, li) {
+  #render(item) {
     const r = item.records[0];
-    const names = this.#world.names(this.#place);
+    const names = this.#page.names(this.#place);
     const mine = names.mine(r.from);
-    const tome = names.mine(r.inbox);
-    const at = when(r);
-    li.classList.add(mine ? "mine" : tome ? "tome" : "between");
     const to = item.records.length > 1 ? `${item.records.length} members` : names.name(r.inbox);
     const { label, summary, text, raw } = content(r);
     const body = raw
-      ? h("details", { class: "raw" }, h("summary", null, "Show it as it stands"), h("pre", null, said(text, true)))
+      ? h("details", { class: "raw" }, h("summary", null, "Show the raw text"), h("pre", null, escaped(text, true)))
       : text ? this.#text(r, text, item) : null;
-    li.append(h("article", { class: "bubble", "data-seq": r.seq },
+    const direction = mine ? "mine" : names.mine(r.inbox) ? "tome" : "between";
+    return h("li", { class: `message ${direction}` }, h("article", { class: "bubble", "data-seq": r.seq },
       h("header", { class: "by" },
-        h("span", { class: "pair" }, h("b", null, said(names.name(r.from))), r.answer ? null : [" → ", said(to)]),
-        label ? h("span", { class: "label" }, said(label)) : null,
-        h("time", { datetime: r.firstSeen, title: wholeTime(at) }, timeOf(at))),
-      summary ? h("p", { class: "summary", dir: "auto" }, said(summary)) : null,
+        h("span", { class: "pair" }, h("b", null, escaped(names.name(r.from))), r.answer ? null : [" → ", escaped(to)]),
+        label ? h("span", { class: "label" }, escaped(label)) : null,
+        h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r)))),
+      summary ? h("p", { class: "summary", dir: "auto" }, escaped(summary)) : null,
       body,
       mine ? this.#fates(item) : this.#relayFate(r)));
   }
@@ -403,36 +391,36 @@ export class Talk {
   #text(r, text, item) {
     const whole = this.#unfolded.has(r.seq);
     const cut = whole ? text : beginning(text);
-    const parts = [h("p", { class: "text", dir: "auto" }, said(cut, true), cut.length < text.length ? "…" : null)];
+    const parts = [h("p", { class: "text", dir: "auto" }, escaped(cut, true), cut.length < text.length ? "…" : null)];
     if (cut.length < text.length) {
       parts.push(h("button", { type: "button", class: "quiet", onclick: () => {
         this.#unfolded.add(r.seq);
-        item.li.querySelector(".text").replaceChildren(said(text, true));
+        item.li.querySelector(".text").replaceChildren(escaped(text, true));
         item.li.querySelector(".text").nextElementSibling.remove();
-      } }, `Show all of it (${size(text)})`));
+      } }, `Show all (${size(text)})`));
     }
     return parts;
   }
 
-  // fates tells what became of a message of ours, for each member it went to.
+  // fates shows what happened to a message of the reader, for each member it went to.
   #fates(item) {
     const several = item.records.length > 1;
-    const names = this.#world.names(this.#place);
+    const names = this.#page.names(this.#place);
     return h("div", { class: "fates" }, item.records.map((r) => {
       const f = fate(r);
       const parts = [h("span", { class: "tick", "aria-hidden": "true" }, f.tick), " "];
-      if (several) parts.push(h("b", null, said(names.name(r.inbox))), " ");
+      if (several) parts.push(h("b", null, escaped(names.name(r.inbox))), " ");
       parts.push(f.words);
-      if (r.relay) parts.push(" · ", relayed(r.relay));
-      const reach = this.#world.reach(r.inbox, r.id);
+      if (r.relay) parts.push(" · ", delivery(r.relay));
+      const reach = this.#page.reach(r.inbox, r.id);
       if (reach && f.state === "verified") parts.push(h("span", { class: "warn" }, " · ⚠ " + reach));
-      if (f.reason) parts.push(h("span", { class: "reason" }, ". ", said(f.reason), "."));
+      if (f.reason) parts.push(h("span", { class: "reason" }, ". ", escaped(f.reason), "."));
       if (f.state === "lost" || f.state === "unknown") {
         parts.push(" ", this.#resent.has(r.seq) ? h("span", { class: "done" }, "Sent again.")
           : h("button", { type: "button", class: "small", onclick: () => {
             this.#resent.add(r.seq);
-            this.#renew(item);
-            this.#write1({ member: r.inbox, text: r.text });
+            this.#update(item);
+            this.#post({ member: r.inbox, text: r.text });
           } }, "Send again"));
       }
       return h("p", { class: "fate", "data-state": f.state, title: f.title || null }, parts);
@@ -440,7 +428,7 @@ export class Talk {
   }
 
   #relayFate(r) {
-    return r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, relayed(r.relay))) : null;
+    return r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null;
   }
 
   #send() {
@@ -458,134 +446,56 @@ export class Talk {
     if (this.#history.newer) this.open({ ...this.#place, at: null });
     this.#missed = 0;
     this.#bottom = true;
-    this.#write1({ member, text, lead: p.lead.checked });
+    this.#post({ member, text, lead: p.lead.checked });
     this.#stick();
   }
 
-  async #write1(what) {
+  async #post(message) {
     const { team, createdAt } = this.#place;
-    this.#world.sent(await this.#world.outbox.write({ team, createdAt, ...what }));
+    this.#page.sent(await this.#page.outbox.post({ team, createdAt, ...message }));
   }
 
-  // pending shows what was written and is not known to have arrived.
+  // pending shows the messages that are not known to have arrived.
   pending() {
     if (!this.#place) return;
     const { team, createdAt, member } = this.#place;
     const p = this.#parts;
-    const list = this.#world.outbox.of(team, createdAt, member)
-      // While a message to all is on its way, what has arrived of it is shown already.
+    const list = this.#page.outbox.of(team, createdAt, member)
+      // A message to all is shown in the list as soon as one copy has arrived.
       .filter((e) => !(e.state === "sending" || e.state === "sent") || !this.#history.items.some((i) => i.records.some((r) => r.id.startsWith(e.key))));
     morph(p.waiting, h("ol", { class: "messages outbox", "aria-label": "Not sent yet" }, list.map((e) => h("li", { class: "message mine", "data-key": e.key + e.state },
       h("article", { class: "bubble" },
-        h("p", { class: "text", dir: "auto" }, said(beginning(e.text), true)),
-        h("div", { class: "fates" }, this.#waits(e)))))));
+        h("p", { class: "text", dir: "auto" }, escaped(beginning(e.text), true)),
+        h("div", { class: "fates" }, this.#pendingState(e)))))));
     p.waiting.hidden = list.length === 0;
     p.empty.hidden = this.#history.items.length > 0 || list.length > 0;
     this.#stick();
   }
 
-  #waits(e) {
+  #pendingState(e) {
     if (e.state === "sending") return h("p", { class: "fate", "data-state": "sending" }, h("span", { class: "tick", "aria-hidden": "true" }, "…"), " sending");
     if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, h("span", { class: "tick", "aria-hidden": "true" }, "✓"), " in the inbox");
-    const unsure = e.state === "unsure";
+    const uncertain = e.state === "uncertain";
     const button = (words, act) => h("button", { type: "button", class: "small", onclick: act }, words);
-    const again = async (force) => this.#world.sent(await this.#world.outbox.again(e, force));
-    return h("p", { class: "fate", "data-state": unsure ? "unsure" : "failed", role: "alert" },
-      h("span", { class: "tick", "aria-hidden": "true" }, "⚠"), unsure ? " not known to have arrived. " : " not sent. ",
-      h("span", { class: "reason" }, said(e.detail), ". ", e.hint ? [said(e.hint), ". "] : null,
-        unsure ? "Sending it again sends it once. " : null),
-      e.code === "unknown" ? button("Send anyway", () => again(true)) : button("Send again", () => again(false)), " ",
-      unsure ? null : button("Edit", () => {
+    const retry = async (force) => this.#page.sent(await this.#page.outbox.retry(e, force));
+    return h("p", { class: "fate", "data-state": uncertain ? "uncertain" : "failed", role: "alert" },
+      h("span", { class: "tick", "aria-hidden": "true" }, "⚠"), uncertain ? " may not have been sent. " : " not sent. ",
+      h("span", { class: "reason" }, escaped(e.detail), ". ", e.hint ? [escaped(e.hint), ". "] : null,
+        uncertain ? "Sending it again does not make a second copy. " : null),
+      e.code === "unknown" ? button("Send anyway", () => retry(true)) : button("Send again", () => retry(false)), " ",
+      uncertain ? null : button("Edit", () => {
         const t = this.#parts.text;
         t.value = [e.text, t.value].filter(Boolean).join("\n");
         t.dispatchEvent(new Event("input"));
-        this.#world.outbox.drop(e.key);
+        this.#page.outbox.drop(e.key);
         t.focus();
       }), " ",
-      button("Discard", () => this.#world.outbox.drop(e.key)));
+      button("Discard", () => this.#page.outbox.drop(e.key)));
   }
 
-  // focusHead moves to the top of the conversation, for those who came by keyboard
-  // from a list that is not shown any more.
+  // focusHead focuses the head of the conversation, for keyboard users who came from a
+  // list that is no longer shown.
   focusHead() {
     document.getElementById("talk-title")?.focus();
   }
 }
-
-// when says when a message was written: as its sender has it, unless that cannot be.
-function when(r) {
-  const seen = new Date(r.firstSeen);
-  const said = new Date(r.timestamp);
-  return said <= seen ? said : seen; // false for what is no time
-}
-
-function beginning(text) {
-  let end = Math.min(text.length, longText);
-  let at = -1;
-  for (let n = 0; n < longLines && at < end; n++) {
-    at = text.indexOf("\n", at + 1);
-    if (at < 0) at = end;
-  }
-  end = Math.min(end, at);
-  // Not for a few letters more.
-  return text.length - end < 200 ? text : text.slice(0, end).toWellFormed();
-}
-
-// content says how a message is shown. Structured texts are told in words where
-// they are known; others as they stand.
-export function content(r) {
-  if (r.answer) return { label: "answers", text: r.answer.truncated ? r.text + "\n[the rest was not kept]" : r.text };
-  if (r.kind === "message") return { summary: r.summary, text: r.text };
-  let o = null;
-  try {
-    o = JSON.parse(r.text);
-  } catch { /* it is shown as it stands */ }
-  const text = (v) => (typeof v === "string" ? v : "");
-  switch (o && r.kind) {
-    case "idle_notification": {
-      const reason = text(o.idleReason);
-      return {
-        label: reason === "failed" ? "⚠ failed" : reason === "interrupted" ? "was interrupted" : "went idle",
-        summary: text(o.summary), text: text(o.result) || text(o.failureReason),
-      };
-    }
-    case "shutdown_request":
-      return { label: "asks it to shut down", text: text(o.reason) };
-    case "shutdown_approved":
-      return { label: "shuts down", text: "" };
-    case "shutdown_rejected":
-      return { label: "will not shut down", text: text(o.reason) };
-    case "teammate_terminated":
-      return { label: "ended", text: text(o.message) };
-    case "task_assignment":
-      return { label: "gives a task", summary: text(o.subject), text: text(o.description) };
-    default:
-      return { label: r.kind.replaceAll("_", " "), summary: r.summary, text: o ? JSON.stringify(o, null, 2) : r.text, raw: true };
-  }
-}
-
-// fate says how far a message of ours came.
-function fate(r) {
-  const told = r.receipt;
-  const time = (t) => (t ? wholeTime(new Date(t)) : "");
-  if (told?.state === "lost" || told?.state === "unknown") {
-    const words = told.state === "lost" ? "lost" : "not known to have been taken";
-    return { state: told.state, tick: "⚠", words, reason: told.reason, title: time(told.lostAt) };
-  }
-  if (told?.state === "consumed" || r.read) {
-    return { state: "consumed", tick: "✓✓", words: "taken", title: time(told?.consumedAt ?? r.readAt) };
-  }
-  // Taken, most likely; but another program may have overwritten it.
-  if (r.gone) return { state: "verified", tick: "✓", words: "left the inbox", title: time(r.goneAt) };
-  return { state: "verified", tick: "✓", words: "in the inbox", title: time(told?.verifiedAt) };
-}
-
-const fates = {
-  claimed: "with the relay", written: "given to the agent", accepted: "the agent works on it", done: "done", cut: "⚠ cut off",
-  cancelled: "cancelled", failed: "⚠ could not be given to the agent", dropped: "dropped", taken_by_agent: "taken by the agent itself",
-};
-
-function relayed(f) {
-  return (fates[f.state] ?? flat(f.state)) + (f.reason ? `: ${flat(f.reason)}` : "");
-}
-

@@ -1,0 +1,80 @@
+// How a message is shown: its time, its content, and what happened to it.
+
+import { flat, wholeTime } from "./text.js";
+
+const longText = 4000; // characters
+const longLines = 60;
+
+// when returns the time of a message: its timestamp, unless that cannot be right.
+export function when(r) {
+  const seen = new Date(r.firstSeen);
+  const sent = new Date(r.timestamp);
+  return sent <= seen ? sent : seen; // the comparison is false if timestamp is not a time
+}
+
+// beginning returns the part of a long text that is shown at first.
+export function beginning(text) {
+  let end = Math.min(text.length, longText);
+  let at = -1;
+  for (let n = 0; n < longLines && at < end; n++) {
+    at = text.indexOf("\n", at + 1);
+    if (at < 0) at = end;
+  }
+  end = Math.min(end, at);
+  // Nothing is cut for the sake of a few characters.
+  return text.length - end < 200 ? text : text.slice(0, end).toWellFormed();
+}
+
+// content returns what is shown of a message. Known structured texts are described in
+// words; others are shown as JSON.
+export function content(r) {
+  if (r.answer) return { label: "answer", text: r.answer.truncated ? r.text + "\n[truncated]" : r.text };
+  if (r.kind === "message") return { summary: r.summary, text: r.text };
+  let o = null;
+  try {
+    o = JSON.parse(r.text);
+  } catch { /* the text is shown instead */ }
+  const text = (v) => (typeof v === "string" ? v : "");
+  switch (o && r.kind) {
+    case "idle_notification":
+      return {
+        label: { failed: "⚠ failed", interrupted: "interrupted" }[text(o.idleReason)] ?? "idle",
+        summary: text(o.summary), text: text(o.result) || text(o.failureReason),
+      };
+    case "shutdown_request":
+      return { label: "shutdown request", text: text(o.reason) };
+    case "shutdown_approved":
+      return { label: "shutting down", text: "" };
+    case "shutdown_rejected":
+      return { label: "declined to shut down", text: text(o.reason) };
+    case "teammate_terminated":
+      return { label: "ended", text: text(o.message) };
+    case "task_assignment":
+      return { label: "task", summary: text(o.subject), text: text(o.description) };
+    default:
+      return { label: r.kind.replaceAll("_", " "), summary: r.summary, text: o ? JSON.stringify(o, null, 2) : r.text, raw: true };
+  }
+}
+
+// fate returns what happened to a message that the reader sent.
+export function fate(r) {
+  const { state, reason, lostAt, consumedAt, verifiedAt } = r.receipt ?? {};
+  const time = (t) => (t ? wholeTime(new Date(t)) : "");
+  if (state === "lost" || state === "unknown") {
+    return { state, tick: "⚠", words: state === "lost" ? "lost" : "may not have been received", reason, title: time(lostAt) };
+  }
+  if (state === "consumed" || r.read) return { state: "consumed", tick: "✓✓", words: "received", title: time(consumedAt ?? r.readAt) };
+  // The agent has probably taken it, but another program may have overwritten it.
+  if (r.gone) return { state: "verified", tick: "✓", words: "removed from the inbox", title: time(r.goneAt) };
+  return { state: "verified", tick: "✓", words: "in the inbox", title: time(verifiedAt) };
+}
+
+const deliveryStates = {
+  claimed: "waiting in the relay", written: "sent to the agent", accepted: "in progress", done: "done", cut: "⚠ cut off",
+  cancelled: "cancelled", failed: "⚠ not delivered", dropped: "dropped", taken_by_agent: "read by the agent itself",
+};
+
+// delivery describes the state of a relayed message.
+export function delivery(f) {
+  return (deliveryStates[f.state] ?? flat(f.state)) + (f.reason ? `: ${flat(f.reason)}` : "");
+}

@@ -1,0 +1,59 @@
+// Requests to the service, except for the stream of events.
+
+// Problem is an error of the service (RFC 9457), or says that it did not answer.
+export class Problem extends Error {
+  constructor({ status = 0, code = "", detail = "", hint = "" }) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+    this.hint = hint;
+  }
+  // Whether the service may have done it anyway.
+  get uncertain() {
+    return this.status === 0 || this.status === 502 || this.status === 504;
+  }
+}
+
+// timeout of a request, in ms. The service answers within 30 s.
+const timeout = 40000;
+
+// request returns the answer of the service.
+async function request(path, { method = "GET", body, key } = {}) {
+  const headers = {};
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (key) headers["Idempotency-Key"] = key;
+  let response;
+  let answer;
+  try {
+    response = await fetch(path, {
+      method, headers, body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin", cache: "no-store", redirect: "error", signal: AbortSignal.timeout(timeout),
+    });
+    answer = await response.json();
+  } catch {
+    throw new Problem({ code: "no_answer", detail: "The service did not answer" });
+  }
+  if (response.ok) return answer;
+  throw new Problem({ status: response.status, code: answer.code, detail: answer.detail ?? response.statusText, hint: answer.hint });
+}
+
+const segment = encodeURIComponent;
+
+// query returns the query string of fields, without the empty ones.
+function query(fields) {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined && value !== null && value !== "") q.set(name, value);
+  }
+  const text = q.toString();
+  return text && "?" + text;
+}
+
+export const version = () => request("/v1/version");
+export const team = (name) => request(`/v1/teams/${segment(name)}`);
+export const messages = (name, fields) => request(`/v1/teams/${segment(name)}/messages${query(fields)}`);
+export const search = (fields) => request(`/v1/search${query(fields)}`);
+export const send = (name, member, body, key) =>
+  request(`/v1/teams/${segment(name)}/members/${segment(member)}/messages`, { method: "POST", body, key });
+export const broadcast = (name, body, key) => request(`/v1/teams/${segment(name)}/broadcast`, { method: "POST", body, key });
+export const markRead = (name, inbox, ids) => request(`/v1/teams/${segment(name)}/read`, { method: "POST", body: { inbox, ids } });
