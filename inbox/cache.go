@@ -37,7 +37,7 @@ func (p *parseCache) parse(data []byte) ([]rawjson.Span, []*Row, error) {
 	for n < len(p.spans) && p.spans[n].End < equal {
 		n++
 	}
-	spans, err := elementsBehind(data, p.spans[:n])
+	spans, err := elements(data, p.spans[:n])
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // fresh parses without anything that is remembered.
 func fresh(data []byte) (rows []*Row, err error) {
-	spans, err := elements(data)
+	spans, err := elements(data, nil)
 	for _, s := range spans {
 		row, ok := parseRow(s.Of(data))
 		if row.Raw = nil; !ok {
@@ -74,7 +74,7 @@ func TestPastIsAsParsedAnew(t *testing.T) {
 			continue
 		}
 		parsed++
-		if plain, err := elements(data); err != nil || !slices.Equal(plain, spans) {
+		if plain, err := elements(data, nil); err != nil || !slices.Equal(plain, spans) {
 			t.Fatalf("%s: elements %v, want %v, %v", data, spans, plain, err)
 		}
 		if len(want)+len(got) > 0 && !reflect.DeepEqual(want, got) {

@@ -103,7 +103,7 @@ func (b *Inbox) parse(d *Draft) (err error) {
 		d.spans, d.known, err = b.cache.parse(d.data)
 		return err
 	}
-	d.spans, err = elements(d.data)
+	d.spans, err = elements(d.data, nil)
 	return err
 }
 
@@ -216,7 +216,7 @@ func (d *Draft) content() ([]byte, error) {
 		}
 		data = next
 		if len(d.added) > 1 {
-			if spans, err = elements(data); err != nil {
+			if spans, err = elements(data, nil); err != nil {
 				return nil, err
 			}
 		}
