@@ -24,7 +24,7 @@ type TeamOwner struct {
 
 // Acquire makes a team with that lead if none of its name exists, or takes back one that
 // it made and whose process has died, with its members and waiting messages. ours is
-// false if the team was made or taken over by somebody else (see [teams.Config.Founded]),
+// false if the team was made or taken over by somebody else (see [teams.Config.IsOwned]),
 // or if a living process or relay serves it; such a team is left as it is. session, which
 // may be empty, and dir are the lead's in a new team.
 //
@@ -157,7 +157,7 @@ func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *t
 		return f, c, false, err
 	}
 	for _, k := range known {
-		if f = ownedTeam(k); c.Founded(f) {
+		if f = ownedTeam(k); c.IsOwned(f) {
 			return f, c, true, nil
 		}
 	}
