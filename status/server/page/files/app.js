@@ -237,8 +237,7 @@ function go() {
     conversation.close();
     view("people");
     words.value = "";
-    main.replaceChildren(h("div", { class: "welcome" }, h("img", { src: "/ui/icon.svg", alt: "", width: "56", height: "56" }),
-      h("h1", null, "No conversation selected"), h("p", null, "Select a member, or everyone in a team, to read and send messages.")));
+    showWelcome("No conversation selected", h("p", null, "Select a member, or everyone in a team, to read and send messages."));
   }
   showPeople();
 }
@@ -248,14 +247,17 @@ function view(name) {
   document.body.dataset.view = name;
 }
 
+function showWelcome(title, ...content) {
+  main.replaceChildren(h("div", { class: "welcome" }, h("img", { src: "/ui/icon.svg", alt: "", width: "56", height: "56" }), h("h1", null, title), content));
+}
+
 function signIn(expired) {
   conversation.close();
   document.body.dataset.view = "signed-out";
-  main.replaceChildren(h("div", { class: "welcome" }, h("img", { src: "/ui/icon.svg", alt: "", width: "56", height: "56" }),
-    h("h1", { tabindex: "-1" }, expired ? "This link has expired" : "Sign in"),
+  showWelcome(expired ? "This link has expired" : "Sign in",
     h("p", null, expired ? "A link works once, for one minute. For a new one, run:" : "To open this page, run on this machine:"),
     h("pre", null, h("code", null, "teambridge ui")),
-    h("button", { type: "button", class: "send", onclick: () => location.replace("/") }, "Try again")));
+    h("button", { type: "button", class: "send", onclick: () => location.replace("/") }, "Try again"));
   document.title = "Sign in · teambridge";
 }
 
