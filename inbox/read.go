@@ -1,14 +1,10 @@
 package inbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"teambridge/teams/lockedfile"
@@ -41,8 +37,8 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 	quiet := start // since when nobody is seen to be writing
 	var last fs.FileInfo
 	for {
-		held := lockHeld(dir, b.file())
-		data, info, err := readOnce(dir, b.file())
+		held := lockedfile.Busy(dir, b.file())
+		data, info, err := lockedfile.Read(dir, b.file())
 		var rows []Row
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -51,7 +47,7 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 			}
 			return nil, fmt.Errorf("inbox %s: %w", b.Path(), ErrMissing)
 		case err != nil:
-			return nil, fmt.Errorf("inbox %s: %w", b.Path(), err)
+			return nil, fmt.Errorf("inbox %s: %w", b.Path(), reason(err))
 		case len(data) == 0:
 			err = fmt.Errorf("inbox %s: %w", b.Path(), ErrEmpty)
 		default:
@@ -64,8 +60,8 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 		}
 		now := time.Now()
 		// The lock may have been taken since.
-		held = held || lockHeld(dir, b.file())
-		if held || last != nil && !sameFile(last, info) {
+		held = held || lockedfile.Busy(dir, b.file())
+		if held || last != nil && !lockedfile.SameFile(last, info) {
 			quiet = now
 		}
 		last = info
@@ -105,50 +101,10 @@ func (b *Inbox) rows(data []byte) ([]Row, error) {
 	return rows, nil
 }
 
-// sameFile reports whether a file has not been written between two looks at it.
-func sameFile(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
-}
-
-// readOnce reads the file as it is now. info is from right before.
-func readOnce(dir *os.Root, name string) (data []byte, info fs.FileInfo, err error) {
-	// Checked before it is opened: opening a named pipe would wait.
-	info, err = dir.Lstat(name)
-	if err != nil {
-		return nil, nil, reason(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%w (%s)", lockedfile.ErrNotRegular, info.Mode().Type())
-	}
-	if info.Size() > MaxSize {
-		return nil, nil, fmt.Errorf("%w (%d bytes)", lockedfile.ErrTooLarge, info.Size())
-	}
-	f, err := dir.Open(name)
-	if err != nil {
-		return nil, nil, reason(err)
-	}
-	defer f.Close()
-	// With bytes.MinRead to spare, reading to the end does not grow it.
-	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	if _, err := buf.ReadFrom(io.LimitReader(f, MaxSize+1)); err != nil {
-		return nil, nil, reason(err)
-	}
-	if buf.Len() > MaxSize {
-		return nil, nil, lockedfile.ErrTooLarge
-	}
-	return buf.Bytes(), info, nil
-}
-
 // reason leaves the path out of err: the caller names it, in full.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", p.Op, p.Err)
 	}
 	return err
-}
-
-// lockHeld reports whether somebody holds the lock of a file, and lives.
-func lockHeld(dir *os.Root, name string) bool {
-	info, err := dir.Lstat(filepath.Base(lockedfile.LockName(name)))
-	return err == nil && info.IsDir() && time.Since(info.ModTime()) < lockedfile.StaleAfter
 }

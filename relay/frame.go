@@ -30,7 +30,11 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	batch, err := l.batch(ctx, config, waiting)
+	if err := l.queue.feed(config, waiting, l.kept); err != nil {
+		return false, err
+	}
+	// What becomes of the batch is decided in the ledger. Until then it stays in the queue.
+	batch, err := l.queue.Peek(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -48,39 +52,11 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 			return true, nil // it was refused, and what asked for it has failed
 		}
 	}
-	return l.commit(ctx, id, line, batch.Items[:n])
-}
-
-// batch takes from what waits the first messages that can become one frame.
-func (l *loop) batch(ctx context.Context, config *teams.Config, waiting []ledger.Delivery) (b pipe.Batch[ledger.Delivery], err error) {
-	q, err := pipe.NewQueue(pipe.Options[ledger.Delivery]{
-		MaxBatch: MaxRows, MaxBytes: MaxBytes,
-		Size: func(d ledger.Delivery) int { return len(text(config, d)) },
-	})
-	if err != nil {
-		return b, err
+	made, err := l.commit(ctx, id, line, batch.Items[:n])
+	if l.frame != nil && n == len(batch.Items) {
+		err = errors.Join(err, l.queue.take(ctx))
 	}
-	mode := l.kept
-	for _, d := range waiting {
-		if len(d.Mode) > 0 {
-			change, err := pipe.ParseMode(d.Mode)
-			if err != nil {
-				return b, err
-			}
-			mode = mode.Merge(change)
-		}
-		// A user prompt is a frame of its own, and so is each message of a frame that was
-		// split.
-		if d.Person || d.Isolated {
-			err = q.PushIsolated(d, mode)
-		} else {
-			err = q.Push(d, mode)
-		}
-		if err != nil {
-			return b, err
-		}
-	}
-	return q.Next(ctx)
+	return made, err
 }
 
 // commit records a frame before its first byte is written. It returns true without a

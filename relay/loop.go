@@ -23,6 +23,7 @@ type loop struct {
 	agentProcess
 	idler
 
+	queue     *queue  // of what was claimed
 	frame     *flight // nil if none is in flight
 	probation bool    // the last agent died with it, and had printed nothing
 

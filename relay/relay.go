@@ -397,7 +397,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	})
 	helpers.Go(func() { r.watch(running, w) })
 	l := &loop{Relay: r, inboxState: inboxState{unwritten: map[string]bool{}}}
-	err = l.run(running)
+	if l.queue, err = newQueue(); err == nil {
+		err = l.run(running)
+	}
 	stop()
 	helpers.Wait()
 	return errors.Join(err, release())

@@ -12,8 +12,8 @@ import (
 
 // Config is what a config.json says.
 type Config struct {
-	// Team is the name of the directory, Name what the file says. Claude
-	// writes the same into both; what is on disk is found by Team.
+	// Team is the name of the directory, Name what the file says. Claude makes them
+	// the same.
 	Team        string
 	Name        string
 	Description string
@@ -23,28 +23,27 @@ type Config struct {
 	LeadSessionID string       // the lead's Claude session
 	LeadProcess   *LeadProcess // nil up to 2.1.310
 
-	// Members holds every entry that is an object with a good name, in file
-	// order. A name that occurs twice counts once, the first entry.
+	// Members holds every entry that is an object with a good name, in file order. Of
+	// entries with the same name only the first counts.
 	Members []Member
 
-	// Faults says what could not be read, for a person: a value of the wrong
-	// type (it counts as absent), a member that is not usable (it is left
-	// out). No value of the file is repeated in it, except names.
+	// Faults says what could not be read, for a person: values of the wrong type, which
+	// count as absent, and members that were left out. It repeats no value of the file
+	// except names.
 	Faults []error
 }
 
-// Instance tells a team from an earlier or later one in a directory of the same
-// name. It is comparable.
+// Instance tells teams of the same name apart. It is comparable.
 type Instance struct {
 	Team      string // name of the directory
 	CreatedAt int64  // milliseconds since 1970; 0 if the file does not say
 }
 
-// String returns "team@milliseconds", which fits into one column of a record.
+// String returns "team@milliseconds".
 func (i Instance) String() string { return i.Team + "@" + strconv.FormatInt(i.CreatedAt, 10) }
 
-// Instance returns the team's instance. The directory's name is taken and not
-// the file's: a copied directory has the same name and createdAt inside.
+// Instance returns the team's instance, by the name of the directory: a copy of it has the
+// same name and createdAt in its file.
 func (c *Config) Instance() Instance {
 	return Instance{Team: c.Team, CreatedAt: millis(c.CreatedAt)}
 }
@@ -69,9 +68,9 @@ func (c *Config) Lead() (Member, bool) {
 	return Member{}, false
 }
 
-// Parse reads the config.json of the directory called team. What is not a JSON
-// object is a [*CorruptError]; everything less is a fault of the result. Keys
-// are case-sensitive and the last of two equal ones counts, as in JavaScript.
+// Parse parses the config.json of the directory called team. Data that is not a JSON object
+// is a [*CorruptError]; lesser problems are in Faults. Keys are case-sensitive, and of equal
+// ones the last counts, as in JavaScript.
 func Parse(team string, data []byte) (*Config, error) {
 	c := &Config{Team: team}
 	top, err := c.object("", data)
@@ -184,8 +183,8 @@ func (c *Config) object(where string, data []byte) (object, error) {
 	return o, nil
 }
 
-// value returns the raw value of key if it is of the kind wanted, else nil.
-// null is as good as absent.
+// value returns the raw value of key if it is of the wanted kind, else nil. null counts as
+// absent.
 func (o object) value(key string, kind byte, want string) []byte {
 	v := o.values[key]
 	switch found := rawjson.Kind(v); found {

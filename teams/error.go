@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// The decisions a caller has to take. Errors of this package wrap them with
-// what was tried and where.
+// Sentinels that errors of this package wrap.
 var (
 	// ErrBadName is a name that cannot be one of a team or a member: [CheckName].
 	ErrBadName = errors.New("bad name")
-	// ErrTeamGone says that the team was deleted, has no config.json (a crashed
-	// session can leave such a directory) or was made anew since it was opened.
+	// ErrTeamGone says that the team was deleted, has no config.json (as after a crash)
+	// or was deleted and made again since it was opened.
 	ErrTeamGone = errors.New("the team is gone")
-	// ErrNotDir is a symbolic link, or any other thing that is no directory,
-	// where a directory of a team has to stand. It is never followed.
+	// ErrNotDir says that a symbolic link, or anything else that is not a directory, is
+	// in the place of a directory of a team.
 	ErrNotDir = errors.New("a link, or no directory")
 	// ErrNameTaken says that a name to join under belongs to somebody else.
 	ErrNameTaken = errors.New("the name is taken")
@@ -38,8 +37,7 @@ func (e *NoRootError) Error() string {
 
 func (e *NoRootError) Unwrap() error { return e.Err }
 
-// CorruptError says that a config.json is not the JSON object it has to be.
-// The file is left as it is.
+// CorruptError says that a config.json is not a JSON object. The file is left as it is.
 type CorruptError struct {
 	Path   string
 	Offset int64 // in bytes, where it shows
@@ -52,8 +50,8 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// NotFoundError says that nobody, or no team, is called Query. A team that is
-// not found is also [ErrTeamGone] to errors.Is.
+// NotFoundError says that no member or team is called Query. For a team it is also
+// [ErrTeamGone].
 type NotFoundError struct {
 	Kind    string   // "member" or "team"
 	Query   string   // as asked; empty when any team would have done
@@ -96,8 +94,7 @@ func (e *AmbiguousTeamError) Error() string {
 	return fmt.Sprintf("teams: %d teams could be meant, name one of %s", len(names), quoted(names))
 }
 
-// TakenError says who holds a name that was to be joined under. It is
-// [ErrNameTaken] to errors.Is.
+// TakenError says who has the name to join under. It is [ErrNameTaken].
 type TakenError struct {
 	Team, Name string
 	Holder     string // "an agent", or what the name is kept for

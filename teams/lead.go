@@ -34,14 +34,12 @@ func (l Liveness) String() string {
 	return "unknown"
 }
 
-// Liveness says whether the lead's process is there now.
+// Liveness says whether the lead's process is alive.
 //
-// On Linux it is Alive if a process with this pid and start time is there, and
-// Gone if there is none, if the pid belongs to one that started at another
-// time, or if it is a zombie; both only if PidSpace is ours. Other systems do
-// not tell the start time the same way: there a missing pid is Gone and one
-// that is there is Unknown, for it may be another process by now. A nil
-// LeadProcess is Unknown.
+// On Linux it is Alive if there is a process with this pid and start time, and Gone if there
+// is not or it is a zombie; both only if PidSpace is ours. On other systems, whose start
+// times differ, a missing pid is Gone and an existing one is Unknown, since it can be another
+// process by now. A nil LeadProcess is Unknown.
 func (p *LeadProcess) Liveness() Liveness {
 	if p == nil || p.PID <= 0 {
 		return Unknown

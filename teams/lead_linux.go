@@ -12,8 +12,7 @@ func (p *LeadProcess) probe() Liveness {
 	if space, err := pidSpace(); err != nil || p.PidSpace != space {
 		return Unknown
 	}
-	// Asked first, for /proc can be mounted so that it hides the processes of
-	// other users (hidepid); the kernel's answer is not affected by that.
+	// First, since /proc can hide the processes of other users (hidepid).
 	if errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) {
 		return Gone
 	}
@@ -27,9 +26,9 @@ func (p *LeadProcess) probe() Liveness {
 	return Alive
 }
 
-// pidSpace names the pid namespace of this process the way Claude does. The
-// host name belongs to it: the first namespace of every Linux system has the
-// same number, and a home directory can be shared between hosts.
+// pidSpace names the pid namespace of this process as Claude does, with the host name: the
+// first namespace of every Linux system has the same number, and hosts can share a home
+// directory.
 func pidSpace() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -54,8 +53,8 @@ func stat(pid int) (state, start string, err error) {
 	return string(fields[0]), string(fields[22-3]), nil
 }
 
-// thisProcess says of this process what is in leadProcess. What cannot be
-// told is empty: whether it is alive is unknown then.
+// thisProcess returns the pid space and start time of this process for leadProcess; if they
+// are empty, its liveness is unknown.
 func thisProcess() (space, start string) {
 	space, err := pidSpace()
 	if err != nil {

@@ -18,10 +18,8 @@ type Member struct {
 	BackendType      string // "in-process", "tmux"; empty for a lead up to 2.1.177
 }
 
-// Guest reports whether m has the shape of an entry that [Team.Join] writes, or
-// another program that joins like it: a person, no agent. Agents have a type, a
-// model, a prompt, a colour, a backend or a pane; a guest has none of these.
-// Whether it is the guest that we brought, only a record of it can tell.
+// Guest reports whether m is a person, who has an entry as [Team.Join] writes it, without
+// a type, model, prompt, color, backend and pane, of which every agent has some.
 func (m Member) Guest() bool {
 	return m.AgentType == "" && m.Model == "" && m.Prompt == "" && m.Color == "" &&
 		m.BackendType == "" && m.TmuxPaneID == ""

@@ -8,19 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is how long a name may be, in characters. In bytes it may have 200,
-// so that Claude's own additions (".json.tmp.<8 hex>") stay within the 255
-// bytes that file systems allow.
+// MaxName is the maximum length of a name, in characters. In bytes it is 200, which leaves
+// room for Claude's ".json.tmp.<8 hex>" in the 255 bytes of a file name.
 const MaxName = 64
 
 const maxNameBytes = 200
 
-// CheckName says whether name can stand for a team or a member: it becomes a
-// file name, on any system. Refused, with [ErrBadName], are names that are
-// empty, longer than [MaxName] or not UTF-8, that hold a path separator of any
-// system, "..", or a control character, that begin with a dot or end with a dot
-// or a space, the device names of Windows (with any ending) and, on Windows,
-// whatever else is no local path there. kind ("team", "member") is for the error.
+// CheckName returns [ErrBadName] unless name can be the name of a team or member, which is a
+// file name on any system. It must not be empty, longer than [MaxName], or not UTF-8; hold a
+// path separator, "..", or a control character; begin with a dot, or end with a dot or a
+// space; or be a device name or no local path on Windows. kind is for the error.
 func CheckName(kind, name string) error {
 	if why := badName(name); why != "" {
 		shown := name
@@ -57,8 +54,8 @@ func badName(name string) string {
 	return ""
 }
 
-// device reports whether Windows takes a file of this name for a device. That
-// is asked on every system: a directory may be shared.
+// device reports whether a file of this name is a device on Windows. Other systems can share
+// a directory with one.
 func device(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))

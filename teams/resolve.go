@@ -42,9 +42,8 @@ func (c *Config) Resolve(query string, inboxes []string) (string, error) {
 	return "", &NotFoundError{Kind: "member", Query: query, Team: c.Team, Nearest: nearest(name, known)}
 }
 
-// LeadName is the name that Claude Code gives to leads, for "lead", and otherwise the
-// name itself. It is for teams that are not there yet: those that are say how their
-// lead is called ([Config.Resolve]).
+// LeadName returns "team-lead", as Claude Code calls leads, for "lead", and other names as
+// they are. It is for teams that do not exist yet; see [Config.Resolve].
 func LeadName(name string) string {
 	if strings.EqualFold(name, "lead") {
 		return "team-lead"
@@ -52,10 +51,8 @@ func LeadName(name string) string {
 	return name
 }
 
-// MemberName returns the one name of the member that is called name in the team now,
-// which may be in any way that [Config.Resolve] understands. With an empty team, it is
-// the name that all teams have for it which know one. Where there is no team, it cannot
-// be read, or nobody is called so, it is [LeadName].
+// MemberName returns the member that name means in the team, as by [Config.Resolve]. If team
+// is empty, all teams that have such a member must agree. Otherwise it returns [LeadName].
 func (r *Root) MemberName(ctx context.Context, team, name string) string {
 	among := []Listing{{Name: team}}
 	if team == "" {

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Find says which Claude directory is meant: override if it is not empty, else
-// $CLAUDE_CONFIG_DIR, else .claude in the home directory. That is where Claude
-// Code itself looks. lookup is os.LookupEnv or a stand-in; a variable that is
-// set but empty counts as not set. Whether the directory exists is not asked.
+// Find returns the path of the Claude directory, which need not exist: override if it is
+// not empty, else $CLAUDE_CONFIG_DIR, else .claude in the home directory, as for Claude
+// Code. lookup is os.LookupEnv or a substitute; an empty variable counts as not set.
 func Find(override string, lookup func(string) (string, bool)) (string, error) {
 	if override != "" {
 		return override, nil
@@ -27,8 +26,7 @@ func Find(override string, lookup func(string) (string, bool)) (string, error) {
 	return "", fmt.Errorf("teams: find the Claude directory: neither CLAUDE_CONFIG_DIR nor %s is set", homeVariable)
 }
 
-// Root is a Claude directory. It is safe for concurrent use; close it after
-// the teams that were opened from it.
+// Root is a Claude directory. It is safe for concurrent use. Close it after its teams.
 type Root struct {
 	path string
 	dir  *os.Root
@@ -36,8 +34,8 @@ type Root struct {
 	hidden func() // tests of what a kill leaves: called when a team has been renamed and is not yet removed
 }
 
-// Open opens the Claude directory at dir, whose own path may go through
-// symbolic links. If there is none, the error is a [*NoRootError].
+// Open opens the Claude directory at dir, which may be a symbolic link. If there is none,
+// the error is a [*NoRootError].
 func Open(dir string) (*Root, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -69,17 +67,16 @@ func (r *Root) Close() error { return r.dir.Close() }
 // Listing is a team as it is found under teams/.
 type Listing struct {
 	Name string
-	// Orphan says that there is no config.json: what a crash, or a deletion
-	// that did not finish, leaves behind.
+	// Orphan says that there is no config.json: a crash, or a deletion that did not
+	// finish, leaves such a directory.
 	Orphan bool
 	// Err says why the team cannot be looked into, if it cannot: [ErrNotDir],
 	// fs.ErrPermission.
 	Err error
 }
 
-// Teams lists the teams, sorted by name. Entries that are no directories and
-// those whose name [CheckName] refuses are passed over. A Claude directory in
-// which there never was a team gives none, and no error.
+// Teams lists the teams, sorted by name. It skips entries that are not directories and
+// names that [CheckName] refuses. A Claude directory that never had a team has none.
 func (r *Root) Teams() ([]Listing, error) {
 	entries, err := list(r.dir, "teams")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,9 +104,8 @@ func (r *Root) Teams() ([]Listing, error) {
 	return found, nil
 }
 
-// Team opens the team called name, also one without a config.json. The errors
-// are [ErrBadName], a [*NotFoundError] with the teams that there are, and
-// [ErrNotDir].
+// Team opens the team called name, even if it has no config.json. The errors are
+// [ErrBadName], a [*NotFoundError] with the existing teams, and [ErrNotDir].
 func (r *Root) Team(name string) (*Team, error) {
 	if err := CheckName("team", name); err != nil {
 		return nil, err
@@ -130,8 +126,7 @@ func (r *Root) Team(name string) (*Team, error) {
 }
 
 func (r *Root) openTeam(name string) (*os.Root, error) {
-	// teams/ itself may be a link within the Claude directory; os.Root refuses
-	// one that leads out of it.
+	// teams/ may be a link within the Claude directory, but not out of it.
 	all, err := r.dir.OpenRoot("teams")
 	if err != nil {
 		return nil, err
@@ -140,8 +135,8 @@ func (r *Root) openTeam(name string) (*os.Root, error) {
 	return step(all, name)
 }
 
-// step opens the directory name in parent, and nothing else: no symbolic link,
-// and no pipe on which opening would wait.
+// step opens the directory name in parent, but no symbolic link, and no pipe, on which
+// opening would wait.
 func step(parent *os.Root, name string) (*os.Root, error) {
 	for range 3 {
 		seen, err := parent.Lstat(name)
@@ -151,7 +146,7 @@ func step(parent *os.Root, name string) (*os.Root, error) {
 		if !seen.IsDir() {
 			return nil, ErrNotDir
 		}
-		// Deleted and made again between the two looks: once more.
+		// It was deleted and made again in between: try again.
 		if dir, err := enter(parent, name, seen); dir != nil || err != nil {
 			return dir, err
 		}
@@ -159,9 +154,9 @@ func step(parent *os.Root, name string) (*os.Root, error) {
 	return nil, ErrNotDir
 }
 
-// enter opens the directory name in parent if it is the one that was seen, and
-// returns nil if it is another. os.Root follows links within its tree and has
-// no flag against it, so what was opened is compared with what was looked at.
+// enter opens the directory name in parent if it is the one that was seen; it returns nil
+// if it is another. os.Root follows links within its tree, so what was opened is compared
+// with what was seen.
 func enter(parent *os.Root, name string, seen fs.FileInfo) (*os.Root, error) {
 	dir, err := parent.OpenRoot(name)
 	if err != nil {
@@ -187,8 +182,8 @@ func list(dir *os.Root, name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// reason takes the paths out of err: they are relative to some directory handle,
-// and the caller names the real one.
+// reason removes the path from err, which is relative to a directory handle. The caller
+// names the whole one.
 func reason(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -102,7 +101,7 @@ func (t *Team) Config(ctx context.Context) (*Config, error) {
 		if err == nil {
 			return c, nil
 		}
-		if waited := time.Since(start); waited >= lockWait || waited >= tornWait && !t.busy() {
+		if waited := time.Since(start); waited >= lockWait || waited >= tornWait && !lockedfile.Busy(t.dir, configFile) {
 			return nil, err
 		}
 		select {
@@ -122,33 +121,16 @@ func (t *Team) parse(data []byte) (*Config, error) {
 	return c, err
 }
 
-// busy reports whether somebody holds the lock directory of config.json.
-func (t *Team) busy() bool {
-	fi, err := t.dir.Lstat(lockedfile.LockName(configFile))
-	return err == nil && fi.IsDir() && time.Since(fi.ModTime()) < lockedfile.StaleAfter
-}
-
 // read returns what is in config.json right now.
 func (t *Team) read() ([]byte, error) {
-	// Asked before opening, which would wait for ever on a named pipe.
-	fi, err := t.dir.Lstat(configFile)
-	if err != nil {
-		return nil, t.wrap("read "+configFile, err)
-	}
-	if !fi.Mode().IsRegular() {
+	data, _, err := lockedfile.Read(t.dir, configFile)
+	switch {
+	case errors.Is(err, lockedfile.ErrNotRegular):
 		return nil, t.corrupt(0, "not a regular file")
-	}
-	f, err := t.dir.Open(configFile)
-	if err != nil {
-		return nil, t.wrap("read "+configFile, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, lockedfile.MaxSize+1))
-	if err != nil {
-		return nil, t.wrap("read "+configFile, err)
-	}
-	if len(data) > lockedfile.MaxSize {
+	case errors.Is(err, lockedfile.ErrTooLarge):
 		return nil, fmt.Errorf("teams: read %s: %w", t.file(), lockedfile.ErrTooLarge)
+	case err != nil:
+		return nil, t.wrap("read "+configFile, err)
 	}
 	return data, nil
 }

@@ -21,6 +21,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
+	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -209,22 +210,70 @@ func intend(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: intend TEAM MEMBER ID TEXT")
 	}
-	ctx := context.Background()
+	l, key := ledgerFor(ts, args[0], args[1])
+	m := inbox.Message{ID: args[2], From: "user", DefaultFrom: true, Text: args[3]}
+	ts.Check(errors.Join(l.Intend(context.Background(), inbox.Send{
+		SendKey: inbox.SendKey{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox, ID: m.ID},
+		Digest:  m.Digest(), Before: "another state of the file", At: time.Now(),
+	}), l.Close()))
+}
+
+// unsettled turns the last message that was sent into one whose sender was killed, 2
+// minutes ago, before it knew whether the message was written:
+//
+//	unsettled ID
+func unsettled(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: unsettled ID")
+	}
+	db := open(ts, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
+	_, err := db.Exec("UPDATE sends SET state='intent' WHERE id=?", args[0])
+	_, perr := db.Exec("UPDATE pending SET state='intent', at=at-120000000")
+	ts.Check(errors.Join(err, perr, db.Close()))
+}
+
+// dead records that the agent of a relay did not stay alive:
+//
+//	dead TEAM MEMBER REASON
+func dead(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: dead TEAM MEMBER REASON")
+	}
+	l, key := ledgerFor(ts, args[0], args[1])
+	s, found, err := l.Session(context.Background(), key)
+	ts.Check(err)
+	if !found {
+		ts.Fatalf("%s@%s has no relay", args[1], args[0])
+	}
+	s.Dead = args[2]
+	ts.Check(errors.Join(l.SetSession(context.Background(), s), l.Close()))
+}
+
+// held holds what SENDER writes to a member, as a relay does that sees a loop:
+//
+//	held TEAM MEMBER SENDER REASON
+func held(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: held TEAM MEMBER SENDER REASON")
+	}
+	l, key := ledgerFor(ts, args[0], args[1])
+	since := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+	ts.Check(errors.Join(l.Hold(context.Background(), ledger.Hold{InboxKey: key, Sender: args[2], Reason: args[3], Since: since}), l.Close()))
+}
+
+// ledgerFor opens the ledger, and returns the key of an inbox in it.
+func ledgerFor(ts *testscript.TestScript, team, member string) (*ledger.Ledger, ledger.InboxKey) {
 	root, err := teams.Open(ts.Getenv("CLAUDE_CONFIG_DIR"))
 	ts.Check(err)
 	defer root.Close()
-	t, err := root.Team(args[0])
+	t, err := root.Team(team)
 	ts.Check(err)
 	defer t.Close()
-	c, err := t.Config(ctx)
+	key, err := fleet.Key(context.Background(), t, member)
 	ts.Check(err)
-	l, err := ledger.Open(ctx, filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
+	l, err := ledger.Open(context.Background(), filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
 	ts.Check(err)
-	m := inbox.Message{ID: args[2], From: "user", DefaultFrom: true, Text: args[3]}
-	ts.Check(errors.Join(l.Intend(ctx, inbox.Send{
-		SendKey: inbox.SendKey{Root: root.Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Inbox: args[1], ID: m.ID},
-		Digest:  m.Digest(), Before: "another state of the file", At: time.Now(),
-	}), l.Close()))
+	return l, key
 }
 
 // keys demands that a file (stdout, stderr) is one line with a JSON object, or

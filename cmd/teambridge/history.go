@@ -388,10 +388,7 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err := a.sweepTeams(); err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(done)
-	}
-	return a.printf("forgot %s and %s; the journal has %s\n", plural(int(done.Messages), "message"),
+	return a.answer(done, "forgot %s and %s; the journal has %s\n", plural(int(done.Messages), "message"),
 		plural(int(done.Sends), "id"), fmt.Sprintf("%.1f MiB", float64(done.Bytes)/(1<<20)))
 }
 

@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"teams/watch":             {},
 	"relay/agent":             {},
 	"relay/pipe":              {},
+	"relay/wire":              {},
 	"relay/claude":            {"relay/agent", "relay/pipe", "teams/transcript"},
 	"relay/claude/claudetest": {"teams"}, // for the table of versions
 	"relay/claude/simchild":   {"teams"}, // as simagent

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -72,11 +73,17 @@ func TestRunKilledWhileItMakesItsTeam(t *testing.T) {
 				t.Errorf("%s was left half-made: %v", name, err)
 			}
 		}
-		if said, err := run(name, 0); err != nil {
+		said, err := run(name, 0)
+		if err != nil {
 			t.Fatalf("run again: %v\n%s", err, said)
 		}
 		if _, err := os.Stat(filepath.Join(claudeDir, "teams", name)); err == nil {
-			t.Errorf("%s is still there", name)
+			var inside []string
+			_ = filepath.WalkDir(filepath.Join(claudeDir, "teams", name), func(path string, _ fs.DirEntry, _ error) error {
+				inside = append(inside, path)
+				return nil
+			})
+			t.Errorf("%s is still there, with %q; the run said:\n%s", name, inside, said)
 		}
 	}
 	t.Logf("%d of %d left their team, all were taken back", left, rounds)

@@ -330,10 +330,7 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 	} else if err := a.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(uninstalled{path, true})
-	}
-	return a.printf("removed  %s\n", escape(path, false))
+	return a.answer(uninstalled{path, true}, "removed  %s\n", escape(path, false))
 }
 
 // serviceState is the answer of service status.

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// line is one message as it is exported.
+// line is one exported message.
 type line struct {
 	Seq        int64           `json:"seq"`
 	Root       string          `json:"root"`
@@ -30,7 +30,7 @@ type line struct {
 	RowBase64  []byte          `json:"rowBase64,omitempty"`
 }
 
-// relayedLine is one event of a relay as it is exported.
+// relayedLine is one exported relay event.
 type relayedLine struct {
 	Seq       int64  `json:"seq"`
 	Root      string `json:"root"`
@@ -50,21 +50,19 @@ type relayedLine struct {
 	} `json:"relay"`
 }
 
-// Export writes the messages that q asks for, one JSON object a line: seq,
-// root, team, createdAt (milliseconds), inbox, id, kind, occurrence, firstSeen,
-// readAt and goneAt (if it was), said (the delivery of a person's words, which stood
-// in no file), answer (the frame that an agent answered; that stood in none, either) and
-// the row as it stood in the file.
+// Export writes the messages that q selects, one JSON object a line: seq, root, team,
+// createdAt (milliseconds), inbox, id, kind, occurrence, firstSeen, readAt and goneAt (if
+// it was), said (the delivery of a user prompt), answer (the frame that an agent answered)
+// and the row as it was in the file.
 //
 // row is that object without the white space between its parts; the order of
-// its keys, keys that are there twice, the spelling of numbers and the escapes
-// in strings stay. A row that JSON text cannot hold, because it is not valid
-// UTF-8, is in rowBase64, to the byte.
+// its keys, duplicate keys, the spelling of numbers and the escapes in strings stay. A row
+// that JSON text cannot hold, because it is not valid UTF-8, is in rowBase64, to the byte.
 //
-// Among them, in the order of the numbers, are the events of relays that q asks
-// for: seq, root, team, createdAt, inbox, the id of the message, and relay, an
-// object with state, reason, at, and delivery, from and person or pid and session.
-// With a Limit there are at most so many of each.
+// Relay events that q selects are among them, in the order of the numbers: seq, root, team,
+// createdAt, inbox, the id of the message, and relay, an object with state, reason, at, and
+// delivery, from and person or pid and session. With a Limit there are at most so many of
+// each.
 func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // which would change rows too

@@ -101,7 +101,7 @@ func short(changes []Change) string {
 			continue
 		}
 		if c.Kind == Relaying {
-			list = append(list, fmt.Sprintf("%d relay %s %s", c.Seq, c.Relayed.Delivery, c.Relayed.State))
+			list = append(list, fmt.Sprintf("%d relay %s %s", c.Seq, c.RelayEvent.Delivery, c.RelayEvent.State))
 			continue
 		}
 		list = append(list, fmt.Sprintf("%d %s %s#%d", c.Seq, c.Kind, c.Message.Text, c.Message.Occurrence))

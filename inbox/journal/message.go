@@ -13,9 +13,8 @@ import (
 	"teambridge/teams"
 )
 
-// A Message is one row of one inbox, from when it was first seen. Its Raw and
-// what it says are as they were then, but for Read, which is true once the row
-// was seen read.
+// A Message is one row of one inbox, from when it was first seen. Raw and the other fields
+// of Row are as they were then, except Read, which is true once the row was seen read.
 type Message struct {
 	inbox.Row
 	Seq   int64 // its number in the journal: of its appearing
@@ -23,26 +22,24 @@ type Message struct {
 	Team  teams.Instance
 	Inbox string
 
-	// Occurrence counts the rows of the inbox that are equal, from 1, with those
-	// that are gone. It begins again where all of them were pruned.
+	// Occurrence counts the equal rows of the inbox from 1, including those that are gone. It
+	// starts again when all of them were pruned.
 	Occurrence int
 
-	// Prompt is the delivery of a person's words that were said to a headless agent;
-	// "" for a row. They never stood in the inbox file, and count as gone from it at
-	// once. What a row says of itself can never set it.
+	// Prompt is the delivery of a user prompt to a headless agent, "" for a row. A prompt was
+	// never in the inbox file and counts as gone at once. The content of a row cannot set it.
 	Prompt string
 
-	// Answer is the frame of a headless agent's turn that this is the answer of; ""
-	// for a row. It is as little in a file as a Prompt, and its inbox is that of the
-	// agent.
+	// Answer is the frame that a headless agent answered, "" for a row. An answer was never in
+	// a file either, and its inbox is that of the agent.
 	Answer string
 
-	// When it was seen so for the first time, in UTC, to the microsecond. ReadAt
-	// and GoneAt are zero if it was not.
+	// The first time it was seen, seen read and seen to be gone, in UTC, to the microsecond.
+	// ReadAt and GoneAt are zero if it was not.
 	FirstSeen, ReadAt, GoneAt time.Time
 }
 
-// set takes Raw and what it says, in memory of its own.
+// set sets Row from its bytes, which it copies.
 func (m *Message) set(raw []byte) {
 	// The brackets are what Parse wants around rows.
 	data := make([]byte, 0, len(raw)+2)
@@ -71,8 +68,7 @@ func scan(v sqlite.Row) (m Message) {
 	return m
 }
 
-// A Query says which records are meant: those that all of its fields fit. Its
-// zero value means all.
+// A Query selects the records that match all of its fields. The zero value selects all.
 type Query struct {
 	Root      string // real path of the Claude root
 	Team      string // name; without CreatedAt of all its instances
@@ -151,12 +147,11 @@ func (q *Query) order() string {
 	return "ASC"
 }
 
-// pageSize is how many records are read at once. Between two pages others get
-// their turn.
+// pageSize is how many records are read at once. Other callers get their turn between two pages.
 const pageSize = 200
 
-// pages yields what page finds, page after page, each after the last. page
-// gives at most limit records and the number of each.
+// pages yields the records of page after page. page returns at most limit records, and seq
+// the number of one.
 func pages[T any](q Query, seq func(*T) int64, page func(q Query, limit int) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		q, left := q, q.Limit
@@ -189,9 +184,9 @@ func pages[T any](q Query, seq func(*T) int64, page func(q Query, limit int) ([]
 	}
 }
 
-// Messages yields what q asks for, in the order of the numbers. It ends with
-// the first error. The journal is free for others while the loop runs: what is
-// recorded meanwhile may be yielded or not.
+// Messages yields the messages that q selects, in the order of their numbers. It ends with
+// the first error. The loop does not lock the journal: what is recorded meanwhile may be
+// yielded or not.
 func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, error] {
 	return pages(q, func(m *Message) int64 { return m.Seq }, func(q Query, limit int) ([]Message, error) {
 		where := q.messages()
@@ -201,7 +196,7 @@ func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, erro
 	})
 }
 
-// KindAnswer is the kind of what a headless agent answered.
+// KindAnswer is the kind of a headless agent's answer.
 const KindAnswer = "answer"
 
 // Kind is [inbox.Row.Kind], or [KindAnswer], whatever its text looks like.

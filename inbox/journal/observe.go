@@ -12,7 +12,7 @@ import (
 	"teambridge/teams"
 )
 
-// A Snapshot is what was in one inbox file at one time.
+// A Snapshot is the content of one inbox file at one time.
 type Snapshot struct {
 	Root  string         // real path of the Claude root
 	Team  teams.Instance // by name and creation time
@@ -23,19 +23,18 @@ type Snapshot struct {
 	// looked at.
 	Gone bool
 
-	// At is when reading began, just before the file was opened, and Done when
-	// it had ended; both by the clock of the machine. A Done of zero is At: right
-	// where nobody else observes this inbox.
+	// At is when reading began, just before the file was opened, and Done when it had ended,
+	// both by the clock of the machine. A zero Done means At, which is only right if nobody
+	// else observes this inbox.
 	At, Done time.Time
 }
 
-// SnapshotOf is what was seen of the inbox that key names.
+// SnapshotOf returns what was seen of the inbox of key as a snapshot.
 //
-// A sender that hands over the inbox as it was read back under the lock, and then,
-// before it says that the message is gone, what it saw of that, makes sure of one
-// record of the message, with its end, whoever else observes the inbox: what comes
-// first is a look at the file with the message in it, and the one by which it is gone
-// began when that was recorded.
+// A sender passes on the inbox as it was read back under the lock and, before it reports
+// that the message is gone, the snapshot that shows this. That makes one record of the
+// message, with its end, whoever else observes the inbox: the first snapshot has the
+// message, and the last one began after that was recorded.
 func SnapshotOf(key inbox.SendKey, seen *inbox.Seen) Snapshot {
 	return Snapshot{
 		Root: key.Root, Team: teams.Instance{Team: key.Team, CreatedAt: key.CreatedAt}, Inbox: key.Inbox,
@@ -43,7 +42,7 @@ func SnapshotOf(key inbox.SendKey, seen *inbox.Seen) Snapshot {
 	}
 }
 
-// Kind is what happened.
+// Kind is the kind of a change.
 type Kind string
 
 const (
@@ -56,30 +55,29 @@ const (
 	Relaying Kind = "relay"
 )
 
-// A Change is one thing that happened, with a number of its own.
+// A Change is one change, with a number of its own.
 type Change struct {
-	Seq     int64
-	Epoch   string // of Seq, see [Position]; only from [Journal.Changes]
-	Kind    Kind
-	Message Message    // as it is known now; zero with Receipted and Relaying
-	Receipt Receipt    // with Receipted, else zero
-	Relayed RelayEvent // with Relaying, else zero
+	Seq        int64
+	Epoch      string // of Seq, see [Position]; only from [Journal.Changes]
+	Kind       Kind
+	Message    Message    // as it is known now; zero with Receipted and Relaying
+	Receipt    Receipt    // with Receipted, else zero
+	RelayEvent RelayEvent // with Relaying, else zero
 }
 
-// An Observation is what came of snapshots.
+// An Observation is the result of [Journal.Observe].
 type Observation struct {
 	Changes []Change // in the order of their numbers
 
-	// Again has the index of each snapshot that may be older than what another
-	// process recorded while the file was read: what is new in it is recorded,
-	// what it lacks or shows as read is not. The file is to be read and observed
-	// again, or that stays open.
+	// Again has the index of each snapshot that may be older than what another process
+	// recorded while the file was read. New rows in it are recorded; rows that it lacks or
+	// shows as read are not. The file must be read and observed again to settle that.
 	Again []int
 }
 
 // Observe records how snapshots differ from what was known: all of them or, if
-// there is an error, nothing. One that differs in nothing costs one query and
-// no write. Snapshots of one inbox have to be in the order of their times.
+// there is an error, nothing. A snapshot without a difference costs one query and
+// no write. Snapshots of one inbox must be in the order of their times.
 //
 // The messages of the changes share no memory with the snapshots. Besides
 // *[Error] it fails with *[ValueError].
@@ -91,7 +89,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 	}
 	var o Observation
 	err := j.db.Do(ctx, "observe", func(c *sqlite.Conn) error {
-		o = Observation{} // f runs again when the file was busy
+		o = Observation{} // this function runs again if the file was busy
 		todo, err := j.expand(c, snapshots)
 		if err != nil {
 			return err
@@ -150,7 +148,7 @@ func (s *Snapshot) check() error {
 	return nil
 }
 
-// numbered is a snapshot with the index it was given at.
+// numbered is a snapshot with its index in the arguments.
 type numbered struct {
 	Snapshot
 	index        int
@@ -159,7 +157,7 @@ type numbered struct {
 
 func (s *numbered) key() InboxKey { return InboxKey{s.Root, s.Team, s.Inbox} }
 
-// expand puts the inboxes of a team in the place of the whole.
+// expand replaces a snapshot of a whole team by one for each of its inboxes.
 func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, error) {
 	list := make([]numbered, 0, len(snapshots))
 	for i, s := range snapshots {
@@ -187,7 +185,7 @@ func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, erro
 	return list, nil
 }
 
-// order is how a snapshot lies to the newest one.
+// order is how a snapshot compares with the newest one.
 type order int
 
 const (
@@ -208,7 +206,7 @@ func (j *Journal) order(v *view, s *numbered) order {
 	return overlaps
 }
 
-// unchanged remembers, for this process, that s is the newest look at an inbox.
+// unchanged remembers, in this process, that s is the newest look at an inbox.
 func (j *Journal) unchanged(v *view, s *numbered) {
 	if j.order(v, s) == newer {
 		v.began, v.ended = s.began, s.ended
@@ -242,8 +240,7 @@ func (j *Journal) record(n *numbers, todo []numbered, o *Observation) error {
 	return nil
 }
 
-// recorder writes down how one snapshot differs, into the database and into
-// the view.
+// recorder records the differences of one snapshot, in the database and in the view.
 type recorder struct {
 	conn     *sqlite.Conn
 	numbers  *numbers
@@ -275,12 +272,12 @@ func (r *recorder) record(d *difference) error {
 				return err
 			}
 		}
-		for _, e := range d.ends {
-			for len(e.marks) > e.n {
-				if err := r.end(e.marks[0].seq, s.ended); err != nil {
+		for _, g := range d.ends {
+			for len(g.refs) > g.n {
+				if err := r.end(g.refs[0].seq, s.ended); err != nil {
 					return err
 				}
-				e.marks = e.marks[1:]
+				g.refs = g.refs[1:]
 				v.held--
 			}
 		}
@@ -301,11 +298,10 @@ func (r *recorder) record(d *difference) error {
 	return err
 }
 
-// appear records a row that there is one more of than is known to be in the
-// file, with k of its equals before it.
-func (r *recorder) appear(row *inbox.Row, e *entry, k int) error {
+// appear records a row that is new in the file, with k equal rows before it.
+func (r *recorder) appear(row *inbox.Row, g *group, k int) error {
 	c, v, s := r.conn, r.view, r.snapshot
-	ever, err := occurrences(c, v.id, e.digest)
+	ever, err := occurrences(c, v.id, g.digest)
 	if err != nil {
 		return err
 	}
@@ -314,35 +310,34 @@ func (r *recorder) appear(row *inbox.Row, e *entry, k int) error {
 	}
 	m := Message{
 		Seq: r.numbers.next(), Root: s.Root, Team: s.Team, Inbox: s.Inbox,
-		Occurrence: ever + 1, FirstSeen: moment(s.ended),
+		Occurrence: ever + 1, FirstSeen: time.UnixMicro(s.ended).UTC(),
 	}
 	m.set(row.Raw)
 	if row.Read {
 		m.Row.Read, m.ReadAt = true, m.FirstSeen
 	}
-	if err := insert(c, v.id, e.digest, &m, row); err != nil {
+	if err := insert(c, v.id, g.digest, &m, row); err != nil {
 		return err
 	}
 	if r.order == older {
 		// Whoever saw the newest snapshot did not see it.
-		m.GoneAt = moment(v.ended)
+		m.GoneAt = time.UnixMicro(v.ended).UTC()
 		r.changes = append(r.changes, Change{Seq: m.Seq, Kind: Appeared, Message: m})
 		return r.end(m.Seq, v.ended)
 	}
 	r.changes = append(r.changes, Change{Seq: m.Seq, Kind: Appeared, Message: m})
-	e.marks = append(e.marks, mark{m.Seq, row.Read})
+	g.refs = append(g.refs, ref{m.Seq, row.Read})
 	v.held++
 	return nil
 }
 
-// occurrences is how many rows of that digest the journal knows of an inbox.
+// occurrences returns how many rows of that digest the journal has of an inbox.
 func occurrences(c *sqlite.Conn, box int64, d digest) (int, error) {
 	n, err := c.Number("SELECT occurrence FROM messages WHERE inbox=? AND digest=? ORDER BY occurrence DESC LIMIT 1", box, d[:])
 	return int(n), err
 }
 
-// insert writes a message of an inbox, which stood there as row, and what it can
-// be found by.
+// insert records a message of an inbox and its words for searching.
 func insert(c *sqlite.Conn, box int64, d digest, m *Message, row *inbox.Row) error {
 	if _, err := c.Exec(`INSERT INTO messages (seq, inbox, digest, occurrence, first_seen, read_at, gone_at, id, sender, raw)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -354,7 +349,7 @@ func insert(c *sqlite.Conn, box int64, d digest, m *Message, row *inbox.Row) err
 	return err
 }
 
-func (r *recorder) read(m *mark) error {
+func (r *recorder) read(m *ref) error {
 	if err := r.change(Read, m.seq, "UPDATE messages SET read_at=? WHERE seq=?", r.snapshot.ended); err != nil {
 		return err
 	}
@@ -387,8 +382,8 @@ func changed(c *sqlite.Conn, n *numbers, kind Kind, seq int64, update string, at
 	return change, err
 }
 
-// body is what is searched in a text: of a structured one its strings, without
-// their names and without the escapes that would grow together with the words.
+// body returns the searchable words of a text: of a structured one its strings, without
+// the names and without escapes, which would merge with the words.
 func body(row *inbox.Row) string {
 	if row.Kind() == "message" {
 		return row.Text

@@ -329,8 +329,8 @@ func TestViewsInMemoryAreLimited(t *testing.T) {
 		observe(t, j, s)
 	}
 	for _, v := range j.views {
-		if len(v.known) > 200 || len(v.entries) > 200 || v.held != 9 {
-			t.Errorf("%d known, %d entries, %d held of 9 rows", len(v.known), len(v.entries), v.held)
+		if len(v.known) > 200 || len(v.groups) > 200 || v.held != 9 {
+			t.Errorf("%d known, %d entries, %d held of 9 rows", len(v.known), len(v.groups), v.held)
 		}
 	}
 }

@@ -2,12 +2,11 @@ package journal
 
 import "teambridge/inbox/sqlite"
 
-// prompted records a user prompt to a headless agent as a message to its inbox,
-// if that was not done before: a delivery that failed can be claimed again.
+// prompted records a user prompt to a headless agent as a message to its inbox, once: a
+// failed delivery can be claimed again.
 //
-// It is no row of the file. So the journal's view of the file stays what it is,
-// and the message counts as gone from the beginning, or the next look at the file
-// would find it missing.
+// It was never in the file, so the view of the file does not change, and the message
+// counts as gone from the start. Otherwise the next look at the file would miss it.
 func prompted(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if len(e.Row) == 0 {
 		return nil
@@ -15,12 +14,12 @@ func prompted(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	return unfiled(c, n, e, "prompts", "delivery", e.Delivery)
 }
 
-// answered records what an agent answered as a message of its inbox, in the same way.
+// answered records an agent's answer as a message of its inbox, in the same way.
 func answered(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	return unfiled(c, n, e, "answers", "frame", e.Answer)
 }
 
-// unfiled records a message that is in no file, once for each id in a column of table.
+// unfiled records a message that was never in a file, once for each id in a column of table.
 func unfiled(c *sqlite.Conn, n *numbers, e *RelayEvent, table, column, id string) error {
 	if known, err := c.Number("SELECT count(*) FROM "+table+" WHERE "+column+"=?", id); err != nil || known > 0 {
 		return err
@@ -44,9 +43,8 @@ func unfiled(c *sqlite.Conn, n *numbers, e *RelayEvent, table, column, id string
 	return err
 }
 
-// boxOf returns the number of the inbox that an event is about, and when the newest
-// look at its file began and ended: 0 where nobody looked at it, so that anything that
-// is seen of the file is newer.
+// boxOf returns the number of the inbox that an event is about, and when the newest look at
+// its file began and ended: 0 if nobody looked at it, so that the next look is newer.
 func boxOf(c *sqlite.Conn, e *RelayEvent) (box, began, ended int64, err error) {
 	k := e.key()
 	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)

@@ -7,29 +7,27 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Pruned is what Prune did.
+// Pruned is the result of Prune.
 type Pruned struct {
-	Messages int64 // deleted
-	Receipts int64 // deleted
-	Relayed  int64 // deleted events of relays
-	Bytes    int64 // size of the journal afterwards
-	Freed    int64 // by how much it became smaller
+	Messages    int64 // deleted
+	Receipts    int64 // deleted
+	RelayEvents int64 // deleted events of relays
+	Bytes       int64 // size of the journal afterwards
+	Freed       int64 // by how much it became smaller
 }
 
-// pruneStep is how many messages are deleted in one transaction, so that others
-// wait for tens of milliseconds.
+// pruneStep limits the messages deleted in one transaction, so that others wait for tens of milliseconds.
 const pruneStep = 500
 
-// Prune deletes the messages that were gone from their inboxes before the given
-// time, the receipts that last changed before it and the events of relays that
-// happened before it. Then, if the journal is larger than maxBytes and maxBytes is
-// not 0, it deletes the messages that have been gone for longest and the oldest
-// events until it is not. Messages that are in an inbox are
-// kept: they would come back as new with the next look.
+// Prune deletes the messages that were gone from their inboxes before the given time, the
+// receipts that last changed before it and the relay events before it. Then, if the journal
+// is larger than maxBytes and maxBytes is not 0, it deletes the messages that have been
+// gone for longest and the oldest events until it is not. It keeps messages that are in an
+// inbox: the next look would record them again.
 //
-// It works in steps, between which others get their turn, and gives the space
-// back to the disk. With an error or an ended context what was done until then
-// stays done and is reported.
+// It works in steps, between which others get their turn, and gives the space back to the
+// disk. With an error or an ended context, what was done until then stays done and is
+// reported.
 func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (p Pruned, err error) {
 	start, _, err := j.size(ctx)
 	if err != nil {
@@ -56,7 +54,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 	}
 	for {
 		n, err := j.dropRelayed(ctx, before.UnixMicro(), pruneStep)
-		if p.Relayed += n; err != nil {
+		if p.RelayEvents += n; err != nil {
 			return p, err
 		}
 		if n < pruneStep {
@@ -72,7 +70,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 			break
 		}
 	}
-	if p.Messages > 0 || p.Receipts > 0 || p.Relayed > 0 {
+	if p.Messages > 0 || p.Receipts > 0 || p.RelayEvents > 0 {
 		if err := j.shrink(ctx); err != nil {
 			return p, err
 		}
@@ -96,7 +94,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 				return p, err
 			}
 			events, err := j.dropRelayed(ctx, 1<<62, step)
-			if p.Relayed += events; err != nil {
+			if p.RelayEvents += events; err != nil {
 				return p, err
 			}
 			if n+events == 0 {
@@ -111,8 +109,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 	return p, nil
 }
 
-// size tells how large the journal is, and how many messages and events of relays
-// it has.
+// size returns the size of the journal, and how many messages and relay events it has.
 func (j *Journal) size(ctx context.Context) (bytes, messages int64, err error) {
 	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
 		return c.Transaction("DEFERRED", func() error {
@@ -132,7 +129,7 @@ func (j *Journal) size(ctx context.Context) (bytes, messages int64, err error) {
 	return bytes, messages, err
 }
 
-// watermark remembers that what query finds is about to be deleted.
+// watermark records that what query finds is about to be deleted.
 func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 	seq, err := c.Number(query, args...)
 	if err != nil {
@@ -145,8 +142,8 @@ func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 	return err
 }
 
-// drop deletes at most limit messages that were gone before a time, those first
-// that have been for longest.
+// drop deletes at most limit messages that were gone before a time, those that have been
+// gone for longest first.
 func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err error) {
 	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
 		return c.Transaction("IMMEDIATE", func() error {
@@ -174,8 +171,8 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 	return n, err
 }
 
-// dropRelayed deletes at most limit events of relays that happened before a time,
-// the oldest first. What was copied stays known to be.
+// dropRelayed deletes at most limit relay events before a time, the oldest first. The
+// position up to which events were copied stays.
 func (j *Journal) dropRelayed(ctx context.Context, before, limit int64) (n int64, err error) {
 	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
 		return c.Transaction("IMMEDIATE", func() error {
@@ -191,7 +188,7 @@ func (j *Journal) dropRelayed(ctx context.Context, before, limit int64) (n int64
 	return n, err
 }
 
-// shrink gives the space of what was deleted back to the disk.
+// shrink gives the space of deleted records back to the disk.
 func (j *Journal) shrink(ctx context.Context) error {
 	step := func(f func(*sqlite.Conn) (more bool, err error)) error {
 		for more := true; more; {

@@ -11,23 +11,22 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A State is how far a message of ours is known to have come.
+// A State is the known progress of one of our messages.
 type State string
 
 const (
 	// Verified: it was read back from the inbox file.
 	Verified State = "verified"
-	// Consumed: the agent took it. Nothing comes after it.
+	// Consumed: the agent took it. This state is final.
 	Consumed State = "consumed"
-	// Lost: it vanished without having been taken. Verified comes after it when the
-	// message is sent again, and Consumed when that turns out to be wrong.
+	// Lost: it vanished without having been taken. It becomes Verified if the message is sent
+	// again, and Consumed if the loss turns out to be wrong.
 	Lost State = "lost"
-	// Unknown: it vanished, and nothing tells whether it was taken. The same comes
-	// after it.
+	// Unknown: it vanished, and nothing shows whether it was taken. It may change as Lost does.
 	Unknown State = "unknown"
 )
 
-// A Receipt says what became of one message of ours.
+// A Receipt is the known fate of one of our messages.
 type Receipt struct {
 	inbox.SendKey
 	Seq    int64 // of its last change
@@ -42,39 +41,38 @@ type Receipt struct {
 
 // Verified records that a message was read back from its inbox.
 //
-// Of a message that is not known, any of Verified, Consumed, Lost and Unknown makes
-// a receipt. Said again they change nothing. They return the receipt as it is then,
-// and fail with *[Error] or *[ValueError].
+// Each of Verified, Consumed, Lost and Unknown creates the receipt if there is none. A
+// second call has no effect. They return the resulting receipt, and fail with *[Error] or
+// *[ValueError].
 //
-// A message that was lost or unknown is verified again when it was sent again.
+// A lost or unknown message is verified again when it was sent again.
 //
-// ahead are the keys of unread rows that stand in front of the message, by which a
-// later process can prove that it was lost: see [Journal.Ahead].
+// ahead are the keys of the unread rows in front of the message, by which a later process
+// can prove that it was lost: see [Journal.Ahead].
 func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
-	return j.settle(ctx, "verified", key, at, ahead, toVerified(at))
+	return j.updateReceipt(ctx, "verified", key, at, ahead, toVerified(at))
 }
 
 // Consumed records that the agent took a message.
 func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.settle(ctx, "consumed", key, at, nil, toConsumed(at))
+	return j.updateReceipt(ctx, "consumed", key, at, nil, toConsumed(at))
 }
 
-// Lost records that a message is lost, and why. A message that was consumed is
-// not.
+// Lost records that a message is lost, and why. It does not change one that was consumed.
 func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
 	if len(reason) > sqlite.MaxName {
 		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
-	return j.settle(ctx, "lost", key, at, nil, toLost(Lost, at, reason))
+	return j.updateReceipt(ctx, "lost", key, at, nil, toLost(Lost, at, reason))
 }
 
-// Unknown records that a message is gone and that nothing tells whether it was
-// taken, and why not. A message that was consumed or lost stays that.
+// Unknown records that a message is gone, that nothing shows whether it was taken, and
+// why. It does not change a message that was consumed or lost.
 func (j *Journal) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
 	if len(reason) > sqlite.MaxName {
 		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
-	return j.settle(ctx, "unknown", key, at, nil, toLost(Unknown, at, reason))
+	return j.updateReceipt(ctx, "unknown", key, at, nil, toLost(Unknown, at, reason))
 }
 
 func toVerified(at time.Time) func(*Receipt) bool {
@@ -112,8 +110,8 @@ func toLost(state State, at time.Time, reason string) func(*Receipt) bool {
 	}
 }
 
-// settle changes one receipt, unless change says that there is nothing to change.
-func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
+// updateReceipt changes one receipt, unless change says that there is nothing to change.
+func (j *Journal) updateReceipt(ctx context.Context, op string, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
 	if err := names("root", key.Root, "team", key.Team, "inbox", key.Inbox, "id", key.ID); err != nil {
 		return Receipt{}, err
 	}
@@ -123,7 +121,7 @@ func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at t
 	var r Receipt
 	err := j.db.Do(ctx, op, func(c *sqlite.Conn) error {
 		return j.number(c, func(n *numbers) (err error) {
-			r, err = settle(c, n, key, at, ahead, change)
+			r, err = updateReceipt(c, n, key, at, ahead, change)
 			return err
 		})
 	})
@@ -133,8 +131,8 @@ func (j *Journal) settle(ctx context.Context, op string, key inbox.SendKey, at t
 	return r, nil
 }
 
-// settle is the part of it that is in a transaction.
-func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
+// updateReceipt is the part that is in a transaction.
+func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
 	was, found, err := lookup(c, key)
 	if err != nil {
 		return Receipt{}, err
@@ -169,10 +167,10 @@ func settle(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead [
 	return r, err
 }
 
-// Ahead returns the keys ([inbox.Row.Key]) of the rows that stood unread in front of
-// a message of ours when it was written, and that have stood there ever since, as far
-// as anybody has seen: none where that is not known for sure. If the message is gone
-// from its inbox and one of them is there, it was lost: see [inbox.Tracked.Look].
+// Ahead returns the keys ([inbox.Row.Key]) of the rows that were unread in front of a
+// message of ours when it was written, and have stayed there as far as anybody has seen.
+// It returns none if that is not certain. If the message is gone from its inbox and one of
+// them is there, it was lost: see [inbox.Tracked.Look].
 func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, err error) {
 	err = j.db.Transaction(ctx, "ahead", "DEFERRED", func(c *sqlite.Conn) error {
 		keys = nil // this function runs again if the file was busy
@@ -231,9 +229,9 @@ func (j *Journal) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, fo
 	return r, found, err
 }
 
-// Receipts yields the receipts that q asks for, in the order of their last
-// changes. Since and Until are about the last change, ID is the key's. A
-// receipt does not know a sender: with From it fails with *[ValueError].
+// Receipts yields the receipts that q selects, in the order of their last changes. Since
+// and Until refer to the last change, ID to the key. A receipt has no sender: with From it
+// fails with *[ValueError].
 func (j *Journal) Receipts(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
 	return pages(q, func(r *Receipt) int64 { return r.Seq }, func(q Query, limit int) ([]Receipt, error) {
 		if q.From != "" {

@@ -32,12 +32,3 @@ func micros(t time.Time) sqlite.Value {
 	}
 	return t.UnixMicro()
 }
-
-// moment is the reverse of micros.
-func moment(v sqlite.Value) time.Time {
-	n, ok := v.(int64)
-	if !ok {
-		return time.Time{}
-	}
-	return time.UnixMicro(n).UTC()
-}

@@ -12,7 +12,7 @@ func sent(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if e.State == string(Unknown) {
 		change = toLost(Unknown, e.At, "its sender ended before it was known whether it is in the inbox")
 	}
-	_, err = settle(c, n, e.key().message(m.ID()), e.At, nil, change)
+	_, err = updateReceipt(c, n, e.key().message(m.ID()), e.At, nil, change)
 	return err
 }
 
@@ -25,16 +25,16 @@ func claimed(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	return err
 }
 
-// stood records the row of e, unless the inbox is known to have had one that is equal:
-// whoever saw that in the file, before or after, saw this row. Only rows without an id
-// can be equal and not the same; what is missing of those, the tap has to see.
+// stood records the row of e, unless the inbox had an equal one: whoever saw that in the
+// file saw this row. Only rows without an id can be equal and not the same; those are left
+// to the tap.
 //
-// That a row certainly stood in the file is a look at one time. So if the newest look
-// began after it and did not find the row, the row is gone. Otherwise it stands in the
-// file until somebody looks again, and what was read before that time does not end it.
+// A row that was certainly in the file counts as a look at one time. If the newest look
+// began after it and did not find the row, the row is gone. Otherwise it is in the file
+// until somebody looks again, and an earlier look does not end it.
 //
-// A row of which it is not known whether it was written may have been written after the
-// newest look. So it is for the next one to say whether it is there.
+// A row that may not have been written may also have been written after the newest look. So
+// the next look tells whether it is there.
 func stood(c *sqlite.Conn, n *numbers, e *RelayEvent, certain bool) (m Message, err error) {
 	m.set(e.Row)
 	box, began, ended, err := boxOf(c, e)

@@ -16,43 +16,40 @@ import (
 	"teambridge/teams/watch"
 )
 
-// TapOptions says what a [Tap] records. Root and Journal are needed.
+// TapOptions are the options of [NewTap]. Root and Journal are needed.
 type TapOptions struct {
 	Root    *teams.Root
 	Journal *Journal
 
-	// Only, if not nil, says which teams are recorded, by name.
+	// Only, if not nil, reports whether a team of that name is recorded.
 	Only func(team string) bool
 
-	// Report, if not nil, is called each time something was looked at: then
-	// [Journal.Changes] may have more. It is called where nothing was recorded,
-	// too, since another process may have been faster. What takes long in it
-	// keeps the tap from seeing what comes meanwhile.
+	// Report, if not nil, is called after each look, when [Journal.Changes] may have more: even
+	// if nothing was recorded, since another process may have been faster. The tap waits for
+	// it.
 	Report func()
 
-	// Warn, if not nil, is told what could not be read or recorded; the tap goes
-	// on.
+	// Warn, if not nil, is called with what could not be read or recorded; the tap goes on.
 	Warn func(error)
 }
 
-// Tap records what passes through the inboxes of a Claude directory while it
-// runs, from the files as they change.
+// Tap records what passes through the inboxes of a Claude directory while it runs, from the
+// files as they change.
 //
-// It is told of a change by package watch, which keeps what a file had in it
-// before the next one replaced it. What is in the inboxes when it starts is
-// recorded first; and what the journal holds to be in them and is not is
-// recorded as gone. Of a team that cannot be looked into nothing is.
+// Package watch reports the changes, and keeps the content of a file before the next one
+// replaces it. At the start the tap records what is in the inboxes, and as gone what the
+// journal has there and the inbox does not. It records nothing of a team that it cannot
+// read.
 //
-// A team whose config.json is not there yet is recorded with a creation time of
-// 0, and by its own once that is known. An inbox that is no array is looked at
-// again for as long as [inbox.Inbox.Read] does, while others go on; if it stays
-// so it is warned of, once, and nothing of it is recorded.
+// A team without a config.json is recorded with a creation time of 0, and with its own once
+// that is known. An inbox that is no array is read again for as long as [inbox.Inbox.Read]
+// does; if it stays so, the tap warns of it, once, and records nothing of it.
 //
 // # What it can miss
 //
-// Rows that come and go between two looks. With the events of the kernel that
-// takes an agent that takes a row within microseconds of its coming; where there
-// are none, as on network file systems, a quarter of a second.
+// Rows that come and go between two looks. With the events of the kernel that takes an
+// agent that takes a row within microseconds; without them, as on network file systems, a
+// quarter of a second.
 type Tap struct {
 	opts    TapOptions
 	watcher *watch.Watcher
@@ -61,7 +58,7 @@ type Tap struct {
 	last    map[string]teams.Instance // of teams that are gone, by name
 	warned  map[string]string         // what was said last of a path
 
-	settled chan settled
+	waited  chan waited
 	waiting map[string]bool // inbox files that are waited for, by path
 	readers sync.WaitGroup
 }
@@ -73,8 +70,8 @@ type life struct {
 	known    bool // config.json was read
 }
 
-// settled is an inbox that was waited for.
-type settled struct {
+// waited is an inbox that was waited for.
+type waited struct {
 	team, inbox, path string
 	err               error // of [inbox.Inbox.Read]
 	at                time.Time
@@ -95,18 +92,18 @@ func NewTap(opts TapOptions) *Tap {
 		lives:   map[string]*life{},
 		last:    map[string]teams.Instance{},
 		warned:  map[string]string{},
-		settled: make(chan settled),
+		waited:  make(chan waited),
 		waiting: map[string]bool{},
 	}
 }
 
-// Ready is closed once what was there at the start is recorded.
+// Ready returns a channel that is closed once what was there at the start is recorded.
 func (t *Tap) Ready() <-chan struct{} { return t.ready }
 
-// farewell is how long a tap that was told to end may take for its last word.
+// farewell limits how long a tap records after it was told to end.
 const farewell = time.Second
 
-// Run records until ctx ends, and then what has ended by then; it returns nil.
+// Run records until ctx ends, and then the teams that have ended by then; it returns nil.
 // It can be called once.
 func (t *Tap) Run(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
@@ -160,8 +157,8 @@ func (t *Tap) run(ctx context.Context) error {
 		case e := <-events:
 			t.event(ctx, &e)
 			e.Close()
-		case s := <-t.settled:
-			t.settle(ctx, s)
+		case s := <-t.waited:
+			t.afterWait(ctx, s)
 		case err := <-ended:
 			return err
 		}
@@ -169,7 +166,7 @@ func (t *Tap) run(ctx context.Context) error {
 	}
 }
 
-// begin records what is there at the start, and what is not there any more.
+// begin records what is there at the start, and what is gone since the last tap.
 func (t *Tap) begin(ctx context.Context) error {
 	all, err := t.opts.Root.Teams()
 	if err != nil {
@@ -220,7 +217,7 @@ func (t *Tap) begin(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// event records what one event says.
+// event records an event.
 func (t *Tap) event(ctx context.Context, e *watch.Event) {
 	switch e.Kind {
 	// What is of a team that is gone comes before TeamGone, what is of the next one
@@ -256,7 +253,7 @@ func (t *Tap) event(ctx context.Context, e *watch.Event) {
 	}
 }
 
-// there reports whether the team's directory still is the one it was.
+// there reports whether the directory of the team is still the same.
 func (l *life) there() bool {
 	now, err := os.Stat(l.team.Path())
 	if err != nil {
@@ -266,8 +263,7 @@ func (l *life) there() bool {
 	return err == nil && os.SameFile(dir, now)
 }
 
-// configured looks at the config.json of a team, by which it is known which one
-// of its name it is.
+// config reads the instance of a team.
 func (t *Tap) configured(ctx context.Context, name string) {
 	l := t.lives[name]
 	if l == nil {
@@ -327,9 +323,9 @@ func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 	}
 }
 
-// version reads a file that stood at path. What still is there when it was
-// read was so at that time. What does not was so at some time since it was
-// written; file systems tell that in ticks of some ms, and never too late.
+// version reads a file that was at path. A file that is still there after reading had this
+// content then. One that is not had it at some time since it was written; file systems
+// record that in ticks of some ms, and never too late.
 func (t *Tap) version(path string, f *os.File) (s Snapshot, stands, ok bool, err error) {
 	s.At = time.Now()
 	before, err := f.Stat()
@@ -363,8 +359,8 @@ func (t *Tap) version(path string, f *os.File) (s Snapshot, stands, ok bool, err
 	return s, stands, true, nil
 }
 
-// look records what is in an inbox file now. One that is being written is
-// waited for, while others go on.
+// look records what is in an inbox file now. A file that is being written is waited for in
+// the background.
 func (t *Tap) look(ctx context.Context, name, inboxName string) {
 	l := t.life(ctx, name)
 	if l == nil {
@@ -399,7 +395,7 @@ func (t *Tap) look(ctx context.Context, name, inboxName string) {
 	}
 }
 
-// wait waits until an inbox that is no array becomes one, or does not.
+// wait waits until an inbox becomes an array, or Read gives up.
 func (t *Tap) wait(ctx context.Context, name string, box *inbox.Inbox) {
 	path := box.Path()
 	if t.waiting[path] || ctx.Err() != nil {
@@ -409,14 +405,14 @@ func (t *Tap) wait(ctx context.Context, name string, box *inbox.Inbox) {
 	t.readers.Go(func() {
 		_, err := box.Read(ctx)
 		select {
-		case t.settled <- settled{name, box.Name(), path, err, time.Now()}:
+		case t.waited <- waited{name, box.Name(), path, err, time.Now()}:
 		case <-ctx.Done():
 		}
 	})
 }
 
-// settle records what came of waiting for an inbox.
-func (t *Tap) settle(ctx context.Context, s settled) {
+// afterWait records the result of wait.
+func (t *Tap) afterWait(ctx context.Context, s waited) {
 	delete(t.waiting, s.path)
 	l := t.lives[s.team]
 	switch {
@@ -429,15 +425,15 @@ func (t *Tap) settle(ctx context.Context, s settled) {
 	}
 }
 
-// fault warns of an inbox that cannot be read, but for one of a team that is
-// gone: the event of that is on its way.
+// fault warns of an inbox that cannot be read, except if its team is gone: the event of
+// that is on its way.
 func (t *Tap) fault(ctx context.Context, path string, err error) {
 	if !errors.Is(err, teams.ErrTeamGone) && !errors.Is(err, fs.ErrClosed) {
 		t.warn(ctx, path, err)
 	}
 }
 
-// observe records a snapshot, and says whether to look again.
+// observe records a snapshot and reports whether to look again.
 func (t *Tap) observe(ctx context.Context, s Snapshot) (again bool) {
 	s.Root = t.opts.Root.Path()
 	o, err := t.opts.Journal.Observe(ctx, s)
@@ -450,7 +446,7 @@ func (t *Tap) observe(ctx context.Context, s Snapshot) (again bool) {
 	return len(o.Again) > 0
 }
 
-// life returns a team that is open, nil where it cannot be opened.
+// life returns an open team, or nil if it cannot be opened.
 func (t *Tap) life(ctx context.Context, name string) *life {
 	if l := t.lives[name]; l != nil {
 		return l
@@ -487,7 +483,7 @@ func (t *Tap) forget(name string) {
 	delete(t.lives, name)
 }
 
-// warn says what is wrong with a path, once while it lasts.
+// warn warns of a path, once for each new error.
 func (t *Tap) warn(ctx context.Context, path string, err error) {
 	if ctx.Err() == nil && t.warned[path] != err.Error() {
 		t.warned[path] = err.Error()

@@ -10,12 +10,11 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// maxHeld is how many rows are held in memory in views, at about 200 bytes
-// each. What is beyond is looked up again.
+// maxHeld limits how many rows are held in memory in views, at about 200 bytes each. The
+// rest is looked up again.
 const maxHeld = 100_000
 
-// digest is what makes a row this one, but for where it is and how many are
-// equal: 128 bits of a SHA-256.
+// digest identifies a row, except for its inbox and occurrence: 128 bits of a SHA-256.
 type digest [16]byte
 
 func digestOf(r *inbox.Row) digest {
@@ -29,37 +28,37 @@ func digestOf(r *inbox.Row) digest {
 	return digest(sum[:16])
 }
 
-// mark is one message that is in the file.
-type mark struct {
+// ref is a message that is in the file.
+type ref struct {
 	seq  int64
 	read bool
 }
 
-// entry is all that is equal in one inbox.
-type entry struct {
+// group is the rows of an inbox that are equal.
+type group struct {
 	digest digest
-	marks  []mark // oldest first
-	n      int    // of the rows in the snapshot that is being compared
+	refs   []ref // oldest first
+	n      int   // of the rows in the snapshot that is being compared
 	taken  int
 }
 
-// view is what the journal holds of one inbox, in memory. It is up to date as
-// long as the inbox has the seq it had.
+// view is what the journal has of one inbox, in memory. It is up to date as long as the
+// inbox has the same seq.
 type view struct {
 	id           int64 // 0: the inbox is not in the journal yet
 	seq          int64
 	began, ended int64
-	held         int // marks
+	held         int // refs
 	counted      int // of them in Journal.held
-	entries      map[digest]*entry
+	groups       map[digest]*group
 
-	// What the bytes of a row of the last snapshots amounted to. Hashing 10,000
+	// The group of each row of the last snapshots, by a hash of its bytes. Hashing 10,000
 	// rows with a seeded 64-bit hash takes 1 ms, digesting them 15 ms.
-	known map[uint64]*entry
+	known map[uint64]*group
 }
 
 func newView() *view {
-	return &view{entries: map[digest]*entry{}, known: map[uint64]*entry{}}
+	return &view{groups: map[digest]*group{}, known: map[uint64]*group{}}
 }
 
 // view returns what the journal has of an inbox at this moment.
@@ -81,16 +80,16 @@ func (j *Journal) view(c *sqlite.Conn, k InboxKey) (*view, error) {
 	err = c.Query(func(v sqlite.Row) {
 		var d digest
 		copy(d[:], v.Blob(1))
-		e := now.entry(d)
-		e.marks = append(e.marks, mark{v.Int(0), v.Bool(2)})
+		g := now.group(d)
+		g.refs = append(g.refs, ref{v.Int(0), v.Bool(2)})
 		now.held++
 	}, `SELECT seq, digest, read_at IS NOT NULL FROM messages INDEXED BY messages_present
 		WHERE inbox=? AND gone_at IS NULL`, now.id)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range now.entries {
-		slices.SortFunc(e.marks, func(a, b mark) int { return int(a.seq - b.seq) })
+	for _, g := range now.groups {
+		slices.SortFunc(g.refs, func(a, b ref) int { return int(a.seq - b.seq) })
 	}
 	j.remember(k, now)
 	return now, nil
@@ -114,13 +113,13 @@ func (j *Journal) forget(k InboxKey) {
 	}
 }
 
-func (v *view) entry(d digest) *entry {
-	e := v.entries[d]
-	if e == nil {
-		e = &entry{digest: d}
-		v.entries[d] = e
+func (v *view) group(d digest) *group {
+	g := v.groups[d]
+	if g == nil {
+		g = &group{digest: d}
+		v.groups[d] = g
 	}
-	return e
+	return g
 }
 
 // fresh is a row that was not known to be in the file.
@@ -129,63 +128,63 @@ type fresh struct {
 	k   int // how many of its equals stand before it
 }
 
-// difference is what a snapshot has that the view has not, and the reverse.
+// difference is how a snapshot differs from the view.
 type difference struct {
-	rows  []*entry // of each row of the snapshot
-	fresh []fresh  // rows that are one more than the marks
-	reads []*mark  // marks that are read now
-	ends  []*entry // with more marks than rows
+	rows  []*group // of each row of the snapshot
+	fresh []fresh  // rows that are one more than the refs
+	reads []*ref   // refs that are read now
+	ends  []*group // with more refs than rows
 }
 
 func (d *difference) none() bool { return len(d.fresh)+len(d.reads)+len(d.ends) == 0 }
 
 func (v *view) compare(seed maphash.Seed, rows []inbox.Row) difference {
 	v.tidy(len(rows))
-	for _, e := range v.entries {
-		e.n, e.taken = 0, 0
+	for _, g := range v.groups {
+		g.n, g.taken = 0, 0
 	}
-	d := difference{rows: make([]*entry, len(rows))}
+	d := difference{rows: make([]*group, len(rows))}
 	for i := range rows {
 		h := maphash.Bytes(seed, rows[i].Raw)
-		e := v.known[h]
-		if e == nil {
-			e = v.entry(digestOf(&rows[i]))
-			v.known[h] = e
+		g := v.known[h]
+		if g == nil {
+			g = v.group(digestOf(&rows[i]))
+			v.known[h] = g
 		}
-		e.n++
-		d.rows[i] = e
+		g.n++
+		d.rows[i] = g
 	}
-	for i, e := range d.rows {
-		// The oldest marks are those that are gone.
-		nth := e.taken
-		k := nth + max(0, len(e.marks)-e.n)
-		e.taken++
+	for i, g := range d.rows {
+		// The oldest refs are those that are gone.
+		nth := g.taken
+		k := nth + max(0, len(g.refs)-g.n)
+		g.taken++
 		switch {
-		case k >= len(e.marks):
+		case k >= len(g.refs):
 			d.fresh = append(d.fresh, fresh{i, nth})
-		case rows[i].Read && !e.marks[k].read:
-			d.reads = append(d.reads, &e.marks[k])
+		case rows[i].Read && !g.refs[k].read:
+			d.reads = append(d.reads, &g.refs[k])
 		}
 	}
-	for _, e := range v.entries {
-		if e.n < len(e.marks) {
-			d.ends = append(d.ends, e)
+	for _, g := range v.groups {
+		if g.n < len(g.refs) {
+			d.ends = append(d.ends, g)
 		}
 	}
-	slices.SortFunc(d.ends, func(a, b *entry) int { return int(a.marks[0].seq - b.marks[0].seq) })
+	slices.SortFunc(d.ends, func(a, b *group) int { return int(a.refs[0].seq - b.refs[0].seq) })
 	return d
 }
 
-// tidy lets go of what earlier snapshots left, if it is more than is in use.
+// tidy removes what earlier snapshots left, if it is more than is in use.
 func (v *view) tidy(rows int) {
 	most := 2*max(rows, v.held) + 64
-	if len(v.known) <= most && len(v.entries) <= most {
+	if len(v.known) <= most && len(v.groups) <= most {
 		return
 	}
-	clear(v.known) // first: it must not lead to an entry that entries lacks
-	for d, e := range v.entries {
-		if len(e.marks) == 0 {
-			delete(v.entries, d)
+	clear(v.known) // first: it must not lead to a group that is not in groups
+	for d, g := range v.groups {
+		if len(g.refs) == 0 {
+			delete(v.groups, d)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// maxAnswer is how much of an answer is kept, in bytes.
+// maxAnswer limits how much of an answer is kept, in bytes.
 const maxAnswer = 1 << 20
 
-// answer is what an agent said last in a turn, as a row of an inbox would have it.
+// answer is the last thing an agent said in a turn, in the format of an inbox row.
 type answer struct {
 	From      string   `json:"from"`
 	Text      string   `json:"text"`
@@ -23,8 +23,7 @@ type answer struct {
 	Truncated bool     `json:"truncated,omitempty"`
 }
 
-// addAnswer records, once for each frame, what the agent said last in its turn, and
-// makes an event of it.
+// addAnswer records the agent's answer to a frame, once, and makes an event of it.
 func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
 	about := f.UUID
 	if f.Kind == FrameNudge {

@@ -10,21 +10,20 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Delivery is one row of an inbox, or one input of a person, on its way to
-// the agent.
+// A Delivery is one row of an inbox, or one user prompt, on its way to the agent.
 type Delivery struct {
 	UUID string // of the delivery; what relayedBy says in the row
 	InboxKey
 	Seq        int64  // order of claiming, given by the ledger: unique, growing, never used again
-	Key        string // [inbox.Row.Key]; empty for a person's input
-	Occurrence int    // which of the rows with that key ever, from 1; 0 for a person's input
+	Key        string // [inbox.Row.Key]; empty for a user prompt
+	Occurrence int    // which of the rows with that key ever, from 1; 0 for a user prompt
 	ID         string // of the message
 	From       string
 	Kind       string
-	Summary    string // of a person's input, for people: the agent is not told
+	Summary    string // of a user prompt, shown to people; the agent does not get it
 	Color      string // the same
 	Raw        []byte // the row as it stood, or the person's text; at most 32 MiB
-	Person     bool   // a person's input, with a person's authority
+	Person     bool   // a user prompt, with a person's authority
 	Isolated   bool   // in a frame of its own
 	Mode       []byte // JSON of a mode, empty for none; at most 32 MiB
 	Hops       int    // of a row: [Exchanges.Hops]
@@ -35,8 +34,8 @@ type Delivery struct {
 	At         time.Time // when it came to that state; kept to the microsecond, given in UTC
 }
 
-// maxContent is the largest inbox that is read: what is in one must have
-// room, also if it is only kept to say that it is too large for a frame.
+// maxContent is the size of the largest inbox that is read: each row of it must fit, even
+// if it is only recorded as too large for a frame.
 const maxContent = 32 << 20
 
 func (d *Delivery) check() error {
@@ -54,7 +53,7 @@ func (d *Delivery) check() error {
 	}
 	if d.Person {
 		if d.Key != "" || d.Occurrence != 0 {
-			return invalid("key", "or occurrence is given for a person's input, which is no row")
+			return invalid("key", "or occurrence is given for a user prompt, which is no row")
 		}
 		return nil
 	}
@@ -74,15 +73,13 @@ func content(name string, b []byte) error {
 	return nil
 }
 
-// Claim records deliveries, in that order, all or none, and sets their Seq.
-// When it returns nil they are on the disk. State, Reason, Frame, Seq and
-// Marked are not looked at: a delivery begins as [Claimed], in no frame, and a
-// row as not yet marked. A zero At is now.
+// Claim records deliveries, in that order, all or none, and sets their Seq. When it
+// returns nil they are on the disk. It ignores State, Reason, Frame, Seq and Marked: a
+// delivery begins as [Claimed], in no frame, and a row as not yet marked. A zero At is now.
 //
-// A delivery that is there already is left as it is and only gets its Seq. It
-// fails with [ErrConflict] when the uuid belongs to another row, or to another
-// text or mode of a person, or when the row was claimed under another uuid, and
-// with *[ValueError].
+// A delivery that is already there is not changed and only gets its Seq. Claim fails with
+// [ErrConflict] if the uuid belongs to another row or to a prompt with another text or
+// mode, or if the row was claimed under another uuid, and with *[ValueError].
 func (l *Ledger) Claim(ctx context.Context, ds ...Delivery) error {
 	for i := range ds {
 		if err := ds[i].check(); err != nil {
@@ -145,7 +142,7 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 // Mark records that rows were read back from the file as ours, all or none. It
 // fails with [ErrUnknown].
 //
-// It does not wait for the disk: after a power cut the file is asked again.
+// It does not wait for the disk: after a power cut the relay reads the file again.
 func (l *Ledger) Mark(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "mark", quick, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
@@ -175,8 +172,8 @@ func (l *Ledger) WithID(ctx context.Context, k InboxKey, id string) ([]Delivery,
 	return l.ofInbox(ctx, "with id", k, "id=? AND person=0 ORDER BY seq", id)
 }
 
-// Unmarked lists the deliveries of an inbox that are claimed and not yet marked,
-// in the order of claiming: those whose claim was perhaps not finished.
+// Unmarked lists the deliveries of an inbox that are claimed and not yet marked, in the
+// order of claiming: their claims may be unfinished.
 func (l *Ledger) Unmarked(ctx context.Context, k InboxKey) ([]Delivery, error) {
 	return l.ofInbox(ctx, "unmarked", k, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
 }
@@ -216,9 +213,8 @@ func (l *Ledger) uuids(ctx context.Context, op string, k InboxKey, rest string, 
 		"SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND "+rest, append(k.args(), args...)...)
 }
 
-// Missing returns those of the uuids that are no deliveries of the inbox, in
-// their order. Deliveries that were pruned are missing too; [Ledger.Occurrences]
-// still counts them.
+// Missing returns those of the uuids that are no deliveries of the inbox, in their order.
+// Pruned deliveries are missing too, but still count in [Ledger.Occurrences].
 func (l *Ledger) Missing(ctx context.Context, k InboxKey, uuids ...string) (missing []string, err error) {
 	if err := k.check(); err != nil || len(uuids) == 0 {
 		return nil, err
@@ -237,8 +233,8 @@ func (l *Ledger) Missing(ctx context.Context, k InboxKey, uuids ...string) (miss
 	return missing, err
 }
 
-// Occurrences returns how many rows with that key were ever claimed in an inbox:
-// the highest Occurrence, of deliveries that were pruned too.
+// Occurrences returns how many rows with that key were ever claimed in an inbox: the
+// highest Occurrence, including those of pruned deliveries.
 func (l *Ledger) Occurrences(ctx context.Context, k InboxKey, key string) (int, error) {
 	return l.count(ctx, "occurrences", k, `SELECT max(
 			coalesce((SELECT max(occurrence) FROM deliveries WHERE inbox_id=i.inbox_id AND key=?1 AND key<>''), 0),
@@ -273,8 +269,7 @@ func (l *Ledger) DeliveryOf(ctx context.Context, k InboxKey, key string, occurre
 	return d, found, err
 }
 
-// DeliveryQuery says which deliveries are asked for. What is left empty does
-// not restrict.
+// DeliveryQuery selects deliveries. A field that is empty does not restrict.
 type DeliveryQuery struct {
 	Root, Team string
 	CreatedAt  int64
@@ -284,7 +279,7 @@ type DeliveryQuery struct {
 	UUID       string
 }
 
-// Deliveries lists deliveries, newest first: by Seq, falling.
+// Deliveries lists deliveries, the newest (highest Seq) first.
 func (l *Ledger) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error) {
 	var where []string
 	var args []sqlite.Value

@@ -7,9 +7,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// An Event is one thing that happened to a message that was sent, to a delivery or to
-// a relay, or what an agent answered. It is in the ledger by the same commit as what it tells of, but for that of a
-// message that was sent: see [Ledger.Announce].
+// An Event is a change of a sent message, a delivery or a relay, or an agent's answer. It
+// is recorded by the commit that makes the change, except for sent messages: see
+// [Ledger.Announce].
 type Event struct {
 	N     int64  // increasing; used once within its epoch
 	Epoch string // [Epoch.ID]
@@ -18,30 +18,28 @@ type Event struct {
 
 	// Of a delivery: itself, and the state it came to.
 	Delivery string // uuid; "" if the event is about the relay
-	ID       string // of the message; "" for a person's input
+	ID       string // of the message; "" for a user prompt
 	From     string
 	Person   bool
 	State    DeliveryState
 
-	// Of a person's input that is claimed: what was said, and how it is shown.
-	// Text is empty where the delivery was pruned.
+	// Of a user prompt that is claimed: its text, and how it is shown. Text is empty if the
+	// delivery was pruned.
 	Text, Summary, Color string
 
-	// The row of an inbox that was claimed, as it stood there, or that was sent. It is
-	// nil where the delivery was pruned.
+	// The row that was sent, or was claimed in an inbox; nil if the delivery was pruned.
 	Row []byte
 
-	// Of a message that was sent: whether it was written. At is when it was read back
-	// or, if that is not known, when it was about to be written.
+	// Of a sent message: whether it was written. At is when it was read back or, if that is
+	// unknown, when it was about to be written.
 	Sent SendOutcome
 
-	// Of what an agent answered: the frame whose turn it ended; and Row, as a row of an
-	// inbox would have it, with "inReplyTo", the ids of the messages in the frame (of a
-	// person's input without one, its delivery), and "truncated" if a part is left out.
+	// Of an answer: the uuid of the frame whose turn it ended. Row is the answer as a row of
+	// an inbox, with "inReplyTo", the ids of the messages in the frame (the delivery of a
+	// prompt without an id), and "truncated" if a part is left out.
 	Answer string
 
-	// Of the relay: the state it came to, or was in when it got another process
-	// or session.
+	// Of the relay: its new state, or the one in which it got another process or session.
 	Relay   RelayState
 	PID     int    // of the agent; 0 while there is none
 	Session string // of the agent
@@ -57,8 +55,8 @@ const (
 	SentUnknown SendOutcome = "unknown" // its sender was killed, or another program replaced the file
 )
 
-// Events lists what happened after the number after, at most limit of it, in the
-// order of the numbers. [Ledger.Prune] forgets events with their age.
+// Events returns at most limit events with numbers higher than after, in their order.
+// [Ledger.Prune] forgets old events.
 func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
 	return sqlite.Select(ctx, l.db, "events", scanEvent, `SELECT
 		n, (SELECT id FROM epochs WHERE first<=n ORDER BY first DESC LIMIT 1), root, team, created_at, inboxes.inbox,

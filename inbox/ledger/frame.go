@@ -10,20 +10,20 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// FrameKind says what a frame is for.
+// FrameKind is the purpose of a frame.
 type FrameKind string
 
 // The kinds of frames.
 const (
-	FrameMessage FrameKind = "message" // rows, or a person's words
+	FrameMessage FrameKind = "message" // rows, or user prompts
 	FrameNudge   FrameKind = "nudge"   // asks to go on after a turn that was cut
-	FrameCommand FrameKind = "command" // one isolated input of a person
+	FrameCommand FrameKind = "command" // one isolated user prompt
 )
 
-// A Frame is one line to the agent, that gets its own acknowledgement.
+// A Frame is one line to the agent, which the agent acknowledges as a unit.
 //
-// An inbox has one chain in flight at most: a frame that has not ended and, if
-// its turn was cut, a nudge about it. While there is one no other is committed.
+// An inbox has at most one frame in flight, that is, not ended, and one nudge about it if
+// its turn was cut. Until they end no other frame is committed.
 type Frame struct {
 	UUID string
 	InboxKey
@@ -77,23 +77,22 @@ func (f *Frame) check(deliveries int) error {
 	return errors.Join(content("bytes", f.Bytes), content("mode", f.Mode))
 }
 
-// Commit records a frame before its first byte is written, and that deliveries
-// go into it; frame and deliveries are then [FrameWritten]. When it returns nil
-// this is on the disk. A nudge has no deliveries: it sets the frame it is
-// about, and that frame's deliveries, to [Cut], and counts in its Nudges; an
-// earlier nudge whose turn was cut too has failed by it. With a Mode, that of the
-// session is on the disk too: what resumes it has no other. Deaths are those that
-// what is in the frame has behind it, see [Ledger.Split]. State, Reason, Tries and
-// Nudges are not looked at. A zero At is now.
+// Commit records a frame before its first byte is written, and puts deliveries into it.
+// Frame and deliveries are then [FrameWritten]. When Commit returns nil this is on the
+// disk, with the Mode of the session if f has one. It ignores State, Reason, Tries and
+// Nudges; Deaths are those its deliveries had before, see [Ledger.Split]. A zero At is now.
 //
-// A frame that is there already, with the same bytes and deliveries, is left
-// as it is. It fails, and changes nothing, with
+// A nudge has no deliveries. It sets the frame it is about, and that frame's deliveries,
+// to [Cut], and counts in its Nudges. An earlier nudge whose turn was cut fails.
 //
-//   - *[StateError] when another chain is in flight, when a delivery is not
-//     claimed, not marked or in a frame, when the frame of a nudge has ended or
-//     its last nudge was not cut, and when the frame is there and has ended;
-//   - [ErrConflict] when the uuid belongs to another frame;
-//   - [ErrUnknown] when a delivery, or the frame of a nudge, is not there;
+// A frame that is already there with the same bytes and deliveries is not changed.
+// Commit fails, and changes nothing, with
+//
+//   - *[StateError] if another frame is in flight, if a delivery is not claimed, not
+//     marked or in a frame, if the frame of a nudge has ended or its last nudge was not
+//     cut, and if the frame is there and has ended;
+//   - [ErrConflict] if the uuid belongs to another frame;
+//   - [ErrUnknown] if a delivery, or the frame of a nudge, is not there;
 //   - *[ValueError], also for deliveries of another inbox.
 func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) error {
 	if err := f.check(len(deliveries)); err != nil {
@@ -222,13 +221,11 @@ func board(c *sqlite.Conn, f Frame, uuid string, at int64) error {
 	return err
 }
 
-// Tried records, right before a frame is written to a process, that it is, and
-// to which session. It fails with *[StateError] for a frame that has ended, and
-// with [ErrUnknown].
+// Tried records, right before a frame is written to a process, that it is, and to which
+// session. It fails with *[StateError] for a frame that has ended, and with [ErrUnknown].
 //
-// It does not wait for the disk. What a power cut takes back is a count and a
-// session that [Ledger.SetSession] has on the disk; the frame itself is there
-// since Commit, and is written again.
+// It does not wait for the disk. A power cut can take back the count and the session,
+// which [Ledger.SetSession] has on the disk; the frame itself is written again.
 func (l *Ledger) Tried(ctx context.Context, uuid, session string) error {
 	return l.write(ctx, "tried", quick, func(c *sqlite.Conn) error {
 		if _, err := unendedFrame(c, "tried", uuid); err != nil {
@@ -239,7 +236,7 @@ func (l *Ledger) Tried(ctx context.Context, uuid, session string) error {
 	})
 }
 
-// Died records that the process died while the frame was in flight, and gives
+// Died records that the process died while the frame was in flight, and returns
 // the frame with that death counted. It fails as [Ledger.Tried] does.
 //
 // It does not wait for the disk: a power cut can take a death back, and the
@@ -262,16 +259,16 @@ func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
 	return f, nil
 }
 
-// Advance brings a frame that has not ended, and what is in it, to [Accepted],
-// [Cut], [Done], [Cancelled] or [Failed]. Said twice it changes nothing.
+// Advance brings a frame that has not ended, and its deliveries, to [Accepted], [Cut],
+// [Done], [Cancelled] or [Failed]. A second call has no effect.
 //
-// A nudge that is done has its frame done with it; a nudge that ends otherwise
-// leaves its frame cut. A frame that ends while a nudge about it is open ends
-// the nudge in the same way, so what ends the work names the frame.
+// A nudge that is done has its frame done with it; a nudge that ends otherwise leaves its
+// frame cut. A frame that ends while a nudge about it is open ends the nudge in the same
+// way. So the caller names the frame to end the work.
 //
-// Cancelled and failed are on the disk when it returns nil: what a person
-// stopped must not begin again. The others do not wait. What a power cut takes
-// back makes the frame be written again, with a uuid that the agent knows.
+// Cancelled and failed are on the disk when Advance returns nil: what a person stopped
+// must not start again. The others do not wait. If a power cut takes one back, the frame is
+// written again with a uuid that the agent knows.
 //
 // It fails with *[StateError] for a frame that has ended otherwise, with
 // [ErrUnknown] and with *[ValueError].
@@ -279,9 +276,9 @@ func (l *Ledger) Advance(ctx context.Context, uuid string, state DeliveryState, 
 	return l.Finish(ctx, uuid, state, reason, "")
 }
 
-// Finish is [Ledger.Advance] to the end of a frame. If that is [Done], answer, if it is
-// not empty, is recorded by the same commit as what the agent said: see
-// [Event.Answer]. At most 1 MiB of it is kept.
+// Finish is [Ledger.Advance] to the end of a frame. If that is [Done], the same commit
+// records answer as the agent's answer, unless it is empty: see [Event.Answer]. At most
+// 1 MiB of it is kept.
 func (l *Ledger) Finish(ctx context.Context, uuid string, state DeliveryState, reason, answer string) error {
 	level := quick
 	switch state {
@@ -351,16 +348,16 @@ func setFrame(c *sqlite.Conn, uuid string, state DeliveryState, reason string, a
 	return err
 }
 
-// Split takes a frame of several deliveries back that no agent has taken: it is
-// [Cancelled], and they are [Claimed] again, durably, each to be alone in its next
-// frame. They keep their Seq. A frame of one is left as it is, and split is false.
-// That the agent does not have the frame is for the caller to know.
+// Split takes back a frame of several deliveries that the agent has not taken, which the
+// caller must know. The frame is [Cancelled], and the deliveries are [Claimed] again,
+// durably, each to be alone in its next frame. They keep their Seq. A frame of one is not
+// changed, and split is false.
 //
 // It fails with *[StateError] for a frame that is not written, or has ended, with
 // [ErrUnknown], and with *[ValueError] for a nudge.
 func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, err error) {
 	err = l.write(ctx, "split", durable, func(c *sqlite.Conn) error {
-		split = false // f runs again when the file was busy
+		split = false // this function runs again if the file was busy
 		f, err := unendedFrame(c, "split", uuid)
 		switch {
 		case err != nil:
@@ -386,7 +383,7 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 	return split && err == nil, err
 }
 
-// InFlight gives the frame of an inbox that has not ended, and whether there is
+// InFlight returns the frame of an inbox that has not ended, and whether there is
 // one: a nudge before the frame it is about.
 func (l *Ledger) InFlight(ctx context.Context, k InboxKey) (f Frame, found bool, err error) {
 	if err := k.check(); err != nil {
@@ -395,7 +392,7 @@ func (l *Ledger) InFlight(ctx context.Context, k InboxKey) (f Frame, found bool,
 	return l.readFrame(ctx, "in flight", func(c *sqlite.Conn) (Frame, bool, error) { return inFlight(c, k) })
 }
 
-// Frame gives the frame with that uuid, and whether there is one.
+// Frame returns the frame with that uuid, and whether there is one.
 func (l *Ledger) Frame(ctx context.Context, uuid string) (f Frame, found bool, err error) {
 	return l.readFrame(ctx, "frame", func(c *sqlite.Conn) (Frame, bool, error) { return frame(c, uuid) })
 }
@@ -428,8 +425,8 @@ func unendedFrame(c *sqlite.Conn, op, uuid string) (Frame, error) {
 	return f, nil
 }
 
-// frame gives a frame without its bytes: most steps do without them, and at 128
-// KiB they took 0.3 ms to read.
+// frame returns a frame without its bytes: most steps do without them, and 128 KiB took
+// 0.3 ms to read.
 func frame(c *sqlite.Conn, uuid string) (Frame, bool, error) {
 	return oneFrame(c, "uuid=?", uuid)
 }

@@ -16,21 +16,21 @@ type Hold struct {
 	Since  time.Time // kept to the microsecond, given in UTC
 }
 
-// Exchanges says how far two agents have come in answering each other.
+// Exchanges is how often two agents have answered each other.
 type Exchanges struct {
 	Hops  int       // how often in a row the sender has answered an answer; 0 for a message that is no such answer
 	Since time.Time // when the message with the hop count asked for was claimed; zero if there is none
 }
 
-// Exchanges counts for a message that sender has written to the inbox and that is to
-// be claimed now. It is one hop further than the last message of that sender if the
-// member has written to the sender in between: that was claimed for the sender, or
-// [Ledger.Answered] tells. Messages without an answer in between, such as those of a burst, share
-// their count. It begins again at 0 when nothing came for quiet, when a person has
-// written to either of them, under one of the names of people or in words that were
-// typed, and after [Ledger.Release].
+// Exchanges counts the hops of a message from sender that is about to be claimed for an
+// inbox. It has one hop more than the sender's last message if the member has written to
+// the sender in between, as far as a claim for the sender or [Ledger.Answered] shows.
+// Otherwise, as in a burst, it has the same number.
 //
-// Since is that of the message which is back hops before this one.
+// The count starts again at 0 if nothing came for the duration quiet, if a person wrote to
+// either of them, as one of people or in a user prompt, and after [Ledger.Release].
+//
+// Since is the time of the message that was back hops before this one.
 func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
 	if err := k.check(); err != nil {
 		return Exchanges{}, err
@@ -85,8 +85,8 @@ func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, peopl
 	return x, nil
 }
 
-// Answered records that the agent of an inbox has written to these members now; "*"
-// is all of them. It does not wait for the disk.
+// Answered records that the agent of an inbox has now written to the recipients; "*"
+// means all members. It does not wait for the disk.
 func (l *Ledger) Answered(ctx context.Context, k InboxKey, recipients ...string) error {
 	if err := k.check(); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (l *Ledger) Answered(ctx context.Context, k InboxKey, recipients ...string)
 	})
 }
 
-// Hold records, durably, that the messages of a sender are held. One that is held
-// already stays as it is. A zero Since is now.
+// Hold records, durably, that the messages of a sender are held. It does not change a hold
+// that exists. A zero Since is now.
 func (l *Ledger) Hold(ctx context.Context, h Hold) error {
 	if err := h.InboxKey.check(); err != nil {
 		return err
@@ -124,13 +124,13 @@ func (l *Ledger) Hold(ctx context.Context, h Hold) error {
 	})
 }
 
-// Holds lists what is held for the relays of a Claude root, by team, its age, inbox and
-// sender; of every root if root is "".
+// Holds lists the holds of a Claude root, or of every root if root is "", sorted by root,
+// team, creation time of the team, inbox and sender.
 func (l *Ledger) Holds(ctx context.Context, root string) ([]Hold, error) {
 	return l.holds(ctx, "(?1='' OR root=?1) AND held<>0 ORDER BY root, team, created_at, inbox, sender", root)
 }
 
-// Held lists what is held for one inbox, by sender.
+// Held lists the holds of one inbox, sorted by sender.
 func (l *Ledger) Held(ctx context.Context, k InboxKey) ([]Hold, error) {
 	if err := k.check(); err != nil {
 		return nil, err
@@ -144,9 +144,9 @@ func (l *Ledger) holds(ctx context.Context, rest string, args ...sqlite.Value) (
 	}, "SELECT root, team, created_at, inbox, sender, reason, at FROM inboxes JOIN holds USING (inbox_id) WHERE "+rest, args...)
 }
 
-// Release ends a hold, durably, and counts the exchanges of the two agents from 0
-// again, in both directions: what the other has held of this one is released, too.
-// It tells which holds ended; there are none if nothing was held.
+// Release ends a hold, durably, and counts the exchanges of the two agents from 0 again,
+// in both directions: it also ends the hold of the other on this one. It returns the holds
+// that ended, none if there was none.
 func (l *Ledger) Release(ctx context.Context, k InboxKey, sender string) (released []Hold, err error) {
 	if err := k.check(); err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Join is a name under which we joined a team instance. Such members are no
-// agents, and only they may be removed again.
+// A Join is a name under which we joined a team instance. It is no agent, and the only
+// kind of member that we may remove.
 type Join struct {
 	Root      string // real path of the Claude root
 	Team      string
@@ -48,13 +48,13 @@ func (l *Ledger) Left(ctx context.Context, j Join) error {
 	})
 }
 
-// Joins lists the names under which we are in a team instance, in byte order.
+// Joins lists the names under which we are in a team instance, sorted.
 func (l *Ledger) Joins(ctx context.Context, root, team string, createdAt int64) ([]Join, error) {
 	return l.joins(ctx, "root=? AND team=? AND created_at=? ORDER BY member", root, team, createdAt)
 }
 
-// JoinsUnder lists the names under which we are in the teams of a Claude root, by
-// team, its age and the name; also of teams that have ended.
+// JoinsUnder lists the names under which we joined teams of a Claude root, sorted by team,
+// its creation time and name. Teams that have ended are included.
 func (l *Ledger) JoinsUnder(ctx context.Context, root string) ([]Join, error) {
 	return l.joins(ctx, "root=? ORDER BY team, created_at, member", root)
 }

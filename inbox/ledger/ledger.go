@@ -1,7 +1,7 @@
-// Package ledger remembers which messages were sent, what a relay has taken out
-// of an inbox and how far it came, which relays a service is to run, and under
-// which names teams were joined, in one SQLite database that outlives every
-// team. It is what sending and relaying exactly once rest on.
+// Package ledger records in one SQLite database, which outlives every team, which messages
+// were sent, what a relay has taken out of an inbox and how far it came, which relays a
+// service is to run, and under which names teams were joined. Sending and relaying exactly
+// once rest on it.
 //
 // # How a send uses it
 //
@@ -17,34 +17,31 @@
 //  4. [Ledger.Written] closes the record; [Ledger.Withdraw] takes it back if the
 //     file was certainly not replaced.
 //
-// The record has the row, too. [Ledger.Announce] makes an event of it once it was
-// written, so that the history has each message that was sent, whoever sent it.
+// The record also has the row. [Ledger.Announce] makes an event of it once it was
+// written, so the history has every message that was sent, whoever sent it.
 //
 // # How a relay uses it
 //
-// A relay has a [InboxKey], one inbox, and is the only one there. The ledger is its
-// queue:
+// A relay serves one inbox, and no other relay does. The ledger is its queue:
 //
-//  1. [Ledger.Claim] records rows under the locks of the inbox, before they are
-//     marked in the file, and what persons typed. [Ledger.Mark] says that the
-//     marks were read back. After a restart [Ledger.Unmarked] lists the claims
-//     that may not have been finished; [Ledger.EndDeliveries] ends those that the agent
-//     took itself.
+//  1. [Ledger.Claim] records user prompts, and rows under the locks of the inbox before
+//     they are marked in the file. [Ledger.Mark] records that the marks were read back.
+//     After a restart [Ledger.Unmarked] lists the claims that may be unfinished;
+//     [Ledger.EndDeliveries] ends those that the agent took itself.
 //  2. [Ledger.Commit] makes a [Frame] of what is [Ledger.Waiting], while none is in
-//     flight. Its bytes never change, a delivery is in one frame at most, and only
+//     flight. Its bytes never change. A delivery is in one frame at most, and only
 //     Retry takes it out again.
-//  3. [Ledger.Tried] counts each writing of the frame, [Ledger.Advance] follows what
-//     the agent says of it, for the frame and its deliveries at once, [Ledger.Finish]
-//     ends it with the agent's answer, and
-//     [Ledger.Died] counts the processes that it was in flight in when they died.
-//  4. After any restart [Ledger.InFlight] gives the frame to go on with, and
-//     [Ledger.Session] the session and the process it went to. A turn that was
-//     broken off is gone on with by a nudge: a frame about a frame.
-//  5. Of what failed a person decides: [Ledger.Retry] or [Ledger.Drop].
+//  3. [Ledger.Tried] counts each writing of the frame and [Ledger.Died] each process that
+//     died with it. [Ledger.Advance] follows the agent's acknowledgements, for the frame
+//     and its deliveries at once, and [Ledger.Finish] ends it with the agent's answer.
+//  4. After a restart [Ledger.InFlight] returns the frame to continue with, and
+//     [Ledger.Session] its session and process. A nudge, a frame about a frame, continues a
+//     turn that was cut.
+//  5. A person decides about failed deliveries: [Ledger.Retry] or [Ledger.Drop].
 //
-// Other processes see how a relay stands with [Ledger.RelayInfo]. What happened,
-// each step once and in order, is in [Ledger.Events]. A reader that remembers how far
-// it has read must remember the [Epoch] too.
+// Other processes see the state of a relay with [Ledger.RelayInfo]. [Ledger.Events] has
+// each step, once and in order. A reader that remembers how far it has read must remember
+// the [Epoch] too.
 //
 // Frames and deliveries share their states, in the order of [DeliveryState]:
 //
@@ -53,24 +50,24 @@
 //	claimed -> dropped, taken_by_agent, or any other end by EndDeliveries
 //	failed  -> claimed (Retry), dropped (Drop)
 //
-// Accepted and cut may be left out, and come again until the end: an agent whose
-// memory was lost accepts what was cut. What has ended stays as it is, and a step
-// that does not fit is refused with *[StateError].
+// Accepted and cut may be left out, and may come again until the end: an agent that lost
+// its memory accepts what was cut. What has ended does not change, and a step that does not
+// fit is refused with *[StateError].
 //
 // # What is promised
 //
 // What Intend, Withdraw, Joined, Left, Prune, Claim, Commit, EndDeliveries, Retry, Drop,
-// AddRelay, RemoveRelay and SetSession acknowledged, and Advance to cancelled or failed, survives a kill
-// at any instant and a power cut (write-ahead log, synchronous=EXTRA: one fsync each).
-// What Written acknowledged survives a kill; a power cut can turn it back into
-// an intent, never into nothing. That saves a second fsync, which was 0.3 ms
-// of a 2.9 ms process on an idle disk and 5 ms on a busy one. So it is with Mark,
-// Tried, Died and the other steps of Advance: a power cut takes the last of them
-// back, in the order they came, and the relay repeats them.
+// AddRelay, RemoveRelay and SetSession acknowledged, and Advance to cancelled or failed,
+// survives a kill at any instant and a power cut (write-ahead log, synchronous=EXTRA: one
+// fsync each). What Written acknowledged survives a kill; a power cut can turn it back into
+// an intent, never into nothing. That saves a second fsync, which was 0.3 ms of a 2.9 ms
+// process on an idle disk and 5 ms on a busy one. The same holds for Mark, Tried, Died and
+// the other steps of Advance: a power cut takes back the last of them, in order, and the
+// relay repeats them.
 //
-// Any number of goroutines and processes may use one ledger at once. What
-// package sqlite says of waiting for each other, of files that are refused and
-// of where the file may be, holds for it.
+// Any number of goroutines and processes may use one ledger at once. Package sqlite
+// documents how they wait for each other, which files are refused and where the file may
+// be.
 package ledger
 
 import (
@@ -87,9 +84,9 @@ type Ledger struct {
 	inEpoch bool // its events have an [Epoch]; used within db.Do, which lets in one at a time
 }
 
-// Open opens the ledger at path, and makes it if there is none: its directory
-// with mode 0700, and each missing one above it, the file with mode 0600. A
-// ledger of an earlier version is brought up to date.
+// Open opens the ledger at path, and creates it if there is none. The file has mode 0600,
+// and directories that are missing get mode 0700. It brings a ledger of an earlier version
+// up to date.
 //
 // Errors are those of [sqlite.Open].
 func Open(ctx context.Context, path string) (*Ledger, error) {
@@ -100,12 +97,11 @@ func Open(ctx context.Context, path string) (*Ledger, error) {
 	return &Ledger{db: db}, nil
 }
 
-// Close ends the use of the ledger, after the call that is running. Closing
-// twice is no error; every other call after Close fails with [ErrClosed].
+// Close closes the ledger after the call that is running. Closing twice is no error; every
+// other call after Close fails with [ErrClosed].
 //
-// Close folds the log into the file, if no other process has it open: two
-// fsyncs, and one more for the next process, which has to begin a new log;
-// together 1 ms of a process of 4.6 ms. A process about to exit may leave Close
-// out. Nothing acknowledged is lost, and the log is folded in by the commit that
-// makes it longer than 64 pages.
+// If no other process has the ledger open, Close folds the log into the file: two fsyncs,
+// and one more for the next process, which has to start a new log; together 1 ms of a
+// process of 4.6 ms. A process about to exit need not call Close. Nothing acknowledged is
+// lost, and the commit that makes the log longer than 64 pages folds it in.
 func (l *Ledger) Close() error { return l.db.Close() }

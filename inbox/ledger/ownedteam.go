@@ -11,8 +11,8 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// An OwnedTeam is a team that we made for a headless agent, as [teams.OwnedTeam] has
-// it: what is needed to know it again after a crash, and to remove it in the end.
+// An OwnedTeam is a team that we made for a headless agent, as in [teams.OwnedTeam]:
+// enough to recognize it after a crash and to remove it in the end.
 type OwnedTeam struct {
 	Root      string // real path of the Claude root
 	Team      string
@@ -20,8 +20,7 @@ type OwnedTeam struct {
 	Lead      string // the name of its lead
 	Session   string // the lead's, as it is in the team
 	Leaders   []string
-	// PendingDelete says that it is to be removed as soon as no agent works in it, see
-	// [Ledger.RemoveRelay].
+	// PendingDelete: remove it as soon as no agent works in it, see [Ledger.RemoveRelay].
 	PendingDelete bool
 	At            time.Time // of the last change; kept to the microsecond, given in UTC
 }
@@ -30,9 +29,9 @@ func (t OwnedTeam) check() error {
 	return names("root", t.Root, "team", t.Team, "lead", t.Lead)
 }
 
-// AddTeam records a team that is made, or taken back, durably, in place of what was
-// recorded of that instance; PendingDelete is false again. At is not looked at. It
-// fails with *[ValueError].
+// AddTeam records a team that is made, or taken back, durably. It replaces what was
+// recorded of that instance; PendingDelete is false again. It ignores At. It fails with
+// *[ValueError].
 func (l *Ledger) AddTeam(ctx context.Context, t OwnedTeam) error {
 	if err := t.check(); err != nil {
 		return err
@@ -50,8 +49,8 @@ func (l *Ledger) AddTeam(ctx context.Context, t OwnedTeam) error {
 	})
 }
 
-// RemoveTeam forgets a team that we made, durably: it is removed, or somebody else's by
-// now. It is no error if there is none.
+// RemoveTeam forgets a team that we made, durably, because it is removed or no longer
+// ours. It is no error if there is none.
 func (l *Ledger) RemoveTeam(ctx context.Context, t OwnedTeam) error {
 	if err := t.check(); err != nil {
 		return err
@@ -62,9 +61,9 @@ func (l *Ledger) RemoveTeam(ctx context.Context, t OwnedTeam) error {
 	})
 }
 
-// Teams lists the teams that we made under a Claude root, the newest first: of
-// that name, or all if team is "". They need not be there any more, and one that a
-// crash kept from being made never was.
+// Teams lists the teams that we made under a Claude root, newest first, all or those of
+// one name. They may have ended, and one may not exist because of a crash while it was
+// made.
 func (l *Ledger) Teams(ctx context.Context, root, team string) ([]OwnedTeam, error) {
 	var invalid error
 	list, err := sqlite.Select(ctx, l.db, "teams", func(v sqlite.Row) OwnedTeam {

@@ -8,15 +8,14 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// AddPrompt claims a person's input as [Ledger.Claim] does, and remembers by the same
-// commit that the message of its ID was sent: neither of it, nor of a row of that
-// ID in the inbox, there will be a second one. digest tells messages of one ID
-// apart.
+// AddPrompt claims a user prompt as [Ledger.Claim] does. The same commit records that the
+// message of its ID was sent, so that neither the prompt nor a row with that ID is sent a
+// second time. digest tells messages of one ID apart.
 //
-// Said again it gives the delivery as it is by now, without what it says, and
-// again is true. It fails with [ErrConflict] when the ID belongs to another
-// message, with [ErrWritten] when this message was put into the inbox as a row,
-// or was to be (only the file can tell), and with *[ValueError].
+// A second call returns the delivery in its present state, without its text, and again is
+// true. AddPrompt fails with [ErrConflict] if the ID belongs to another message, with
+// [ErrWritten] if this message was put into the inbox as a row, or was about to be (only
+// the file can tell), and with *[ValueError].
 func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digest [32]byte) (said Delivery, again bool, err error) {
 	key := SendKey{Root: d.Root, Team: d.Team, CreatedAt: d.CreatedAt, Inbox: d.Inbox, ID: d.ID}
 	if err := checkKey(key); err != nil {

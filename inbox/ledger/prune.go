@@ -7,23 +7,21 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A prune deletes pruneRows rows of a table in one transaction, some 40 ms, and then
-// leaves the ledger to others for prunePause, which is longer than a caller waits
-// between two attempts. In one transaction, 100,000 rows kept senders waiting for
-// seconds.
+// A prune deletes pruneRows rows of a table in one transaction, which takes some 40 ms, and
+// then pauses for prunePause, longer than a caller waits between two attempts. In one
+// transaction, 100,000 rows kept senders waiting for seconds.
 const (
 	pruneRows  = 2000
 	prunePause = 30 * time.Millisecond
 )
 
-// Prune forgets what came to its end before the given time, in all teams:
-// messages that were written, deliveries and frames that ended. It tells how
-// many, even with an error: what was forgotten by then stays forgotten. Intents,
-// what is open, and a frame as long as a delivery in it is kept, stay; so do joins
-// and sessions. Events go by their age.
+// Prune forgets what ended before the given time, in all teams: messages that were
+// written, deliveries and frames that ended, and events. It returns how many, even with an
+// error: what was forgotten until then stays forgotten. It keeps intents, joins, sessions,
+// whatever is open, and a frame as long as one of its deliveries.
 //
-// A message that is forgotten and sent again under its id is a new message.
-// Of a delivery it stays known that there was one: [Ledger.Occurrences].
+// A forgotten message that is sent again under its id is a new message. A forgotten
+// delivery still counts in [Ledger.Occurrences].
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
 	at := before.UnixMicro()
 	for _, part := range []struct {

@@ -12,8 +12,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Relay is an agent that a service is told to run: as whom, and how. It is
-// about a team of that name, whenever there is one.
+// A Relay is an agent that a service runs, for any team of that name.
 type Relay struct {
 	ID           string // a UUID; empty for [Ledger.AddRelay] to choose one
 	Root         string // real path of the Claude root
@@ -49,12 +48,12 @@ func (r *Relay) check() error {
 	return nil
 }
 
-// maxCommand is how long a command may be, which no system allows more of.
+// maxCommand limits the size of a command and its settings, in bytes; no system allows more.
 const maxCommand = 128 << 10
 
-// AddRelay records a relay to be run, durably, and returns it with its ID. A
-// zero Created is now. A member has one: [ErrConflict] if there is another for
-// it, or another of that ID. *[ValueError] for what cannot be recorded.
+// AddRelay records a relay to be run, durably, and returns it with its ID. A zero Created
+// is now. It fails with [ErrConflict] if the member, or the ID, has another relay, and with
+// *[ValueError].
 func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 	if err := r.check(); err != nil {
 		return Relay{}, err
@@ -85,10 +84,10 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 	return r, nil
 }
 
-// RemoveRelay removes a relay, durably. [ErrUnknown] if there is none of that
-// ID. What it has relayed stays recorded. Team, if not nil, is the team that was
-// made for it, and is to go with it: its PendingDelete is set by the same commit. [ErrUnknown]
-// if it is not recorded, and then nothing is removed.
+// RemoveRelay removes a relay, durably. What it has relayed stays recorded. team, if not
+// nil, is the team that was made for it and is to be removed: the same commit sets its
+// PendingDelete. It fails with [ErrUnknown], and removes nothing, if the ledger does not
+// have the relay or the team.
 func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam) error {
 	return l.write(ctx, "remove relay", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec("DELETE FROM relays WHERE id=?", id)
@@ -107,8 +106,8 @@ func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam) er
 	})
 }
 
-// Relays lists the relays that are to be run of a Claude root, the first that was
-// added first; those of every root if root is "".
+// Relays lists the relays to be run of a Claude root, or of every root if root is "", in
+// the order in which they were added.
 func (l *Ledger) Relays(ctx context.Context, root string) ([]Relay, error) {
 	var invalid error
 	list, err := sqlite.Select(ctx, l.db, "relays", func(v sqlite.Row) Relay {

@@ -427,15 +427,15 @@ func TestSettleRetryAndDropInEachState(t *testing.T) {
 		do   func(*Ledger, context.Context) error
 		to   map[DeliveryState]DeliveryState // from → to; all others are refused
 	}
-	settle := func(s DeliveryState) func(*Ledger, context.Context) error {
+	end := func(s DeliveryState) func(*Ledger, context.Context) error {
 		return func(l *Ledger, ctx context.Context) error { return l.EndDeliveries(ctx, s, "so", "d") }
 	}
 	for _, step := range []step{
-		{"settle as taken", settle(TakenByAgent), map[DeliveryState]DeliveryState{Claimed: TakenByAgent, TakenByAgent: TakenByAgent}},
-		{"settle as failed", settle(Failed), map[DeliveryState]DeliveryState{Claimed: Failed}},
-		{"settle as dropped", settle(Dropped), map[DeliveryState]DeliveryState{Claimed: Dropped, Dropped: Dropped}},
-		{"settle as done", settle(Done), map[DeliveryState]DeliveryState{Claimed: Done}},
-		{"settle as cancelled", settle(Cancelled), map[DeliveryState]DeliveryState{Claimed: Cancelled}},
+		{"end as taken", end(TakenByAgent), map[DeliveryState]DeliveryState{Claimed: TakenByAgent, TakenByAgent: TakenByAgent}},
+		{"end as failed", end(Failed), map[DeliveryState]DeliveryState{Claimed: Failed}},
+		{"end as dropped", end(Dropped), map[DeliveryState]DeliveryState{Claimed: Dropped, Dropped: Dropped}},
+		{"end as done", end(Done), map[DeliveryState]DeliveryState{Claimed: Done}},
+		{"end as cancelled", end(Cancelled), map[DeliveryState]DeliveryState{Claimed: Cancelled}},
 		{"retry", func(l *Ledger, ctx context.Context) error { return l.Retry(ctx, "d") }, map[DeliveryState]DeliveryState{Failed: Claimed}},
 		{"drop", func(l *Ledger, ctx context.Context) error { return l.Drop(ctx, "d") }, map[DeliveryState]DeliveryState{Claimed: Dropped, Failed: Dropped}},
 	} {

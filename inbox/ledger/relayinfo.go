@@ -6,8 +6,8 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A RelayInfo is how a relay stands, as far as its ledger says. Whether the relay
-// still runs is not among it.
+// A RelayInfo is the state of a relay as its ledger has it. It does not say whether the
+// relay still runs.
 type RelayInfo struct {
 	Session
 	Open     int    // deliveries that have not ended
@@ -15,13 +15,13 @@ type RelayInfo struct {
 	InFlight string // uuid of the frame that has not ended; "" for none
 }
 
-// RelayInfos lists how the relays of a Claude root stand, in the order of
-// [Ledger.Sessions]; those of every root if root is "".
+// RelayInfos lists the states of the relays of a Claude root, or of every root if root is
+// "", in the order of [Ledger.Sessions].
 func (l *Ledger) RelayInfos(ctx context.Context, root string) ([]RelayInfo, error) {
 	return l.relayInfos(ctx, inRoot, root)
 }
 
-// RelayInfo returns how the relay of an inbox stands, and whether there ever was one.
+// RelayInfo returns the state of the relay of an inbox, and whether there ever was one.
 func (l *Ledger) RelayInfo(ctx context.Context, k InboxKey) (RelayInfo, bool, error) {
 	if err := k.check(); err != nil {
 		return RelayInfo{}, false, err

@@ -10,10 +10,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// What is remembered of a message is said in the terms of package inbox, for
-// which the ledger is the [inbox.Memory]. Every part of a key but CreatedAt must
-// hold something and at most 4 KiB, Before at most 64 KiB; At is kept to the
-// microsecond and given in UTC.
+// The ledger is the [inbox.Memory], so a record of a sent message has the types of package
+// inbox. Every part of a key but CreatedAt must hold something and at most 4 KiB, Before at
+// most 64 KiB. At is kept to the microsecond and returned in UTC.
 type (
 	SendKey = inbox.SendKey
 	Send    = inbox.Send
@@ -72,12 +71,11 @@ func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
 }
 
 // Intend records that s is about to be written, with its row for [Ledger.Events].
-// When it returns nil the record is on the disk. An earlier intent of the same key
-// and digest is replaced; without a row, what s restores is that intent.
+// When it returns nil the record is on the disk. It replaces an earlier intent of the
+// same key and digest; without a row, s restores that intent. It ignores s.State.
 //
-// It fails with [ErrConflict] when the key has another digest, with
-// [ErrWritten] when the message was written before, and with *[ValueError];
-// the record then stays what it was. s.State is not looked at.
+// It fails with [ErrConflict] if the key has another digest, with [ErrWritten] if the
+// message was written before, and with *[ValueError]. The record then stays as it was.
 func (l *Ledger) Intend(ctx context.Context, s Send) error {
 	if err := checkKey(s.SendKey); err != nil {
 		return err
@@ -122,7 +120,7 @@ func intend(c *sqlite.Conn, s Send) error {
 }
 
 // Written records that the message intended under key was read back from the
-// inbox file at the given time. Said twice it changes nothing. It fails with
+// inbox file at the given time. A second call has no effect. It fails with
 // [ErrNoIntent] if nothing was intended.
 //
 // It does not wait for the disk: a power cut can turn the record back into an
@@ -147,8 +145,8 @@ func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
 	})
 }
 
-// Withdraw forgets an intent, durably: the message was certainly not written.
-// It is no error if there is none, and what is known to be written stays known.
+// Withdraw removes an intent, durably: the message was certainly not written. It does
+// nothing if there is none or if the message was written.
 func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -162,15 +160,15 @@ func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
 	})
 }
 
-// gone is the Before of a message that was written and whose row is gone for no known
-// reason. It is no state of a file, so that whoever sends the message again learns that
-// it is not known what became of it, and can force it.
+// gone is the Before of a message that was written and whose row vanished for no known
+// reason. No file has this state, so whoever sends the message again learns that its fate
+// is unknown and can force it.
 const gone = "row gone"
 
 // MarkUnknown takes back that a message was written: its row vanished, and nothing shows
-// that its agent took it. From then on it is not known whether the message was sent
-// ([inbox.ErrUnknown]), and it can be sent again by force. It has no effect on a message
-// that is not known or is about to be written.
+// that its agent took it. From then on it is unknown whether the message was sent
+// ([inbox.ErrUnknown]), and it can be sent again by force. It has no effect on other
+// messages.
 func (l *Ledger) MarkUnknown(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -182,8 +180,8 @@ func (l *Ledger) MarkUnknown(ctx context.Context, key SendKey) error {
 }
 
 // LastSends returns when we last wrote, or meant to write, to each inbox of a team
-// instance, by the inbox's name. An inbox that is not in it was never written to,
-// or what is known of that was pruned.
+// instance, by name of the inbox. It lacks inboxes that we never wrote to and those whose
+// records were pruned.
 func (l *Ledger) LastSends(ctx context.Context, root, team string, createdAt int64) (map[string]time.Time, error) {
 	if err := names("root", root, "team", team); err != nil {
 		return nil, err

@@ -8,8 +8,7 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// A Session is the agent behind an inbox: the session it is in and the process
-// that was started for it last.
+// A Session is the agent behind an inbox: its session and the last process that was started for it.
 type Session struct {
 	InboxKey
 	ID      string // of the session
@@ -56,8 +55,8 @@ const (
 	RelayEnded    RelayState = "ended"       // as it was told to, or because of the reason
 )
 
-// SetSession records the session of an inbox, durably, in place of what was
-// recorded before. A zero At is now. It fails with *[ValueError].
+// SetSession records the session of an inbox, durably, and replaces what was recorded
+// before. A zero At is now. It fails with *[ValueError].
 func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 	if err := errors.Join(s.InboxKey.check(), content("mode", s.Mode)); err != nil {
 		return err
@@ -77,7 +76,7 @@ func (l *Ledger) SetSession(ctx context.Context, s Session) error {
 }
 
 // Revive forgets, durably, that the relay of an inbox gave up, so that it is tried
-// again. It is no error if it did not, or if there is none.
+// again. It does nothing if the relay did not give up or if there is none.
 func (l *Ledger) Revive(ctx context.Context, k InboxKey) error {
 	if err := k.check(); err != nil {
 		return err
@@ -100,8 +99,8 @@ func (l *Ledger) Session(ctx context.Context, k InboxKey) (Session, bool, error)
 	return list[0], true, nil
 }
 
-// Sessions lists the sessions of a Claude root by team, age of the team and
-// inbox; those of every root if root is "".
+// Sessions lists the sessions of a Claude root, or of every root if root is "", sorted by
+// root, team, creation time of the team and inbox.
 func (l *Ledger) Sessions(ctx context.Context, root string) ([]Session, error) {
 	return l.sessions(ctx, "sessions", inRoot, root)
 }

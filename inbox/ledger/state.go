@@ -2,7 +2,7 @@ package ledger
 
 import "fmt"
 
-// DeliveryState says how far a delivery, or a frame, has come.
+// DeliveryState is the progress of a delivery or a frame.
 type DeliveryState string
 
 // The states. A frame is never claimed, dropped or taken by the agent.
@@ -18,8 +18,8 @@ const (
 	TakenByAgent DeliveryState = "taken_by_agent" // the agent read its inbox itself
 )
 
-// Ended tells whether nothing more will happen, unless a person says so:
-// done, cancelled, failed, dropped and taken_by_agent.
+// Ended reports whether the state is final, unless a person changes it: done, cancelled,
+// failed, dropped or taken_by_agent.
 func (s DeliveryState) Ended() bool {
 	switch s {
 	case Done, Cancelled, Failed, Dropped, TakenByAgent:
@@ -32,17 +32,17 @@ func (s DeliveryState) Ended() bool {
 // indexes of the schema.
 const unended = "state IN ('claimed', 'written', 'accepted', 'cut')"
 
-// A StateError refuses a step that does not fit to where a delivery or a frame
-// stands. Nothing was changed.
+// A StateError refuses a step that the state of a delivery or a frame does not allow.
+// Nothing was changed.
 type StateError struct {
-	Op    string // commit, advance, settle, retry, drop …
+	Op    string // commit, advance, end, retry, drop …
 	UUID  string // of the delivery or the frame that is in the way
 	State DeliveryState
 	Frame string // that the delivery is in, "" for none
 	Want  string // what would be needed, or is to be done
 }
 
-// Error tells what was refused, why, and what would be needed.
+// Error returns what was refused, why, and what would be needed.
 func (e *StateError) Error() string {
 	in := ""
 	if e.Frame != "" {

@@ -89,7 +89,7 @@ func recorded(t testing.TB, j *journal.Journal) (list []string) {
 	must(t, err)
 	for _, c := range changes {
 		if c.Kind == journal.Relaying {
-			list = append(list, c.Relayed.Delivery+" "+c.Relayed.State)
+			list = append(list, c.RelayEvent.Delivery+" "+c.RelayEvent.State)
 		}
 	}
 	return list

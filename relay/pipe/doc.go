@@ -1,6 +1,7 @@
 // Package pipe carries values from those who have something to say to an agent
 // to the one loop that says it: a [Queue] that groups what waits by the mode it
-// is to be run in, and a [Stream] that hands values on one by one.
+// is to be run in, and a [Stream] that hands values on one by one. What the agent
+// does goes the other way through an [Outbox], which keeps its order.
 //
 // # Modes
 //
@@ -57,9 +58,23 @@
 // are there: the loop over it is what a cancellation is meant to end, and what
 // was not read stays to be read.
 //
+// # Outbox
+//
+// An [Outbox] hands items to a sink, strictly in the order in which they were put
+// in. An item can be held back for a short time, until something that belongs to
+// it is known; the items behind it wait. [Outbox.Release] ends the hold by an id,
+// and may come before the item.
+//
+// An item that the sink refuses is tried again, with growing waits. After the
+// last try it is recorded as skipped, and the next item goes out: a sink that
+// refuses one item for ever does not block the others.
+//
+// Not promised: like a Queue, an Outbox is memory. A sink that takes an item and
+// returns an error gets it again.
+//
 // # Use
 //
-// All methods of Queue and Stream may be called at the same time. Neither
-// starts a goroutine, and neither has to be closed to be freed. The package has
+// All methods of Queue, Stream and Outbox may be called at the same time. None
+// starts a goroutine, and none has to be closed to be freed. The package has
 // no state of its own and depends on no other of this module.
 package pipe

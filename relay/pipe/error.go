@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// What the methods of Queue and Stream answer, for [errors.Is].
+// What the methods of Queue, Stream and Outbox answer, for [errors.Is].
 var (
-	// ErrClosed says that the queue was closed: to Push, and to Next once
-	// nothing is left in it. Whoever gets it is done with this queue.
-	ErrClosed = errors.New("queue is closed")
+	// ErrClosed says that the queue or the outbox was closed: to Push, and to
+	// Next once nothing is left in it. Whoever gets it is done with it.
+	ErrClosed = errors.New("closed")
 
 	// ErrReset says to those who waited in Next that the queue was emptied
 	// under them. It can be used as before; whether to wait again is for the
@@ -24,8 +24,9 @@ var (
 	// or failed.
 	ErrEnded = errors.New("stream has ended")
 
-	// ErrBusy says that the stream is being read by another consumer.
-	ErrBusy = errors.New("stream has a consumer already")
+	// ErrBusy says that the stream is being read by another consumer, or that
+	// the outbox is being run already.
+	ErrBusy = errors.New("another consumer is active")
 )
 
 // CallbackError says that [Options.OnMessage] failed. The value is in the

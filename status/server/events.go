@@ -199,10 +199,10 @@ func (t *eventStream) change(c journal.Change) error {
 		}
 		return t.event(api.EventReceipt, t.at, view.Receipt(c.Receipt))
 	case journal.Relaying:
-		if !wanted(c.Relayed.Root, c.Relayed.Team.Team) {
+		if !wanted(c.RelayEvent.Root, c.RelayEvent.Team.Team) {
 			return nil
 		}
-		return t.event(api.EventRelay, t.at, view.RelayEvent(c.Relayed))
+		return t.event(api.EventRelay, t.at, view.RelayEvent(c.RelayEvent))
 	}
 	return nil // an unknown kind
 }

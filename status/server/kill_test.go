@@ -254,7 +254,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 					consumed++
 				}
 			case journal.Relaying:
-				if name = api.EventRelay; c.Relayed.State == string(ledger.Done) {
+				if name = api.EventRelay; c.RelayEvent.State == string(ledger.Done) {
 					done++
 				}
 			default:

@@ -167,7 +167,7 @@ func (c *statusCache) catchUp(ctx context.Context) error {
 			if e := c.entries[change.Message.Team.Team]; e != nil && change.Message.Root == c.root.Path() {
 				e.stale = true
 			}
-			if e := c.entries[change.Relayed.Team.Team]; e != nil && change.Relayed.Root == c.root.Path() {
+			if e := c.entries[change.RelayEvent.Team.Team]; e != nil && change.RelayEvent.Root == c.root.Path() {
 				e.relayNews = true
 			}
 			c.seq = change.Seq

@@ -248,25 +248,27 @@ func newDirLock(f File, name string, since time.Time, hold time.Duration) (*dirL
 	return d, nil
 }
 
-// breakStale removes a lock directory that was found to be stale when it was info. It looks
-// once more right before, since another program may have taken the lock over by now.
+// breakStale removes a lock directory that was found to be stale when it was info.
 func breakStale(f File, name string, info fs.FileInfo) error {
-	now, err := f.Dir.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !sameLock(info, now) {
-		return nil
-	}
-	if err != nil {
-		return f.wrap("lock", err)
-	}
-	err = f.Dir.Remove(name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	err := removeLock(f, name, info)
 	if isNotEmpty(err) {
 		return fmt.Errorf("lock %s: %w: %s is a directory with something in it",
 			f.Path(), ErrForeignLock, filepath.Join(f.Dir.Name(), name))
 	}
-	return f.wrap("break the stale lock of", err)
+	if err != nil {
+		return f.wrap("break the stale lock of", err)
+	}
+	return nil
+}
+
+// removeLock removes a lock directory if it still is info. It looks right before, since
+// another program may have taken the lock over; the rmdir cannot be made to depend on it.
+func removeLock(f File, name string, info fs.FileInfo) error {
+	now, err := f.Dir.Lstat(name)
+	if err == nil && sameLock(info, now) {
+		err = f.Dir.Remove(name)
+	}
+	return ignoreNotExist(err)
 }
 
 // check fails unless the lock directory is still the one that was made.
@@ -275,13 +277,10 @@ func (d *dirLock) check() error {
 	if err == nil && sameLock(d.made, now) {
 		return nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || gone(d.file.Dir)) {
 		return d.file.wrap("look at the lock of", err)
 	}
-	if err != nil && gone(d.file.Dir) {
-		return d.file.wrap("look at the lock of", err)
-	}
-	return &CompromisedError{Path: filepath.Join(d.file.Dir.Name(), d.name), Replaced: d.replaced}
+	return unknown(fmt.Errorf("lock %s: %w", filepath.Join(d.file.Dir.Name(), d.name), ErrCompromised), d.replaced)
 }
 
 // release removes the lock directory if it is still ours and was not given up. If it is
@@ -299,14 +298,7 @@ func (d *dirLock) release() error {
 
 // remove removes the lock directory if it is still ours.
 func (d *dirLock) remove() error {
-	now, err := d.file.Dir.Lstat(d.name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !sameLock(d.made, now) {
-		return nil
-	}
-	if err == nil {
-		err = ignoreNotExist(d.file.Dir.Remove(d.name))
-	}
-	if err != nil {
+	if err := removeLock(d.file, d.name, d.made); err != nil {
 		return d.file.wrap("release the lock of", err)
 	}
 	return nil

@@ -81,7 +81,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -109,8 +108,8 @@ var (
 	ErrForeignLock = errors.New("something that is not a lock stands in the lock's place")
 
 	// ErrCompromised means that another program took the lock over while we held
-	// it. Nothing was written, unless [CompromisedError.Replaced] says so.
-	ErrCompromised = errors.New("the lock was taken over while it was held")
+	// it. Nothing was written, unless the error is [ErrReplaced] too.
+	ErrCompromised = errors.New("the lock was taken over by another program while it was held")
 
 	// ErrHeldTooLong means that the lock was released after [Options.Hold] with nothing
 	// written: the change had to be made under the lock, and took too long.
@@ -156,26 +155,6 @@ func (e *LockedError) Error() string {
 
 // Is makes the error match [ErrLocked].
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
-
-// CompromisedError is [ErrCompromised] with what had happened by then.
-type CompromisedError struct {
-	Path string // the lock directory
-	// Replaced means that the file had been replaced before the lock was lost, and did
-	// not read back as written. The error is [ErrReplaced] too.
-	Replaced bool
-}
-
-func (e *CompromisedError) Error() string {
-	if e.Replaced {
-		return fmt.Sprintf("lock %s was taken over by another program after the file had been replaced; the change may or may not be in it", e.Path)
-	}
-	return fmt.Sprintf("lock %s was taken over by another program while it was held; nothing was written", e.Path)
-}
-
-// Is makes the error match [ErrCompromised], and [ErrReplaced] where it is that.
-func (e *CompromisedError) Is(target error) bool {
-	return target == ErrCompromised || e.Replaced && target == ErrReplaced
-}
 
 // Step names a point of a Transform, for [Options.Before].
 type Step string
@@ -579,12 +558,7 @@ func unchanged(f File, was fs.FileInfo) bool {
 	if was == nil || err != nil {
 		return was == nil && errors.Is(err, fs.ErrNotExist)
 	}
-	return sameFile(was, now)
-}
-
-// sameFile reports whether a file is the one it was, with the content it had.
-func sameFile(was, now fs.FileInfo) bool {
-	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
+	return SameFile(was, now)
 }
 
 // unknown makes err an [ErrReplaced] too where the file has been replaced.
@@ -636,38 +610,28 @@ func gone(dir *os.Root) bool {
 	return err != nil || !os.SameFile(was, now)
 }
 
-// readFile returns the content of f, and what the directory says of it; nil,
-// nil where it does not exist. Content is never nil for a file that exists.
+// readFile returns the content of f, and its info from right before; nil, nil if it does not
+// exist. Content is never nil for a file that exists.
 func readFile(f File) ([]byte, fs.FileInfo, error) {
-	r, info, err := open(f)
-	if r == nil {
-		return nil, nil, err
+	content, info, err := Read(f.Dir, f.Name)
+	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
+		return nil, nil, nil
 	}
-	defer r.Close()
-	content := make([]byte, 0, info.Size()+Spare) // that also shows the end of the file without growing
-	for {
-		n, err := r.Read(content[len(content):cap(content)])
-		content = content[:len(content)+n]
-		switch {
-		case len(content) > MaxSize:
-			return nil, nil, fmt.Errorf("read %s: %w", f.Path(), ErrTooLarge)
-		case err == io.EOF:
-			return content, info, nil
-		case err != nil:
-			return nil, nil, fmt.Errorf("read %s: %w", f.Path(), err)
-		}
-		if len(content) == cap(content) {
-			content = slices.Grow(content, 64<<10)
-		}
+	if err != nil {
+		return nil, nil, f.wrap("read", err)
 	}
+	return content, info, nil
 }
 
 // holds reports whether f has exactly this content. It reads in pieces: a
 // second copy of a large file costs more than the reading.
 func holds(f File, content ...[]byte) (bool, error) {
-	r, _, err := open(f)
-	if r == nil {
-		return false, err
+	r, _, err := open(f.Dir, f.Name)
+	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
+		return false, nil
+	}
+	if err != nil {
+		return false, f.wrap("read", err)
 	}
 	defer r.Close()
 	buf := make([]byte, 64<<10)
@@ -688,35 +652,6 @@ func holds(f File, content ...[]byte) (bool, error) {
 		return false, fmt.Errorf("read %s: %w", f.Path(), err)
 	}
 	return n == 0, nil
-}
-
-// open opens f for reading, and says what the directory says of it; nil, nil,
-// nil where it does not exist.
-func open(f File) (*os.File, fs.FileInfo, error) {
-	info, err := f.Dir.Lstat(f.Name)
-	if errors.Is(err, fs.ErrNotExist) {
-		if gone(f.Dir) {
-			return nil, nil, f.wrap("read", err)
-		}
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, f.wrap("read", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("read %s: %w (%s)", f.Path(), ErrNotRegular, info.Mode().Type())
-	}
-	if info.Size() > MaxSize {
-		return nil, nil, fmt.Errorf("read %s: %w (%d bytes)", f.Path(), ErrTooLarge, info.Size())
-	}
-	r, err := f.Dir.Open(f.Name)
-	if errors.Is(err, fs.ErrNotExist) && !gone(f.Dir) {
-		return nil, nil, nil // deleted since it was looked at
-	}
-	if err != nil {
-		return nil, nil, f.wrap("read", err)
-	}
-	return r, info, nil
 }
 
 // removeTemps removes the temporary files of our processes that were killed. All locks

@@ -70,7 +70,7 @@ func (tmp *temp) replace(f File, old fs.FileInfo, d *displaced) error {
 	if old == nil {
 		return nil
 	}
-	if was, err := tmp.dir.Lstat(tmp.name); err == nil && !sameFile(old, was) {
+	if was, err := tmp.dir.Lstat(tmp.name); err == nil && !SameFile(old, was) {
 		return errors.Join(errChanged, exchange(tmp.dir, tmp.name, f.Dir, f.Name))
 	}
 	return nil

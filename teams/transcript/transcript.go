@@ -35,12 +35,11 @@ type Record struct {
 	Team    string    // the team's name; empty where there is none yet
 }
 
-// Slug returns the name of the folder below projects that holds the transcripts of
-// processes in that directory: the path with everything but a-z, A-Z and 0-9
-// as "-", one for each UTF-16 unit. Over 200 of these, the first 200, "-", and a hash
-// of the path, as JavaScript programs like to make one: h = h*31 + unit in 32 bits,
-// its absolute value in base 36. Measured on 2.1.80 and 2.1.329. The path must be
-// absolute and without symbolic links, as the system gives it to the process.
+// Slug returns the name of the folder below projects for processes in that directory: the
+// path with "-" for each UTF-16 unit but a-z, A-Z and 0-9. If that is longer than 200, it is
+// the first 200, "-", and a hash of the path: the absolute value of h = h*31 + unit in 32
+// bits, in base 36. Measured on 2.1.80 and 2.1.329. The path must be absolute and without
+// symbolic links.
 func Slug(dir string) string {
 	units := utf16.Encode([]rune(dir))
 	name := make([]byte, len(units))
@@ -62,9 +61,9 @@ func Slug(dir string) string {
 	return string(name[:200]) + "-" + strconv.FormatInt(abs, 36)
 }
 
-// Session returns the transcript of a session that a process in dir began, if there is
-// one. One that stands under the name of another directory is found, too: a process
-// can change its own, and ids of sessions are unique. root is the Claude directory.
+// Session returns the transcript of a session that a process in dir began, if there is one,
+// even under the name of another directory, since a process can change its own. root is the
+// Claude directory.
 func Session(root, dir, session string) (path string, ok bool) {
 	if session == "" || session != filepath.Base(session) || strings.HasPrefix(session, ".") {
 		return "", false
@@ -85,8 +84,8 @@ func Session(root, dir, session string) (path string, ok bool) {
 	return "", false
 }
 
-// mostSessions is how many sessions of one directory are looked into for one agent:
-// those that were written last.
+// mostSessions is how many sessions of one directory are searched for an agent, the last
+// written first.
 const mostSessions = 32
 
 // Agent returns the transcript of a teammate with a process of its own in dir.
@@ -102,8 +101,8 @@ func Agent(root, dir, team, agent string) (path string, ok bool) {
 	return "", false
 }
 
-// Teammate returns the transcript of a teammate in the process of the lead that has a
-// session. Older versions do not write down whose it is: there is none of them.
+// Teammate returns the transcript of a teammate in the process of the lead with that session.
+// Older versions do not record whose it is: for those there is none.
 func Teammate(root, dir, session, name string) (path string, ok bool) {
 	lead, ok := Session(root, dir, session)
 	if !ok || name == "" {
@@ -159,9 +158,8 @@ func slugOf(dir string) string {
 	return Slug(dir)
 }
 
-// How much of the end of a file is read: as a rule the first, and where no whole
-// record is in that, the second. Records with pictures have some MB; before and
-// after them there are short ones.
+// How much of the end of a file is read: shortTail, and longTail if that holds no whole
+// record. Records with pictures have some MB.
 const (
 	shortTail = 64 << 10
 	longTail  = 2 << 20

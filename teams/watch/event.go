@@ -17,23 +17,6 @@ const (
 	ConfigChanged                 // a team's config.json was written, made or removed after the team appeared
 )
 
-// String returns the kind in lower case, as in "team gone".
-func (k Kind) String() string {
-	switch k {
-	case Changed:
-		return "changed"
-	case Removed:
-		return "removed"
-	case TeamAppeared:
-		return "team appeared"
-	case TeamGone:
-		return "team gone"
-	case ConfigChanged:
-		return "config changed"
-	}
-	return "unknown"
-}
-
 // Event says that something is to be looked at. Whoever gets it closes it.
 type Event struct {
 	Kind  Kind

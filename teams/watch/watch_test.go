@@ -26,6 +26,23 @@ type claude struct {
 	root string
 }
 
+// String returns the kind in lower case, as in "team gone".
+func (k Kind) String() string {
+	switch k {
+	case Changed:
+		return "changed"
+	case Removed:
+		return "removed"
+	case TeamAppeared:
+		return "team appeared"
+	case TeamGone:
+		return "team gone"
+	case ConfigChanged:
+		return "config changed"
+	}
+	return "unknown"
+}
+
 func newClaude(t testing.TB) *claude { return &claude{t, t.TempDir()} }
 
 func (p *claude) path(name string) string { return filepath.Join(p.root, filepath.FromSlash(name)) }

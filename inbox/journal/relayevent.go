@@ -11,8 +11,8 @@ import (
 	"teambridge/teams"
 )
 
-// A RelayEvent is one thing that happened to a message on its way to a headless
-// agent, or to the relay that brings it there.
+// A RelayEvent is a change of a message on its way to a headless agent, or of the relay
+// that brings it there.
 type RelayEvent struct {
 	Seq   int64  // its number in the journal
 	Root  string // real path of the Claude root
@@ -38,37 +38,34 @@ type RelayEvent struct {
 
 	N int64 // its number where it was copied from: growing
 
-	// Row is what a person said, as a row of an inbox would have it, where the
-	// event is that it was taken in; it becomes a [Message], once for each Delivery. Or
-	// it is the row that was claimed, which becomes one if nobody saw it in the file.
-	// Only for [Journal.CopyEvents]: it is not among what is read again.
+	// Row is a row that was claimed, or a user prompt in the format of a row, with the event
+	// that claims it. It becomes a [Message], once for each Delivery, unless somebody saw it
+	// in the file. Only [Journal.CopyEvents] uses it; it is not returned.
 	Row []byte
 
-	// Sent says that this is about Row, which we put into the inbox, and about no
-	// relay: State is [Verified], and At when it was read back, or [Unknown], and At
-	// when it was about to be written. It becomes a [Message], unless somebody saw it
-	// in the file before, and a [Receipt]. It is not among what is read again.
+	// Sent means that the event is about Row, which we put into the inbox, and not about a
+	// relay. Either State is [Verified] and At when it was read back, or State is [Unknown] and
+	// At when it was about to be written. It becomes a [Message], unless somebody saw it in
+	// the file before, and a [Receipt]. It is not returned.
 	Sent bool
 
-	// Answer is the uuid of the frame that Row is the answer to: what a headless agent
-	// said last in its turn. It becomes a [Message], once for each frame, and is not
-	// among what is read again.
+	// Answer is the uuid of the frame that Row answers: the last words of a headless agent in
+	// its turn. It becomes a [Message], once for each frame, and is not returned.
 	Answer string
 }
 
-// CopyEvents copies events that another file keeps: those with a higher N than all
-// that were copied from source before. source names the file and one run of numbers
-// of it, of which none is ever given again (an epoch of a ledger). So it does not matter who
-// copies, how often, or where one was killed: each is recorded once. events are
-// in the order of N, and none that source has before the last of them may be
-// missing but what [Journal.CopiedUpTo] says is here.
+// CopyEvents copies the events of source with a higher N than all that were copied from it
+// before. source names one sequence of numbers in which none is ever used again (an epoch
+// of a ledger). So each event is recorded once, no matter who copies, how often, or where
+// a copier was killed. events are in the order of N, and must have all events of source
+// after [Journal.CopiedUpTo] up to the last of them.
 //
-// By the same commit what was sent becomes a message with a receipt, and so do a
-// person's words: verified when they are claimed, consumed when the agent began a
-// turn with them, lost when it ended otherwise before that.
+// The same commit makes a message and a receipt of what was sent and of user prompts. A
+// prompt is verified when it is claimed, consumed when the agent starts a turn with it,
+// and lost when it ends before that.
 //
-// It returns how many were new. Errors are *[Error] and *[ValueError]; then
-// nothing was recorded.
+// It returns how many were new. Errors are *[Error] and *[ValueError]; then nothing was
+// recorded.
 func (j *Journal) CopyEvents(ctx context.Context, source string, events ...RelayEvent) (recorded int, err error) {
 	if err := names("source", source); err != nil {
 		return 0, err
@@ -131,13 +128,13 @@ func (e *RelayEvent) record(c *sqlite.Conn, n *numbers) error {
 	if err != nil {
 		return err
 	}
-	return e.settle(c, n)
+	return e.updateReceipt(c, n)
 }
 
 func (e *RelayEvent) key() InboxKey { return InboxKey{e.Root, e.Team, e.Inbox} }
 
-// settle makes of an event about a person's words what it says of the message.
-func (e *RelayEvent) settle(c *sqlite.Conn, n *numbers) error {
+// updateReceipt changes the receipt of a user prompt as the event says.
+func (e *RelayEvent) updateReceipt(c *sqlite.Conn, n *numbers) error {
 	if !e.Person || e.Delivery == "" || e.ID == "" {
 		return nil
 	}
@@ -156,7 +153,7 @@ func (e *RelayEvent) settle(c *sqlite.Conn, n *numbers) error {
 	default:
 		return nil
 	}
-	_, err := settle(c, n, e.key().message(e.ID), e.At, nil, change)
+	_, err := updateReceipt(c, n, e.key().message(e.ID), e.At, nil, change)
 	return err
 }
 
@@ -203,8 +200,8 @@ func scanRelayed(v sqlite.Row) RelayEvent {
 	}
 }
 
-// RelayEvents yields the events that q asks for, in the order of their numbers.
-// Since and Until are about when they happened, ID and From are the message's.
+// RelayEvents yields the events that q selects, in the order of their numbers. Since and
+// Until refer to At, ID and From to the message.
 func (j *Journal) RelayEvents(ctx context.Context, q Query) iter.Seq2[RelayEvent, error] {
 	return pages(q, func(e *RelayEvent) int64 { return e.Seq }, func(q Query, limit int) ([]RelayEvent, error) {
 		where := q.inboxes()

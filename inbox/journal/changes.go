@@ -7,14 +7,14 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// Last returns the highest number that was given, 0 if none was.
+// Last returns the highest number that was assigned, 0 if none was.
 func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 	return j.db.Number(ctx, "last", "SELECT seq FROM counter")
 }
 
-// Changes returns what changed after the number after, at most limit of it, in
-// the order of the numbers, with the epoch of each. A receipt is there once, with its last
-// number. It fails with [ErrPruned] if some of it was pruned.
+// Changes returns at most limit changes with numbers higher than after, in their order and
+// with the epoch of each. It has a receipt once, with its last number. It fails with
+// [ErrPruned] if some of the changes were pruned.
 func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []Change, err error) {
 	if limit <= 0 {
 		return nil, invalid("limit", "is not positive")
@@ -46,7 +46,7 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 			case Receipted:
 				err = c.Query(func(v sqlite.Row) { change.Receipt = scanReceipt(v) }, "SELECT "+receiptColumns+" WHERE seq=?", seq)
 			case Relaying:
-				err = c.Query(func(v sqlite.Row) { change.Relayed = scanRelayed(v) }, "SELECT "+relayedColumns+" WHERE seq=?", seq)
+				err = c.Query(func(v sqlite.Row) { change.RelayEvent = scanRelayed(v) }, "SELECT "+relayedColumns+" WHERE seq=?", seq)
 			default:
 				err = c.Query(func(v sqlite.Row) { change.Message = scan(v) }, "SELECT "+columns+" WHERE m.seq=?", seq)
 			}

@@ -8,24 +8,24 @@ import (
 )
 
 // EndDeliveries ends deliveries that are in no frame, durably, all or none. state must
-// be one of those that have [DeliveryState.Ended]. Said twice it changes nothing.
+// be one for which [DeliveryState.Ended] is true. A second call has no effect.
 //
-// It fails with *[StateError] when one of them is in a frame or has ended
+// It fails with *[StateError] if one of them is in a frame or has ended
 // otherwise, with [ErrUnknown] and with *[ValueError].
 func (l *Ledger) EndDeliveries(ctx context.Context, state DeliveryState, reason string, uuids ...string) error {
 	if !state.Ended() {
 		return invalid("state", "is "+string(state)+", which is no end")
 	}
-	return l.write(ctx, "settle", durable, func(c *sqlite.Conn) error {
+	return l.write(ctx, "end", durable, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
-			err := move(c, "settle", uuid, state, reason, func(d Delivery) (stays bool, want string) {
+			err := move(c, "end", uuid, state, reason, func(d Delivery) (stays bool, want string) {
 				switch {
 				case d.State == state && d.Frame == "":
 					return true, ""
 				case d.Frame != "":
 					return false, "what is in a frame ends with the frame"
 				case d.State != Claimed:
-					return false, "only what is claimed can be settled"
+					return false, "only what is claimed can be ended"
 				}
 				return false, ""
 			})
@@ -37,11 +37,10 @@ func (l *Ledger) EndDeliveries(ctx context.Context, state DeliveryState, reason 
 	})
 }
 
-// Retry makes a failed delivery [Claimed] again, in no frame, durably. It keeps
-// its Seq, so it goes before younger ones. The frame it will go into must have
-// a uuid of its own: that of the old one is taken, by the ledger and by the
-// agent. One whose row was never seen to be marked is delivered anyway: whoever
-// retries it takes it on himself that nobody else has read it.
+// Retry makes a failed delivery [Claimed] again, in no frame, durably. It keeps its Seq, so
+// it goes before younger ones. Its next frame must have a new uuid: ledger and agent know
+// the old one. A delivery whose row was never marked is delivered too: whoever retries it
+// accepts that the agent may have read the row itself.
 //
 // It fails with *[StateError] for a delivery in any other state, and with
 // [ErrUnknown].
@@ -80,8 +79,8 @@ func (l *Ledger) Drop(ctx context.Context, uuid string) error {
 	})
 }
 
-// move brings a delivery to another state, unless may says that it stays as it
-// is, or what it would want.
+// move brings a delivery to another state, unless may returns that it stays as it is, or
+// what would be needed.
 func move(c *sqlite.Conn, op, uuid string, state DeliveryState, reason string, may func(Delivery) (stays bool, want string)) error {
 	d, found, err := delivery(c, uuid)
 	if err != nil {

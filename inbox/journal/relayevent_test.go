@@ -51,7 +51,7 @@ func TestRelayedOnce(t *testing.T) {
 	must(t, err)
 	wantChanges(t, list, "1 relay d claimed, 2 appeared a#1, 3 relay d written, 4 relay d done, 5 relay d claimed")
 	claimed.Seq = 1
-	if diff := cmp.Diff(claimed, list[0].Relayed); diff != "" {
+	if diff := cmp.Diff(claimed, list[0].RelayEvent); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
 	if n, err := j.CopiedUpTo(t.Context(), "l"); n != 9 || err != nil {
@@ -97,8 +97,8 @@ func TestPruneForgetsRelayed(t *testing.T) {
 	must(t, err)
 	p, err := j.Prune(t.Context(), at(20), 0)
 	must(t, err)
-	if got := events(t, j, Query{}); p.Relayed != 2 || got != "3 e claimed" {
-		t.Errorf("%d forgotten, left %q", p.Relayed, got)
+	if got := events(t, j, Query{}); p.RelayEvents != 2 || got != "3 e claimed" {
+		t.Errorf("%d forgotten, left %q", p.RelayEvents, got)
 	}
 	if n, err := j.CopyEvents(t.Context(), "l", list...); n != 0 || err != nil {
 		t.Errorf("recorded %d again, %v", n, err)
@@ -111,7 +111,7 @@ func TestPruneForgetsRelayed(t *testing.T) {
 	wantChanges(t, left, "3 relay e claimed")
 	p, err = j.Prune(t.Context(), at(0), 1)
 	must(t, err)
-	if p.Relayed != 1 || events(t, j, Query{}) != "" {
+	if p.RelayEvents != 1 || events(t, j, Query{}) != "" {
 		t.Errorf("by size: %+v, left %q", p, events(t, j, Query{}))
 	}
 }

@@ -1,0 +1,73 @@
+package relay
+
+import (
+	"context"
+	"slices"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/pipe"
+	"teambridge/teams"
+)
+
+// queue gives out what waits as batches of one mode, each of which can become one frame.
+// It lives as long as the loop. The ledger decides what waits, since other processes drop
+// deliveries and put them back.
+type queue struct {
+	*pipe.Queue[ledger.Delivery]
+	ids    []string      // of what is in it
+	mode   pipe.Mode     // in which the last of it is to be sent
+	config *teams.Config // tells which senders are members
+}
+
+func newQueue() (*queue, error) {
+	q := &queue{}
+	var err error
+	q.Queue, err = pipe.NewQueue(pipe.Options[ledger.Delivery]{
+		MaxBatch: MaxRows, MaxBytes: MaxBytes,
+		Size: func(d ledger.Delivery) int { return len(text(q.config, d)) },
+	})
+	return q, err
+}
+
+// feed makes the queue hold what waits in the ledger. Usually that is what it holds, with
+// more at the end. Otherwise it is filled again: a delivery was dropped, has failed or was
+// put back, or a prompt has come, which goes ahead of rows. kept is the mode of the last
+// frame; what asks for no other mode is sent in that of the delivery before it.
+func (q *queue) feed(config *teams.Config, waiting []ledger.Delivery, kept pipe.Mode) error {
+	q.config = config
+	known := len(q.ids)
+	if known > len(waiting) || !slices.EqualFunc(q.ids, waiting[:known], func(id string, d ledger.Delivery) bool { return id == d.UUID }) {
+		q.Reset()
+		q.ids = nil
+	}
+	if len(q.ids) == 0 {
+		q.mode = kept
+	}
+	for _, d := range waiting[len(q.ids):] {
+		if len(d.Mode) > 0 {
+			change, err := pipe.ParseMode(d.Mode)
+			if err != nil {
+				return err
+			}
+			q.mode = q.mode.Merge(change)
+		}
+		// A user prompt is a frame of its own, and so is each message of a frame that was
+		// split.
+		push := q.Push
+		if d.Person || d.Isolated {
+			push = q.PushIsolated
+		}
+		if err := push(d, q.mode); err != nil {
+			return err
+		}
+		q.ids = append(q.ids, d.UUID)
+	}
+	return nil
+}
+
+// take removes the first batch, which has become a frame.
+func (q *queue) take(ctx context.Context) error {
+	batch, err := q.Next(ctx)
+	q.ids = slices.Delete(q.ids, 0, len(batch.Items))
+	return err
+}

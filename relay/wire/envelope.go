@@ -1,0 +1,104 @@
+package wire
+
+import (
+	"crypto/rand"
+	"strings"
+	"time"
+)
+
+// Envelope is one event of a session: whose it is, when it happened, and where
+// it belongs.
+type Envelope struct {
+	ID          string
+	Time        float64 // milliseconds since January 1, 1970 UTC
+	Role        Role
+	Turn        *string // groups the envelopes of one turn
+	Subagent    *string // which subagent it comes from; a cuid2
+	ClaudeUUID  *string // of Claude Code's own record; not empty
+	CodexItemID *string // of Codex's own record; not empty
+	Usage       *Usage
+	Event       Event
+}
+
+// Role is whose event it is.
+type Role string
+
+const (
+	RoleUser  Role = "user"
+	RoleAgent Role = "agent"
+)
+
+// Usage is what a model's answer cost, in tokens.
+type Usage struct {
+	InputTokens              int64
+	CacheCreationInputTokens *int64
+	CacheReadInputTokens     *int64
+	OutputTokens             int64
+	ContextWindow            *int64 // size of the model's context; at least 1
+	ServiceTier              *string
+	Extra                    Object // all other keys
+}
+
+// NewEnvelope returns e with a new id if its ID is empty, and with the current
+// time, in whole milliseconds, if its Time is 0. The error is an *[Error] if e
+// breaks a rule.
+func NewEnvelope(e Envelope) (Envelope, error) {
+	if e.ID == "" {
+		e.ID = newID()
+	}
+	if e.Time == 0 {
+		e.Time = float64(time.Now().UnixMilli())
+	}
+	if _, err := e.MarshalJSON(); err != nil {
+		return Envelope{}, err
+	}
+	return e, nil
+}
+
+// newID returns a random id in the form of a cuid2: a letter and 23 more lower-case
+// letters and digits. A cuid2 is the hash of several sources of randomness, for
+// systems that lack a good one. crypto/rand is a good one: these are 115 random
+// bits.
+func newID() string { return "e" + strings.ToLower(rand.Text()[:23]) }
+
+// isCUID2 reports whether s has the form of a cuid2. The protocol also accepts
+// those that begin with a digit, although no generator makes them.
+func isCUID2(s string) bool {
+	return len(s) >= 2 && len(s) <= 32 && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+func (e *Envelope) fields(o *object) {
+	required(o, "id", &e.ID, text)
+	required(o, "time", &e.Time, number)
+	required(o, "role", &e.Role, oneOf(RoleUser, RoleAgent))
+	optional(o, "turn", &e.Turn, text)
+	optional(o, "subagent", &e.Subagent, check(text, isCUID2, "must be a cuid2: 2 to 32 lower-case letters and digits"))
+	optional(o, "claudeUuid", &e.ClaudeUUID, check(text, notEmpty, "must not be empty"))
+	optional(o, "codexItemId", &e.CodexItemID, check(text, notEmpty, "must not be empty"))
+	optional(o, "usage", &e.Usage, structure)
+	required(o, "ev", &e.Event, event)
+	if e.Role == RoleUser {
+		switch e.Event.(type) {
+		case *Service:
+			o.fail("role", `must be "agent" for a service event`)
+		case *Start:
+			o.fail("role", `must be "agent" for a start event`)
+		case *Stop:
+			o.fail("role", `must be "agent" for a stop event`)
+		}
+	}
+}
+
+func (u *Usage) fields(o *object) {
+	tokens := check(integer, func(n int64) bool { return n >= 0 }, "must be at least 0")
+	size := check(integer, func(n int64) bool { return n >= 1 }, "must be at least 1")
+	required(o, "input_tokens", &u.InputTokens, tokens)
+	optional(o, "cache_creation_input_tokens", &u.CacheCreationInputTokens, tokens)
+	optional(o, "cache_read_input_tokens", &u.CacheReadInputTokens, tokens)
+	required(o, "output_tokens", &u.OutputTokens, tokens)
+	optional(o, "context_window", &u.ContextWindow, size)
+	optional(o, "service_tier", &u.ServiceTier, text)
+	rest(o, &u.Extra)
+}
+
+func notEmpty(s string) bool { return s != "" }

@@ -1,0 +1,156 @@
+package wire
+
+// Event is what an envelope tells: a *[Text], *[Service], *[ToolCallStart],
+// *[ToolCallEnd], *[File], *[TurnStart], *[Start], *[TurnEnd] or *[Stop].
+type Event interface {
+	record
+	event()
+}
+
+// Text is a piece of text from the user or the agent.
+type Text struct {
+	Text     string
+	Thinking *bool // true: the agent's reasoning, not its answer
+}
+
+// Service is a note from the program that runs the agent.
+type Service struct {
+	Text string
+}
+
+// ToolCallStart says that the agent starts a tool call.
+type ToolCallStart struct {
+	Call        string // identifies the call
+	Name        string // of the tool
+	Title       string // one line for people
+	Description string
+	Args        Object
+}
+
+// ToolCallEnd says that a tool call has ended.
+type ToolCallEnd struct {
+	Call string // as in its ToolCallStart
+}
+
+// File is a file that the agent made, or that the user attached.
+type File struct {
+	Ref      string // where to get it
+	Name     string
+	Size     float64 // in bytes
+	MimeType *string
+	Image    *Image // if it is a picture
+}
+
+// Image is what a front end shows of a picture before it is loaded.
+type Image struct {
+	Width, Height float64 // in pixels
+	Thumbhash     string
+}
+
+// TurnStart says that the agent starts to work on what it was told.
+type TurnStart struct{}
+
+// TurnEnd says that the agent has stopped working.
+type TurnEnd struct {
+	Status TurnStatus
+}
+
+// TurnStatus is how a turn ended.
+type TurnStatus string
+
+const (
+	TurnCompleted TurnStatus = "completed"
+	TurnFailed    TurnStatus = "failed"
+	TurnCancelled TurnStatus = "cancelled"
+)
+
+// Start says that a subagent starts.
+type Start struct {
+	Title *string
+}
+
+// Stop says that a subagent has ended.
+type Stop struct{}
+
+// ParseEvent reads an event.
+func ParseEvent(data []byte) (Event, error) { return parse(data, event) }
+
+var event = union("t", []variant[Event]{
+	{"text", func() Event { return new(Text) }},
+	{"service", func() Event { return new(Service) }},
+	{"tool-call-start", func() Event { return new(ToolCallStart) }},
+	{"tool-call-end", func() Event { return new(ToolCallEnd) }},
+	{"file", func() Event { return new(File) }},
+	{"turn-start", func() Event { return new(TurnStart) }},
+	{"start", func() Event { return new(Start) }},
+	{"turn-end", func() Event { return new(TurnEnd) }},
+	{"stop", func() Event { return new(Stop) }},
+})
+
+func (*Text) event()          {}
+func (*Service) event()       {}
+func (*ToolCallStart) event() {}
+func (*ToolCallEnd) event()   {}
+func (*File) event()          {}
+func (*TurnStart) event()     {}
+func (*TurnEnd) event()       {}
+func (*Start) event()         {}
+func (*Stop) event()          {}
+
+func (e *Text) fields(o *object) {
+	literal(o, "t", "text")
+	required(o, "text", &e.Text, text)
+	optional(o, "thinking", &e.Thinking, boolean)
+}
+
+func (e *Service) fields(o *object) {
+	literal(o, "t", "service")
+	required(o, "text", &e.Text, text)
+}
+
+func (e *ToolCallStart) fields(o *object) {
+	literal(o, "t", "tool-call-start")
+	required(o, "call", &e.Call, text)
+	required(o, "name", &e.Name, text)
+	required(o, "title", &e.Title, text)
+	required(o, "description", &e.Description, text)
+	required(o, "args", &e.Args, open)
+}
+
+func (e *ToolCallEnd) fields(o *object) {
+	literal(o, "t", "tool-call-end")
+	required(o, "call", &e.Call, text)
+}
+
+func (e *File) fields(o *object) {
+	literal(o, "t", "file")
+	required(o, "ref", &e.Ref, text)
+	required(o, "name", &e.Name, text)
+	required(o, "size", &e.Size, number)
+	optional(o, "mimeType", &e.MimeType, text)
+	optional(o, "image", &e.Image, structure)
+}
+
+func (i *Image) fields(o *object) {
+	required(o, "width", &i.Width, number)
+	required(o, "height", &i.Height, number)
+	required(o, "thumbhash", &i.Thumbhash, text)
+}
+
+func (e *TurnStart) fields(o *object) {
+	literal(o, "t", "turn-start")
+}
+
+func (e *TurnEnd) fields(o *object) {
+	literal(o, "t", "turn-end")
+	required(o, "status", &e.Status, oneOf(TurnCompleted, TurnFailed, TurnCancelled))
+}
+
+func (e *Start) fields(o *object) {
+	literal(o, "t", "start")
+	optional(o, "title", &e.Title, text)
+}
+
+func (e *Stop) fields(o *object) {
+	literal(o, "t", "stop")
+}

@@ -1,0 +1,66 @@
+package lockedfile
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+)
+
+// Read returns the content of the file called name in dir, without any lock, and its info
+// from right before. The errors are [ErrNotRegular], [ErrTooLarge] and those of the file
+// system; they do not name the directory.
+func Read(dir *os.Root, name string) ([]byte, fs.FileInfo, error) {
+	r, info, err := open(dir, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	content := make([]byte, 0, info.Size()+Spare) // which also shows the end of the file without growing
+	for {
+		n, err := r.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+		switch {
+		case len(content) > MaxSize:
+			return nil, nil, ErrTooLarge
+		case err == io.EOF:
+			return content, info, nil
+		case err != nil:
+			return nil, nil, err
+		}
+		if len(content) == cap(content) {
+			content = slices.Grow(content, 64<<10)
+		}
+	}
+}
+
+// open opens a regular file of a size that is allowed.
+func open(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	// Before it is opened: opening a named pipe would wait.
+	info, err := dir.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%w (%s)", ErrNotRegular, info.Mode().Type())
+	case info.Size() > MaxSize:
+		return nil, nil, fmt.Errorf("%w (%d bytes)", ErrTooLarge, info.Size())
+	}
+	r, err := dir.Open(name)
+	return r, info, err
+}
+
+// SameFile reports whether a file is the one it was, with the content it had, as far as its
+// size and time show.
+func SameFile(was, now fs.FileInfo) bool {
+	return os.SameFile(was, now) && was.Size() == now.Size() && was.ModTime().Equal(now.ModTime())
+}
+
+// Busy reports whether the lock directory of the file called name in dir is there and not
+// stale.
+func Busy(dir *os.Root, name string) bool {
+	info, err := dir.Lstat(LockName(name))
+	return err == nil && info.IsDir() && time.Since(info.ModTime()) < StaleAfter
+}
