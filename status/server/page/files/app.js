@@ -2,7 +2,7 @@
 
 import { Conversation } from "./conversation.js";
 import { h, setAttr, setText } from "./dom.js";
-import { Live } from "./live.js";
+import { startLive } from "./live.js";
 import { content } from "./message.js";
 import { Outbox } from "./outbox.js";
 import { People } from "./people.js";
@@ -152,7 +152,7 @@ function announce(text) {
   while (log.childElementCount > 20) log.firstElementChild.remove();
 }
 
-const live = new Live({
+const handlers = {
   state(state) {
     const before = connection;
     connection = state;
@@ -200,7 +200,7 @@ const live = new Live({
     conversation.reload();
     loadPersons();
   },
-});
+};
 
 // go shows what the URL names: #/team/NAME/MEMBER, #/team/NAME for everyone, or
 // #/search?q=WORDS. of is when the team was created, and at the seq of a message.
@@ -303,11 +303,11 @@ addEventListener("keydown", (e) => {
 
 try {
   await version();
-  live.start();
+  startLive(handlers);
 } catch (problem) {
   if (problem.status === 401) {
     setText(document.getElementById("link-text"), "Signed out");
     setAttr(document.getElementById("link"), "data-link", "signed out");
     signIn(location.hash === "#/expired");
-  } else live.start();
+  } else startLive(handlers);
 }
