@@ -15,7 +15,6 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
-	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -310,7 +309,7 @@ func (a *app) relaysServed(ctx context.Context, root *teams.Root) (list []api.Re
 	defer c.Close()
 	asking, done := a.present(ctx, c)
 	defer done()
-	list, err := c.Relays(asking, client.RelayQuery{Team: a.teamName})
+	list, err := c.Relays(asking, a.teamName)
 	if err != nil {
 		a.debug("the service does not list its relays: %v", err)
 		return nil, true
