@@ -6,16 +6,16 @@ import (
 	"path/filepath"
 	"testing"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 )
 
 // lockPeer returns a command that runs testdata/peer.js, which writes to inboxes
 // in place, as older versions of Claude Code do, with npm's proper-lockfile. Where
 // node or proper-lockfile is missing the test is skipped or fails, see
-// claudetest.Require.
+// standin.Require.
 func lockPeer(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(claudetest.RequireNode(t), append([]string{filepath.Join("testdata", "peer.js")}, args...)...)
-	cmd.Env = append(os.Environ(), "NODE_PATH="+claudetest.RequireProperLockfile(t))
+	cmd := exec.Command(standin.RequireNode(t), append([]string{filepath.Join("testdata", "peer.js")}, args...)...)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+standin.RequireProperLockfile(t))
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 )
 
@@ -22,7 +22,7 @@ type agentProcess struct {
 	events  chan agent.Event
 	reading sync.WaitGroup
 	started time.Time
-	mode    pipe.Mode     // that it works with; differs from loop.kept only while a frame is made
+	mode    mode.Mode     // that it works with; differs from loop.kept only while a frame is made
 	spoke   bool          // it has printed something of a turn
 	version teams.Version // of Claude Code, once it has printed it
 	reads   bool          // it reads its inbox itself
@@ -76,7 +76,7 @@ func (l *loop) restoreMode(ctx context.Context) error {
 	l.kept = l.opts.Mode
 	if l.session.ID != "" && l.session.Mode != nil {
 		var err error
-		if l.kept, err = pipe.ParseMode(l.session.Mode); err != nil {
+		if l.kept, err = mode.Parse(l.session.Mode); err != nil {
 			return fmt.Errorf("relay: the mode of the session in the ledger: %w", err)
 		}
 	}
@@ -142,7 +142,7 @@ func (l *loop) readsOwnInbox(c *teams.Config) bool {
 }
 
 // start starts the agent in a mode. It resumes its session, if there is one.
-func (l *loop) start(ctx context.Context, mode pipe.Mode) error {
+func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
 	l.session.Command, l.session.At = l.opts.Runtime.Command(), time.Now()
 	// The id is recorded before there is a process: otherwise, after a crash, nobody

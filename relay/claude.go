@@ -8,7 +8,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 )
 
 // Claude returns the runtime of Claude Code, and of programs that speak the same lines.
@@ -42,7 +42,7 @@ func (r claudeRuntime) transcript(session string) claude.Transcript {
 	return claude.Transcript{Root: r.root, Dir: r.Dir, Session: session}
 }
 
-func (r claudeRuntime) Start(ctx context.Context, session string, mode pipe.Mode) (Agent, error) {
+func (r claudeRuntime) Start(ctx context.Context, session string, mode mode.Mode) (Agent, error) {
 	o := r.Options
 	o.Session, o.Mode = session, mode
 	var err error
@@ -72,10 +72,10 @@ func (r claudeRuntime) Turn(ctx context.Context, session, uuid string) (agent.Tu
 
 type claudeAgent struct {
 	*claude.Process
-	mode pipe.Mode
+	mode mode.Mode
 }
 
-func (a claudeAgent) Mode() pipe.Mode { return a.mode }
+func (a claudeAgent) Mode() mode.Mode { return a.mode }
 
 func (a claudeAgent) ID() agent.Process { return agent.Process(a.Predecessor()) }
 
@@ -87,7 +87,7 @@ func (a claudeAgent) Send(ctx context.Context, line []byte) error {
 	return a.Process.Send(ctx, f)
 }
 
-func (a claudeAgent) SetMode(ctx context.Context, from, to pipe.Mode) (pipe.Mode, error) {
+func (a claudeAgent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, error) {
 	if model, ok := to.Model.Value(); ok && to.Model != from.Model {
 		if _, err := a.SetModel(ctx, model); err != nil {
 			return from, fmt.Errorf("change the model: %w", err)

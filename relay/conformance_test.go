@@ -17,9 +17,9 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/claudetest"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -86,16 +86,16 @@ func TestConformance(t *testing.T) {
 // The real Claude Code, in the selected versions.
 func TestRealConformance(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		Conformance(t, func(t *testing.T) *subject { return realSubject(t, v) })
 	})
 }
 
 func realSubject(t *testing.T, v teams.Version) *subject {
-	command := append(claudetest.Require(t, v), "--dangerously-skip-permissions", "--model", "sonnet")
-	model, release := &claudetest.Thinker{}, make(chan struct{})
-	home := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+	command := append(standin.Require(t, v), "--dangerously-skip-permissions", "--model", "sonnet")
+	model, release := &standin.Thinker{}, make(chan struct{})
+	home := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 		if !r.Side && r.Has("[held]") {
 			select {
 			case <-release:
@@ -129,7 +129,7 @@ func realSubject(t *testing.T, v teams.Version) *subject {
 			}
 			return texts
 		},
-		held:  func() bool { return home.API.Count(claudetest.Any, "[held]") > 0 },
+		held:  func() bool { return home.API.Count(standin.Any, "[held]") > 0 },
 		letGo: func() { close(release) },
 		calm:  func(kill func()) { model.Quiet(home.API, kill) },
 		check: func(markers []string) {
@@ -137,11 +137,11 @@ func realSubject(t *testing.T, v teams.Version) *subject {
 			for _, f := range s.frames() {
 				nudges += f.Nudges
 			}
-			if told := home.API.Count(claudetest.Any, Nudge); told != nudges {
+			if told := home.API.Count(standin.Any, Nudge); told != nudges {
 				t.Errorf("the agent was told %d times to go on, want %d", told, nudges)
 			}
 			for _, m := range markers {
-				if n, turns := home.API.Count(claudetest.Any, m), home.API.Turns(claudetest.Any, m); n != 1 || turns > 1 {
+				if n, turns := home.API.Count(standin.Any, m), home.API.Turns(standin.Any, m); n != 1 || turns > 1 {
 					t.Errorf("%s was given to the model %d times, and answered %d times; want once", m, n, turns)
 				}
 			}
@@ -249,7 +249,7 @@ func conformsIDs(t *testing.T, s *subject) {
 	}
 	wants := []agent.State{agent.Done, agent.Known, agent.Known}
 	for _, wants := range [][]agent.State{wants[:2], wants[2:]} {
-		a, err := runtime.Start(t.Context(), session, pipe.Mode{})
+		a, err := runtime.Start(t.Context(), session, mode.Mode{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +331,7 @@ func conformsInterrupt(t *testing.T, s *subject) {
 func conformsMode(t *testing.T, s *subject) {
 	r, stop := s.relay(s.options())
 	markers := []string{"[m-1]", "[m-2]", "[m-3]"}
-	for i, mode := range []pipe.Mode{{Model: pipe.Set("opus")}, {AppendSystemPrompt: pipe.Set("Be brief.")}} {
+	for i, mode := range []mode.Mode{{Model: mode.Set("opus")}, {AppendSystemPrompt: mode.Set("Be brief.")}} {
 		if _, err := r.Prompt(t.Context(), Input{Text: markers[i], Mode: mode}); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 )
 
@@ -128,7 +128,7 @@ func ignoreDropped(err error, deliveries ...string) error {
 
 // setModeFor sets the mode that a delivery asks for. If the agent refuses it, the
 // delivery fails. It returns false if the agent has to be started again first.
-func (l *loop) setModeFor(ctx context.Context, to pipe.Mode, delivery string) (bool, error) {
+func (l *loop) setModeFor(ctx context.Context, to mode.Mode, delivery string) (bool, error) {
 	err := l.setMode(ctx, to)
 	if err == nil {
 		return true, nil
@@ -148,7 +148,7 @@ func (l *loop) setModeFor(ctx context.Context, to pipe.Mode, delivery string) (b
 
 // setMode brings the agent to another mode: in the running process if that is
 // possible, else by another process on the same session.
-func (l *loop) setMode(ctx context.Context, to pipe.Mode) error {
+func (l *loop) setMode(ctx context.Context, to mode.Mode) error {
 	if l.opts.Runtime.NeedsRestart(l.mode, to) {
 		if err := l.stop(ctx); err != nil {
 			return err

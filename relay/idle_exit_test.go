@@ -17,7 +17,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 )
 
@@ -226,8 +226,8 @@ func TestModeWhileAsleep(t *testing.T) {
 		opts := s.options()
 		opts.IdleExit = atOnce
 		r, stop := s.relay(opts)
-		for i, mode := range []pipe.Mode{
-			{Model: pipe.Set("opus")}, {PermissionMode: pipe.Set("plan")}, {AppendSystemPrompt: pipe.Set("be brief")}, {},
+		for i, mode := range []mode.Mode{
+			{Model: mode.Set("opus")}, {PermissionMode: mode.Set("plan")}, {AppendSystemPrompt: mode.Set("be brief")}, {},
 		} {
 			s.sleeps(i + 1)
 			if _, err := r.Prompt(t.Context(), Input{Text: fmt.Sprintf("[m-%d]", i), Mode: mode}); err != nil {

@@ -9,7 +9,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -19,7 +19,7 @@ type loop struct {
 	*Relay
 
 	session ledger.Session
-	kept    pipe.Mode // of the last frame, as the ledger has it: the agent is to work with it
+	kept    mode.Mode // of the last frame, as the ledger has it: the agent is to work with it
 	agentProcess
 	idler
 
@@ -227,7 +227,7 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 	if known, ok := l.mode.PermissionMode.Value(); ok && e.PermissionMode != "" && known != e.PermissionMode {
 		// A person let it leave plan mode, or it has begun to plan. The next frame
 		// changes it back.
-		l.mode.PermissionMode = pipe.Set(e.PermissionMode)
+		l.mode.PermissionMode = mode.Set(e.PermissionMode)
 	}
 	for _, p := range e.Progress {
 		if l.frame == nil || p.UUID != l.frame.UUID {

@@ -10,7 +10,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 )
 
@@ -29,7 +29,7 @@ func (s *station) worked() (list []string) {
 	return list
 }
 
-func plan() pipe.Mode { return pipe.Mode{PermissionMode: pipe.Set("plan")} }
+func plan() mode.Mode { return mode.Mode{PermissionMode: mode.Set("plan")} }
 
 // A member of a team is allowed by Claude Code to leave plan mode. Here it stays
 // in it, whether a message or the command asked for that, until another message
@@ -42,13 +42,13 @@ func TestMemberStaysInPlanMode(t *testing.T) {
 			change(&opts, func(o *claude.Options) { o.Member = claude.Member{Name: "team-lead", Team: "demo"} })
 			first := plan()
 			if flags != "" {
-				change(&opts, func(o *claude.Options) { o.Command, first = append(o.Command, flags), pipe.Mode{} })
+				change(&opts, func(o *claude.Options) { o.Command, first = append(o.Command, flags), mode.Mode{} })
 			}
 			r, stop := s.relay(opts)
 			for _, in := range []Input{
 				{Text: "LEAVE\n[a]", Mode: first},
 				{Text: "LEAVE\n[b]"},
-				{Text: "[c]", Mode: pipe.Mode{PermissionMode: pipe.Set("acceptEdits")}},
+				{Text: "[c]", Mode: mode.Mode{PermissionMode: mode.Set("acceptEdits")}},
 			} {
 				if _, err := r.Prompt(t.Context(), in); err != nil {
 					t.Fatal(err)

@@ -12,14 +12,14 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 )
 
 // Input is a user prompt: what a person says to the agent. Only Text is needed.
 type Input struct {
 	Text string
 	// Mode changes how the agent works, from this message on.
-	Mode pipe.Mode
+	Mode mode.Mode
 	// Isolated keeps it from being joined with anything else. A text that begins
 	// with "/" is a command, and always is.
 	Isolated bool
@@ -78,7 +78,7 @@ func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, in Input) 
 		Isolated: in.Isolated || strings.HasPrefix(in.Text, "/"), Marked: true, State: ledger.Claimed, At: time.Now(),
 		ID: in.ID, From: in.From, Summary: in.Summary, Color: in.Color,
 	}
-	if in.Mode != (pipe.Mode{}) {
+	if in.Mode != (mode.Mode{}) {
 		var err error
 		if d.Mode, err = in.Mode.MarshalJSON(); err != nil {
 			return PromptResult{}, err

@@ -13,7 +13,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 )
 
@@ -41,7 +41,7 @@ func TestModeOverACrash(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, text := range []string{"[a]", "[b]", "[c]", "[d]"} {
-						if _, err := person.Prompt(t.Context(), Input{Text: text, Mode: pipe.Mode{PermissionMode: pipe.Set(modes[text])}}); err != nil {
+						if _, err := person.Prompt(t.Context(), Input{Text: text, Mode: mode.Mode{PermissionMode: mode.Set(modes[text])}}); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -245,7 +245,7 @@ func TestModeOfAPlainProgram(t *testing.T) {
 	opts := s.options()
 	change(&opts, func(o *claude.Options) { o.Plain = true })
 	r, stop := s.relay(opts)
-	if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
+	if _, err := r.Prompt(t.Context(), Input{Text: "[m]", Mode: mode.Mode{PermissionMode: mode.Set("plan")}}); err != nil {
 		t.Fatal(err)
 	}
 	s.settled(1)
@@ -278,9 +278,9 @@ func TestRefusedMode(t *testing.T) {
 		opts := s.options()
 		change(&opts, func(o *claude.Options) { o.FrameLimit = 1000 })
 		r, stop := s.relay(opts)
-		other := pipe.Mode{Model: pipe.Set("opus"), PermissionMode: pipe.Set("plan")}
+		other := mode.Mode{Model: mode.Set("opus"), PermissionMode: mode.Set("plan")}
 		for _, in := range []Input{
-			{Text: "[a]", Mode: pipe.Mode{Model: pipe.Set("sonnet")}}, {Text: "[b]", Mode: pipe.Mode{Model: pipe.Set("opus"), PermissionMode: pipe.Set("yolo")}},
+			{Text: "[a]", Mode: mode.Mode{Model: mode.Set("sonnet")}}, {Text: "[b]", Mode: mode.Mode{Model: mode.Set("opus"), PermissionMode: mode.Set("yolo")}},
 			{Text: "[c]"}, {Text: strings.Repeat("x", 1000), Mode: other}, {Text: "[d]"},
 		} {
 			if _, err := r.Prompt(t.Context(), in); err != nil {
@@ -323,21 +323,21 @@ func TestModeOverARestart(t *testing.T) {
 		return opts, got
 	}
 	for i, step := range []struct {
-		mode  pipe.Mode // of the message
-		begin pipe.Mode
+		mode  mode.Mode // of the message
+		begin mode.Mode
 		flag  string
 		want  string
 	}{
-		{pipe.Mode{}, pipe.Mode{PermissionMode: pipe.Set("acceptEdits"), Model: pipe.Set("sonnet")}, "", "sonnet acceptEdits"},
-		{pipe.Mode{PermissionMode: pipe.Set("plan")}, pipe.Mode{PermissionMode: pipe.Set("bypassPermissions")}, "", "sonnet plan"},
-		{pipe.Mode{Model: pipe.Set("opus")}, pipe.Mode{}, "", "opus plan"},
-		{pipe.Mode{}, pipe.Mode{PermissionMode: pipe.Set("bypassPermissions")}, "", "opus plan"},
-		{pipe.Mode{}, pipe.Mode{}, "--model=haiku", "haiku plan"},
-		{pipe.Mode{}, pipe.Mode{}, "--model=haiku", "haiku plan"},
-		{pipe.Mode{Model: pipe.Default[string]()}, pipe.Mode{}, "", "sim-model plan"},
-		{pipe.Mode{PermissionMode: pipe.Default[string]()}, pipe.Mode{Model: pipe.Set("opus")}, "", "sim-model default"},
-		{pipe.Mode{}, pipe.Mode{PermissionMode: pipe.Set("plan")}, "", "sim-model default"},
-		{pipe.Mode{}, pipe.Mode{}, "--permission-mode=plan", "sim-model plan"},
+		{mode.Mode{}, mode.Mode{PermissionMode: mode.Set("acceptEdits"), Model: mode.Set("sonnet")}, "", "sonnet acceptEdits"},
+		{mode.Mode{PermissionMode: mode.Set("plan")}, mode.Mode{PermissionMode: mode.Set("bypassPermissions")}, "", "sonnet plan"},
+		{mode.Mode{Model: mode.Set("opus")}, mode.Mode{}, "", "opus plan"},
+		{mode.Mode{}, mode.Mode{PermissionMode: mode.Set("bypassPermissions")}, "", "opus plan"},
+		{mode.Mode{}, mode.Mode{}, "--model=haiku", "haiku plan"},
+		{mode.Mode{}, mode.Mode{}, "--model=haiku", "haiku plan"},
+		{mode.Mode{Model: mode.Default[string]()}, mode.Mode{}, "", "sim-model plan"},
+		{mode.Mode{PermissionMode: mode.Default[string]()}, mode.Mode{Model: mode.Set("opus")}, "", "sim-model default"},
+		{mode.Mode{}, mode.Mode{PermissionMode: mode.Set("plan")}, "", "sim-model default"},
+		{mode.Mode{}, mode.Mode{}, "--permission-mode=plan", "sim-model plan"},
 	} {
 		opts, got := models(s.options())
 		opts.Mode = step.begin

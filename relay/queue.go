@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"teambridge/inbox/ledger"
+	"teambridge/relay/mode"
 	"teambridge/relay/pipe"
 	"teambridge/teams"
 )
@@ -15,7 +16,7 @@ import (
 type queue struct {
 	*pipe.Queue[ledger.Delivery]
 	ids    []string      // of what is in it
-	mode   pipe.Mode     // in which the last of it is to be sent
+	mode   mode.Mode     // in which the last of it is to be sent
 	config *teams.Config // tells which senders are members
 }
 
@@ -33,7 +34,7 @@ func newQueue() (*queue, error) {
 // more at the end. Otherwise it is filled again: a delivery was dropped, has failed or was
 // put back, or a prompt has come, which goes ahead of rows. kept is the mode of the last
 // frame; what asks for no other mode is sent in that of the delivery before it.
-func (q *queue) feed(config *teams.Config, waiting []ledger.Delivery, kept pipe.Mode) error {
+func (q *queue) feed(config *teams.Config, waiting []ledger.Delivery, kept mode.Mode) error {
 	q.config = config
 	known := len(q.ids)
 	if known > len(waiting) || !slices.EqualFunc(q.ids, waiting[:known], func(id string, d ledger.Delivery) bool { return id == d.UUID }) {
@@ -45,7 +46,7 @@ func (q *queue) feed(config *teams.Config, waiting []ledger.Delivery, kept pipe.
 	}
 	for _, d := range waiting[len(q.ids):] {
 		if len(d.Mode) > 0 {
-			change, err := pipe.ParseMode(d.Mode)
+			change, err := mode.Parse(d.Mode)
 			if err != nil {
 				return err
 			}

@@ -76,7 +76,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/watch"
@@ -137,7 +137,7 @@ type Options struct {
 	// Mode is what a new session begins with. What a person says can change it, and
 	// what the agent works with is kept for the next Run, which does not look at this.
 	// Then only a flag of another Runtime.Command changes it.
-	Mode pipe.Mode
+	Mode mode.Mode
 
 	OnCut OnCut // empty: [NudgeAgent]
 

@@ -22,7 +22,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -788,15 +788,15 @@ func TestMode(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
 		s := newStation(t, simchild.Script{Version: v})
 		r, stop := s.relay(s.options())
-		say := func(text string, mode pipe.Mode) {
+		say := func(text string, mode mode.Mode) {
 			if _, err := r.Prompt(t.Context(), Input{Text: text, Mode: mode}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		say("[a]", pipe.Mode{})
-		say("[b]", pipe.Mode{Model: pipe.Set("opus")})
-		say("[c]", pipe.Mode{AppendSystemPrompt: pipe.Set("be brief")})
-		say("[d]", pipe.Mode{})
+		say("[a]", mode.Mode{})
+		say("[b]", mode.Mode{Model: mode.Set("opus")})
+		say("[c]", mode.Mode{AppendSystemPrompt: mode.Set("be brief")})
+		say("[d]", mode.Mode{})
 		s.settled(4)
 		if err := stop(); err != nil {
 			t.Error(err)

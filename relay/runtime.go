@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"teambridge/relay/agent"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 )
 
 // Runtime starts agents of one kind and knows what became of what they were sent. It is
@@ -22,9 +22,9 @@ type Runtime interface {
 	// Session is the id of the first conversation; empty if the relay is to choose it.
 	Session() string
 	// Unnamed returns a mode without the settings that Command itself fixes.
-	Unnamed(pipe.Mode) pipe.Mode
+	Unnamed(mode.Mode) mode.Mode
 	// NeedsRestart reports whether only another agent can work in another mode.
-	NeedsRestart(from, to pipe.Mode) bool
+	NeedsRestart(from, to mode.Mode) bool
 	// MayPoll reports whether an agent may be one that reads its inbox by itself.
 	MayPoll() bool
 
@@ -35,7 +35,7 @@ type Runtime interface {
 
 	// Start starts an agent that begins a conversation, or goes on with it if there is
 	// one. The end of ctx kills it.
-	Start(ctx context.Context, session string, mode pipe.Mode) (Agent, error)
+	Start(ctx context.Context, session string, mode mode.Mode) (Agent, error)
 	// Predecessor finds the process of an agent that an earlier relay started.
 	Predecessor(agent.Process) Predecessor
 	// Turn tells what the conversation has of a message, also if no agent runs.
@@ -47,14 +47,14 @@ type Agent interface {
 	// ID identifies its process. It is recorded before the first message is sent.
 	ID() agent.Process
 	// Mode is what it works with from the start.
-	Mode() pipe.Mode
+	Mode() mode.Mode
 	// Events gives what it tells, in order, until it has ended. There is one loop at a time.
 	Events(context.Context) iter.Seq2[agent.Event, error]
 	// Send gives it a line of Encode. What became of it is told by Progress of an event.
 	Send(ctx context.Context, line []byte) error
 	// SetMode changes its mode, between two turns, and returns the mode that it has
 	// then, also with an error. An [agent.ErrRefused] leaves the agent usable.
-	SetMode(ctx context.Context, from, to pipe.Mode) (pipe.Mode, error)
+	SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode, error)
 	// Interrupt stops the turn of a message, or returns [agent.ErrNotInFlight].
 	Interrupt(ctx context.Context, uuid string) error
 	// CloseInput lets it end once it has nothing more to do.

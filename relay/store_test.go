@@ -15,7 +15,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 )
 
@@ -176,7 +176,7 @@ func TestLedgerFailsForAWhile(t *testing.T) {
 		ended(3)
 		s.send("[b]", "[poison]", "[c]")
 		ended(6)
-		if _, err := r.Prompt(t.Context(), Input{Text: "[d]", Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}}); err != nil {
+		if _, err := r.Prompt(t.Context(), Input{Text: "[d]", Mode: mode.Mode{PermissionMode: mode.Set("plan")}}); err != nil {
 			t.Fatal(err)
 		}
 		ended(7)

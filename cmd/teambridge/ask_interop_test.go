@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -28,7 +28,7 @@ func (u *user) asks(args ...string) answered {
 func (u *user) busy(ctx context.Context, marker string) {
 	u.t.Helper()
 	u.must("send", "worker", "SLEEP:3\n"+marker)
-	_, err := u.team.API.Wait(ctx, func(r claudetest.Request) bool {
+	_, err := u.team.API.Wait(ctx, func(r standin.Request) bool {
 		return r.Agent == u.team.Member && r.Has(marker) && r.Answered.IsZero()
 	})
 	if err != nil {
@@ -38,14 +38,14 @@ func (u *user) busy(ctx context.Context, marker string) {
 
 // replyCall makes an agent write to a person.
 func replyCall(to, text string) string {
-	return claudetest.CallLine("SendMessage", map[string]string{"to": to, "message": text, "summary": "an answer"})
+	return standin.CallLine("SendMessage", map[string]string{"to": to, "message": text, "summary": "an answer"})
 }
 
 // What a real agent answers is what ask prints, by whichever way it comes. Its
 // model takes the second that one takes.
 func TestAskRealAgent(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		u := newUser(t, v)
 		ctx := deadline(t, 2*time.Minute)
@@ -88,7 +88,7 @@ func TestAskRealAgent(t *testing.T) {
 // of that. TEAMBRIDGE_ASK says how many such turns there are.
 func TestAskRealAgentThatIsFast(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, claudetest.Newest(t, teams.IdleResult))
+	u := newUser(t, standin.Newest(t, teams.IdleResult))
 	ctx := deadline(t, 10*time.Minute)
 	fast := func(marker string) {
 		t.Helper()
@@ -103,7 +103,7 @@ func TestAskRealAgentThatIsFast(t *testing.T) {
 	n := rounds(t, "TEAMBRIDGE_ASK", 12)
 	for i := range n {
 		u.must("send", "worker", fmt.Sprintf("SLEEP:0.3\n[before-%d]", i))
-		r, err := u.team.API.Wait(ctx, func(r claudetest.Request) bool {
+		r, err := u.team.API.Wait(ctx, func(r standin.Request) bool {
 			return r.Agent == u.team.Member && r.Has(fmt.Sprintf("[before-%d]", i))
 		})
 		if err != nil {
@@ -120,7 +120,7 @@ func TestAskRealAgentThatIsFast(t *testing.T) {
 // answer in it is not waited for. The end of another turn is none of this one.
 func TestAskRealAgentThatIsSilent(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, claudetest.Oldest(t, teams.IdleResult))
+	u := newUser(t, standin.Oldest(t, teams.IdleResult))
 	ctx := deadline(t, 3*time.Minute)
 	ask := func(text string) {
 		t.Helper()

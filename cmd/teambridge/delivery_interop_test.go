@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"teambridge/inbox/journal"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -28,11 +28,11 @@ const several = 20
 // leaves out others by itself.)
 func eachTeam(t *testing.T, test func(t *testing.T, u *user)) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		test(t, newUser(t, v))
 	})
-	oldest, newest := claudetest.Oldest(t), claudetest.Newest(t)
+	oldest, newest := standin.Oldest(t), standin.Newest(t)
 	if oldest == newest {
 		return
 	}

@@ -20,7 +20,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -29,7 +29,7 @@ import (
 type headless struct {
 	t       *testing.T
 	version teams.Version
-	home    *claudetest.Home
+	home    *standin.Home
 	state   string
 	team    string
 	command []string // of the agent
@@ -66,11 +66,11 @@ type saying struct {
 
 // newHeadless prepares a user whose model answers by respond, or by Script if
 // that is nil.
-func newHeadless(t *testing.T, v teams.Version, respond claudetest.Responder) *headless {
+func newHeadless(t *testing.T, v teams.Version, respond standin.Responder) *headless {
 	t.Helper()
 	// The default model depends on the version.
-	command := append(claudetest.Require(t, v), "--dangerously-skip-permissions", "--model", "sonnet")
-	home := claudetest.NewHome(t, claudetest.StartAPI(t, respond))
+	command := append(standin.Require(t, v), "--dangerously-skip-permissions", "--model", "sonnet")
+	home := standin.NewHome(t, standin.StartAPI(t, respond))
 	return &headless{
 		t: t, version: v, home: home, state: filepath.Join(home.Dir, "state"), team: "mine",
 		command: command, changed: make(chan struct{}),
@@ -376,8 +376,8 @@ func (h *headless) transcript(session string) claude.Transcript {
 
 // asked are the calls of the model that hold something new, without those that
 // are none of the conversation's turns.
-func (h *headless) asked() []claudetest.Request {
-	return slices.DeleteFunc(h.home.API.Log(), func(r claudetest.Request) bool { return r.Side || len(r.Texts) == 0 })
+func (h *headless) asked() []standin.Request {
+	return slices.DeleteFunc(h.home.API.Log(), func(r standin.Request) bool { return r.Side || len(r.Texts) == 0 })
 }
 
 // rounds is how often a test repeats what it does: by default few times.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -20,11 +20,11 @@ import (
 // directory is gone; and a team that is made under the same name is another one.
 func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
-		claudetest.Require(t, v)
-		home := claudetest.NewHome(t, nil)
-		u := &user{t: t, team: claudetest.StartTeam(t, v, home), home: t.TempDir()}
+		standin.Require(t, v)
+		home := standin.NewHome(t, nil)
+		u := &user{t: t, team: standin.StartTeam(t, v, home), home: t.TempDir()}
 		ctx := deadline(t, 2*time.Minute)
 		watching := u.lives(ctx, "zucchini")
 		first, err := u.team.Config()
@@ -47,11 +47,11 @@ func TestHistoryOfARealTeamThatEnded(t *testing.T) {
 			return
 		}
 		if v.Has(teams.TeamAtStart) == teams.No {
-			again.team = claudetest.StartTeam(t, v, home)
+			again.team = standin.StartTeam(t, v, home)
 		} else {
-			lead := claudetest.StartTerminal(t, v, home, "--resume", first.LeadSessionID)
-			again.team = &claudetest.Team{Version: v, Root: home.Root, Name: u.team.Name, Member: claudetest.Worker, Home: home, API: home.API, Lead: lead}
-			if err := again.team.Spawn(ctx, claudetest.Worker); err != nil {
+			lead := standin.StartTerminal(t, v, home, "--resume", first.LeadSessionID)
+			again.team = &standin.Team{Version: v, Root: home.Root, Name: u.team.Name, Member: standin.Worker, Home: home, API: home.API, Lead: lead}
+			if err := again.team.Spawn(ctx, standin.Worker); err != nil {
 				t.Fatal(err)
 			}
 		}

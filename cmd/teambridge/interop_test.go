@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -28,14 +28,14 @@ import (
 // user is a person at a shell beside a real team.
 type user struct {
 	t      *testing.T
-	team   *claudetest.Team
+	team   *standin.Team
 	member teams.Version // of the team's member
 	home   string
 }
 
 func newUser(t *testing.T, v teams.Version) *user {
 	t.Helper()
-	return &user{t: t, team: claudetest.StartTeam(t, v, nil), member: v, home: t.TempDir()}
+	return &user{t: t, team: standin.StartTeam(t, v, nil), member: v, home: t.TempDir()}
 }
 
 // run runs one command line and returns its exit status and what it printed.
@@ -63,9 +63,9 @@ func (u *user) must(args ...string) string {
 
 // delivery waits until the worker's model has been given a text with the
 // marker, and returns it as the message it was wrapped in.
-func (u *user) delivery(ctx context.Context, marker string) claudetest.Delivery {
+func (u *user) delivery(ctx context.Context, marker string) standin.Delivery {
 	u.t.Helper()
-	r, err := u.team.API.Wait(ctx, func(r claudetest.Request) bool {
+	r, err := u.team.API.Wait(ctx, func(r standin.Request) bool {
 		return !r.Side && r.Agent == u.team.Member && r.Has(marker)
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func (u *user) delivery(ctx context.Context, marker string) claudetest.Delivery 
 		}
 	}
 	u.t.Fatalf("%s arrived outside of a wrapper: %q", marker, r.Texts)
-	return claudetest.Delivery{}
+	return standin.Delivery{}
 }
 
 func (u *user) count(marker string, want int) {
@@ -98,7 +98,7 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 // read. The same id sent again, after the agent has taken the row, sends nothing.
 func TestRealTeammate(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		u := newUser(t, v)
 		ctx := deadline(t, 2*time.Minute)
@@ -246,7 +246,7 @@ func TestRealTeammateGetsEachOfAThousand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a thousand messages to a real agent")
 	}
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
 		box := u.inbox("worker")
 		n := rounds(t, "TEAMBRIDGE_FLOOD", 200)
@@ -267,7 +267,7 @@ func TestRealTeammateWithoutTheLock(t *testing.T) {
 	if os.Getenv("TEAMBRIDGE_SHOW_LOSS") == "" {
 		t.Skip("shows what is lost without the lock: TEAMBRIDGE_SHOW_LOSS=1")
 	}
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		u := newUser(t, v)
 		path := u.team.Inbox("worker")
 		var mu sync.Mutex // among ourselves; the agent is the one that is raced

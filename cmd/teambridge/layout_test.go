@@ -30,20 +30,21 @@ var mayImport = map[string][]string{
 	"inbox/simagent":          {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":             {},
 	"relay/agent":             {},
-	"relay/pipe":              {},
+	"relay/mode":              {},
+	"relay/pipe":              {"relay/mode"},
 	"relay/wire":              {},
-	"relay/claude":            {"relay/agent", "relay/pipe", "teams/transcript"},
-	"relay/claude/claudetest": {"teams"}, // for the table of versions
+	"relay/claude":            {"relay/agent", "relay/mode", "relay/pipe", "teams/transcript"},
+	"relay/standin":           {"teams"}, // for the table of versions
 	"relay/claude/simchild":   {"teams"}, // as simagent
-	"relay":                   {"inbox", "inbox/ledger", "relay/agent", "relay/claude", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
-	"relay/fleet":             {"inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/pipe", "teams", "teams/lockedfile"},
+	"relay":                   {"inbox", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
+	"relay/fleet":             {"inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams"},
 	"status/api":              {}, // plain structs and codes: what a client links
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/pipe", "status", "status/api", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/mode", "status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/server": {
-		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/fleet", "relay/pipe",
+		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/fleet", "relay/mode",
 		"status", "status/api", "status/view", "teams", "teams/atomicfile", "teams/lockedfile",
 	},
 	"status/server/page": {}, // files alone

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams/teamstest"
 )
 
@@ -53,8 +53,8 @@ func walk(t *testing.T, section string, out ...string) (commands []string) {
 // does something, with the socket and the port in it replaced by free ones.
 func TestReadmeOfTheService(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(claudetest.EnvInterop) == "" {
-		t.Skip("curl is not used: " + claudetest.EnvInterop + " is not set")
+	if os.Getenv(standin.EnvInterop) == "" {
+		t.Skip("curl is not used: " + standin.EnvInterop + " is not set")
 	}
 	for _, name := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(name); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -18,11 +18,11 @@ import (
 // released. That of a person is said meanwhile.
 func TestRealEndlessTalkIsHeld(t *testing.T) {
 	t.Parallel()
-	for _, v := range []teams.Version{claudetest.Oldest(t), claudetest.Newest(t)} {
+	for _, v := range []teams.Version{standin.Oldest(t), standin.Newest(t)} {
 		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
 			ctx := deadline(t, 4*time.Minute)
-			lead := newHeadless(t, v, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+			lead := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
 				for _, d := range r.Deliveries() {
 					if d.From == "user" || r.Side {
 						continue
@@ -31,9 +31,9 @@ func TestRealEndlessTalkIsHeld(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-					return claudetest.Answer{Calls: []claudetest.Call{{Name: "SendMessage", Input: input}}}
+					return standin.Answer{Calls: []standin.Call{{Name: "SendMessage", Input: input}}}
 				}
-				return claudetest.Script(ctx, r)
+				return standin.Script(ctx, r)
 			})
 			lead.start()
 			lead.up(ctx)
@@ -87,7 +87,7 @@ func TestRealEndlessTalkIsHeld(t *testing.T) {
 			}
 			lead.must("send", member+"@mine", "<m-1>")
 			until("a person is heard", func() bool { return told()[member+" of user"] == 1 })
-			if c := lead.home.API.Count(claudetest.Any, "<m-1>"); c != 1 {
+			if c := lead.home.API.Count(standin.Any, "<m-1>"); c != 1 {
 				t.Errorf("<m-1> was given %d times, want once", c)
 			}
 			if now := told()[member+" of "+sender]; now > before[member+" of "+sender]+1 {

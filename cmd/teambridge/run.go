@@ -24,7 +24,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -351,7 +351,7 @@ const interruptSlow = 300 * time.Millisecond
 // line is a line of standard input.
 type line struct {
 	Text     string    `json:"text"`
-	Mode     pipe.Mode `json:"mode"`
+	Mode     mode.Mode `json:"mode"`
 	Isolated bool      `json:"isolated"`
 
 	// The answer to a question of the agent.

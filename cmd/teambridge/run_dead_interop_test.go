@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -20,7 +20,7 @@ import (
 // told to the next one.
 func TestRealAgentThatDoesNotStart(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)
@@ -66,7 +66,7 @@ func TestRealAgentThatDoesNotStart(t *testing.T) {
 			}
 		}
 		for i := range 3 {
-			if c := h.home.API.Count(claudetest.Any, fmt.Sprintf("<m-%d>", i+1)); c != 1 {
+			if c := h.home.API.Count(standin.Any, fmt.Sprintf("<m-%d>", i+1)); c != 1 {
 				t.Errorf("<m-%d> was given %d times, want once", i+1, c)
 			}
 		}
@@ -82,7 +82,7 @@ func TestRealMessageIsRetried(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("the agent that dies is a shell script")
 	}
-	h := newHeadless(t, claudetest.Newest(t), nil)
+	h := newHeadless(t, standin.Newest(t), nil)
 	ctx := deadline(t, 3*time.Minute)
 	// Its first three starts die of the first line, as of one that it cannot take.
 	script := filepath.Join(h.home.Dir, "dying")
@@ -121,7 +121,7 @@ exec `+quoted+` "$@"
 		}
 	}
 	for _, m := range []string{"<m-1>", "<m-2>"} {
-		if c := h.home.API.Count(claudetest.Any, m); c != 1 {
+		if c := h.home.API.Count(standin.Any, m); c != 1 {
 			t.Errorf("%s was given %d times, want once", m, c)
 		}
 	}

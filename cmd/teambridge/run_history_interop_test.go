@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -21,18 +21,18 @@ import (
 // answer of a turn whose end no bridge saw is there, too.
 func TestRealHistory(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		release := make(chan struct{})
-		held := func(r claudetest.Request) bool { return !r.Side && r.Has("<m-4>") }
-		h := newHeadless(t, v, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+		held := func(r standin.Request) bool { return !r.Side && r.Has("<m-4>") }
+		h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
 			if held(r) {
 				select {
 				case <-release:
 				case <-ctx.Done():
 				}
 			}
-			return claudetest.Script(ctx, r)
+			return standin.Script(ctx, r)
 		})
 		ctx := deadline(t, 3*time.Minute)
 		h.start()

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -16,7 +16,7 @@ import (
 // agent and its starts: each is given to the model once, in order, in one session.
 func TestRealIdleExit(t *testing.T) {
 	t.Parallel()
-	for _, v := range []teams.Version{claudetest.Oldest(t), claudetest.Newest(t)} {
+	for _, v := range []teams.Version{standin.Oldest(t), standin.Newest(t)} {
 		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
 			seed := uint64(time.Now().UnixNano())

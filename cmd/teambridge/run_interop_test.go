@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -41,17 +41,17 @@ func kept(text string) string {
 // it is.
 func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		held := make(chan struct{}) // the turns that say so last until something is sent
-		h := newHeadless(t, v, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+		h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
 			if len(r.Texts) > 0 && strings.Contains(r.Texts[len(r.Texts)-1], "HELD") {
 				select {
 				case <-held:
 				case <-ctx.Done():
 				}
 			}
-			return claudetest.Script(ctx, r)
+			return standin.Script(ctx, r)
 		})
 		ctx := deadline(t, 4*time.Minute)
 		h.start()
@@ -69,7 +69,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 		}
 		given := func(i int) {
 			t.Helper()
-			if err := h.home.API.WaitCount(ctx, claudetest.Any, fmt.Sprintf("<m-%d>", i), 1); err != nil {
+			if err := h.home.API.WaitCount(ctx, standin.Any, fmt.Sprintf("<m-%d>", i), 1); err != nil {
 				t.Fatalf("%v\n%s", err, h)
 			}
 		}
@@ -103,7 +103,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 			t.Errorf("run ended with %d\n%s", status, h)
 		}
 
-		counts := h.home.API.Counts(claudetest.Any, relayed)
+		counts := h.home.API.Counts(standin.Any, relayed)
 		lost, twice := 0, 0
 		for i := range n {
 			switch c := counts[fmt.Sprintf("<m-%d>", i)]; {
@@ -147,7 +147,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 			}
 		}
 		for _, want := range []string{"a person says msg-1000", "and msg-1001\nin two lines"} {
-			if !slices.ContainsFunc(h.asked(), func(r claudetest.Request) bool { return r.Text() == want }) {
+			if !slices.ContainsFunc(h.asked(), func(r standin.Request) bool { return r.Text() == want }) {
 				t.Errorf("%q did not reach the model as it is", want)
 			}
 		}
@@ -161,7 +161,7 @@ func TestRealHeadlessLeadIsRelayedTo(t *testing.T) {
 // takes 10 s, or what $TEAMBRIDGE_SILENT_TURN says (a duration, such as 60s).
 func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		lasts := 10 * time.Second
 		if text := os.Getenv("TEAMBRIDGE_SILENT_TURN"); text != "" {
@@ -190,7 +190,7 @@ func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 			}
 		}
 		for _, m := range []string{"<m-1>", "<m-2>"} {
-			if turns, count := h.home.API.Turns(claudetest.Any, m), h.home.API.Count(claudetest.Any, m); turns != 1 || count != 1 {
+			if turns, count := h.home.API.Turns(standin.Any, m), h.home.API.Count(standin.Any, m); turns != 1 || count != 1 {
 				t.Errorf("%s was given %d times and answered %d times, want once", m, count, turns)
 			}
 		}
@@ -204,7 +204,7 @@ func TestRealSilentTurnIsWaitedFor(t *testing.T) {
 // so does one in a later turn.
 func TestRealTurnIsInterrupted(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, endless)
 		ctx := deadline(t, 3*time.Minute)
@@ -213,7 +213,7 @@ func TestRealTurnIsInterrupted(t *testing.T) {
 		l := h.ledger()
 		for i, m := range []string{"<m-1> endless", "<m-3> endless"} {
 			h.send(m)
-			if _, err := h.home.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has(m) }); err != nil {
+			if _, err := h.home.API.Wait(ctx, func(r standin.Request) bool { return r.Has(m) }); err != nil {
 				t.Fatalf("%v\n%s", err, h)
 			}
 			if err := h.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -228,7 +228,7 @@ func TestRealTurnIsInterrupted(t *testing.T) {
 			if string(d.State) != want[i] {
 				t.Errorf("%s: %s, want %s", d.Raw, d.State, want[i])
 			}
-			if c := h.home.API.Count(claudetest.Any, fmt.Sprintf("<m-%d>", i+1)); c != 1 {
+			if c := h.home.API.Count(standin.Any, fmt.Sprintf("<m-%d>", i+1)); c != 1 {
 				t.Errorf("<m-%d> was given %d times, want once", i+1, c)
 			}
 		}
@@ -244,9 +244,9 @@ func TestRealTurnIsInterrupted(t *testing.T) {
 
 // endless never answers what says so, until it is interrupted: then that is among
 // the newest texts of the next call, too.
-func endless(ctx context.Context, r claudetest.Request) claudetest.Answer {
+func endless(ctx context.Context, r standin.Request) standin.Answer {
 	if len(r.Texts) > 0 && strings.Contains(r.Texts[len(r.Texts)-1], "endless") {
 		<-ctx.Done()
 	}
-	return claudetest.Script(ctx, r)
+	return standin.Script(ctx, r)
 }

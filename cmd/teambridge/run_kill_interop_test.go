@@ -15,7 +15,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -25,20 +25,20 @@ import (
 // 3 rounds of 4 messages, or as many rounds as $TEAMBRIDGE_KILL_ROUNDS says.
 func TestRealKilledAtRandomInstants(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		n := rounds(t, "TEAMBRIDGE_KILL_ROUNDS", 3)
 		seed := uint64(time.Now().UnixNano())
 		rnd := rand.New(rand.NewPCG(seed, uint64(v.Patch)))
 		t.Logf("seed %d", seed)
-		model := &claudetest.Thinker{}
+		model := &standin.Thinker{}
 		h := newHeadless(t, v, model.Respond)
 		ctx := deadline(t, time.Duration(n)*20*time.Second+time.Minute)
 		h.start()
 		h.up(ctx)
 		l := h.ledger()
 		tool := func(i int, command string) string {
-			return fmt.Sprintf("<m-%d>\n", i) + claudetest.CallLine("Bash", map[string]string{
+			return fmt.Sprintf("<m-%d>\n", i) + standin.CallLine("Bash", map[string]string{
 				"command": fmt.Sprintf("%s echo %d >> works", command, i), "description": "d"})
 		}
 		first, messages, struck, known := rnd.IntN(3), 0, 0, 0
@@ -99,7 +99,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatalf("frame of %s: %v", m, err)
 			}
-			count, turns := h.home.API.Count(claudetest.Any, m), h.home.API.Turns(claudetest.Any, m)
+			count, turns := h.home.API.Count(standin.Any, m), h.home.API.Turns(standin.Any, m)
 			// A turn that was cut before the model answered is in the conversation;
 			// what the model then answers is that it is to go on.
 			if d.State != ledger.Done || count != 1 || turns > 1 || turns < 1 && f.Nudges == 0 {
@@ -125,7 +125,7 @@ func TestRealKilledAtRandomInstants(t *testing.T) {
 				t.Errorf("%s: the transcript says %+v, and the agent was told %d times that it was cut", m, turn, f.Nudges)
 			}
 		}
-		if told := h.home.API.Count(claudetest.Any, relay.Nudge); told != nudges {
+		if told := h.home.API.Count(standin.Any, relay.Nudge); told != nudges {
 			t.Errorf("the agent was told %d times to go on, want %d", told, nudges)
 		}
 		for _, s := range h.sayings() {
@@ -165,21 +165,21 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 	for _, when := range []string{"before the echo", "after the echo"} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
-			claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+			standin.ForEach(t, func(t *testing.T, v teams.Version) {
 				t.Parallel()
 				after := when == "after the echo"
 				release := make(chan struct{})
-				held := func(r claudetest.Request) bool {
+				held := func(r standin.Request) bool {
 					return !r.Side && (after && len(r.Results) > 0 || !after && r.Has("<m-1>"))
 				}
-				h := newHeadless(t, v, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+				h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
 					if held(r) {
 						select {
 						case <-release:
 						case <-ctx.Done():
 						}
 					}
-					return claudetest.Script(ctx, r)
+					return standin.Script(ctx, r)
 				})
 				ctx := deadline(t, 3*time.Minute)
 				h.start()
@@ -187,7 +187,7 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 				l := h.ledger()
 				text := "<m-1>"
 				if after {
-					text += "\n" + claudetest.CallLine("Bash", map[string]string{"command": "echo 1 >> works", "description": "d"})
+					text += "\n" + standin.CallLine("Bash", map[string]string{"command": "echo 1 >> works", "description": "d"})
 				}
 				h.send(text)
 				if _, err := h.home.API.Wait(ctx, held); err != nil {
@@ -219,11 +219,11 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 					}
 				}
 				for _, m := range []string{"<m-1>", "<m-2>"} {
-					if turns, count := h.home.API.Turns(claudetest.Any, m), h.home.API.Count(claudetest.Any, m); turns != 1 || count != 1 {
+					if turns, count := h.home.API.Turns(standin.Any, m), h.home.API.Count(standin.Any, m); turns != 1 || count != 1 {
 						t.Errorf("%s was given %d times and answered %d times, want once", m, count, turns)
 					}
 				}
-				if c := h.home.API.Count(claudetest.Any, relay.Nudge); c != 0 {
+				if c := h.home.API.Count(standin.Any, relay.Nudge); c != 0 {
 					t.Errorf("the agent was told %d times that its turn was cut; it was not", c)
 				}
 				if w := works(t, h)[1]; after && w != 1 {
@@ -242,15 +242,15 @@ func TestRealBridgeKilledAlone(t *testing.T) {
 // then has it twice in its conversation; so it is told to go on instead.
 func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		release := make(chan struct{})
-		h := newHeadless(t, v, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+		h := newHeadless(t, v, func(ctx context.Context, r standin.Request) standin.Answer {
 			select {
 			case <-release:
 			case <-ctx.Done():
 			}
-			return claudetest.Script(ctx, r)
+			return standin.Script(ctx, r)
 		})
 		ctx := deadline(t, 3*time.Minute)
 		h.start()
@@ -270,7 +270,7 @@ func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
 			<-tick.C
 		}
 		// Some versions write it down before they ask their model.
-		if _, err := h.home.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("<m-1>") }); err != nil {
+		if _, err := h.home.API.Wait(ctx, func(r standin.Request) bool { return r.Has("<m-1>") }); err != nil {
 			t.Fatalf("%v\n%s", err, h)
 		}
 		h.killAgent(ctx, l)
@@ -280,10 +280,10 @@ func TestRealAgentKilledBeforeItsEcho(t *testing.T) {
 		if err != nil || d.State != ledger.Done || d.Frame != frame || f.Tries != 1 || f.Nudges != 1 {
 			t.Errorf("%s: %s, %d tries, %d nudges, %v; want done, 1, 1", d.Raw, d.State, f.Tries, f.Nudges, err)
 		}
-		if c := h.home.API.Count(claudetest.Any, "<m-1>"); c != 1 {
+		if c := h.home.API.Count(standin.Any, "<m-1>"); c != 1 {
 			t.Errorf("<m-1> was given %d times, want once", c)
 		}
-		if c := h.home.API.Count(claudetest.Any, relay.Nudge); c != 1 {
+		if c := h.home.API.Count(standin.Any, relay.Nudge); c != 1 {
 			t.Errorf("the agent was told %d times to go on, want once", c)
 		}
 		if status := h.finish(ctx); status != 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -27,7 +27,7 @@ import (
 // An agent that "run" starts never reads its inbox. So the agent here is started
 // before, and what "run" starts is a script that hands on its lines.
 func TestRealLeadThatPollsItself(t *testing.T) {
-	h := newHeadless(t, claudetest.Oldest(t, teams.HeadlessDeaf), nil)
+	h := newHeadless(t, standin.Oldest(t, teams.HeadlessDeaf), nil)
 	ctx := deadline(t, 3*time.Minute)
 	h.team = "myteam"
 	fifo := func(name string) (string, *os.File) {
@@ -57,7 +57,7 @@ func TestRealLeadThatPollsItself(t *testing.T) {
 		_ = lead.Wait()
 	})
 	frame, err := json.Marshal(map[string]any{"type": "user", "uuid": uuid.NewString(), "message": map[string]string{"role": "user",
-		"content": claudetest.CallLine("TeamCreate", map[string]string{"team_name": h.team, "description": "d"})}})
+		"content": standin.CallLine("TeamCreate", map[string]string{"team_name": h.team, "description": "d"})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ kill $!
 	h.typing("<typed>")
 	h.settled(ctx, l, 1)
 	h.send(fmt.Sprintf("<m-%d>", n))
-	data, err := claudetest.WaitFile(ctx, filepath.Join(h.home.Root, "teams", h.team, "inboxes", "team-lead.json"), func(data []byte) bool {
+	data, err := standin.WaitFile(ctx, filepath.Join(h.home.Root, "teams", h.team, "inboxes", "team-lead.json"), func(data []byte) bool {
 		return json.Valid(data) && !strings.Contains(string(data), `"read": false`)
 	})
 	if err != nil {
@@ -109,12 +109,12 @@ kill $!
 	if all := h.deliveries(l); len(all) != 1 || all[0].State != ledger.Done || string(all[0].Raw) != "<typed>" {
 		t.Errorf("deliveries %+v, want what was typed alone", all)
 	}
-	if c := h.home.API.Count(claudetest.Any, "<typed>"); c != 1 {
+	if c := h.home.API.Count(standin.Any, "<typed>"); c != 1 {
 		t.Errorf("what was typed was given %d times, want once", c)
 	}
 	read, lost, twice := 0, 0, 0
 	for i := range n + 1 {
-		switch c := h.home.API.Count(claudetest.Any, fmt.Sprintf("<m-%d>", i)); {
+		switch c := h.home.API.Count(standin.Any, fmt.Sprintf("<m-%d>", i)); {
 		case c == 0:
 			lost++
 		case c > 1:

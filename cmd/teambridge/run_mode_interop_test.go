@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -19,7 +19,7 @@ import (
 // is kept, and each message reaches an agent that works as it says.
 func TestRealModeByMessage(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)
@@ -40,7 +40,7 @@ func TestRealModeByMessage(t *testing.T) {
 		if status := h.finish(ctx); status != 0 {
 			t.Errorf("run ended with %d\n%s", status, h)
 		}
-		asked := slices.DeleteFunc(h.asked(), func(r claudetest.Request) bool { return !r.Has("<m-") })
+		asked := slices.DeleteFunc(h.asked(), func(r standin.Request) bool { return !r.Has("<m-") })
 		if len(asked) != 6 {
 			t.Fatalf("the model was asked %d times, want 6\n%s", len(asked), h)
 		}
@@ -87,9 +87,9 @@ func TestRealModeByMessage(t *testing.T) {
 // is the mode of the command.
 func TestRealModeOverAKill(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
-		h := newHeadless(t, v, (&claudetest.Thinker{}).Respond)
+		h := newHeadless(t, v, (&standin.Thinker{}).Respond)
 		ctx := deadline(t, 4*time.Minute)
 		h.start("--output", "raw")
 		l := h.ledger()
@@ -201,7 +201,7 @@ func permissionMode(t *testing.T, h *headless, frame string) string {
 // an agent does not know one.
 func TestRealCommandsOfAPerson(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)
@@ -238,7 +238,7 @@ func TestRealCommandsOfAPerson(t *testing.T) {
 			}
 		}
 		for _, m := range []string{"<m-1>", "<m-2>", "<m-3>", "<m-4>", "<m-5>", "<m-6>"} {
-			if c := h.home.API.Count(claudetest.Any, m); c != 1 {
+			if c := h.home.API.Count(standin.Any, m); c != 1 {
 				t.Errorf("%s was given %d times, want once", m, c)
 			}
 			for _, r := range h.asked() {
@@ -248,7 +248,7 @@ func TestRealCommandsOfAPerson(t *testing.T) {
 				}
 			}
 		}
-		if !slices.ContainsFunc(h.home.API.Log(), func(r claudetest.Request) bool { return r.Side }) {
+		if !slices.ContainsFunc(h.home.API.Log(), func(r standin.Request) bool { return r.Side }) {
 			t.Error("nothing was compacted")
 		}
 		unknown := slices.ContainsFunc(h.sayings(), func(s saying) bool {

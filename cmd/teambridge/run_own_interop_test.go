@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -19,7 +19,7 @@ import (
 // and says what waits, once. Who has joined is still in it; in the end it is removed.
 func TestRealTeamOfAKilledRunIsTakenBack(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)
@@ -57,7 +57,7 @@ func TestRealTeamOfAKilledRunIsTakenBack(t *testing.T) {
 			}
 		}
 		for _, m := range []string{"<m-1>", "<m-2>", "<m-3>"} {
-			if c := h.home.API.Count(claudetest.Any, m); c != 1 {
+			if c := h.home.API.Count(standin.Any, m); c != 1 {
 				t.Errorf("%s was given %d times, want once", m, c)
 			}
 		}

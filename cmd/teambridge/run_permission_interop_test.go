@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 )
 
 // A real agent that wants to use a tool is refused and told why, allowed by the
 // list, or by the person who is asked.
 func TestRealRunPermissions(t *testing.T) {
-	for _, version := range claudetest.Versions(t) {
+	for _, version := range standin.Versions(t) {
 		for _, tc := range []struct {
 			permissions string
 			allow       bool // what the person says
@@ -31,8 +31,8 @@ func TestRealRunPermissions(t *testing.T) {
 			{"ask", false, false, "not today"},
 		} {
 			t.Run(fmt.Sprint(version, " ", tc.permissions, " ", tc.allow), func(t *testing.T) {
-				command := claudetest.Require(t, version)
-				home := claudetest.NewHome(t, nil)
+				command := standin.Require(t, version)
+				home := standin.NewHome(t, nil)
 				h := &headless{t: t, home: home, state: filepath.Join(t.TempDir(), "state")}
 				for _, v := range home.Env() {
 					name, value, _ := strings.Cut(v, "=")
@@ -51,7 +51,7 @@ func TestRealRunPermissions(t *testing.T) {
 				}()
 				ctx := deadline(t, time.Minute)
 				call, err := json.Marshal(map[string]string{
-					"text": claudetest.CallLine("Bash", map[string]string{"command": "touch made", "description": "d"}),
+					"text": standin.CallLine("Bash", map[string]string{"command": "touch made", "description": "d"}),
 				})
 				if err != nil {
 					t.Fatal(err)

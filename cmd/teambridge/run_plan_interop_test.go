@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -22,14 +22,14 @@ import (
 type planner struct {
 	dir  string
 	mu   sync.Mutex
-	left []claudetest.Call
+	left []standin.Call
 }
 
 var try = regexp.MustCompile(`<try-\d+>`)
 
-func (p *planner) respond(ctx context.Context, r claudetest.Request) claudetest.Answer {
+func (p *planner) respond(ctx context.Context, r standin.Request) standin.Answer {
 	if r.Side {
-		return claudetest.Script(ctx, r)
+		return standin.Script(ctx, r)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,17 +46,17 @@ func (p *planner) respond(ctx context.Context, r claudetest.Request) claudetest.
 		} {
 			input, err := json.Marshal(c.input)
 			if err != nil {
-				return claudetest.Answer{Text: err.Error(), Status: 400}
+				return standin.Answer{Text: err.Error(), Status: 400}
 			}
-			p.left = append(p.left, claudetest.Call{Name: c.name, Input: input})
+			p.left = append(p.left, standin.Call{Name: c.name, Input: input})
 		}
 	}
 	if len(p.left) == 0 {
-		return claudetest.Script(ctx, r)
+		return standin.Script(ctx, r)
 	}
 	next := p.left[0]
 	p.left = p.left[1:]
-	return claudetest.Answer{Calls: []claudetest.Call{next}}
+	return standin.Answer{Calls: []standin.Call{next}}
 }
 
 // A real agent that tries to leave plan mode stays in it, and changes nothing: also
@@ -65,7 +65,7 @@ func (p *planner) respond(ctx context.Context, r claudetest.Request) claudetest.
 // agent. When a person says so, it may do everything again.
 func TestRealPlanMode(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		p := &planner{}
 		h := newHeadless(t, v, p.respond)

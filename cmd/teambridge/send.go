@@ -15,7 +15,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/view"
@@ -119,7 +119,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 		return usage("use "+api.Verified+" or "+api.Consumed, "--wait %q is unknown", o.wait)
 	}
 	if o.mode != "" {
-		if _, err := pipe.ParseMode([]byte(o.mode)); err != nil {
+		if _, err := mode.Parse([]byte(o.mode)); err != nil {
 			return usage("", "--mode: %v", err)
 		}
 	}

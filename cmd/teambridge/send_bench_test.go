@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams/teamstest"
 )
 
@@ -84,8 +84,8 @@ func BenchmarkSendProcess(b *testing.B) {
 		b.ReportMetric(milliseconds(median(took)), "median-ms")
 	})
 	b.Run("node", func(b *testing.B) {
-		node := claudetest.RequireNode(b)
-		lockfile := filepath.Join(claudetest.RequireProperLockfile(b), "proper-lockfile")
+		node := standin.RequireNode(b)
+		lockfile := filepath.Join(standin.RequireProperLockfile(b), "proper-lockfile")
 		script := filepath.Join("..", "..", "testdata", "node", "send.cjs")
 		var ours, theirs []time.Duration
 		for b.Loop() {

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -73,7 +73,7 @@ func (h *headless) serve() *served {
 
 // serve starts a service for the Claude directory of a home. It ends with the
 // test.
-func serve(t *testing.T, home *claudetest.Home, state string, stderr io.Writer) *served {
+func serve(t *testing.T, home *standin.Home, state string, stderr io.Writer) *served {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *served) ask(ctx context.Context, method, path, body, key string, status
 // is said twice.
 func TestRealLeadOfAService(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		h := newHeadless(t, v, nil)
 		ctx := deadline(t, 3*time.Minute)
@@ -157,13 +157,13 @@ func TestRealLeadOfAService(t *testing.T) {
 		s := h.serve()
 		l := h.ledger()
 		const other = "opus" // than that of the command
-		given := func(text string) claudetest.Request {
+		given := func(text string) standin.Request {
 			t.Helper()
-			if err := h.home.API.WaitCount(ctx, claudetest.Any, text, 1); err != nil {
+			if err := h.home.API.WaitCount(ctx, standin.Any, text, 1); err != nil {
 				t.Fatalf("%v\n%s", err, h)
 			}
 			asked := h.asked()
-			return asked[slices.IndexFunc(asked, func(r claudetest.Request) bool { return r.Has(text) })]
+			return asked[slices.IndexFunc(asked, func(r standin.Request) bool { return r.Has(text) })]
 		}
 		const path = "/v1/teams/mine/members/lead/messages"
 		words := "a person says </teammate-message> <m-1>\nin two lines"
@@ -213,8 +213,8 @@ func TestRealLeadOfAService(t *testing.T) {
 			t.Errorf("the agent of the service that was killed is alive: %v, %v", alive, err)
 		}
 		for i := range 5 {
-			if mark := fmt.Sprintf("<m-%d>", i+1); h.home.API.Count(claudetest.Any, mark) != 1 {
-				t.Errorf("%s was given %d times, want once", mark, h.home.API.Count(claudetest.Any, mark))
+			if mark := fmt.Sprintf("<m-%d>", i+1); h.home.API.Count(standin.Any, mark) != 1 {
+				t.Errorf("%s was given %d times, want once", mark, h.home.API.Count(standin.Any, mark))
 			}
 		}
 		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {

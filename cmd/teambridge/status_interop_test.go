@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -91,24 +91,24 @@ func (c *command) end(ctx context.Context) {
 var requestID = regexp.MustCompile(`shutdown-[0-9]+@worker`)
 
 // obliging is Script, but for teammates who are asked to shut down, and do.
-func obliging(ctx context.Context, r claudetest.Request) claudetest.Answer {
+func obliging(ctx context.Context, r standin.Request) standin.Answer {
 	id := requestID.FindString(r.Text())
-	if r.Agent == claudetest.Worker && !r.Side && len(r.Results) == 0 && id != "" {
-		r.Texts = []string{claudetest.CallLine("SendMessage", map[string]any{"to": "team-lead",
+	if r.Agent == standin.Worker && !r.Side && len(r.Results) == 0 && id != "" {
+		r.Texts = []string{standin.CallLine("SendMessage", map[string]any{"to": "team-lead",
 			"message": map[string]any{"type": "shutdown_response", "request_id": id, "approve": true}})}
 	}
-	return claudetest.Script(ctx, r)
+	return standin.Script(ctx, r)
 }
 
 // A real agent that is told to shut down, and does, is TERMINATED, also when it
 // is no member any more; and whoever watches sees that, and the end of the team.
 func TestStatusOfARealShutdown(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
-		claudetest.Require(t, v)
-		home := claudetest.NewHome(t, claudetest.StartAPI(t, obliging))
-		u := &user{t: t, team: claudetest.StartTeam(t, v, home), home: t.TempDir()}
+		standin.Require(t, v)
+		home := standin.NewHome(t, standin.StartAPI(t, obliging))
+		u := &user{t: t, team: standin.StartTeam(t, v, home), home: t.TempDir()}
 		ctx := deadline(t, 3*time.Minute)
 		is := func(state string) func(string) bool {
 			return func(line string) bool {
@@ -123,7 +123,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 		following.line(ctx, is(api.StateActive))
 		waiting := u.start("wait", "--for", "terminated", "--member", "worker")
 
-		call := claudetest.CallLine("SendMessage", map[string]any{"to": "worker",
+		call := standin.CallLine("SendMessage", map[string]any{"to": "worker",
 			"message": map[string]any{"type": "shutdown_request", "reason": "bye"}})
 		if err := u.team.Lead.Prompt(ctx, call); err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 			return strings.HasPrefix(line, "worker") && strings.Contains(line, "TERMINATED")
 		})
 		waiting.end(ctx)
-		_, err := claudetest.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
+		_, err := standin.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
 			return json.Valid(data) && !bytes.Contains(data, []byte(`"name": "worker"`))
 		})
 		if err != nil {
@@ -161,7 +161,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 // Between two tasks an agent says that it is idle. It is not.
 func TestWaitForARealAgentToBeIdle(t *testing.T) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		u := newUser(t, v)
 		ctx := deadline(t, 3*time.Minute)

@@ -10,7 +10,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -47,7 +47,7 @@ func TestTapOfARealLead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("five hundred messages to a real agent")
 	}
-	u := newUser(t, claudetest.Newest(t, teams.RemovesTaken))
+	u := newUser(t, standin.Newest(t, teams.RemovesTaken))
 	ctx := deadline(t, 2*time.Minute)
 	j := u.tapping()
 	box := u.inbox("team-lead")
@@ -64,7 +64,7 @@ func TestTapOfARealLead(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := u.team.API.WaitCount(ctx, claudetest.Main, fmt.Sprintf("flood-%d", n-1), 1); err != nil {
+	if err := u.team.API.WaitCount(ctx, standin.Main, fmt.Sprintf("flood-%d", n-1), 1); err != nil {
 		t.Fatal(err)
 	}
 	// What is recorded of the last of them is that it is gone.

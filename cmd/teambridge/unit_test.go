@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 )
 
 func TestUnitQuote(t *testing.T) {
@@ -34,8 +34,8 @@ func TestUnitQuote(t *testing.T) {
 // systemd finds nothing to complain of, and what it complains of is seen here.
 func TestUnitAsSystemdReadsIt(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(claudetest.EnvInterop) == "" {
-		t.Skip("systemd-analyze is not used: " + claudetest.EnvInterop + " is not set")
+	if os.Getenv(standin.EnvInterop) == "" {
+		t.Skip("systemd-analyze is not used: " + standin.EnvInterop + " is not set")
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

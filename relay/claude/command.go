@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 )
 
 // launch is what to start, once the options have been put together.
@@ -228,7 +228,7 @@ func (f *flags) take(name string) (value string, there bool) {
 // default and the command does not say what that is. Without these flags it begins with another model than a new
 // conversation (measured from 2.1.160 to 2.1.329), and 2.1.329 was seen to go on in plan mode. What its settings call the
 // default it cannot be asked for.
-func (f *flags) forget(m pipe.Mode) {
+func (f *flags) forget(m mode.Mode) {
 	if m.Model.IsDefault() && !f.has("--model") {
 		f.add("--model", "default")
 	}
@@ -238,7 +238,7 @@ func (f *flags) forget(m pipe.Mode) {
 }
 
 // mode adds the flags of a mode, in place of those of the command.
-func (f *flags) mode(m pipe.Mode) error {
+func (f *flags) mode(m mode.Mode) error {
 	if _, ok := m.PermissionMode.Value(); ok && f.has(skipPermissions) {
 		f.remove(skipPermissions)
 		if !f.has(allowSkipping) {
@@ -247,7 +247,7 @@ func (f *flags) mode(m pipe.Mode) error {
 	}
 	for _, s := range []struct {
 		flag    string
-		setting pipe.Setting[string]
+		setting mode.Setting[string]
 	}{
 		{"--model", m.Model}, {"--permission-mode", m.PermissionMode}, {"--fallback-model", m.FallbackModel},
 		{"--system-prompt", m.CustomSystemPrompt}, {"--append-system-prompt", m.AppendSystemPrompt},
@@ -258,7 +258,7 @@ func (f *flags) mode(m pipe.Mode) error {
 	}
 	for _, s := range []struct {
 		flag    string
-		setting pipe.Setting[[]string]
+		setting mode.Setting[[]string]
 	}{{"--allowedTools", m.AllowedTools}, {"--disallowedTools", m.DisallowedTools}} {
 		list, ok := s.setting.Value()
 		if !ok || len(list) == 0 {
@@ -292,7 +292,7 @@ func (f *flags) permissions() (mode string, err error) {
 }
 
 // plans reports whether a process that is started with that mode is in plan mode by its flags.
-func (o Options) plans(m pipe.Mode) bool {
+func (o Options) plans(m mode.Mode) bool {
 	if value, ok := m.PermissionMode.Value(); ok || o.Plain || len(o.Command) == 0 {
 		return value == planMode && !o.Plain
 	}
@@ -303,23 +303,23 @@ func (o Options) plans(m pipe.Mode) bool {
 
 // Begins is the mode that a process works with which was started with these options: theirs, but for what a Plain one is
 // not given and [Process.SetModel] and [Process.SetPermissionMode] can give it.
-func (o Options) Begins() pipe.Mode {
+func (o Options) Begins() mode.Mode {
 	m := o.Mode
 	if o.Plain {
-		m.Model, m.PermissionMode = pipe.Setting[string]{}, pipe.Setting[string]{}
+		m.Model, m.PermissionMode = mode.Setting[string]{}, mode.Setting[string]{}
 	}
 	return m
 }
 
 // Unnamed is a mode without the settings for which Command has a flag of its own.
-func (o Options) Unnamed(m pipe.Mode) pipe.Mode {
+func (o Options) Unnamed(m mode.Mode) mode.Mode {
 	if len(o.Command) == 0 {
 		return m
 	}
 	first, known := ownFlags(o.Command)
 	f := flags{list: o.Command[first:], short: known}
 	for _, s := range []struct {
-		setting *pipe.Setting[string]
+		setting *mode.Setting[string]
 		names   []string
 	}{
 		{&m.Model, []string{"--model"}},
@@ -329,14 +329,14 @@ func (o Options) Unnamed(m pipe.Mode) pipe.Mode {
 		{&m.AppendSystemPrompt, []string{"--append-system-prompt", "--append-system-prompt-file"}},
 	} {
 		if f.has(s.names...) {
-			*s.setting = pipe.Setting[string]{}
+			*s.setting = mode.Setting[string]{}
 		}
 	}
 	if f.has("--allowedTools", "--allowed-tools") {
-		m.AllowedTools = pipe.Setting[[]string]{}
+		m.AllowedTools = mode.Setting[[]string]{}
 	}
 	if f.has("--disallowedTools", "--disallowed-tools") {
-		m.DisallowedTools = pipe.Setting[[]string]{}
+		m.DisallowedTools = mode.Setting[[]string]{}
 	}
 	return m
 }
@@ -353,11 +353,11 @@ func (f *flags) set(name, value string) {
 // and permission mode can be changed in it, as long as a value is named: see [Process.SetModel] and
 // [Process.SetPermissionMode]. Plan mode is begun and left by another process, whose flags make it hold: see
 // [Options.Argv].
-func (o Options) NeedsRestart(from, to pipe.Mode) bool {
+func (o Options) NeedsRestart(from, to mode.Mode) bool {
 	if o.plans(from) != o.plans(to) {
 		return true
 	}
-	back := func(from, to pipe.Setting[string]) bool {
+	back := func(from, to mode.Setting[string]) bool {
 		_, before := from.Value()
 		_, after := to.Value()
 		return before && !after
@@ -370,15 +370,15 @@ func (o Options) NeedsRestart(from, to pipe.Mode) bool {
 	return plain(from) != plain(to)
 }
 
-func plain(m pipe.Mode) pipe.Mode {
-	for _, s := range []*pipe.Setting[string]{&m.PermissionMode, &m.Model, &m.FallbackModel, &m.CustomSystemPrompt, &m.AppendSystemPrompt} {
+func plain(m mode.Mode) mode.Mode {
+	for _, s := range []*mode.Setting[string]{&m.PermissionMode, &m.Model, &m.FallbackModel, &m.CustomSystemPrompt, &m.AppendSystemPrompt} {
 		if s.IsDefault() {
-			*s = pipe.Setting[string]{}
+			*s = mode.Setting[string]{}
 		}
 	}
-	for _, s := range []*pipe.Setting[[]string]{&m.AllowedTools, &m.DisallowedTools} {
+	for _, s := range []*mode.Setting[[]string]{&m.AllowedTools, &m.DisallowedTools} {
 		if s.IsDefault() {
-			*s = pipe.Setting[[]string]{}
+			*s = mode.Setting[[]string]{}
 		}
 	}
 	return m

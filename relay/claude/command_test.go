@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/relay/claude"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 )
 
 func TestArgv(t *testing.T) {
@@ -38,23 +38,23 @@ func TestArgv(t *testing.T) {
 			"claude" + all + " --session-id " + id + " --permission-prompt-tool stdio"},
 		{"a member", claude.Options{Command: []string{"claude"}, Session: id, Member: claude.Member{Name: "bob", Team: "T"}},
 			"claude" + all + " --session-id " + id + " --agent-id bob@T --agent-name bob --team-name T"},
-		{"a mode", claude.Options{Command: []string{"claude", "--model", "opus"}, Session: id, Mode: pipe.Mode{
-			Model: pipe.Set("haiku"), PermissionMode: pipe.Set("plan"), AppendSystemPrompt: pipe.Set("-x"),
-			FallbackModel: pipe.Default[string](), AllowedTools: pipe.Set([]string{"Read", "Bash(git log)"}), DisallowedTools: pipe.Set([]string{})}},
+		{"a mode", claude.Options{Command: []string{"claude", "--model", "opus"}, Session: id, Mode: mode.Mode{
+			Model: mode.Set("haiku"), PermissionMode: mode.Set("plan"), AppendSystemPrompt: mode.Set("-x"),
+			FallbackModel: mode.Default[string](), AllowedTools: mode.Set([]string{"Read", "Bash(git log)"}), DisallowedTools: mode.Set([]string{})}},
 			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log) --disallowedTools=ExitPlanMode"},
-		{"a permission mode wins", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: pipe.Mode{PermissionMode: pipe.Set("acceptEdits")}},
+		{"a permission mode wins", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("acceptEdits")}},
 			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=acceptEdits"},
-		{"plan mode without flags that void it", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"}, Session: id, Mode: pipe.Mode{PermissionMode: pipe.Set("plan")}},
+		{"plan mode without flags that void it", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("plan")}},
 			"claude" + all + " --session-id " + id + " --permission-mode=plan --disallowedTools=ExitPlanMode"},
 		{"plan mode of the command", claude.Options{Command: []string{"claude", "--permission-mode", "plan", "--allow-dangerously-skip-permissions"}, Session: id},
 			"claude --permission-mode plan" + all + " --session-id " + id + " --disallowedTools=ExitPlanMode"},
-		{"another mode than the command's plan", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--dangerously-skip-permissions"}, Session: id, Mode: pipe.Mode{PermissionMode: pipe.Set("default")}},
+		{"another mode than the command's plan", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("default")}},
 			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=default"},
-		{"no permission mode", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: pipe.Mode{Model: pipe.Set("opus")}},
+		{"no permission mode", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{Model: mode.Set("opus")}},
 			"claude --dangerously-skip-permissions" + all + " --session-id " + id + " --model=opus"},
-		{"a fresh system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, FreshPrompt: true, Mode: pipe.Mode{CustomSystemPrompt: pipe.Set("x")}},
+		{"a fresh system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, FreshPrompt: true, Mode: mode.Mode{CustomSystemPrompt: mode.Set("x")}},
 			"claude" + all + " --resume " + id + " --system-prompt=x --system-prompt-snapshot off"},
-		{"no system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, FreshPrompt: true, Mode: pipe.Mode{Model: pipe.Set("opus")}},
+		{"no system prompt", claude.Options{Command: []string{"claude"}, Session: id, Resume: true, FreshPrompt: true, Mode: mode.Mode{Model: mode.Set("opus")}},
 			"claude" + all + " --resume " + id + " --model=opus"},
 		{"plain", claude.Options{Command: []string{"other", "-c"}, Plain: true}, "other -c"},
 
@@ -70,7 +70,7 @@ func TestArgv(t *testing.T) {
 		{"plan mode and no permissions", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--permission-mode", "plan"}}, ""},
 		{"another format", claude.Options{Command: []string{"claude", "--output-format", "json"}}, ""},
 		{"half a member", claude.Options{Command: []string{"claude"}, Member: claude.Member{Name: "bob"}}, ""},
-		{"a rule like a flag", claude.Options{Command: []string{"claude"}, Mode: pipe.Mode{AllowedTools: pipe.Set([]string{"--x"})}}, ""},
+		{"a rule like a flag", claude.Options{Command: []string{"claude"}, Mode: mode.Mode{AllowedTools: mode.Set([]string{"--x"})}}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,8 +105,8 @@ func TestArgv(t *testing.T) {
 
 func TestNeedsRestart(t *testing.T) {
 	t.Parallel()
-	m := func(s string) pipe.Mode {
-		mode, err := pipe.ParseMode([]byte(s))
+	m := func(s string) mode.Mode {
+		mode, err := mode.Parse([]byte(s))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,10 +141,10 @@ func TestNeedsRestart(t *testing.T) {
 // What the command says by a flag of its own is no longer a setting of the mode.
 func TestUnnamed(t *testing.T) {
 	t.Parallel()
-	all := pipe.Mode{
-		PermissionMode: pipe.Set("plan"), Model: pipe.Default[string](), FallbackModel: pipe.Set("f"),
-		CustomSystemPrompt: pipe.Set("c"), AppendSystemPrompt: pipe.Set("a"),
-		AllowedTools: pipe.Set([]string{"Read"}), DisallowedTools: pipe.Set([]string{"Edit"}),
+	all := mode.Mode{
+		PermissionMode: mode.Set("plan"), Model: mode.Default[string](), FallbackModel: mode.Set("f"),
+		CustomSystemPrompt: mode.Set("c"), AppendSystemPrompt: mode.Set("a"),
+		AllowedTools: mode.Set([]string{"Read"}), DisallowedTools: mode.Set([]string{"Edit"}),
 	}
 	for flag, want := range map[string]string{
 		"--verbose":                      all.String(),
@@ -165,7 +165,7 @@ func TestUnnamed(t *testing.T) {
 // A process that resumes is told by flags what it would else keep of its conversation.
 func TestDefaultOfAResumedSession(t *testing.T) {
 	t.Parallel()
-	back := pipe.Mode{Model: pipe.Default[string](), PermissionMode: pipe.Default[string](), CustomSystemPrompt: pipe.Default[string]()}
+	back := mode.Mode{Model: mode.Default[string](), PermissionMode: mode.Default[string](), CustomSystemPrompt: mode.Default[string]()}
 	for _, tc := range []struct {
 		flags         string
 		resume, fresh bool

@@ -15,7 +15,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 	"teambridge/teams/transcript"
 )
@@ -25,28 +25,28 @@ import (
 // versions runs a test against each, side by side.
 func versions(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		test(t, v)
 	})
 }
 
 // real are options that start Claude Code in a home, with a session of its own.
-func real(t testing.TB, v teams.Version, h *claudetest.Home) claude.Options {
+func real(t testing.TB, v teams.Version, h *standin.Home) claude.Options {
 	t.Helper()
 	return claude.Options{
-		Command: append(claudetest.Require(t, v), "--dangerously-skip-permissions"),
+		Command: append(standin.Require(t, v), "--dangerously-skip-permissions"),
 		Dir:     h.Work, Env: h.Env(), Session: uuid.NewString(),
 	}
 }
 
 // slowly makes the model think for a while about the result of a tool: a turn that was echoed and goes on.
-func slowly(ctx context.Context, r claudetest.Request) claudetest.Answer {
-	a := claudetest.Script(ctx, r)
+func slowly(ctx context.Context, r standin.Request) standin.Answer {
+	a := standin.Script(ctx, r)
 	switch {
 	case r.Side:
 	case strings.Contains(r.Text(), "FAIL"):
-		return claudetest.Answer{Status: 400, Text: "simulated"}
+		return standin.Answer{Status: 400, Text: "simulated"}
 	case len(r.Results) > 0:
 		a.Delay = 20 * time.Second
 	}
@@ -76,7 +76,7 @@ func stored(t testing.TB, tr claude.Transcript, f claude.Frame, is func(agent.Tu
 
 func TestFrameRunsOnce(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, nil)
+		h := standin.NewHome(t, nil)
 		o := real(t, v, h)
 		p := start(t, o)
 		f := frame(t, "hello [m-1]")
@@ -103,7 +103,7 @@ func TestFrameRunsOnce(t *testing.T) {
 			t.Errorf("transcript: got %+v, %v, want finished", turn, err)
 		}
 		for _, marker := range []string{"[m-1]", "[m-2]"} {
-			if n := h.API.Count(claudetest.Main, marker); n != 1 {
+			if n := h.API.Count(standin.Main, marker); n != 1 {
 				t.Errorf("%s was given to the model %d times, want 1", marker, n)
 			}
 		}
@@ -115,14 +115,14 @@ func TestFrameRunsOnce(t *testing.T) {
 func TestKilledBeforeTheEcho(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
 		answer := make(chan struct{})
-		h := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+		h := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 			if strings.Contains(r.Text(), "[deadly]") {
 				select {
 				case <-answer:
 				case <-ctx.Done():
 				}
 			}
-			return claudetest.Script(ctx, r)
+			return standin.Script(ctx, r)
 		}))
 		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
@@ -132,7 +132,7 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 		reaches(t, p, first, agent.Done)
 		stored(t, tr, first, func(turn agent.Turn) bool { return turn.Finished })
 		send(t, p, f)
-		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return r.Has("[deadly]") }); err != nil {
+		if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("[deadly]") }); err != nil {
 			t.Fatal(err)
 		}
 		if v.Has(teams.RunsUnechoed) == teams.No {
@@ -167,13 +167,13 @@ func TestKilledBeforeTheEcho(t *testing.T) {
 // TestKilledAfterTheEcho: the frame is known, its turn was cut, and neither goes on.
 func TestKilledAfterTheEcho(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, claudetest.StartAPI(t, slowly))
+		h := standin.NewHome(t, standin.StartAPI(t, slowly))
 		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		p := start(t, o)
-		f := frame(t, "[deadly]\n"+claudetest.CallLine("Bash", map[string]string{"command": "echo hi", "description": "d"}))
+		f := frame(t, "[deadly]\n"+standin.CallLine("Bash", map[string]string{"command": "echo hi", "description": "d"}))
 		send(t, p, f)
-		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return len(r.Results) > 0 }); err != nil {
+		if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return len(r.Results) > 0 }); err != nil {
 			t.Fatal(err)
 		}
 		stored(t, tr, f, func(turn agent.Turn) bool { return turn.Stop == "tool_use" })
@@ -198,7 +198,7 @@ func TestKilledAfterTheEcho(t *testing.T) {
 		if turn, err := tr.Turn(within(t), nudge.UUID()); err != nil || !turn.Finished {
 			t.Errorf("transcript of the nudge: got %+v, %v, want finished", turn, err)
 		}
-		if n := h.API.Count(claudetest.Main, "[deadly]"); n != 1 {
+		if n := h.API.Count(standin.Main, "[deadly]"); n != 1 {
 			t.Errorf("given to the model %d times, want 1", n)
 		}
 	})
@@ -207,11 +207,11 @@ func TestKilledAfterTheEcho(t *testing.T) {
 func TestRealInterruptAndSettings(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
 		var once atomic.Bool // what was interrupted is among the newest texts of the next call, too
-		h := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+		h := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 			if r.Has("long") && once.CompareAndSwap(false, true) {
 				<-ctx.Done()
 			}
-			return claudetest.Script(ctx, r)
+			return standin.Script(ctx, r)
 		}))
 		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
@@ -219,7 +219,7 @@ func TestRealInterruptAndSettings(t *testing.T) {
 		pid := p.Predecessor().PID
 		f := frame(t, "long")
 		send(t, p, f)
-		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return r.Has("long") }); err != nil {
+		if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("long") }); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Interrupt(within(t), f.UUID()); err != nil {
@@ -263,7 +263,7 @@ func TestRealInterruptAndSettings(t *testing.T) {
 
 func TestRealCommandsAndFailures(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, claudetest.StartAPI(t, slowly))
+		h := standin.NewHome(t, standin.StartAPI(t, slowly))
 		o := real(t, v, h)
 		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
 		p := start(t, o)
@@ -291,9 +291,9 @@ func TestRealCommandsAndFailures(t *testing.T) {
 
 func TestRealQuestions(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, nil)
+		h := standin.NewHome(t, nil)
 		o := real(t, v, h)
-		o.Command = claudetest.Require(t, v)
+		o.Command = standin.Require(t, v)
 		asked := make(chan claude.Use, 2)
 		o.Permission = &claude.Permission{Ask: func(_ context.Context, u claude.Use) claude.Decision {
 			asked <- u
@@ -301,7 +301,7 @@ func TestRealQuestions(t *testing.T) {
 		}}
 		p := start(t, o)
 		for _, name := range []string{"allowed", "refused"} {
-			f := frame(t, claudetest.CallLine("Bash", map[string]string{"command": "touch " + name, "description": "d"}))
+			f := frame(t, standin.CallLine("Bash", map[string]string{"command": "touch " + name, "description": "d"}))
 			send(t, p, f)
 			reaches(t, p, f, agent.Done)
 			if u := <-asked; u.Tool != "Bash" || u.ID == "" {
@@ -311,7 +311,7 @@ func TestRealQuestions(t *testing.T) {
 				t.Errorf("file %s: got %v", name, err)
 			}
 		}
-		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool {
+		if _, err := h.API.Wait(within(t), func(r standin.Request) bool {
 			return len(r.Results) > 0 && strings.Contains(r.Results[0], "not that file")
 		}); err != nil {
 			t.Error("the agent was not told why: ", err)
@@ -322,7 +322,7 @@ func TestRealQuestions(t *testing.T) {
 
 func TestRealSessions(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, nil)
+		h := standin.NewHome(t, nil)
 		// A name that no rule of thumb gets right, and so long that it is cut.
 		h.Work = filepath.Join(h.Dir, "a_b.c d+é漢😀-X", strings.Repeat("long_dir.", 20))
 		if err := os.MkdirAll(h.Work, 0o700); err != nil {
@@ -356,7 +356,7 @@ func TestRealSessions(t *testing.T) {
 // TestOrphan: the bridge goes away, the agent finishes its turn, and a successor that waits for it finds that done.
 func TestOrphan(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, nil)
+		h := standin.NewHome(t, nil)
 		o := real(t, v, h)
 		argv, _, err := o.Argv()
 		if err != nil {
@@ -367,7 +367,7 @@ func TestOrphan(t *testing.T) {
 		if _, err := bridge.stdin.Write(append(f.Bytes(), '\n')); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.API.Wait(within(t), func(r claudetest.Request) bool { return r.Has("[m-1]") }); err != nil {
+		if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("[m-1]") }); err != nil {
 			t.Fatal(err)
 		}
 		before := bridge.child
@@ -387,7 +387,7 @@ func TestOrphan(t *testing.T) {
 		if err != nil || !turn.Finished {
 			t.Errorf("transcript: got %+v, %v, want finished", turn, err)
 		}
-		if n := h.API.Turns(claudetest.Main, "[m-1]"); n != 1 {
+		if n := h.API.Turns(standin.Main, "[m-1]"); n != 1 {
 			t.Errorf("the model answered it %d times, want 1", n)
 		}
 		exits0(t, p)
@@ -397,7 +397,7 @@ func TestOrphan(t *testing.T) {
 // TestMemberOfATeam: the flags make a headless agent a teammate.
 func TestMemberOfATeam(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, nil)
+		h := standin.NewHome(t, nil)
 		team := filepath.Join(h.Root, "teams", "t1")
 		if err := os.MkdirAll(filepath.Join(team, "inboxes"), 0o700); err != nil {
 			t.Fatal(err)
@@ -416,7 +416,7 @@ func TestMemberOfATeam(t *testing.T) {
 		o := real(t, v, h)
 		o.Member = claude.Member{Name: "bob", Team: "t1"}
 		p := start(t, o)
-		f := frame(t, claudetest.CallLine("SendMessage", map[string]string{"to": "team-lead", "message": "from bob", "summary": "s"}))
+		f := frame(t, standin.CallLine("SendMessage", map[string]string{"to": "team-lead", "message": "from bob", "summary": "s"}))
 		send(t, p, f)
 		reaches(t, p, f, agent.Done)
 		data, err := os.ReadFile(filepath.Join(team, "inboxes", "team-lead.json"))

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 )
 
 // Options say what to start and how to treat it. Command is all that is needed.
@@ -26,7 +26,7 @@ type Options struct {
 	Resume bool
 	// Mode is what the process starts with. What is absent gets no flag, and what is default gets one only where a
 	// conversation that is resumed would bring another value.
-	Mode pipe.Mode
+	Mode mode.Mode
 	// Member makes the process a member of a team: it can write to the others, and cannot spawn any. Measured on versions
 	// from 2.1.62 to 2.1.330.
 	Member Member

@@ -12,7 +12,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 )
 
@@ -102,7 +102,7 @@ func Check(r *ledger.Relay) error {
 		return &SettingError{"idle-exit", fmt.Sprintf("%s is negative", r.IdleExit)}
 	}
 	if len(r.Mode) > 0 {
-		if _, err := pipe.ParseMode(r.Mode); err != nil {
+		if _, err := mode.Parse(r.Mode); err != nil {
 			return &SettingError{"mode", err.Error()}
 		}
 	}
@@ -150,8 +150,8 @@ func sameMode(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
 	}
-	x, errX := pipe.ParseMode(a)
-	y, errY := pipe.ParseMode(b)
+	x, errX := mode.Parse(a)
+	y, errY := mode.Parse(b)
 	if errX != nil || errY != nil {
 		return bytes.Equal(a, b)
 	}

@@ -28,7 +28,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -512,9 +512,9 @@ func (m *runner) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var mode pipe.Mode
+	var begin mode.Mode
 	if len(e.Mode) > 0 {
-		if mode, err = pipe.ParseMode(e.Mode); err != nil {
+		if begin, err = mode.Parse(e.Mode); err != nil {
 			return err
 		}
 	}
@@ -526,7 +526,7 @@ func (m *runner) once(ctx context.Context) error {
 	}
 	r, err := relay.New(ctx, relay.Options{
 		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
-		Runtime: relay.Claude(t.Root().Path(), child), Mode: mode, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
+		Runtime: relay.Claude(t.Root().Path(), child), Mode: begin, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
 		Events: func(ev agent.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
 		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
 	})

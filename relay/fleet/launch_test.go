@@ -8,7 +8,7 @@ import (
 
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 )
 
 // versionVariable is what the program of these tests says of its version.
@@ -44,7 +44,7 @@ func TestLaunchByVersion(t *testing.T) {
 			t.Errorf("%s: member %+v, want %+v", version, child.Member, want)
 		}
 		child.Session, child.Resume = "aaaaaaaa-0000-4000-8000-000000000000", true
-		child.Mode = pipe.Mode{CustomSystemPrompt: pipe.Set("You are a test.")}
+		child.Mode = mode.Mode{CustomSystemPrompt: mode.Set("You are a test.")}
 		argv, _, err := child.Argv()
 		if err != nil {
 			t.Fatal(err)

@@ -3,13 +3,6 @@
 // is to be run in, and a [Stream] that hands values on one by one. What the agent
 // does goes the other way through an [Outbox], which keeps its order.
 //
-// # Modes
-//
-// A [Mode] is the set of an agent's settings that a message may ask for. Each
-// [Setting] has three states: absent (leave it as it is), default (null in
-// JSON: what the agent does by itself), or a value. A Mode is comparable: two
-// are the same exactly if == says so, which is exactly if [Mode.Hash] does.
-//
 // A Queue compares modes as they are given. So what is pushed should be the
 // resolved mode, not the change a message asks for:
 //
@@ -76,5 +69,5 @@
 //
 // All methods of Queue, Stream and Outbox may be called at the same time. None
 // starts a goroutine, and none has to be closed to be freed. The package has
-// no state of its own and depends on no other of this module.
+// no state of its own.
 package pipe

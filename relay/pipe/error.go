@@ -2,7 +2,6 @@ package pipe
 
 import (
 	"errors"
-	"fmt"
 )
 
 // What the methods of Queue, Stream and Outbox answer, for [errors.Is].
@@ -28,32 +27,3 @@ var (
 	// the outbox is being run already.
 	ErrBusy = errors.New("another consumer is active")
 )
-
-// CallbackError says that [Options.OnMessage] failed. The value is in the
-// queue: it must not be pushed again.
-type CallbackError struct {
-	Err   error  // what OnMessage returned, or what it panicked with
-	Stack []byte // where it panicked; nil if it returned
-}
-
-func (e *CallbackError) Error() string {
-	return fmt.Sprintf("pipe: push: the value is queued, but OnMessage failed: %v", e.Err)
-}
-
-func (e *CallbackError) Unwrap() error { return e.Err }
-
-// ModeError says what is wrong with the JSON form of a [Mode].
-type ModeError struct {
-	Key string // the key it is about; "" where the JSON as a whole is wrong
-	Err error
-}
-
-func (e *ModeError) Error() string {
-	if e.Key == "" {
-		return fmt.Sprintf("pipe: mode: %v", e.Err)
-	}
-	// The key is anybody's text, of any length.
-	return fmt.Sprintf("pipe: mode: %.64q: %v", e.Key, e.Err)
-}
-
-func (e *ModeError) Unwrap() error { return e.Err }

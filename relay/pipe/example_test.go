@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"teambridge/relay/mode"
 	"teambridge/relay/pipe"
 )
 
@@ -17,17 +18,17 @@ func ExampleQueue() {
 		fmt.Println(err)
 		return
 	}
-	mode := pipe.Mode{PermissionMode: pipe.Set("default")}
-	push := func(text string, change pipe.Mode) {
-		mode = mode.Merge(change)
-		if err := q.Push(text, mode); err != nil {
+	current := mode.Mode{PermissionMode: mode.Set("default")}
+	push := func(text string, change mode.Mode) {
+		current = current.Merge(change)
+		if err := q.Push(text, current); err != nil {
 			fmt.Println(err)
 		}
 	}
-	push("look at the log", pipe.Mode{})
-	push("and at the code", pipe.Mode{})
-	push("think again", pipe.Mode{Model: pipe.Set("opus")})
-	if err := q.PushIsolated("/compact", mode); err != nil {
+	push("look at the log", mode.Mode{})
+	push("and at the code", mode.Mode{})
+	push("think again", mode.Mode{Model: mode.Set("opus")})
+	if err := q.PushIsolated("/compact", current); err != nil {
 		fmt.Println(err)
 	}
 	q.Close()
@@ -63,14 +64,4 @@ func ExampleStream() {
 	// one
 	// two
 	// error: the disk is full
-}
-
-func ExampleParseMode() {
-	mode, err := pipe.ParseMode([]byte(`{"model": "sonnet", "permissionMode": "default"}`))
-	fmt.Println(mode.Hash(), err)
-	_, err = pipe.ParseMode([]byte(`{"permissionmode": "plan"}`))
-	fmt.Println(err)
-	// Output:
-	// 55fa6c612ece7172d2be7af6db147db560c78c38f5a170f848adb1ea6fa449a3 <nil>
-	// pipe: mode: "permissionmode": is no setting of a mode, must be one of allowedTools, appendSystemPrompt, customSystemPrompt, disallowedTools, fallbackModel, model, permissionMode
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"teambridge/relay/mode"
 	"teambridge/relay/pipe"
 )
 
@@ -27,7 +28,7 @@ func text(s string) message { return message{Text: s} }
 // process is a child that runs with one mode. It reads its stdin as long as it
 // lives, and says what became of what it read.
 type process struct {
-	mode    pipe.Mode
+	mode    mode.Mode
 	stdin   *pipe.Stream[[]message]
 	results chan error
 }
@@ -40,10 +41,10 @@ type launcher struct {
 	started []*process
 	log     []string  // what was run to its end, with the mode it ran in
 	seen    []message // the same, whole
-	current pipe.Mode // of what was pushed last
+	current mode.Mode // of what was pushed last
 }
 
-func (l *launcher) start(mode pipe.Mode) *process {
+func (l *launcher) start(mode mode.Mode) *process {
 	p := &process{mode: mode, stdin: pipe.NewStream[[]message](1), results: make(chan error, 10)}
 	l.started = append(l.started, p)
 	go func() {
@@ -129,7 +130,7 @@ func (l *launcher) run(switching func()) {
 
 func (l *launcher) push(s string, model string) {
 	l.t.Helper()
-	l.current = l.current.Merge(pipe.Mode{Model: pipe.Set(model)})
+	l.current = l.current.Merge(mode.Mode{Model: mode.Set(model)})
 	if err := l.queue.Push(text(s), l.current); err != nil {
 		l.t.Error(err)
 	}
@@ -157,7 +158,7 @@ func TestLauncher(t *testing.T) {
 			l.want("a: to a", "b: to b", "c: to c", "a: to a")
 		},
 		"a partial change keeps the rest of the mode": func(t *testing.T, l *launcher) {
-			l.current = pipe.Mode{PermissionMode: pipe.Set("plan")}
+			l.current = mode.Mode{PermissionMode: mode.Set("plan")}
 			l.push("1", "a")
 			l.push("2", "a")
 			l.queue.Close()
@@ -208,7 +209,7 @@ func TestLauncher(t *testing.T) {
 				}
 				return 1, nil
 			}
-			if err := l.queue.Push(with, pipe.Mode{}); err != nil {
+			if err := l.queue.Push(with, mode.Mode{}); err != nil {
 				t.Fatal(err)
 			}
 			l.queue.Close()
@@ -253,8 +254,8 @@ func TestLauncher(t *testing.T) {
 				if switches++; switches != 2 {
 					return
 				}
-				cleared, err := l.queue.PushIsolateAndClear(text("/clear"), pipe.Mode{Model: pipe.Set("c")})
-				if want := []pipe.Entry[message]{{Item: text("2"), Mode: pipe.Mode{Model: pipe.Set("b")}}}; err != nil || !reflect.DeepEqual(cleared, want) {
+				cleared, err := l.queue.PushIsolateAndClear(text("/clear"), mode.Mode{Model: mode.Set("c")})
+				if want := []pipe.Entry[message]{{Item: text("2"), Mode: mode.Mode{Model: mode.Set("b")}}}; err != nil || !reflect.DeepEqual(cleared, want) {
 					t.Errorf("cleared %v (%v), want %v", cleared, err, want)
 				}
 				l.queue.Close()

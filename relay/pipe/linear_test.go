@@ -6,21 +6,23 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"teambridge/relay/mode"
 )
 
 // inAndOut are ways to put n values in and take them out again.
 var inAndOut = map[string]func(n int){
 	"queue, all in one batch": func(n int) {
 		var q Queue[int]
-		queueInAndOut(&q, n, func(int) Mode { return modeA })
+		queueInAndOut(&q, n, func(int) mode.Mode { return modeA })
 	},
 	"queue, each its own batch": func(n int) {
 		var q Queue[int]
-		queueInAndOut(&q, n, func(i int) Mode { return []Mode{modeA, modeB}[i%2] })
+		queueInAndOut(&q, n, func(i int) mode.Mode { return []mode.Mode{modeA, modeB}[i%2] })
 	},
 	"queue, batches of 10": func(n int) {
 		q, _ := NewQueue(Options[int]{MaxBatch: 10, MaxBytes: 64 << 10, Size: func(int) int { return 100 }})
-		queueInAndOut(q, n, func(int) Mode { return modeA })
+		queueInAndOut(q, n, func(int) mode.Mode { return modeA })
 	},
 	"queue, never empty": func(n int) {
 		q, _ := NewQueue(Options[int]{MaxBatch: 1})
@@ -53,7 +55,7 @@ var inAndOut = map[string]func(n int){
 	},
 }
 
-func queueInAndOut(q *Queue[int], n int, mode func(int) Mode) {
+func queueInAndOut(q *Queue[int], n int, mode func(int) mode.Mode) {
 	for i := range n {
 		_ = q.Push(i, mode(i))
 	}
@@ -174,7 +176,7 @@ func BenchmarkInAndOut(b *testing.B) {
 }
 
 func BenchmarkHash(b *testing.B) {
-	m := Mode{PermissionMode: Set("default"), Model: Set("sonnet"), AllowedTools: Set([]string{"Read", "Write"})}
+	m := mode.Mode{PermissionMode: mode.Set("default"), Model: mode.Set("sonnet"), AllowedTools: mode.Set([]string{"Read", "Write"})}
 	for b.Loop() {
 		if m.Hash() == "" {
 			b.Fatal(fmt.Sprint(m))

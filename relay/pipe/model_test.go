@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"pgregory.net/rapid"
+
+	"teambridge/relay/mode"
 )
 
 // model is a queue as one would explain it, with no thought for speed.
@@ -117,7 +119,7 @@ func checkModel(t *rapid.T) {
 	item := 0
 	entry := func(isolated bool) Entry[int] {
 		item++
-		return Entry[int]{item, rapid.SampledFrom([]Mode{modeA, modeB, {}}).Draw(t, "mode"), isolated}
+		return Entry[int]{item, rapid.SampledFrom([]mode.Mode{modeA, modeB, {}}).Draw(t, "mode"), isolated}
 	}
 	check := func(what string, got, want any, gotErr, wantErr error) {
 		if !errors.Is(gotErr, wantErr) || (gotErr == nil) != (wantErr == nil) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
-	"time"
+
+	"teambridge/relay/mode"
 )
 
 // Options are the limits of a [Queue]. The zero value sets none.
@@ -27,25 +27,12 @@ type Options[T any] struct {
 	// is asked once for each value, by the goroutine that pushes it. Less than
 	// 0 counts as 0.
 	Size func(T) int
-
-	// Settle is how long a Next that had to wait gives others to push, so that
-	// a burst becomes one batch and not a batch of one and a batch of the rest.
-	// 0: it takes what is there when it wakes.
-	Settle time.Duration
-
-	// OnMessage, if not nil, is called with each value once it is queued and
-	// whoever waits has been woken, by the goroutine that pushed it and with no
-	// lock held: it may use the queue. The value may have been taken out by
-	// then, and of values pushed by different goroutines at once the calls can
-	// come in another order. Its error, or what it panics with, becomes a
-	// *[CallbackError] of that Push.
-	OnMessage func(item T, mode Mode) error
 }
 
 // Entry is one value of a [Queue], with what it was pushed with.
 type Entry[T any] struct {
 	Item     T
-	Mode     Mode
+	Mode     mode.Mode
 	Isolated bool
 }
 
@@ -54,7 +41,7 @@ type Entry[T any] struct {
 // least one.
 type Batch[T any] struct {
 	Items    []T // the caller's own
-	Mode     Mode
+	Mode     mode.Mode
 	Isolated bool
 }
 
@@ -78,8 +65,8 @@ type queued[T any] struct {
 // sense.
 func NewQueue[T any](o Options[T]) (*Queue[T], error) {
 	switch {
-	case o.MaxItems < 0, o.MaxBatch < 0, o.MaxBytes < 0, o.Settle < 0:
-		return nil, fmt.Errorf("pipe: new queue: MaxItems %d, MaxBatch %d, MaxBytes %d, Settle %v: none may be less than 0", o.MaxItems, o.MaxBatch, o.MaxBytes, o.Settle)
+	case o.MaxItems < 0, o.MaxBatch < 0, o.MaxBytes < 0:
+		return nil, fmt.Errorf("pipe: new queue: MaxItems %d, MaxBatch %d, MaxBytes %d: none may be less than 0", o.MaxItems, o.MaxBatch, o.MaxBytes)
 	case o.MaxBytes > 0 && o.Size == nil:
 		return nil, errors.New("pipe: new queue: MaxBytes is set and Size is not, so nothing can be counted")
 	}
@@ -87,15 +74,15 @@ func NewQueue[T any](o Options[T]) (*Queue[T], error) {
 }
 
 // Push puts a value at the end. It does not wait: it is refused with [ErrFull]
-// or [ErrClosed], or it is queued. After a *[CallbackError] it is queued too.
-func (q *Queue[T]) Push(item T, mode Mode) error {
+// or [ErrClosed], or it is queued.
+func (q *Queue[T]) Push(item T, mode mode.Mode) error {
 	_, err := q.push(Entry[T]{Item: item, Mode: mode}, false)
 	return err
 }
 
 // PushIsolated is [Queue.Push] for a value that is a batch alone, whatever is
 // before and behind it.
-func (q *Queue[T]) PushIsolated(item T, mode Mode) error {
+func (q *Queue[T]) PushIsolated(item T, mode mode.Mode) error {
 	_, err := q.push(Entry[T]{Item: item, Mode: mode, Isolated: true}, false)
 	return err
 }
@@ -103,26 +90,17 @@ func (q *Queue[T]) PushIsolated(item T, mode Mode) error {
 // PushIsolateAndClear is [Queue.PushIsolated] for a value that makes pointless
 // what is queued, such as the command that starts a new conversation: in one
 // step it empties the queue and puts the value in. It returns what it cleared,
-// in order, also together with a *[CallbackError]; what becomes of it is for
-// the caller to say. The queue cannot be full for it. On [ErrClosed] nothing is
+// in order; what becomes of it is for the caller to say. The queue cannot be full for it. On [ErrClosed] nothing is
 // cleared.
-func (q *Queue[T]) PushIsolateAndClear(item T, mode Mode) (cleared []Entry[T], err error) {
+func (q *Queue[T]) PushIsolateAndClear(item T, mode mode.Mode) (cleared []Entry[T], err error) {
 	return q.push(Entry[T]{Item: item, Mode: mode, Isolated: true}, true)
 }
 
-func (q *Queue[T]) push(e Entry[T], only bool) ([]Entry[T], error) {
+func (q *Queue[T]) push(e Entry[T], only bool) (cleared []Entry[T], err error) {
 	var size int
 	if q.opts.Size != nil {
 		size = max(0, q.opts.Size(e.Item))
 	}
-	cleared, err := q.add(queued[T]{e, size}, only)
-	if err != nil {
-		return nil, err
-	}
-	return cleared, q.notify(e)
-}
-
-func (q *Queue[T]) add(e queued[T], only bool) (cleared []Entry[T], err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -134,34 +112,12 @@ func (q *Queue[T]) add(e queued[T], only bool) (cleared []Entry[T], err error) {
 	if limit := q.opts.MaxItems; limit > 0 && q.entries.len() >= limit {
 		return nil, fmt.Errorf("pipe: push: queue holds %d values, its limit: %w", limit, ErrFull)
 	}
-	q.entries.push(e)
+	q.entries.push(queued[T]{e, size})
 	if q.entries.len()+len(cleared) == 1 {
 		// Else the first of the waiting has been woken, and is on its way.
 		q.wake()
 	}
 	return cleared, nil
-}
-
-// notify comes last, so that neither an error nor a panic of the callback keeps
-// a value from the queue or a waiter from waking. A panic is turned into an
-// error, since otherwise what PushIsolateAndClear cleared would be lost.
-func (q *Queue[T]) notify(e Entry[T]) (err error) {
-	if q.opts.OnMessage == nil {
-		return nil
-	}
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case error:
-			err = &CallbackError{Err: fmt.Errorf("panic: %w", r), Stack: debug.Stack()}
-		default:
-			err = &CallbackError{Err: fmt.Errorf("panic: %v", r), Stack: debug.Stack()}
-		}
-	}()
-	if err := q.opts.OnMessage(e.Item, e.Mode); err != nil {
-		return &CallbackError{Err: err}
-	}
-	return nil
 }
 
 // Next takes the next batch out of the queue, and waits for one if there is

@@ -3,20 +3,21 @@ package pipe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"teambridge/relay/mode"
 )
 
 // Three modes that differ.
 var (
-	modeA = Mode{Model: Set("a")}
-	modeB = Mode{Model: Set("b")}
-	modeC = Mode{Model: Set("c")}
+	modeA = mode.Mode{Model: mode.Set("a")}
+	modeB = mode.Mode{Model: mode.Set("b")}
+	modeC = mode.Mode{Model: mode.Set("c")}
 )
 
 func newQueue[T any](t testing.TB, o Options[T]) *Queue[T] {
@@ -42,11 +43,11 @@ func done() context.Context {
 	return ctx
 }
 
-func batch(mode Mode, items ...string) Batch[string] {
+func batch(mode mode.Mode, items ...string) Batch[string] {
 	return Batch[string]{Items: items, Mode: mode}
 }
 
-func isolated(mode Mode, item string) Batch[string] {
+func isolated(mode mode.Mode, item string) Batch[string] {
 	return Batch[string]{Items: []string{item}, Mode: mode, Isolated: true}
 }
 
@@ -115,7 +116,7 @@ func waits[T any](t testing.TB, c <-chan answer[T]) {
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	type push struct {
-		mode Mode
+		mode mode.Mode
 		item string
 		how  string // "", "isolated", "clear"
 	}
@@ -136,11 +137,11 @@ func TestBatches(t *testing.T) {
 			[]push{{modeA, "1", ""}, {modeB, "2", ""}, {modeA, "3", ""}},
 			[]Batch[string]{batch(modeA, "1"), batch(modeB, "2"), batch(modeA, "3")}},
 		{"absent is not default", Options[string]{},
-			[]push{{Mode{}, "1", ""}, {Mode{Model: Default[string]()}, "2", ""}},
-			[]Batch[string]{batch(Mode{}, "1"), batch(Mode{Model: Default[string]()}, "2")}},
+			[]push{{mode.Mode{}, "1", ""}, {mode.Mode{Model: mode.Default[string]()}, "2", ""}},
+			[]Batch[string]{batch(mode.Mode{}, "1"), batch(mode.Mode{Model: mode.Default[string]()}, "2")}},
 		{"equal modes made apart", Options[string]{},
-			[]push{{Mode{AllowedTools: Set([]string{"x", "y"})}, "1", ""}, {Mode{AllowedTools: Set([]string{"x", "y"})}, "2", ""}},
-			[]Batch[string]{batch(Mode{AllowedTools: Set([]string{"x", "y"})}, "1", "2")}},
+			[]push{{mode.Mode{AllowedTools: mode.Set([]string{"x", "y"})}, "1", ""}, {mode.Mode{AllowedTools: mode.Set([]string{"x", "y"})}, "2", ""}},
+			[]Batch[string]{batch(mode.Mode{AllowedTools: mode.Set([]string{"x", "y"})}, "1", "2")}},
 		{"isolated between two of its mode", Options[string]{},
 			[]push{{modeA, "1", ""}, {modeA, "/compact", "isolated"}, {modeA, "2", ""}},
 			[]Batch[string]{batch(modeA, "1"), isolated(modeA, "/compact"), batch(modeA, "2")}},
@@ -211,7 +212,7 @@ func TestFullRefuses(t *testing.T) {
 	q := newQueue(t, Options[string]{MaxItems: 2})
 	must(t, q.Push("1", modeA))
 	must(t, q.PushIsolated("2", modeA))
-	for _, push := range []func(string, Mode) error{q.Push, q.PushIsolated} {
+	for _, push := range []func(string, mode.Mode) error{q.Push, q.PushIsolated} {
 		if err := push("3", modeA); !errors.Is(err, ErrFull) {
 			t.Errorf("got %v, want ErrFull", err)
 		}
@@ -228,7 +229,7 @@ func TestFullRefuses(t *testing.T) {
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options[string]{
-		{MaxItems: -1}, {MaxBatch: -1}, {MaxBytes: -1, Size: func(string) int { return 0 }}, {Settle: -1}, {MaxBytes: 1},
+		{MaxItems: -1}, {MaxBatch: -1}, {MaxBytes: -1, Size: func(string) int { return 0 }}, {MaxBytes: 1},
 	} {
 		if q, err := NewQueue(o); err == nil || q != nil || !strings.Contains(err.Error(), "MaxBytes") {
 			t.Errorf("%+v: got %v, %v; want an error", o, q, err)
@@ -321,74 +322,6 @@ func TestReset(t *testing.T) {
 	if err := q.Push("4", modeA); !errors.Is(err, ErrClosed) {
 		t.Errorf("reset has opened a closed queue: %v", err)
 	}
-}
-
-func TestOnMessage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var q *Queue[string]
-		broken := errors.New("broken")
-		cause := errors.New("cause")
-		var told []string
-		q = newQueue(t, Options[string]{OnMessage: func(item string, mode Mode) error {
-			told = append(told, fmt.Sprint(item, " ", mode, " ", q.Len()))
-			switch item {
-			case "error":
-				return broken
-			case "panic":
-				panic("no " + item)
-			case "panic with error":
-				panic(cause)
-			case "nil map":
-				var m map[string]int
-				m[item]++
-			case "again":
-				return q.Push("pushed by the callback", modeB)
-			}
-			return nil
-		}})
-		for _, c := range []struct {
-			item string
-			is   error
-			say  string // of what panicked
-		}{
-			{"fine", nil, ""},
-			{"error", broken, ""},
-			{"panic", nil, "panic: no panic"},
-			{"panic with error", cause, "panic: cause"},
-			{"nil map", nil, "assignment to entry in nil map"},
-		} {
-			waiting := wait(t.Context(), q)
-			err := q.Push(c.item, modeA)
-			if c.item == "fine" {
-				must(t, err)
-			} else {
-				var failed *CallbackError
-				if !errors.As(err, &failed) || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.say) {
-					t.Errorf("%s: got %v, want a CallbackError of %v %s", c.item, err, c.is, c.say)
-				} else if (c.item != "error") != strings.Contains(string(failed.Stack), "TestOnMessage") {
-					t.Errorf("%s: stack %q", c.item, failed.Stack)
-				}
-			}
-			a := got(t, waiting)
-			must(t, a.err)
-			same(t, "woken with", a.batch, batch(modeA, c.item))
-		}
-		told = nil
-		must(t, q.Push("again", modeA))
-		same(t, "told", told, []string{`again {"model":"a"} 1`, `pushed by the callback {"model":"b"} 2`})
-		cleared, err := q.PushIsolateAndClear("panic", modeC)
-		var failed *CallbackError
-		if !errors.As(err, &failed) {
-			t.Errorf("got %v, want a CallbackError", err)
-		}
-		same(t, "cleared although it panicked", cleared, []Entry[string]{{"again", modeA, false}, {"pushed by the callback", modeB, false}})
-		q.Close()
-		told = nil
-		if err := q.Push("late", modeA); !errors.Is(err, ErrClosed) || told != nil {
-			t.Errorf("got %v and told %v of what was refused", err, told)
-		}
-	})
 }
 
 func TestWaiting(t *testing.T) {
@@ -524,84 +457,6 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// With Settle, what becomes of a burst does not hang on who runs first.
-func TestSettle(t *testing.T) {
-	t.Parallel()
-	const settle = 10 * time.Millisecond
-	for name, test := range map[string]func(*testing.T, *Queue[string]){
-		"two pushes are one batch": func(t *testing.T, q *Queue[string]) {
-			c := wait(t.Context(), q)
-			must(t, q.Push("1", modeA))
-			synctest.Wait()
-			must(t, q.Push("2", modeA))
-			waits(t, c)
-			<-time.After(settle)
-			same(t, "answer", got(t, c), answer[string]{batch(modeA, "1", "2"), nil})
-		},
-		"from the first push on": func(t *testing.T, q *Queue[string]) {
-			c := wait(t.Context(), q)
-			must(t, q.Push("1", modeA))
-			synctest.Wait()
-			<-time.After(settle - 1)
-			must(t, q.Push("2", modeA))
-			waits(t, c)
-			<-time.After(1)
-			same(t, "answer", got(t, c), answer[string]{batch(modeA, "1", "2"), nil})
-		},
-		"what is there is not waited for": func(t *testing.T, q *Queue[string]) {
-			must(t, q.Push("1", modeA))
-			same(t, "answer", got(t, wait(t.Context(), q)), answer[string]{batch(modeA, "1"), nil})
-		},
-		"nor is anything for an isolated one": func(t *testing.T, q *Queue[string]) {
-			c := wait(t.Context(), q)
-			must(t, q.PushIsolated("1", modeA))
-			same(t, "answer", got(t, c), answer[string]{isolated(modeA, "1"), nil})
-		},
-		"close ends it": func(t *testing.T, q *Queue[string]) {
-			first, second := wait(t.Context(), q), wait(t.Context(), q)
-			must(t, q.Push("1", modeA))
-			waits(t, first)
-			q.Close()
-			same(t, "answer", got(t, first), answer[string]{batch(modeA, "1"), nil})
-			if a := got(t, second); !errors.Is(a.err, ErrClosed) {
-				t.Errorf("got %v, want ErrClosed", a)
-			}
-		},
-		"a cancelled one takes what it waited for": func(t *testing.T, q *Queue[string]) {
-			ctx, cancel := context.WithCancel(t.Context())
-			c := wait(ctx, q)
-			must(t, q.Push("1", modeA))
-			waits(t, c)
-			cancel()
-			same(t, "answer", got(t, c), answer[string]{batch(modeA, "1"), nil})
-		},
-		"reset ends it": func(t *testing.T, q *Queue[string]) {
-			c := wait(t.Context(), q)
-			must(t, q.Push("1", modeA))
-			waits(t, c)
-			same(t, "cleared", q.Reset(), []Entry[string]{{"1", modeA, false}})
-			if a := got(t, c); !errors.Is(a.err, ErrReset) {
-				t.Errorf("got %v, want ErrReset", a)
-			}
-		},
-		"cleared in it": func(t *testing.T, q *Queue[string]) {
-			c := wait(t.Context(), q)
-			must(t, q.Push("1", modeA))
-			waits(t, c)
-			cleared, err := q.PushIsolateAndClear("/clear", modeA)
-			must(t, err)
-			same(t, "cleared", cleared, []Entry[string]{{"1", modeA, false}})
-			<-time.After(settle)
-			same(t, "answer", got(t, c), answer[string]{isolated(modeA, "/clear"), nil})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { test(t, newQueue(t, Options[string]{Settle: settle})) })
-		})
-	}
-}
-
 // Everything at once, with real goroutines: each value comes out once, in the
 // order in which its producer pushed it, and isolated ones come alone.
 func TestNothingVanishes(t *testing.T) {
@@ -609,7 +464,7 @@ func TestNothingVanishes(t *testing.T) {
 	const producers, consumers, each = 4, 3, 500
 	type value struct{ producer, n int }
 	q := newQueue(t, Options[value]{MaxItems: 64, MaxBatch: 10})
-	modes := []Mode{modeA, modeB}
+	modes := []mode.Mode{modeA, modeB}
 
 	var mu sync.Mutex
 	seen := map[value]int{}

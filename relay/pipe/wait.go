@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // waiter is a Next that waits. It is woken and then takes for itself, rather
@@ -56,35 +55,25 @@ func (q *Queue[T]) next(ctx context.Context, take bool) (Batch[T], error) {
 	q.waiters = append(q.waiters, w)
 	q.mu.Unlock()
 
-	settled := q.opts.Settle == 0
 	for {
 		select {
 		case <-w.wake:
 		case <-ctx.Done():
-			settled = true
 		}
-		b, done, err := q.attempt(ctx, w, take, settled)
-		if done {
+		if b, done, err := q.attempt(ctx, w, take); done {
 			return b, err
-		}
-		if !settled {
-			w.settle(ctx, q.opts.Settle)
-			settled = true
 		}
 	}
 }
 
-// attempt does what a waiter was woken for. Not done means: wait on, or, if it
-// is not settled, settle first.
-func (q *Queue[T]) attempt(ctx context.Context, w *waiter, take, settled bool) (b Batch[T], done bool, err error) {
+// attempt does what a waiter was woken for. Not done means: wait on.
+func (q *Queue[T]) attempt(ctx context.Context, w *waiter, take bool) (b Batch[T], done bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	first := len(q.waiters) > 0 && q.waiters[0] == w
 	switch waiting := q.entries.len() > 0; {
 	case w.err != nil:
 		return b, true, w.err
-	case first && waiting && !settled && !q.closed && !q.entries.all()[0].Isolated:
-		return b, false, nil
 	case first && waiting:
 		b = q.batch(take)
 		q.leave(w)
@@ -97,19 +86,6 @@ func (q *Queue[T]) attempt(ctx context.Context, w *waiter, take, settled bool) (
 		return b, true, fmt.Errorf("pipe: next: %w", ctx.Err())
 	}
 	return b, false, nil
-}
-
-// settle waits for d, or until something else than a Push happens, and leaves a
-// signal: there is something to take.
-func (w *waiter) settle(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-w.wake:
-	}
-	w.signal()
 }
 
 func errClosed() error { return fmt.Errorf("pipe: next: %w", ErrClosed) }

@@ -15,7 +15,7 @@ import (
 	"teambridge/inbox/mail"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -23,14 +23,14 @@ import (
 
 // promptOptions say how an agent works on a user prompt. No row of an inbox can say that.
 type promptOptions struct {
-	mode     pipe.Mode
+	mode     mode.Mode
 	isolated bool
 }
 
 func promptOptionsOf(m api.NewMessage) (opts promptOptions, err error) {
 	opts.isolated = m.Isolated
 	if len(m.Mode) > 0 && string(m.Mode) != "null" {
-		if opts.mode, err = pipe.ParseMode(m.Mode); err != nil {
+		if opts.mode, err = mode.Parse(m.Mode); err != nil {
 			err = api.Decide(api.CodeInvalid, seeDocument, "mode: %v", err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
-	"teambridge/relay/pipe"
+	"teambridge/relay/mode"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -74,7 +74,7 @@ func Entry(r ledger.Relay) api.RelayEntry {
 	if r.IdleExit > 0 {
 		e.IdleExit = r.IdleExit.String()
 	}
-	if mode, err := pipe.ParseMode(r.Mode); len(r.Mode) > 0 && err == nil {
+	if mode, err := mode.Parse(r.Mode); len(r.Mode) > 0 && err == nil {
 		e.Mode, _ = mode.MarshalJSON() // it was parsed
 	}
 	return e

@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 )
 
 // EnvScreens names a folder for pictures of the page. Unset, none are taken.
@@ -34,7 +34,7 @@ const lifetime = 2 * time.Minute
 // this one. It ends with the test.
 func launch(t *testing.T) context.Context {
 	t.Helper()
-	program := claudetest.RequireChromium(t)
+	program := standin.RequireChromium(t)
 	home := t.TempDir()
 	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	t.Cleanup(cancel)

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 )
 
 // The modules that need no browser are tested by testdata/*.test.mjs.
 func TestModules(t *testing.T) {
 	t.Parallel()
-	node := claudetest.RequireNode(t)
+	node := standin.RequireNode(t)
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("files")); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/teams/teamstest"
@@ -514,7 +514,7 @@ func testUnread(t *testing.T, browser context.Context) {
 	box := w.Inbox(sim.Name(), "operator")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, err := claudetest.WaitFile(ctx, box.Path(), func(data []byte) bool {
+	if _, err := standin.WaitFile(ctx, box.Path(), func(data []byte) bool {
 		return strings.Count(string(data), `"read":true`)+strings.Count(string(data), `"read": true`) == 2
 	}); err != nil {
 		t.Error(err)
@@ -777,26 +777,26 @@ func testEnded(t *testing.T, browser context.Context) {
 
 // The same with a real agent: it takes a message, answers it, and ends.
 func testRealAgent(t *testing.T, browser context.Context) {
-	version := claudetest.Newest(t)
-	claudetest.Require(t, version)
-	claudetest.RequireTmux(t)
+	version := standin.Newest(t)
+	standin.Require(t, version)
+	standin.RequireTmux(t)
 	// A model that does what it is told, and ends when it is asked to.
 	request := regexp.MustCompile(`shutdown-[0-9]+@worker`)
-	home := claudetest.NewHome(t, claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
-		if id := request.FindString(r.Text()); r.Agent == claudetest.Worker && !r.Side && len(r.Results) == 0 && id != "" {
-			r.Texts = []string{claudetest.CallLine("SendMessage", map[string]any{
+	home := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
+		if id := request.FindString(r.Text()); r.Agent == standin.Worker && !r.Side && len(r.Results) == 0 && id != "" {
+			r.Texts = []string{standin.CallLine("SendMessage", map[string]any{
 				"to": "team-lead", "message": map[string]any{"type": "shutdown_response", "request_id": id, "approve": true},
 			})}
 		}
-		return claudetest.Script(ctx, r)
+		return standin.Script(ctx, r)
 	}))
-	team := claudetest.StartTeam(t, version, home)
+	team := standin.StartTeam(t, version, home)
 	w := newWorld(t, team.Root)
 	w.join(team.Name)
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose(team.Member)
-	call := claudetest.CallLine("SendMessage", map[string]string{"to": "operator", "message": "here it is [r-1]", "summary": "reviewed"})
+	call := standin.CallLine("SendMessage", map[string]string{"to": "operator", "message": "here it is [r-1]", "summary": "reviewed"})
 	p.write("please review [m-1]\n" + call)
 	p.until(own("[m-1]") + `?.textContent === "✓✓ received"`)
 	p.until(`[...document.querySelectorAll(".tome .bubble")].some(b => b.textContent.includes("here it is [r-1]"))`)
@@ -806,7 +806,7 @@ func testRealAgent(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	p.choose("team-lead")
-	p.write(claudetest.CallLine("SendMessage", map[string]any{"to": team.Member, "message": map[string]string{"type": "shutdown_request", "reason": "bye"}}))
+	p.write(standin.CallLine("SendMessage", map[string]any{"to": team.Member, "message": map[string]string{"type": "shutdown_request", "reason": "bye"}}))
 	p.until(`[...document.querySelectorAll("a.member")].find(a => a.textContent.includes(%s))?.dataset.state === "TERMINATED"`, team.Member)
 	p.choose(team.Member)
 	p.picture("real")

@@ -1,4 +1,4 @@
-package claudetest
+package standin
 
 import (
 	"context"
@@ -224,7 +224,7 @@ func (a *API) Wait(ctx context.Context, match func(Request) bool) (Request, erro
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return Request{}, fmt.Errorf("claudetest: the API was never called as expected: %w; %s", ctx.Err(), a)
+			return Request{}, fmt.Errorf("standin: the API was never called as expected: %w; %s", ctx.Err(), a)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (a *API) WaitCount(ctx context.Context, agent, marker string, n int) error 
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("claudetest: %s was given %q %d times, want %d: %w; %s", agent, marker, got, n, ctx.Err(), a)
+			return fmt.Errorf("standin: %s was given %q %d times, want %d: %w; %s", agent, marker, got, n, ctx.Err(), a)
 		}
 	}
 }

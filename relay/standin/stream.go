@@ -1,4 +1,4 @@
-package claudetest
+package standin
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package claudetest
+package standin
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Term
 	command := append(append(Require(t, v), "--dangerously-skip-permissions"), args...)
 
 	// Not below the home: the path of a socket may be some hundred bytes long, the name of a test as well.
-	dir, err := os.MkdirTemp("", "claudetest")
+	dir, err := os.MkdirTemp("", "standin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,17 +47,17 @@ func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Term
 	// The server is a daemon: it ends when it is told to.
 	server, err := startGuard(p.env(), `"$0" -S "$1" kill-server 2>/dev/null; :`, p.tmux, p.socket)
 	if err != nil {
-		t.Fatalf("claudetest: guard the tmux server: %v", err)
+		t.Fatalf("standin: guard the tmux server: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		if t.Failed() {
-			t.Logf("claudetest: terminal of %v:\n%s", v, p.Screen())
+			t.Logf("standin: terminal of %v:\n%s", v, p.Screen())
 		}
 		p.end(ctx)
 		if err := server.fire(); err != nil {
-			t.Errorf("claudetest: end the tmux server at %s: %v", p.socket, err)
+			t.Errorf("standin: end the tmux server at %s: %v", p.socket, err)
 		}
 	})
 
@@ -77,7 +77,7 @@ func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Term
 		t.Fatal(err)
 	}
 	if p.pid, err = strconv.Atoi(strings.TrimSpace(pid)); err != nil {
-		t.Fatalf("claudetest: pid of the pane: %v", err)
+		t.Fatalf("standin: pid of the pane: %v", err)
 	}
 	if err := p.ready(ctx); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func (p *Terminal) run(ctx context.Context, stdin io.Reader, args ...string) (st
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("claudetest: tmux %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+		return "", fmt.Errorf("standin: tmux %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.String(), nil
 }
@@ -122,7 +122,7 @@ func (p *Terminal) ready(ctx context.Context) error {
 		return ok, nil
 	})
 	if err != nil {
-		return fmt.Errorf("claudetest: the terminal shows no prompt: %w; it shows:\n%s", err, p.Screen())
+		return fmt.Errorf("standin: the terminal shows no prompt: %w; it shows:\n%s", err, p.Screen())
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (p *Terminal) composed(ctx context.Context, text string, want bool) error {
 		return looks == 2, nil
 	})
 	if err != nil {
-		return fmt.Errorf("claudetest: prompt %.40q in the composer: want %t: %w; the terminal shows:\n%s", text, want, err, p.Screen())
+		return fmt.Errorf("standin: prompt %.40q in the composer: want %t: %w; the terminal shows:\n%s", text, want, err, p.Screen())
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (p *Terminal) capture(ctx context.Context) (string, error) {
 	}
 	dead, screen, _ := strings.Cut(screen, "\n")
 	if dead == "1" {
-		return "", fmt.Errorf("claudetest: Claude Code has ended; its screen:\n%s", screen)
+		return "", fmt.Errorf("standin: Claude Code has ended; its screen:\n%s", screen)
 	}
 	return screen, nil
 }
@@ -254,7 +254,7 @@ func (p *Terminal) End(ctx context.Context) error {
 // well before it is gone, so the process itself is asked.
 func (p *Terminal) Exited(ctx context.Context) error {
 	if err := poll(ctx, func() (bool, error) { return !exists(p.pid), nil }); err != nil {
-		return fmt.Errorf("claudetest: Claude Code still runs: %w; the terminal shows:\n%s", err, p.Screen())
+		return fmt.Errorf("standin: Claude Code still runs: %w; the terminal shows:\n%s", err, p.Screen())
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package claudetest
+package standin
 
 // Without /proc, strays and zombies cannot be told.
 func strays(*Home) []int { return nil }

@@ -1,4 +1,4 @@
-package claudetest_test
+package standin_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 )
 
 // A conversation is a list of these, spelled as Claude Code does.
@@ -82,7 +82,7 @@ func (c call) send(ctx context.Context, url string) (*http.Response, error) {
 }
 
 // reply is a call's answer.
-func reply(t *testing.T, api *claudetest.API, c call) (status int, body string) {
+func reply(t *testing.T, api *standin.API, c call) (status int, body string) {
 	t.Helper()
 	resp, err := c.send(t.Context(), api.URL)
 	if err != nil {
@@ -98,7 +98,7 @@ func reply(t *testing.T, api *claudetest.API, c call) (status int, body string) 
 
 func TestScript(t *testing.T) {
 	t.Parallel()
-	bash := claudetest.CallLine("Bash", object{"command": "ls"})
+	bash := standin.CallLine("Bash", object{"command": "ls"})
 	tests := []struct {
 		name     string
 		messages []object
@@ -135,9 +135,9 @@ func TestScript(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var got claudetest.Answer
-			api := claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
-				got = claudetest.Script(ctx, r)
+			var got standin.Answer
+			api := standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
+				got = standin.Script(ctx, r)
 				a := got
 				a.Delay = 0
 				return a
@@ -158,8 +158,8 @@ func TestScript(t *testing.T) {
 
 func TestStream(t *testing.T) {
 	t.Parallel()
-	api := claudetest.StartAPI(t, func(context.Context, claudetest.Request) claudetest.Answer {
-		return claudetest.Answer{Text: "look:", Calls: []claudetest.Call{{Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}}}
+	api := standin.StartAPI(t, func(context.Context, standin.Request) standin.Answer {
+		return standin.Answer{Text: "look:", Calls: []standin.Call{{Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}}}
 	})
 	_, got := reply(t, api, call{stream: true, messages: []object{plain("x")}})
 	want := `event: message_start
@@ -202,7 +202,7 @@ data: {"type":"message_stop"}
 
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
-	api := claudetest.StartAPI(t, nil)
+	api := standin.StartAPI(t, nil)
 	tests := []struct {
 		method, path, body string
 		status             int
@@ -309,13 +309,13 @@ func TestCount(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			api := claudetest.StartAPI(t, nil)
+			api := standin.StartAPI(t, nil)
 			for _, c := range tt.calls {
 				if status, body := reply(t, api, c); status != http.StatusOK {
 					t.Fatalf("status %d: %s", status, body)
 				}
 			}
-			for agent, want := range map[string]int{claudetest.Main: tt.main, "worker": tt.agent, claudetest.Any: tt.main + tt.agent} {
+			for agent, want := range map[string]int{standin.Main: tt.main, "worker": tt.agent, standin.Any: tt.main + tt.agent} {
 				if got := api.Count(agent, "[m]"); got != want {
 					t.Errorf("Count(%s): got %d, want %d; %s", agent, got, want, api)
 				}
@@ -327,7 +327,7 @@ func TestCount(t *testing.T) {
 					t.Errorf("Counts(%s) (-want +got):\n%s", agent, diff)
 				}
 			}
-			if got := api.Turns(claudetest.Main, "[m]"); got != tt.turns {
+			if got := api.Turns(standin.Main, "[m]"); got != tt.turns {
 				t.Errorf("Turns: got %d, want %d; %s", got, tt.turns, api)
 			}
 		})
@@ -337,9 +337,9 @@ func TestCount(t *testing.T) {
 // TestTeammates tells the teammates of older versions by the prompts they were spawned with, as long as the conversation has them.
 func TestTeammates(t *testing.T) {
 	t.Parallel()
-	api := claudetest.StartAPI(t, nil)
+	api := standin.StartAPI(t, nil)
 	rules := "You are running as an agent in a team. To communicate …"
-	reply(t, api, call{unnamed: true, messages: []object{plain(claudetest.CallLine("Agent", object{"name": "bob", "prompt": "You are bob"}))}})
+	reply(t, api, call{unnamed: true, messages: []object{plain(standin.CallLine("Agent", object{"name": "bob", "prompt": "You are bob"}))}})
 	reply(t, api, call{unnamed: true, system: rules, messages: []object{plain(wrapped("team-lead", "You are bob"))}})
 	reply(t, api, call{unnamed: true, system: rules, messages: []object{plain("a summary")}})
 	reply(t, api, call{unnamed: true, session: "other", system: rules, messages: []object{plain(wrapped("team-lead", "You are bob"))}})
@@ -347,14 +347,14 @@ func TestTeammates(t *testing.T) {
 	for _, r := range api.Log() {
 		got = append(got, r.Agent)
 	}
-	if diff := cmp.Diff([]string{claudetest.Main, "bob", claudetest.Teammate, claudetest.Teammate}, got); diff != "" {
+	if diff := cmp.Diff([]string{standin.Main, "bob", standin.Teammate, standin.Teammate}, got); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)
 	}
 }
 
 func TestRequest(t *testing.T) {
 	t.Parallel()
-	api := claudetest.StartAPI(t, nil)
+	api := standin.StartAPI(t, nil)
 	message := `<teammate-message teammate_id="eve" verified="false">` + "\nhi\nthere\n</teammate-message>"
 	reply(t, api, call{session: "S", agent: "bob", system: "more", retry: true, messages: []object{
 		plain("old"), assistant("x"),
@@ -375,7 +375,7 @@ func TestRequest(t *testing.T) {
 	want := object{
 		"seq": 1, "session": "S", "agent": "bob", "model": "m", "system": "rules\nmore", "tools": []string{"Bash"},
 		"retry": true, "side": false, "texts": []string{wrapped("ann", "one") + "\n\n" + message}, "results": []string{"r"}, "uncut": 3,
-		"deliveries": []claudetest.Delivery{
+		"deliveries": []standin.Delivery{
 			{From: "ann", Color: "blue", Summary: "sum", Body: "one"},
 			{From: "eve", Verified: "false", Body: "hi\nthere"},
 		},
@@ -389,12 +389,12 @@ func TestRequest(t *testing.T) {
 func TestWait(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	api := claudetest.StartAPI(t, func(ctx context.Context, r claudetest.Request) claudetest.Answer {
+	api := standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 		select {
 		case <-release:
 		case <-ctx.Done():
 		}
-		return claudetest.Script(ctx, r)
+		return standin.Script(ctx, r)
 	})
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -405,27 +405,27 @@ func TestWait(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 	})
-	got, err := api.Wait(within(t), func(r claudetest.Request) bool { return r.Has("hello") })
+	got, err := api.Wait(within(t), func(r standin.Request) bool { return r.Has("hello") })
 	if err != nil || !got.Answered.IsZero() {
 		t.Fatalf("call: got %+v, %v, want it unanswered", got, err)
 	}
-	if err := api.WaitCount(within(t), claudetest.Main, "hello", 1); err != nil {
+	if err := api.WaitCount(within(t), standin.Main, "hello", 1); err != nil {
 		t.Fatal(err)
 	}
-	if n := api.Turns(claudetest.Main, "hello"); n != 0 {
+	if n := api.Turns(standin.Main, "hello"); n != 0 {
 		t.Errorf("Turns before the answer: got %d, want 0", n)
 	}
 	close(release)
 	group.Wait()
-	if _, err := api.Wait(within(t), func(r claudetest.Request) bool { return !r.Answered.IsZero() }); err != nil {
+	if _, err := api.Wait(within(t), func(r standin.Request) bool { return !r.Answered.IsZero() }); err != nil {
 		t.Fatal(err)
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := api.Wait(over, func(r claudetest.Request) bool { return r.Has("bye") }); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"hello"`) {
+	if _, err := api.Wait(over, func(r standin.Request) bool { return r.Has("bye") }); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"hello"`) {
 		t.Errorf("Wait for what never comes: got %v, want Canceled with the calls there were", err)
 	}
-	if err := api.WaitCount(over, claudetest.Main, "hello", 2); !errors.Is(err, context.Canceled) {
+	if err := api.WaitCount(over, standin.Main, "hello", 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("WaitCount for what never comes: got %v, want Canceled", err)
 	}
 }
@@ -433,7 +433,7 @@ func TestWait(t *testing.T) {
 // TestGone ends a client in the middle of a delay: no answer is recorded, and closing the API does not wait.
 func TestGone(t *testing.T) {
 	t.Parallel()
-	api := claudetest.StartAPI(t, nil)
+	api := standin.StartAPI(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -445,7 +445,7 @@ func TestGone(t *testing.T) {
 			t.Errorf("client: got %v, want Canceled", err)
 		}
 	})
-	if _, err := api.Wait(within(t), func(r claudetest.Request) bool { return r.Has("SLEEP") }); err != nil {
+	if _, err := api.Wait(within(t), func(r standin.Request) bool { return r.Has("SLEEP") }); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
@@ -460,15 +460,15 @@ func TestGone(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 	}()
-	if _, err := api.Wait(within(t), func(r claudetest.Request) bool { return r.Has("again") }); err != nil {
+	if _, err := api.Wait(within(t), func(r standin.Request) bool { return r.Has("again") }); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	api := claudetest.StartAPI(t, func(context.Context, claudetest.Request) claudetest.Answer {
-		return claudetest.Answer{Status: 529, Text: "overloaded"}
+	api := standin.StartAPI(t, func(context.Context, standin.Request) standin.Answer {
+		return standin.Answer{Status: 529, Text: "overloaded"}
 	})
 	status, body := reply(t, api, call{messages: []object{plain("x")}})
 	if want := `{"error":{"message":"overloaded","type":"api_error"},"type":"error"}`; status != 529 || body != want {
@@ -479,7 +479,7 @@ func TestStatus(t *testing.T) {
 // TestManyAgents has agents call at once; run with -race.
 func TestManyAgents(t *testing.T) {
 	t.Parallel()
-	api := claudetest.StartAPI(t, nil)
+	api := standin.StartAPI(t, nil)
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -498,7 +498,7 @@ func TestManyAgents(t *testing.T) {
 	}
 	group.Wait()
 	for n := range 10 {
-		if got := api.Count(claudetest.Any, fmt.Sprintf("m-%d", n)); got != 8 {
+		if got := api.Count(standin.Any, fmt.Sprintf("m-%d", n)); got != 8 {
 			t.Errorf("Count(m-%d): got %d, want 8", n, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package pipe
+package mode
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package claudetest_test
+package standin_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -30,7 +30,7 @@ func within(t *testing.T) context.Context {
 // versions runs a test against each, side by side.
 func versions(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	t.Parallel()
-	claudetest.ForEach(t, func(t *testing.T, v teams.Version) {
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		test(t, v)
 	})
@@ -96,7 +96,7 @@ func put(t *testing.T, inbox, from, text string) {
 func TestTeam(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
 		began := time.Now()
-		team := claudetest.StartTeam(t, v, nil)
+		team := standin.StartTeam(t, v, nil)
 		t.Logf("team up after %v", time.Since(began).Round(time.Millisecond))
 		ctx := within(t)
 
@@ -109,7 +109,7 @@ func TestTeam(t *testing.T) {
 		}
 
 		put(t, team.Inbox("worker"), "team-lead", "please read [row-1]")
-		got, err := team.API.Wait(ctx, func(r claudetest.Request) bool {
+		got, err := team.API.Wait(ctx, func(r standin.Request) bool {
 			return r.Agent == "worker" && r.Has("[row-1]") && !r.Answered.IsZero()
 		})
 		if err != nil {
@@ -122,7 +122,7 @@ func TestTeam(t *testing.T) {
 		// The reply is a second call with the first row in its history: what was counted must not count again.
 		const name = "operator"
 		join(t, team, name)
-		put(t, team.Inbox("worker"), "team-lead", "answer [row-2]\n"+claudetest.CallLine("SendMessage", map[string]string{
+		put(t, team.Inbox("worker"), "team-lead", "answer [row-2]\n"+standin.CallLine("SendMessage", map[string]string{
 			"to": name, "message": "a reply", "summary": "short",
 		}))
 		data, err := team.WaitText(ctx, name, "a reply")
@@ -132,7 +132,7 @@ func TestTeam(t *testing.T) {
 		if !strings.Contains(string(data), `"from": "worker"`) {
 			t.Errorf("inbox of %s: got %s, want a row from worker", name, data)
 		}
-		if _, err := team.API.Wait(ctx, func(r claudetest.Request) bool {
+		if _, err := team.API.Wait(ctx, func(r standin.Request) bool {
 			return r.Agent == "worker" && len(r.Results) > 0 && !r.Answered.IsZero()
 		}); err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestTeam(t *testing.T) {
 }
 
 // join puts a person into config.json, which makes the name reachable.
-func join(t *testing.T, team *claudetest.Team, name string) {
+func join(t *testing.T, team *standin.Team, name string) {
 	t.Helper()
 	if err := team.Add(t.Context(), map[string]any{
 		"agentId": name + "@" + team.Name, "name": name, "joinedAt": time.Now().UnixMilli(),
@@ -169,14 +169,14 @@ func join(t *testing.T, team *claudetest.Team, name string) {
 // TestStartMember brings up a team of two versions: the oldest leads, and the newest is a process of its own.
 func TestStartMember(t *testing.T) {
 	t.Parallel()
-	team := claudetest.StartTeam(t, claudetest.Oldest(t), nil)
-	team.StartMember(t, claudetest.Newest(t), "bob")
+	team := standin.StartTeam(t, standin.Oldest(t), nil)
+	team.StartMember(t, standin.Newest(t), "bob")
 	put(t, team.Inbox("bob"), "team-lead", "please read [row-1]")
 	ctx := within(t)
 	if err := team.API.WaitCount(ctx, "bob", "[row-1]", 1); err != nil {
 		t.Fatal(err)
 	}
-	if n := team.API.Count(claudetest.Any, "please read [row-1]"); n != 1 {
+	if n := team.API.Count(standin.Any, "please read [row-1]"); n != 1 {
 		t.Errorf("given to all: %d times, want 1; %s", n, team.API)
 	}
 }
@@ -184,18 +184,18 @@ func TestStartMember(t *testing.T) {
 // TestNothingStaysBehind ends a team by the end of its test and looks for its processes, its server and its files.
 func TestNothingStaysBehind(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		claudetest.Require(t, v)
-		var team *claudetest.Team
+		standin.Require(t, v)
+		var team *standin.Team
 		t.Run("inner", func(t *testing.T) {
-			team = claudetest.StartTeam(t, v, nil)
+			team = standin.StartTeam(t, v, nil)
 		})
 		if team == nil {
 			t.Skip("no team")
 		}
-		if claudetest.Alive(team.Lead.Pid()) {
+		if standin.Alive(team.Lead.Pid()) {
 			t.Errorf("Claude Code, process %d, is still there", team.Lead.Pid())
 		}
-		if pids := claudetest.Strays(team.Home); len(pids) > 0 {
+		if pids := standin.Strays(team.Home); len(pids) > 0 {
 			t.Errorf("processes of the home are still there: %v", pids)
 		}
 		if _, err := os.Stat(team.Root); !errors.Is(err, fs.ErrNotExist) {
@@ -211,7 +211,7 @@ func TestEnd(t *testing.T) {
 		if v.Has(teams.TeamAtStart) != teams.Yes {
 			t.Skip("its lead is headless")
 		}
-		team := claudetest.StartTeam(t, v, nil)
+		team := standin.StartTeam(t, v, nil)
 		ctx := within(t)
 		if err := team.Lead.End(ctx); err != nil {
 			t.Fatal(err)
@@ -225,14 +225,14 @@ func TestEnd(t *testing.T) {
 // TestHeadless runs plain turns, a killed process and a resumed session.
 func TestHeadless(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, nil)
+		h := standin.NewHome(t, nil)
 		session := "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
-		p := claudetest.StartHeadless(t, v, h, "--session-id", session)
+		p := standin.StartHeadless(t, v, h, "--session-id", session)
 		ctx := within(t)
 		if err := p.Prompt(ctx, "hello [first]"); err != nil {
 			t.Fatal(err)
 		}
-		result, err := p.Wait(ctx, func(f claudetest.Frame) bool { return f.Type == "result" })
+		result, err := p.Wait(ctx, func(f standin.Frame) bool { return f.Type == "result" })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestHeadless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := claudetest.WaitFile(ctx, transcript, func(data []byte) bool {
+		if _, err := standin.WaitFile(ctx, transcript, func(data []byte) bool {
 			return strings.Contains(string(data), "ACK: hello [first]")
 		}); err != nil {
 			t.Fatal(err)
@@ -252,32 +252,32 @@ func TestHeadless(t *testing.T) {
 		if _, err := p.Send("SLEEP:600 [cut]"); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.API.WaitCount(ctx, claudetest.Main, "[cut]", 1); err != nil {
+		if err := h.API.WaitCount(ctx, standin.Main, "[cut]", 1); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if claudetest.Alive(p.Pid()) {
+		if standin.Alive(p.Pid()) {
 			t.Error("alive after Kill")
 		}
 
-		p = claudetest.StartHeadless(t, v, h, "--resume", session)
+		p = standin.StartHeadless(t, v, h, "--resume", session)
 		if err := p.Prompt(ctx, "hello [second]"); err != nil {
 			t.Fatal(err)
 		}
 		for marker, want := range map[string][2]int{"[first]": {1, 1}, "[cut]": {1, 0}, "[second]": {1, 1}} {
-			if n := h.API.Count(claudetest.Main, marker); n != want[0] {
+			if n := h.API.Count(standin.Main, marker); n != want[0] {
 				t.Errorf("Count(main, %s): got %d, want %d; %s", marker, n, want[0], h.API)
 			}
 		}
-		if n := h.API.Turns(claudetest.Main, "[first]"); n != 1 {
+		if n := h.API.Turns(standin.Main, "[first]"); n != 1 {
 			t.Errorf("Turns(main, [first]): got %d, want 1", n)
 		}
 		if err := p.End(ctx); err != nil {
 			t.Errorf("End: %v", err)
 		}
-		if _, err := p.Wait(ctx, func(claudetest.Frame) bool { return false }); err == nil || ctx.Err() != nil {
+		if _, err := p.Wait(ctx, func(standin.Frame) bool { return false }); err == nil || ctx.Err() != nil {
 			t.Errorf("Wait after the end: got %v, want an error at once", err)
 		}
 	})
@@ -286,8 +286,8 @@ func TestHeadless(t *testing.T) {
 // TestCompaction gives a text, has the conversation compacted, and gives the text again.
 func TestCompaction(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, nil)
-		p := claudetest.StartHeadless(t, v, h)
+		h := standin.NewHome(t, nil)
+		p := standin.StartHeadless(t, v, h)
 		ctx := within(t)
 		for _, text := range []string{"first [m]", "second"} {
 			if err := p.Prompt(ctx, text); err != nil {
@@ -297,19 +297,19 @@ func TestCompaction(t *testing.T) {
 		if _, err := p.Send("/compact"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Wait(ctx, func(f claudetest.Frame) bool { return f.Subtype == "compact_boundary" }); err != nil {
+		if _, err := p.Wait(ctx, func(f standin.Frame) bool { return f.Subtype == "compact_boundary" }); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Prompt(ctx, "third"); err != nil {
 			t.Fatal(err)
 		}
-		if n := h.API.Count(claudetest.Main, "[m]"); n != 1 {
+		if n := h.API.Count(standin.Main, "[m]"); n != 1 {
 			t.Errorf("Count after the compaction: got %d, want 1; %s", n, h.API)
 		}
 		if err := p.Prompt(ctx, "again [m]"); err != nil {
 			t.Fatal(err)
 		}
-		if n := h.API.Count(claudetest.Main, "[m]"); n != 2 {
+		if n := h.API.Count(standin.Main, "[m]"); n != 2 {
 			t.Errorf("Count after the second time: got %d, want 2; %s", n, h.API)
 		}
 		var side []int
@@ -327,7 +327,7 @@ func TestCompaction(t *testing.T) {
 // TestBurst appends more rows than an agent takes at once, while it works, and counts each.
 func TestBurst(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		team := claudetest.StartTeam(t, v, nil)
+		team := standin.StartTeam(t, v, nil)
 		ctx := within(t)
 		want := map[string]int{}
 		for i := range 60 {
@@ -355,16 +355,16 @@ func TestBurst(t *testing.T) {
 // next to it, as the version has it.
 func TestTerminal(t *testing.T) {
 	versions(t, func(t *testing.T, v teams.Version) {
-		h := claudetest.NewHome(t, nil)
-		p := claudetest.StartTerminal(t, v, h)
+		h := standin.NewHome(t, nil)
+		p := standin.StartTerminal(t, v, h)
 		ctx := within(t)
 		proceed := filepath.Join(h.Work, "proceed")
-		if err := p.Prompt(ctx, "two lines\n"+claudetest.CallLine("Bash", map[string]string{
+		if err := p.Prompt(ctx, "two lines\n"+standin.CallLine("Bash", map[string]string{
 			"command": fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done; echo ran", proceed), "description": "wait",
 		})); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("two lines") && !r.Answered.IsZero() }); err != nil {
+		if _, err := h.API.Wait(ctx, func(r standin.Request) bool { return r.Has("two lines") && !r.Answered.IsZero() }); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Prompt(ctx, "typed meanwhile [mid]"); err != nil {
@@ -373,7 +373,7 @@ func TestTerminal(t *testing.T) {
 		if err := os.WriteFile(proceed, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := h.API.Wait(ctx, func(r claudetest.Request) bool { return r.Has("[mid]") && !r.Side && !r.Answered.IsZero() })
+		got, err := h.API.Wait(ctx, func(r standin.Request) bool { return r.Has("[mid]") && !r.Side && !r.Answered.IsZero() })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,11 +384,11 @@ func TestTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Some versions also ask a side question that quotes it.
-		if err := h.API.WaitCount(ctx, claudetest.Main, "[end]", 1); err != nil {
+		if err := h.API.WaitCount(ctx, standin.Main, "[end]", 1); err != nil {
 			t.Fatal(err)
 		}
 		for _, marker := range []string{"[mid]", "[end]"} {
-			if n := h.API.Count(claudetest.Main, marker); n != 1 {
+			if n := h.API.Count(standin.Main, marker); n != 1 {
 				t.Errorf("Count(main, %s): got %d, want 1; %s", marker, n, h.API)
 			}
 		}

@@ -1,4 +1,10 @@
-package pipe
+// Package mode describes the settings that an agent works with, and changes of them.
+//
+// A [Mode] is the set of an agent's settings that a message may ask for. Each [Setting] has
+// three states: absent (leave it as it is), default (null in JSON: what the agent does by
+// itself), or a value. A Mode is comparable: two are the same exactly if == says so, which
+// is exactly if [Mode.Hash] does.
+package mode
 
 import (
 	"bytes"
@@ -44,17 +50,17 @@ func (m *Mode) fields() [7]field {
 	}
 }
 
-// ParseMode reads a mode from a JSON object with the keys permissionMode, model,
+// Parse reads a mode from a JSON object with the keys permissionMode, model,
 // fallbackModel, customSystemPrompt and appendSystemPrompt (texts), allowedTools
 // and disallowedTools (lists of texts); each may be missing, or null.
 //
 // It is strict, because a setting that is misspelt and passed over lets an agent
 // run with more permissions than were asked for: an unknown key (they are
 // case-sensitive), a repeated one, a value of another type, bytes that are not
-// UTF-8, and anything behind the object are errors, of type *[ModeError]. Half
+// UTF-8, and anything behind the object are errors, of type *[Error]. Half
 // a surrogate pair counts as U+FFFD. What the texts say is not looked at: which
 // models and permission modes there are is for the agent to know.
-func ParseMode(data []byte) (Mode, error) {
+func Parse(data []byte) (Mode, error) {
 	var m Mode
 	var whole json.RawMessage
 	switch err := json.Unmarshal(data, &whole); {
@@ -63,27 +69,27 @@ func ParseMode(data []byte) (Mode, error) {
 		if errors.As(err, &syntax) {
 			err = fmt.Errorf("not one JSON object, at byte %d: %w", syntax.Offset, err)
 		}
-		return Mode{}, &ModeError{Err: err}
+		return Mode{}, &Error{Err: err}
 	case !utf8.Valid(data):
-		return Mode{}, &ModeError{Err: errors.New("not UTF-8")}
+		return Mode{}, &Error{Err: errors.New("not UTF-8")}
 	}
 	dec := json.NewDecoder(bytes.NewReader(whole))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return Mode{}, &ModeError{Err: fmt.Errorf("is %s, must be an object", noun(whole))}
+		return Mode{}, &Error{Err: fmt.Errorf("is %s, must be an object", noun(whole))}
 	}
 	fields := m.fields()
 	for dec.More() {
 		token, err := dec.Token()
 		if err != nil {
-			return Mode{}, &ModeError{Err: err}
+			return Mode{}, &Error{Err: err}
 		}
 		key, _ := token.(string)
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return Mode{}, &ModeError{Key: key, Err: err}
+			return Mode{}, &Error{Key: key, Err: err}
 		}
 		if err := set(fields[:], key, value); err != nil {
-			return Mode{}, &ModeError{Key: key, Err: err}
+			return Mode{}, &Error{Key: key, Err: err}
 		}
 	}
 	return m, nil
@@ -181,10 +187,10 @@ func (m Mode) String() string { return string(m.appendJSON(nil)) }
 // MarshalJSON returns what [Mode.Hash] is the hash of.
 func (m Mode) MarshalJSON() ([]byte, error) { return m.appendJSON(nil), nil }
 
-// UnmarshalJSON is [ParseMode]: it replaces all of m, and leaves it as it is on
+// UnmarshalJSON is [Parse]: it replaces all of m, and leaves it as it is on
 // an error. Unlike most types, a Mode takes null for a mistake.
 func (m *Mode) UnmarshalJSON(data []byte) error {
-	parsed, err := ParseMode(data)
+	parsed, err := Parse(data)
 	if err != nil {
 		return err
 	}
@@ -206,3 +212,19 @@ func (m Mode) appendJSON(b []byte) []byte {
 	}
 	return append(b, '}')
 }
+
+// Error says what is wrong with the JSON form of a [Mode].
+type Error struct {
+	Key string // the key it is about; "" where the JSON as a whole is wrong
+	Err error
+}
+
+func (e *Error) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("mode: %v", e.Err)
+	}
+	// The key is anybody's text, of any length.
+	return fmt.Sprintf("mode: %.64q: %v", e.Key, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }

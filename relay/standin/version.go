@@ -1,4 +1,4 @@
-package claudetest
+package standin
 
 import (
 	"bufio"
@@ -29,7 +29,7 @@ func Versions(t testing.TB) []teams.Version {
 	file := filepath.Join(top, ".ci", "versions")
 	data, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("claudetest: %v", err)
+		t.Fatalf("standin: %v", err)
 	}
 	selected := strings.FieldsFunc(os.Getenv(EnvVersions), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(selected) == 0 {
@@ -37,7 +37,7 @@ func Versions(t testing.TB) []teams.Version {
 	}
 	names, err := selectVersions(string(data), selected)
 	if err != nil {
-		t.Fatalf("claudetest: %s: %v", file, err)
+		t.Fatalf("standin: %s: %v", file, err)
 	}
 	var versions []teams.Version
 	for _, name := range names {
@@ -137,7 +137,7 @@ func moduleRoot() (string, error) {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return "", errors.New("claudetest: no go.mod above the working directory")
+			return "", errors.New("standin: no go.mod above the working directory")
 		}
 		dir = up
 	}

@@ -1,4 +1,4 @@
-package claudetest
+package standin
 
 import (
 	"bufio"
@@ -89,13 +89,13 @@ func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Head
 		t.Fatal(err)
 	}
 	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("claudetest: start %s: %v", command[0], err)
+		t.Fatalf("standin: start %s: %v", command[0], err)
 	}
 	// It ends at the end of its stdin, but not before a turn is over, and a team's lead not at all.
 	group, err := startGuard([]string{"PATH=" + os.Getenv("PATH")}, `kill -s KILL -- "-$0"`, strconv.Itoa(p.Pid()))
 	if err != nil {
 		_ = kill(p.Pid())
-		t.Fatalf("claudetest: guard headless Claude Code: %v", err)
+		t.Fatalf("standin: guard headless Claude Code: %v", err)
 	}
 	go func() {
 		p.read(stdout)
@@ -107,7 +107,7 @@ func StartHeadless(t testing.TB, v teams.Version, h *Home, args ...string) *Head
 		defer cancel()
 		p.end(ctx)
 		if t.Failed() {
-			t.Logf("claudetest: headless %v:\n%s", v, p.Screen())
+			t.Logf("standin: headless %v:\n%s", v, p.Screen())
 		}
 	})
 	return p
@@ -148,7 +148,7 @@ func (p *Headless) Write(line []byte) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	if _, err := p.stdin.Write(append(bytes.Clone(line), '\n')); err != nil {
-		return fmt.Errorf("claudetest: write to headless Claude Code: %w; %s", err, p.Screen())
+		return fmt.Errorf("standin: write to headless Claude Code: %w; %s", err, p.Screen())
 	}
 	return nil
 }
@@ -197,14 +197,14 @@ func (p *Headless) wait(ctx context.Context, what string, match func(Frame) bool
 			}
 		}
 		if gone {
-			return Frame{}, fmt.Errorf("claudetest: Claude Code ended before %s came: %s", what, p.Screen())
+			return Frame{}, fmt.Errorf("standin: Claude Code ended before %s came: %s", what, p.Screen())
 		}
 		select {
 		case <-changed:
 		case <-p.done:
 			gone = true // all frames stand in the slice by now: look at the rest once more
 		case <-ctx.Done():
-			return Frame{}, fmt.Errorf("claudetest: waiting for %s: %w; %s; API: %s", what, ctx.Err(), p.Screen(), p.home.API)
+			return Frame{}, fmt.Errorf("standin: waiting for %s: %w; %s; API: %s", what, ctx.Err(), p.Screen(), p.home.API)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func (p *Headless) Exited(ctx context.Context) error {
 		defer p.mu.Unlock()
 		return p.err
 	case <-ctx.Done():
-		return fmt.Errorf("claudetest: Claude Code still runs: %w", ctx.Err())
+		return fmt.Errorf("standin: Claude Code still runs: %w", ctx.Err())
 	}
 }
 

@@ -1,4 +1,4 @@
-package claudetest
+package standin
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func WaitFile(ctx context.Context, path string, match func([]byte) bool) ([]byte
 		return err == nil && match(data), err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("claudetest: %s is not as expected: %w; it holds: %.2000s", path, err, data)
+		return nil, fmt.Errorf("standin: %s is not as expected: %w; it holds: %.2000s", path, err, data)
 	}
 	return data, nil
 }
@@ -62,7 +62,7 @@ func glob(ctx context.Context, pattern string) (string, error) {
 		return len(found) > 0, err
 	})
 	if err != nil {
-		return "", fmt.Errorf("claudetest: no file %s: %w", pattern, err)
+		return "", fmt.Errorf("standin: no file %s: %w", pattern, err)
 	}
 	return found[0], nil
 }

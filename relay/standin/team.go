@@ -1,4 +1,4 @@
-package claudetest
+package standin
 
 import (
 	"context"
@@ -104,7 +104,7 @@ func StartTeam(t testing.TB, v teams.Version, h *Home) *Team {
 		err = team.Spawn(ctx, Worker)
 	}
 	if err != nil {
-		t.Fatalf("claudetest: start a team of %v: %v; %s; API: %s", v, err, team.Lead.Screen(), h.API)
+		t.Fatalf("standin: start a team of %v: %v; %s; API: %s", v, err, team.Lead.Screen(), h.API)
 	}
 	return team
 }
@@ -146,7 +146,7 @@ func (t *Team) StartMember(tb testing.TB, v teams.Version, name string) *Termina
 		"agentId": agent, "name": name, "agentType": "general-purpose", "joinedAt": time.Now().UnixMilli(), "tmuxPaneId": "%1",
 		"cwd": t.Home.Work, "subscriptions": []string{}, "backendType": "tmux",
 	}); err != nil {
-		tb.Fatalf("claudetest: add %s: %v", agent, err)
+		tb.Fatalf("standin: add %s: %v", agent, err)
 	}
 	session := uuid.NewString()
 	t.API.mu.Lock()
@@ -211,7 +211,7 @@ func (t *Team) WaitMember(ctx context.Context, name string) error {
 		return json.Unmarshal(data, &c) == nil && c.Has(name)
 	})
 	if err != nil {
-		return fmt.Errorf("claudetest: %s did not join %s: %w", name, t.Name, err)
+		return fmt.Errorf("standin: %s did not join %s: %w", name, t.Name, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package claudetest runs the real Claude Code, in the versions of .ci/versions, in tests: offline, without an account, in a home
+// Package standin runs the real Claude Code, in the versions of .ci/versions, in tests: offline, without an account, in a home
 // of its own, against a stand-in for the model API that does what the test says.
 //
 // # A team
@@ -6,14 +6,14 @@
 // [ForEach] runs a test with each version. [StartTeam] brings up a lead and a teammate `worker` in about a second: in a
 // terminal, or headless where such a session can lead a team. From there messages travel through the real inbox files:
 //
-//	team := claudetest.StartTeam(t, v, nil)
+//	team := standin.StartTeam(t, v, nil)
 //	… append a row to team.Inbox("worker") that says "hello [m-1]" …
 //	err := team.API.WaitCount(ctx, "worker", "[m-1]", 1)
 //	… later: team.API.Count("worker", "[m-1]") is 1: neither lost nor twice
 //
 // A row makes the worker act if it holds a CALL line, see [Script] and [CallLine]:
 //
-//	claudetest.CallLine("SendMessage", map[string]string{"to": "user", "message": "hi", "summary": "s"})
+//	standin.CallLine("SendMessage", map[string]string{"to": "user", "message": "hi", "summary": "s"})
 //
 // [StartHeadless] and [StartTerminal] start single sessions; [NewHome] makes the surroundings, whose [Home.Env] also
 // serves for a Claude Code that the code under test starts, as the command of [Require].
@@ -44,4 +44,4 @@
 //
 // The stand-in knows nothing: no tokens are counted, no limit is enforced, no model is told from another. What a real
 // model would say to a message, and whether it would act on it, cannot be tested with it.
-package claudetest
+package standin

@@ -1,4 +1,4 @@
-package pipe
+package mode
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 func parse(t testing.TB, text string) Mode {
 	t.Helper()
-	m, err := ParseMode([]byte(text))
+	m, err := Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestSettingStates(t *testing.T) {
 	}
 }
 
-func TestParseModeRefuses(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, json, key, say string }{
 		{"nothing", ``, "", "at byte 0"},
@@ -168,9 +168,9 @@ func TestParseModeRefuses(t *testing.T) {
 			before := Mode{Model: Set("before")}
 			m := before
 			err := m.UnmarshalJSON([]byte(c.json))
-			var bad *ModeError
+			var bad *Error
 			if !errors.As(err, &bad) {
-				t.Fatalf("got %v, want a ModeError", err)
+				t.Fatalf("got %v, want a Error", err)
 			}
 			if bad.Key != c.key || !strings.Contains(err.Error(), c.say) {
 				t.Errorf("got key %q: %v; want key %q: %s", bad.Key, err, c.key, c.say)
@@ -186,7 +186,7 @@ func TestParseModeRefuses(t *testing.T) {
 // a terminal.
 func TestModeErrorIsShort(t *testing.T) {
 	t.Parallel()
-	_, err := ParseMode([]byte(`{"\u001b[2J` + strings.Repeat("k", 1<<20) + `":1}`))
+	_, err := Parse([]byte(`{"\u001b[2J` + strings.Repeat("k", 1<<20) + `":1}`))
 	if text := err.Error(); len(text) > 500 || strings.Contains(text, "\x1b") {
 		t.Errorf("%d bytes: %.600q", len(text), text)
 	}
@@ -210,10 +210,10 @@ func TestModeInsideJSON(t *testing.T) {
 	if b, err := json.Marshal(message{Text: "hi"}); err != nil || string(b) != `{"Text":"hi"}` {
 		t.Errorf("without a mode: %s (%v)", b, err)
 	}
-	var bad *ModeError
+	var bad *Error
 	for _, text := range []string{`{"Mode":null}`, `{"Mode":{"x":1}}`} {
 		if err := json.Unmarshal([]byte(text), &out); !errors.As(err, &bad) {
-			t.Errorf("%s: got %v, want a ModeError", text, err)
+			t.Errorf("%s: got %v, want a Error", text, err)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestModeLaws(t *testing.T) {
 		if (a == b) != (a.Hash() == b.Hash()) {
 			t.Errorf("== and Hash disagree on %s and %s", a, b)
 		}
-		if back, err := ParseMode([]byte(a.String())); err != nil || back != a {
+		if back, err := Parse([]byte(a.String())); err != nil || back != a {
 			t.Errorf("%s became %s (%v)", a, back, err)
 		}
 	})
@@ -322,7 +322,7 @@ func valid(data []byte) (map[string]any, bool) {
 	return m, tokens == 2*len(m)
 }
 
-func FuzzParseMode(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"sonnet","permissionMode":"default"}`, `{"model":null}`, ` {"allowedTools":["a",""],"disallowedTools":[]} `, `{}`, `null`,
 		`{"model":"\ud800"}`, `{"model":"\u2028<\u0001\\"}`, `{"model":"a","model":"b"}`, `{"allowedTools":[null]}`, "{\"model\":\"\xff\"}", `{"x":{}}`, `{"model":"a"} x`,
@@ -331,12 +331,12 @@ func FuzzParseMode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		want, ok := valid(data)
-		m, err := ParseMode(data)
+		m, err := Parse(data)
 		if (err == nil) != ok {
 			t.Fatalf("%q: got %v, want accepted: %v", data, err, ok)
 		}
 		if err != nil {
-			var bad *ModeError
+			var bad *Error
 			if !errors.As(err, &bad) || m != (Mode{}) {
 				t.Fatalf("%q: %v, %s", data, err, m)
 			}
@@ -346,7 +346,7 @@ func FuzzParseMode(f *testing.F) {
 		if err := json.Unmarshal([]byte(m.String()), &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%q became %s (%v)", data, m, err)
 		}
-		again, err := ParseMode([]byte(m.String()))
+		again, err := Parse([]byte(m.String()))
 		if err != nil || again != m || again.Hash() != m.Hash() {
 			t.Fatalf("%s became %s (%v)", m, again, err)
 		}

@@ -1,4 +1,4 @@
-package claudetest_test
+package standin_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 	"teambridge/teams"
 )
 
@@ -55,11 +55,11 @@ func TestRequireMissing(t *testing.T) {
 		name, names string
 		require     func(testing.TB)
 	}{
-		{"Claude Code", "Claude Code 2.1.7", func(t testing.TB) { claudetest.Require(t, version) }},
-		{"proper-lockfile", "proper-lockfile", func(t testing.TB) { claudetest.RequireProperLockfile(t) }},
-		{"node", "node", func(t testing.TB) { claudetest.RequireNode(t) }},
-		{"tmux", "tmux", func(t testing.TB) { claudetest.RequireTmux(t) }},
-		{"chromium", "chromium", func(t testing.TB) { claudetest.RequireChromium(t) }},
+		{"Claude Code", "Claude Code 2.1.7", func(t testing.TB) { standin.Require(t, version) }},
+		{"proper-lockfile", "proper-lockfile", func(t testing.TB) { standin.RequireProperLockfile(t) }},
+		{"node", "node", func(t testing.TB) { standin.RequireNode(t) }},
+		{"tmux", "tmux", func(t testing.TB) { standin.RequireTmux(t) }},
+		{"chromium", "chromium", func(t testing.TB) { standin.RequireChromium(t) }},
 	}
 	empty, programs := t.TempDir(), t.TempDir()
 	for _, name := range []string{"node", "tmux", "chromium"} {
@@ -74,13 +74,13 @@ func TestRequireMissing(t *testing.T) {
 			{"not asked for", "", programs},
 		} {
 			t.Run(tt.name+" "+env.name, func(t *testing.T) {
-				t.Setenv(claudetest.EnvInterop, env.interop)
+				t.Setenv(standin.EnvInterop, env.interop)
 				t.Setenv("PATH", env.path)
-				t.Setenv(claudetest.EnvRequired, "")
+				t.Setenv(standin.EnvRequired, "")
 				if p := require(t, tt.require); !strings.Contains(p.skipped, tt.names) || p.failed != "" {
 					t.Errorf("got skip %q, failure %q, want a skip that names %s", p.skipped, p.failed, tt.names)
 				}
-				t.Setenv(claudetest.EnvRequired, "1")
+				t.Setenv(standin.EnvRequired, "1")
 				if p := require(t, tt.require); !strings.Contains(p.failed, tt.names) || p.skipped != "" {
 					t.Errorf("required: got failure %q, skip %q, want a failure that names %s", p.failed, p.skipped, tt.names)
 				}
@@ -111,20 +111,20 @@ func TestRequireFinds(t *testing.T) {
 	interop := filepath.Join(top, ".interop")
 	t.Setenv("PATH", filepath.Join(top, "bin"))
 	for name, set := range map[string]func(){
-		"absolute": func() { t.Setenv(claudetest.EnvInterop, interop); t.Chdir("/") },
-		"relative": func() { t.Setenv(claudetest.EnvInterop, ".interop"); t.Chdir(deep) },
+		"absolute": func() { t.Setenv(standin.EnvInterop, interop); t.Chdir("/") },
+		"relative": func() { t.Setenv(standin.EnvInterop, ".interop"); t.Chdir(deep) },
 	} {
 		set()
 		want := filepath.Join(top, "bin", "node") + " " + filepath.Join(interop, "2.1.7/node_modules/@anthropic-ai/claude-code/cli.js")
-		if got := strings.Join(claudetest.Require(t, teams.Version{Major: 2, Minor: 1, Patch: 7}), " "); got != want {
+		if got := strings.Join(standin.Require(t, teams.Version{Major: 2, Minor: 1, Patch: 7}), " "); got != want {
 			t.Errorf("%s: JavaScript: got %s, want %s", name, got, want)
 		}
 		want = filepath.Join(interop, "2.1.8/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
-		if got := strings.Join(claudetest.Require(t, teams.Version{Major: 2, Minor: 1, Patch: 8}), " "); got != want {
+		if got := strings.Join(standin.Require(t, teams.Version{Major: 2, Minor: 1, Patch: 8}), " "); got != want {
 			t.Errorf("%s: native: got %s, want %s", name, got, want)
 		}
 		want = filepath.Join(interop, "proper-lockfile/node_modules")
-		if got := claudetest.RequireProperLockfile(t); got != want {
+		if got := standin.RequireProperLockfile(t); got != want {
 			t.Errorf("%s: proper-lockfile: got %s, want %s", name, got, want)
 		}
 	}
@@ -144,44 +144,44 @@ func TestVersions(t *testing.T) {
 	}
 	interop := t.TempDir()
 	t.Chdir(top)
-	t.Setenv(claudetest.EnvInterop, interop)
-	t.Setenv(claudetest.EnvRequired, "")
+	t.Setenv(standin.EnvInterop, interop)
+	t.Setenv(standin.EnvRequired, "")
 	for _, tt := range []struct{ selected, want string }{
 		{"", "[2.1.8 2.1.90]"},
 		{"ci", "[2.1.8 2.1.90]"},
 		{"2.1.60", "[2.1.60]"},
 		{"2.1.60,ci 2.1.8", "[2.1.8 2.1.60 2.1.90]"},
 	} {
-		t.Setenv(claudetest.EnvVersions, tt.selected)
-		if got := fmt.Sprint(claudetest.Versions(t)); got != tt.want {
+		t.Setenv(standin.EnvVersions, tt.selected)
+		if got := fmt.Sprint(standin.Versions(t)); got != tt.want {
 			t.Errorf("%q: got %s, want %s", tt.selected, got, tt.want)
 		}
 	}
-	t.Setenv(claudetest.EnvVersions, "ci")
-	if got := fmt.Sprint(claudetest.Oldest(t), claudetest.Newest(t)); got != "2.1.8 2.1.90" {
+	t.Setenv(standin.EnvVersions, "ci")
+	if got := fmt.Sprint(standin.Oldest(t), standin.Newest(t)); got != "2.1.8 2.1.90" {
 		t.Errorf("oldest and newest: got %s", got)
 	}
-	t.Setenv(claudetest.EnvVersions, "2.1.80,2.1.329")
-	if got := claudetest.Newest(t, teams.RemovesTaken).String() + " " + claudetest.Oldest(t, teams.RemovesTaken).String(); got != "2.1.329 2.1.80" {
+	t.Setenv(standin.EnvVersions, "2.1.80,2.1.329")
+	if got := standin.Newest(t, teams.RemovesTaken).String() + " " + standin.Oldest(t, teams.RemovesTaken).String(); got != "2.1.329 2.1.80" {
 		t.Errorf("by a trait: got %s", got)
 	}
-	t.Setenv(claudetest.EnvVersions, "2.1.80")
-	if p := require(t, func(t testing.TB) { claudetest.Newest(t, teams.RemovesTaken) }); !strings.Contains(p.skipped, string(teams.RemovesTaken)) {
+	t.Setenv(standin.EnvVersions, "2.1.80")
+	if p := require(t, func(t testing.TB) { standin.Newest(t, teams.RemovesTaken) }); !strings.Contains(p.skipped, string(teams.RemovesTaken)) {
 		t.Errorf("a trait that none has: got skip %q", p.skipped)
 	}
 
-	t.Setenv(claudetest.EnvVersions, "long")
-	if p := require(t, func(t testing.TB) { claudetest.Versions(t) }); !strings.Contains(p.skipped, "latest Claude Code is not installed") {
+	t.Setenv(standin.EnvVersions, "long")
+	if p := require(t, func(t testing.TB) { standin.Versions(t) }); !strings.Contains(p.skipped, "latest Claude Code is not installed") {
 		t.Errorf("the latest, not installed: got skip %q, failure %q", p.skipped, p.failed)
 	}
 	if err := os.Symlink("2.1.331", filepath.Join(interop, "latest")); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(claudetest.Versions(t)); got != "[2.1.50 2.1.331]" {
+	if got := fmt.Sprint(standin.Versions(t)); got != "[2.1.50 2.1.331]" {
 		t.Errorf("the latest: got %s", got)
 	}
-	t.Setenv(claudetest.EnvVersions, "nightly")
-	if p := require(t, func(t testing.TB) { claudetest.Versions(t) }); !strings.Contains(p.failed, `"nightly"`) {
+	t.Setenv(standin.EnvVersions, "nightly")
+	if p := require(t, func(t testing.TB) { standin.Versions(t) }); !strings.Contains(p.failed, `"nightly"`) {
 		t.Errorf("no such lane: got failure %q", p.failed)
 	}
 }
@@ -189,7 +189,7 @@ func TestVersions(t *testing.T) {
 // TestProperLockfile takes a lock with the installed library: a folder beside the file.
 func TestProperLockfile(t *testing.T) {
 	t.Parallel()
-	node, modules := claudetest.RequireNode(t), claudetest.RequireProperLockfile(t)
+	node, modules := standin.RequireNode(t), standin.RequireProperLockfile(t)
 	file := filepath.Join(t.TempDir(), "inbox.json")
 	if err := os.WriteFile(file, []byte("[]"), 0o600); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestProperLockfile(t *testing.T) {
 
 // TestInstallScript runs .ci/install-claude where nothing is left to install, and where it cannot work.
 func TestInstallScript(t *testing.T) {
-	script, err := filepath.Abs("../../../.ci/install-claude")
+	script, err := filepath.Abs("../../.ci/install-claude")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,14 +217,14 @@ func TestInstallScript(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	packages, err := filepath.Abs(filepath.Join(claudetest.RequireProperLockfile(t), "..", ".."))
+	packages, err := filepath.Abs(filepath.Join(standin.RequireProperLockfile(t), "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(claudetest.EnvVersions, "ci")
-	versions := claudetest.Versions(t)
+	t.Setenv(standin.EnvVersions, "ci")
+	versions := standin.Versions(t)
 	for _, v := range versions {
-		claudetest.Require(t, v)
+		standin.Require(t, v)
 	}
 	out, err := run(packages)
 	if want := len(versions) + 1; err != nil || strings.Count(out, "there already") != want {

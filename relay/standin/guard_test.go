@@ -1,4 +1,4 @@
-package claudetest_test
+package standin_test
 
 import (
 	"bufio"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"teambridge/relay/claude/claudetest"
+	"teambridge/relay/standin"
 )
 
 // orphans is what the process below started, one line of JSON on its stdout.
@@ -23,18 +23,18 @@ const asOrphaned = "CLAUDETEST_ORPHANED"
 
 // orphaned is the process that TestDeathOfTheTest kills.
 func orphaned(t *testing.T) {
-	h := claudetest.NewHome(t, nil)
-	terminal := claudetest.StartTerminal(t, claudetest.Newest(t), h)
-	headless := claudetest.StartHeadless(t, claudetest.Oldest(t), h)
+	h := standin.NewHome(t, nil)
+	terminal := standin.StartTerminal(t, standin.Newest(t), h)
+	headless := standin.StartHeadless(t, standin.Oldest(t), h)
 	if _, err := headless.Send("SLEEP:600"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.API.WaitCount(t.Context(), claudetest.Main, "SLEEP:600", 1); err != nil {
+	if err := h.API.WaitCount(t.Context(), standin.Main, "SLEEP:600", 1); err != nil {
 		t.Fatal(err)
 	}
 	line, err := json.Marshal(orphans{
 		Pids: []int{terminal.Pid(), headless.Pid()},
-		Dirs: []string{h.Dir, claudetest.SocketDir(terminal)},
+		Dirs: []string{h.Dir, standin.SocketDir(terminal)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,9 +50,9 @@ func TestDeathOfTheTest(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	claudetest.Require(t, claudetest.Oldest(t))
-	claudetest.Require(t, claudetest.Newest(t))
-	claudetest.RequireTmux(t)
+	standin.Require(t, standin.Oldest(t))
+	standin.Require(t, standin.Newest(t))
+	standin.RequireTmux(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestDeathOfTheTest$", "-test.v")
@@ -81,7 +81,7 @@ func TestDeathOfTheTest(t *testing.T) {
 		t.Fatalf("the process did not start both programs: %s", printed)
 	}
 	for _, pid := range left.Pids {
-		if err := claudetest.Poll(within(t), func() (bool, error) { return !claudetest.Alive(pid), nil }); err != nil {
+		if err := standin.Poll(within(t), func() (bool, error) { return !standin.Alive(pid), nil }); err != nil {
 			t.Errorf("process %d outlives the test: %v", pid, err)
 		}
 	}

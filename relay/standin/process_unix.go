@@ -1,6 +1,6 @@
 //go:build unix
 
-package claudetest
+package standin
 
 import (
 	"errors"
