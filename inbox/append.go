@@ -95,7 +95,7 @@ func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Rece
 	a := appending{inbox: b, ctx: ctx, message: &m, row: row, key: key, opts: opts, explicit: explicit}
 	err = a.run()
 	if err == nil && opts.Track {
-		if a.receipt.Seen = a.glance.seen(); a.receipt.Seen != nil {
+		if a.receipt.Seen = a.read.seen(); a.receipt.Seen != nil {
 			a.receipt.Tracked = trackSent(a.receipt.Seen.Rows, &m, a.wrote)
 		}
 	}
@@ -129,7 +129,7 @@ type appending struct {
 	sent     bool  // the memory knows that the message was written
 	intended bool  // the memory was told about the intent
 	prior    *Send // the intent that stood there before, of a sender that died
-	glance   glance
+	read     lockedRead
 	receipt  Receipt
 }
 
@@ -137,7 +137,7 @@ type appending struct {
 var errSent = errors.New("sent before")
 
 func (a *appending) run() error {
-	err := a.inbox.edit(a.ctx, a.edit, lockedfile.File{Commit: a.intend, Seen: a.glance.take})
+	err := a.inbox.edit(a.ctx, a.edit, lockedfile.File{Commit: a.intend, Seen: a.read.take})
 	if errors.Is(err, errSent) {
 		err = nil
 	}
@@ -233,7 +233,7 @@ func (a *appending) record(ctx context.Context) error {
 			}
 		}
 	}
-	return a.opts.Memory.Written(ctx, a.key, a.glance.done)
+	return a.opts.Memory.Written(ctx, a.key, a.read.done)
 }
 
 // withdraw restores what the memory knew before intend.

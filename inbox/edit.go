@@ -71,7 +71,7 @@ func (b *Inbox) edit(ctx context.Context, edit func(*Draft) error, file lockedfi
 type Draft struct {
 	data  []byte
 	spans []rawjson.Span
-	known []*Row // of [past]; nil where nothing is remembered
+	known []*Row // of the cache; nil without one
 
 	changed map[int][]byte // new bytes of an element; nil: removed
 	added   [][]byte
@@ -99,11 +99,11 @@ func (d *Draft) All() iter.Seq2[int, Row] {
 
 // parse finds the elements of a draft.
 func (b *Inbox) parse(d *Draft) (err error) {
-	if b.past != nil {
-		d.spans, d.known, err = b.past.parse(d.data)
+	if b.cache != nil {
+		d.spans, d.known, err = b.cache.parse(d.data)
 		return err
 	}
-	d.spans, err = elements(d.data)
+	d.spans, err = elements(d.data, nil)
 	return err
 }
 
@@ -216,7 +216,7 @@ func (d *Draft) content() ([]byte, error) {
 		}
 		data = next
 		if len(d.added) > 1 {
-			if spans, err = elements(data); err != nil {
+			if spans, err = elements(data, nil); err != nil {
 				return nil, err
 			}
 		}

@@ -8,7 +8,7 @@ import (
 // NewDraft makes a draft of a file that is nowhere. Find, Set and Remove work
 // on it, and what they make of the file is what Edit would write.
 func NewDraft(data []byte) (*Draft, error) {
-	spans, err := elements(data)
+	spans, err := elements(data, nil)
 	if err != nil {
 		return nil, err
 	}

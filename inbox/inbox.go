@@ -83,7 +83,7 @@ type Inbox struct {
 	team   *teams.Team
 	name   string
 	locker *lockedfile.Locker
-	past   *past // nil: every reading parses the whole file
+	cache  *parseCache // nil: every reading parses the whole file
 }
 
 // Open returns the inbox of a name in team. The file need not exist, and the name need not

@@ -79,28 +79,6 @@ func (b *Inbox) Read(ctx context.Context) ([]Row, error) {
 	}
 }
 
-// rows is Parse with what is remembered.
-func (b *Inbox) rows(data []byte) ([]Row, error) {
-	if b.past == nil {
-		return Parse(data)
-	}
-	spans, known, err := b.past.parse(data)
-	if err != nil || len(known) == 0 {
-		return nil, err
-	}
-	rows := make([]Row, 0, len(known))
-	for i, r := range known {
-		if r != nil {
-			rows = append(rows, *r)
-			rows[len(rows)-1].Raw = spans[i].Of(data)
-		}
-	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	return rows, nil
-}
-
 // reason leaves the path out of err: the caller names it, in full.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {

@@ -118,25 +118,26 @@ func digest(parts ...string) [32]byte {
 
 // Parse returns the rows of an inbox file; nil if there are none. Elements that are not
 // objects are skipped. The error is a [*CorruptError] without a path.
-func Parse(data []byte) ([]Row, error) {
-	spans, err := elements(data)
-	if err != nil {
+func Parse(data []byte) ([]Row, error) { return new(Inbox).rows(data) }
+
+// rows is [Parse], with the cache of the inbox.
+func (b *Inbox) rows(data []byte) ([]Row, error) {
+	d := &Draft{data: data}
+	if err := b.parse(d); err != nil || len(d.spans) == 0 {
 		return nil, err
 	}
-	var rows []Row
-	for _, s := range spans {
-		if row, ok := parseRow(s.Of(data)); ok {
-			rows = append(rows, row)
-		}
+	rows := make([]Row, 0, len(d.spans))
+	for _, row := range d.All() {
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return nil, nil
 	}
 	return rows, nil
 }
 
-// elements is rawjson.Elements with the error of this package.
-func elements(data []byte) ([]rawjson.Span, error) { return elementsBehind(data, nil) }
-
-// elementsBehind is elements for a caller that knows the first of them.
-func elementsBehind(data []byte, known []rawjson.Span) ([]rawjson.Span, error) {
+// elements is [rawjson.MoreElements] with the error of this package.
+func elements(data []byte, known []rawjson.Span) ([]rawjson.Span, error) {
 	spans, err := rawjson.MoreElements(data, known)
 	if syn, ok := err.(*rawjson.SyntaxError); ok {
 		return nil, &CorruptError{Offset: syn.Offset, Reason: syn.Reason}

@@ -55,18 +55,18 @@ func (b *Inbox) See(ctx context.Context) (*Seen, error) {
 	return s, nil
 }
 
-// glance is the file as it was read under the lock, to be parsed after that is released.
-type glance struct {
+// lockedRead is the file as it was read under the lock, to be parsed after that is released.
+type lockedRead struct {
 	content     []byte
 	began, done time.Time
 }
 
-func (g *glance) take(content []byte, began, done time.Time) {
+func (g *lockedRead) take(content []byte, began, done time.Time) {
 	g.content, g.began, g.done = content, began, done
 }
 
 // seen parses the file; nil if it is not an array.
-func (g *glance) seen() *Seen {
+func (g *lockedRead) seen() *Seen {
 	rows, err := Parse(g.content)
 	if err != nil {
 		return nil // an edit that did not fail has parsed it: there was no content

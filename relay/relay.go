@@ -306,7 +306,7 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	}
 	i := c.Instance()
 	return &Relay{
-		opts: opts, ledger: opts.Ledger, box: box.Remembering(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, grace: grace, at: func(moment) {},
+		opts: opts, ledger: opts.Ledger, box: box.Cached(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, grace: grace, at: func(moment) {},
 		post: ledger.InboxKey{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
 	}, nil
 }

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -51,6 +52,20 @@ func RunID(p ledger.InboxKey) string {
 // directory.
 func Running(state string, t *teams.Team, member string) (bool, error) {
 	return lockedfile.Held(lockOf(state, filepath.Join(t.Path(), "inboxes", member+".json")))
+}
+
+// StillRunning is [Running], but waits up to d, or until ctx ends, for the lock of a relay
+// that was killed (see [lockedfile.Handover]).
+func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.Team, member string) (bool, error) {
+	dir, key := lockOf(state, filepath.Join(t.Path(), "inboxes", member+".json"))
+	release, err := lockedfile.HoldWithin(ctx, d, dir, key)
+	if err != nil {
+		if errors.Is(err, lockedfile.ErrLocked) {
+			return true, nil
+		}
+		return false, err
+	}
+	return false, release()
 }
 
 // Stat tells how the relay of a member stands, and whether there ever was one for

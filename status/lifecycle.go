@@ -7,25 +7,24 @@ import (
 	"teambridge/inbox"
 )
 
-// system is the sender of what Claude Code itself says of its members.
+// system is the sender of messages of Claude Code itself.
 const system = "system"
 
 // Lifecycle is what a row says about the work or the end of one member.
 //
-// Everybody can write everything into an inbox, so it matters who says it. What a
-// member says of itself counts, and what Claude Code says in the name of "system".
-// What one member says of another is hearsay: it counts only where config.json
-// agrees.
+// Everybody can write anything into an inbox, so the sender matters. What a member says
+// of itself counts, and what Claude Code says as "system". What one member says of
+// another is hearsay: it counts only if config.json agrees.
 type Lifecycle struct {
 	Kind    string // the type of the object, such as shutdown_approved
 	Member  string // whom it is about
 	Hearsay bool
 
 	Ends    bool // the member has shut down
-	Refuses bool // it was asked to, and does not
-	Asks    bool // it is asked to
+	Refuses bool // the member refuses to shut down
+	Asks    bool // the member is asked to shut down
 
-	// Of an idle_notification: why the turn ended, and how.
+	// From an idle_notification: why and how the turn ended.
 	IdleReason, Result, FailureReason string
 }
 
@@ -42,7 +41,7 @@ func LifecycleOf(e *inbox.Entry) (l Lifecycle, ok bool) {
 	if json.Unmarshal([]byte(e.Text), &o) != nil {
 		return Lifecycle{}, false
 	}
-	// The object names the one it is about, which is mostly its sender.
+	// The object names the member that it is about, usually its sender.
 	l.Member = e.From
 	if from, there := o["from"]; there && l.Kind != "shutdown_request" && l.Kind != "teammate_terminated" {
 		if l.Member = o.text("from"); l.Member == "" && string(from) == `""` {
@@ -73,8 +72,8 @@ func LifecycleOf(e *inbox.Entry) (l Lifecycle, ok bool) {
 	return l, true
 }
 
-// object is a JSON object as JavaScript reads it: keys are case-sensitive, and the
-// last of equal ones counts. A field of another type than it should have is none.
+// object is a JSON object as JavaScript reads it: keys are case-sensitive, and the last of
+// equal ones counts. A field with an unexpected type counts as missing.
 type object map[string]json.RawMessage
 
 func (o object) text(key string) (s string) {

@@ -12,23 +12,20 @@ import (
 	"teambridge/teams"
 )
 
-// Source is where it is known from what members did. Journal is needed.
+// Source has what members did. Journal is needed.
 type Source struct {
 	Journal *journal.Journal
 
-	// Ledger says what was sent from here, also while nobody watched; nil where
-	// that is not known.
+	// Ledger has what was sent from here, even while nobody watched; it may be nil.
 	Ledger *ledger.Ledger
 }
 
-// recent is how many of the last messages of each member, and to each, are
-// looked through for its status. The last one decides; the others are for clocks
-// that disagree, and for rows that are not taken yet.
+// recent is the number of the last messages from and to each member that are read. The
+// last one decides; the others matter if clocks disagree or rows are not taken yet.
 const recent = 50
 
-// Read returns the status of every agent of a team as of now: [Of] what the
-// source has of this instance of it. The errors are those of [teams.Team.Config],
-// of the journal and of the ledger.
+// Read returns the status of every agent of a team as of now, by [Of]. The errors are
+// those of [teams.Team.Config], the journal and the ledger.
 func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]api.Status, error) {
 	c, err := team.Config(ctx)
 	if err != nil {
@@ -49,39 +46,39 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]ap
 			}
 			entry := m.Entry()
 			if m.Answer != "" {
-				entry.Text = "" // whatever it looks like, it says nothing about a state
+				entry.Text = "" // a model's text is not a lifecycle event, whatever it looks like
 			}
 			events = append(events, Event{Entry: entry, FirstSeen: m.FirstSeen})
 		}
 	}
 	var sends map[string]time.Time
 	if s.Ledger != nil {
-		// What was taken while nothing watched is known to have been sent.
+		// What was taken while nobody watched is known from what was sent.
 		if sends, err = s.Ledger.LastSends(ctx, q.Root, instance.Team, instance.CreatedAt); err != nil {
 			return nil, err
 		}
 	}
-	given := Given{}
+	all := Taken{}
 	q.From = ""
 	for _, member := range c.Members {
-		taking := Taking{Seen: sends[member.Name], By: changed(team, member.Name)}
+		last := LastTaken{Seen: sends[member.Name], By: lastChange(team, member.Name)}
 		q.Inbox = member.Name
 		for m, err := range s.Journal.Messages(ctx, q) {
 			if err != nil {
 				return nil, err
 			}
-			if at := taken(m); at.After(taking.Seen) {
-				taking.Seen = at
+			if at := takenAt(m); at.After(last.Seen) {
+				last.Seen = at
 			}
 		}
-		given[member.Name] = taking
+		all[member.Name] = last
 	}
-	return Of(now, c, events, given), nil
+	return Of(now, c, events, all), nil
 }
 
-// taken is when a message was taken from its inbox, as far as that is known: at
-// least, it was written before. Zero: it was not taken.
-func taken(m journal.Message) time.Time {
+// takenAt returns when a message was taken from its inbox. If nobody saw that, it is when
+// the message was written; if it was not taken, it is zero.
+func takenAt(m journal.Message) time.Time {
 	at := m.GoneAt
 	if !m.ReadAt.IsZero() {
 		at = m.ReadAt
@@ -94,13 +91,13 @@ func taken(m journal.Message) time.Time {
 	return at
 }
 
-// tick is how far behind the clock the time of a file can be: the kernel dates
-// files by its last tick, of which there are 100 a second at least.
+// tick is how far behind the clock the time of a file can be: the kernel uses the time of
+// its last tick, and ticks at least 100 times a second.
 const tick = 10 * time.Millisecond
 
-// changed returns by when an inbox was last changed, and so was taken from: zero
-// where there is none, or where files are dated by the second.
-func changed(team *teams.Team, member string) time.Time {
+// lastChange returns a time after which an inbox file was not changed. It is zero if there
+// is no file, or the file system has a resolution of seconds.
+func lastChange(team *teams.Team, member string) time.Time {
 	box, err := inbox.Open(team, member, nil) // nothing is written
 	if err != nil {
 		return time.Time{}

@@ -1,32 +1,32 @@
-// Package status says of each member of a team whether it is at work, idle or
-// gone, and by which message that is known.
+// Package status tells whether each member of a team is at work, idle or gone, and which
+// message shows that.
 //
-// Claude Code writes no state down, so it is inferred from what members say:
+// Claude Code does not record the state of a member, so it is inferred from messages:
 //
-//   - [api.StateActive]: the last event that a member authored is less than 5 minutes old.
+//   - [api.StateActive]: the last event that the member authored is less than 5 minutes
+//     old.
 //   - [api.StateIdle]: it is 5 minutes old or older; exactly 5 minutes is idle.
 //   - [api.StateTerminated]: its last lifecycle event says that it has shut down: a
-//     shutdown_approved, a shutdown_response that approves, or a
-//     teammate_terminated that names it. Any later word of it ends that. Only what it
-//     says itself counts, and what Claude Code says as "system"; what another member
-//     says counts if the member has left config.json. A member that was asked to
-//     shut down, did not refuse, and has left config.json has shut down: its answer
-//     may have been taken before anybody saw it.
+//     shutdown_approved, a shutdown_response that approves, or a teammate_terminated that
+//     names it. A later message from it ends this state. Only events of the member and of
+//     Claude Code ("system") count; those of other members count if the member has left
+//     config.json. A member that was asked to shut down, did not refuse, and has left
+//     config.json has shut down: its answer may have been taken before anybody saw it.
 //
-// Being started counts as an event: a member that never said anything is known
-// by its joinedAt, and one that was started again under its old name is not
-// terminated by what an earlier one did.
+// The start of a member is an event. A member that never sent anything is known by its
+// joinedAt, and one that was started again under the same name is not terminated by the
+// events of its predecessor.
 //
-// Beside that it says whether a member is at work. One that waits has said that
-// it is idle, with a reason, and was given nothing since. All versions say so
-// between two tasks as well: a newer agent then gives no reason, for it has taken
-// what comes next already, and an older one takes the next row milliseconds
-// later (measured). That is why it counts when rows were taken. Who watches may see
-// that late, so what was not changed since the word was not taken from since.
+// The detail tells whether a member is at work. A waiting member has reported that it is
+// idle, with a reason, and has taken nothing since. All versions also report idle between
+// two tasks. A newer agent then gives no reason, because it has already taken what comes
+// next; an older one takes the next row milliseconds later (measured). Therefore the
+// times at which rows were taken count. A watcher may see that late, so an inbox file that
+// did not change after the report shows that nothing was taken.
 //
-// An event happened when its row says so, but not later than it was first seen:
-// a clock that is ahead does not keep a member active. A time that cannot be
-// understood is the time it was first seen.
+// The time of an event is its timestamp, but not later than when it was first seen: a
+// clock that is ahead does not keep a member active. A timestamp that cannot be parsed
+// counts as the time when the event was first seen.
 package status
 
 import (
@@ -39,62 +39,59 @@ import (
 	"teambridge/teams"
 )
 
-// IdleAfter is how old the last event of an idle member is at least.
+// IdleAfter is the age of the last event at which a member becomes idle.
 const IdleAfter = 5 * time.Minute
 
-// Event is a row and when it was first seen. Rows that stand in a file and in
-// no journal were first seen now.
+// Event is a row and when it was first seen. A row that is in a file but in no journal
+// was first seen now.
 type Event struct {
 	inbox.Entry
 	FirstSeen time.Time
 }
 
-// Given says when members were last given something to do.
-type Given map[string]Taking
+// Taken says when rows were last taken from the inboxes of members.
+type Taken map[string]LastTaken
 
-// Taking is when rows were last taken from an inbox.
-type Taking struct {
-	// Seen is when that was seen or, where it was not seen, when such a row was
-	// written at the latest.
+// LastTaken says when rows were last taken from an inbox.
+type LastTaken struct {
+	// Seen is when that was seen or, if nobody saw it, a time before which it did not
+	// happen: when the row was written.
 	Seen time.Time
 
-	// By is when it was at the latest, by the inbox file itself; zero where that
-	// is not known.
+	// By is a time after which it did not happen, from the inbox file; zero if unknown.
 	By time.Time
 }
 
-// live is how much later than it was said a word is first seen at most by
-// somebody who watches.
-const live = 2 * time.Second
+// seenWithin is the longest time after its timestamp at which a watcher sees an event.
+const seenWithin = 2 * time.Second
 
-// since reports whether a member was given something after it said w.
-func (g Given) since(member string, w *word) bool {
-	taking := g[member]
-	// What was seen late, on a machine that has much to do, can seem to come after
-	// a word of an agent that did not take long.
-	if !taking.By.IsZero() && taking.By.Before(w.at) {
+// after reports whether a member took something after the event c.
+func (t Taken) after(member string, c *claim) bool {
+	last := t[member]
+	// On a busy machine, a row can seem to be taken after a report of the agent, although
+	// it was taken before.
+	if !last.By.IsZero() && last.By.Before(c.at) {
 		return false
 	}
-	at := w.at
-	// By the same clock as the taking of rows, if it was there: when it was seen.
-	// An older agent takes the next row milliseconds after it said that it is idle.
-	if seen := w.event.FirstSeen; seen.After(at) && seen.Sub(at) < live {
+	at := c.at
+	// If a watcher saw the event, its clock counts, because it also dated the taking. An
+	// older agent takes the next row milliseconds after it reported that it is idle.
+	if seen := c.event.FirstSeen; seen.After(at) && seen.Sub(at) < seenWithin {
 		at = seen
 	}
-	return taking.Seen.After(at)
+	return last.Seen.After(at)
 }
 
-// Of returns the status of every agent of a team: of those that stand in
-// config, in its order, and behind them of those that stand there no longer and
-// have shut down, by name. Guests, people who joined a team, are no agents.
-// Events may come in any order, several times, and from any inbox of the team.
-func Of(now time.Time, config *teams.Config, events []Event, given Given) []api.Status {
-	last := map[string]*history{}
+// Of returns the status of every agent of a team: first those in config, in its order,
+// then those that are not in it and have shut down, by name. People who joined a team are
+// not agents. Events may come in any order, repeatedly, and from any inbox of the team.
+func Of(now time.Time, config *teams.Config, events []Event, taken Taken) []api.Status {
+	members := map[string]*history{}
 	of := func(name string) *history {
-		if last[name] == nil {
-			last[name] = &history{}
+		if members[name] == nil {
+			members[name] = &history{}
 		}
-		return last[name]
+		return members[name]
 	}
 	var guests []string
 	for _, m := range config.Members {
@@ -106,22 +103,22 @@ func Of(now time.Time, config *teams.Config, events []Event, given Given) []api.
 		h.present, h.joined = true, m.JoinedAt
 	}
 	for _, e := range events {
-		for _, w := range said(now, e) {
-			if !slices.Contains(guests, w.member) {
-				of(w.member).add(w)
+		for _, c := range claims(now, e) {
+			if !slices.Contains(guests, c.member) {
+				of(c.member).add(c)
 			}
 		}
 	}
 	stale := config.LeadProcess.Liveness() == teams.Gone
 	var all, left []api.Status
 	for _, m := range config.Members {
-		if h := last[m.Name]; h != nil && h.present {
-			all = append(all, h.status(now, m.Name, stale, given))
-			delete(last, m.Name)
+		if h := members[m.Name]; h != nil && h.present {
+			all = append(all, h.status(now, m.Name, stale, taken))
+			delete(members, m.Name)
 		}
 	}
-	for name, h := range last {
-		if s := h.status(now, name, stale, given); !h.present && s.State == api.StateTerminated {
+	for name, h := range members {
+		if s := h.status(now, name, stale, taken); !h.present && s.State == api.StateTerminated {
 			left = append(left, s)
 		}
 	}
@@ -133,86 +130,85 @@ func Of(now time.Time, config *teams.Config, events []Event, given Given) []api.
 	return all
 }
 
-// history is what matters of what one member did.
+// history is what is known of one member.
 type history struct {
-	present bool
+	present bool // in config.json
 	joined  time.Time
-	last    *word // its newest event
-	asked   *word // the newest request that it shut down
-	rumour  *word // the newest hearsay of its end
+	last    *claim // its newest event
+	asked   *claim // the newest request to shut down
+	hearsay *claim // the newest hearsay of its end
 	refused time.Time
 }
 
-// word is something a member said or that was said of its end.
-type word struct {
-	member string
-	at     time.Time
-	event  Event
-	ends   bool // it says that the member has shut down
-	asks   bool // it is the lead's, who asks it to
-	no     bool // it is its refusal
-	reason string
-
-	hearsay bool // another member says it
+// claim is what an event says of a member.
+type claim struct {
+	member  string
+	at      time.Time
+	event   Event
+	ends    bool   // the member has shut down
+	asks    bool   // the member is asked to shut down
+	refuses bool   // the member refuses to shut down
+	reason  string // why it is idle
+	hearsay bool   // another member says it
 }
 
-func (h *history) add(w word) {
-	if w.asks {
-		if h.asked == nil || w.at.After(h.asked.at) {
-			h.asked = &w
+func (h *history) add(c claim) {
+	newest := func(p **claim) {
+		if *p == nil || c.at.After((*p).at) {
+			*p = &c
 		}
-		return
-	}
-	if w.hearsay {
-		if h.rumour == nil || w.at.After(h.rumour.at) {
-			h.rumour = &w
-		}
-		return
-	}
-	if w.no && w.at.After(h.refused) {
-		h.refused = w.at
-	}
-	// Of two events of one time the end is the later one: an agent says last
-	// that it goes.
-	if h.last == nil || w.at.After(h.last.at) || w.at.Equal(h.last.at) && (w.ends || !h.last.ends) {
-		h.last = &w
-	}
-}
-
-func (h *history) status(now time.Time, name string, stale bool, given Given) api.Status {
-	s := api.Status{Member: name}
-	w := h.last
-	if a := h.asked; !h.present && a != nil && a.at.After(h.refused) && w != nil && !w.ends {
-		end := *a
-		end.ends = true
-		if w.at.After(end.at) {
-			end.at = w.at
-		}
-		w = &end
-	}
-	if r := h.rumour; !h.present && r != nil && w != nil && !w.ends && !w.at.After(r.at) {
-		w = r
-	}
-	if w == nil || h.present && h.joined.After(w.at) {
-		w = &word{at: h.joined}
-	} else {
-		s.Evidence = api.Evidence{Inbox: w.event.Inbox, ID: w.event.ID(), Kind: w.event.Kind(), Timestamp: w.event.Timestamp}
 	}
 	switch {
-	case w.ends:
-		s.State, s.Since, s.Detail = api.StateTerminated, w.at.UTC(), api.DetailShutDown
+	case c.asks:
+		newest(&h.asked)
+		return
+	case c.hearsay:
+		newest(&h.hearsay)
+		return
+	case c.refuses && c.at.After(h.refused):
+		h.refused = c.at
+	}
+	// Of two events at the same time, the end is the later one: it is what an agent
+	// sends last.
+	if h.last == nil || c.at.After(h.last.at) || c.at.Equal(h.last.at) && (c.ends || !h.last.ends) {
+		h.last = &c
+	}
+}
+
+func (h *history) status(now time.Time, name string, stale bool, taken Taken) api.Status {
+	s := api.Status{Member: name}
+	c := h.last
+	if a := h.asked; !h.present && a != nil && a.at.After(h.refused) && c != nil && !c.ends {
+		end := *a
+		end.ends = true
+		if c.at.After(end.at) {
+			end.at = c.at
+		}
+		c = &end
+	}
+	if r := h.hearsay; !h.present && r != nil && c != nil && !c.ends && !c.at.After(r.at) {
+		c = r
+	}
+	if c == nil || h.present && h.joined.After(c.at) {
+		c = &claim{at: h.joined}
+	} else {
+		s.Evidence = api.Evidence{Inbox: c.event.Inbox, ID: c.event.ID(), Kind: c.event.Kind(), Timestamp: c.event.Timestamp}
+	}
+	switch {
+	case c.ends:
+		s.State, s.Since, s.Detail = api.StateTerminated, c.at.UTC(), api.DetailShutDown
 		return s
-	case now.Sub(w.at) < IdleAfter:
-		s.State, s.Since = api.StateActive, w.at.UTC()
+	case now.Sub(c.at) < IdleAfter:
+		s.State, s.Since = api.StateActive, c.at.UTC()
 	default:
-		s.State, s.Since = api.StateIdle, w.at.Add(IdleAfter).UTC()
+		s.State, s.Since = api.StateIdle, c.at.Add(IdleAfter).UTC()
 	}
 	switch {
 	case stale:
 		s.Detail = api.DetailStale
-	case s.Evidence.Kind != "idle_notification", w.reason == "", given.since(name, w):
+	case s.Evidence.Kind != "idle_notification", c.reason == "", taken.after(name, c):
 		s.Detail = api.DetailWorking
-	case w.reason == "failed":
+	case c.reason == "failed":
 		s.Detail = api.DetailFailed
 	default:
 		s.Detail = api.DetailWaiting
@@ -220,9 +216,9 @@ func (h *history) status(now time.Time, name string, stale bool, given Given) ap
 	return s
 }
 
-// said returns what an event says of which member: that its author was there, and
-// what it says about the life of that or of another one ([LifecycleOf]).
-func said(now time.Time, e Event) (words []word) {
+// claims returns what an event says: that its author was there, and what it says about
+// the life of the author or of another member ([LifecycleOf]).
+func claims(now time.Time, e Event) (list []claim) {
 	at := e.FirstSeen
 	if at.IsZero() || at.After(now) {
 		at = now
@@ -230,17 +226,17 @@ func said(now time.Time, e Event) (words []word) {
 	if t, ok := e.Time(); ok && t.Before(at) {
 		at = t
 	}
-	own := word{member: e.From, at: at, event: e}
+	own := claim{member: e.From, at: at, event: e}
 	l, ok := LifecycleOf(&e.Entry)
 	switch {
 	case !ok:
 	case l.Member == e.From:
-		own.ends, own.no, own.reason = l.Ends, l.Refuses, l.IdleReason
+		own.ends, own.refuses, own.reason = l.Ends, l.Refuses, l.IdleReason
 	case l.Ends || l.Asks:
-		words = append(words, word{member: l.Member, at: at, event: e, ends: l.Ends, asks: l.Asks, hearsay: l.Hearsay})
+		list = append(list, claim{member: l.Member, at: at, event: e, ends: l.Ends, asks: l.Asks, hearsay: l.Hearsay})
 	}
 	if e.From != "" && e.From != system {
-		words = append(words, own)
+		list = append(list, own)
 	}
-	return words
+	return list
 }

@@ -127,7 +127,7 @@ func TestState(t *testing.T) {
 }
 
 // What a member was given after it last said that it is idle makes it work.
-func TestGiven(t *testing.T) {
+func TestTaken(t *testing.T) {
 	t.Parallel()
 	const goesOn = `{"type":"idle_notification","result":"done"}`
 	seen := func(text string, ago, firstSeen time.Duration) Event {
@@ -151,9 +151,9 @@ func TestGiven(t *testing.T) {
 		"its taking was seen late":       {seen(available, 1000*time.Millisecond, 990*time.Millisecond), 900 * time.Millisecond, 1010 * time.Millisecond, api.DetailWaiting},
 		"its next taking was, too":       {seen(available, 1000*time.Millisecond, 800*time.Millisecond), 790 * time.Millisecond, 993 * time.Millisecond, api.DetailWorking},
 	} {
-		given := Given{"worker": {Seen: now.Add(-tc.given)}}
+		given := Taken{"worker": {Seen: now.Add(-tc.given)}}
 		if tc.by != 0 {
-			given["worker"] = Taking{Seen: now.Add(-tc.given), By: now.Add(-tc.by)}
+			given["worker"] = LastTaken{Seen: now.Add(-tc.given), By: now.Add(-tc.by)}
 		}
 		s := Of(now, config(time.Hour), []Event{tc.idle}, given)[1]
 		if s.Member != "worker" || s.Detail != tc.want {

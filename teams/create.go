@@ -54,7 +54,7 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 		return false, err
 	}
 	now := time.Now()
-	dir := hiddenName(unborn, now)
+	dir := hiddenName(unfinishedPrefix, now)
 	if err := r.dir.Mkdir(dir, 0o700); err != nil {
 		return false, fmt.Errorf("teams: make %s: %w", path, reason(err))
 	}
@@ -92,8 +92,8 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 // never lists the teams; 2.1.329 does, and removes directories that are empty and 30
 // days old, hidden or not.)
 const (
-	unborn = ".teambridge-new-"
-	buried = ".teambridge-old-"
+	unfinishedPrefix = ".teambridge-new-"
+	removedPrefix    = ".teambridge-old-"
 )
 
 // hiddenName returns a new name of that kind.
@@ -101,9 +101,9 @@ func hiddenName(kind string, now time.Time) string {
 	return fmt.Sprintf("teams/%s%d-%d", kind, os.Getpid(), now.UnixNano())
 }
 
-// unbornFor is the age from which an unfinished team is a leftover of a process that
+// unfinishedFor is the age from which an unfinished team is a leftover of a process that
 // was killed. Making one takes milliseconds.
-const unbornFor = time.Minute
+const unfinishedFor = time.Minute
 
 // there reports whether there is a team of that name. Anything else in its place is
 // an error.
@@ -152,10 +152,10 @@ func (r *Root) leftovers() (names []string, err error) {
 		switch {
 		case !e.IsDir():
 			continue
-		case strings.HasPrefix(e.Name(), buried):
+		case strings.HasPrefix(e.Name(), removedPrefix):
 			// If another process is removing it right now, both do.
-		case strings.HasPrefix(e.Name(), unborn):
-			if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < unbornFor {
+		case strings.HasPrefix(e.Name(), unfinishedPrefix):
+			if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < unfinishedFor {
 				continue
 			}
 		default:
@@ -199,10 +199,10 @@ func (p *LeadProcess) leader() leader {
 	return leader{p.PID, p.PidSpace, millis(p.ClaimedAt), p.ProcStart}
 }
 
-// Founded reports whether the team is f and nobody else has taken it over: it is the
+// IsOwned reports whether the team is f and nobody else has taken it over: it is the
 // same instance, led by the same member, and leadProcess is as we wrote it. Members
 // and keys that were added do not matter.
-func (c *Config) Founded(f OwnedTeam) bool {
+func (c *Config) IsOwned(f OwnedTeam) bool {
 	lead, ok := c.Lead()
 	return ok && c.Instance() == Instance{Team: f.Team, CreatedAt: f.CreatedAt} && lead.Name == f.Lead && !lead.Guest() &&
 		c.LeadSessionID == f.Session && c.LeadProcess != nil && slices.Contains(f.Leaders, c.LeadProcess.leader().text())
@@ -221,7 +221,7 @@ func (r *Root) ifThere(name string) (*Team, error) {
 // [Root.Create]. It changes leadProcess in config.json under Claude's lock; every
 // other byte stays.
 //
-// If the team does not exist, is not f any more ([Config.Founded]), or is led by
+// If the team does not exist, is not f any more ([Config.IsOwned]), or is led by
 // another live process, nothing is changed and adopted is false. If it is unknown
 // whether that process is alive (see [LeadProcess.Liveness]), the caller has to know
 // that it is not. record is called with the new value of f right before the change.
@@ -235,7 +235,7 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, rec
 	}
 	defer t.Close()
 	mine := func(c *Config) (ours, done bool) {
-		if !c.Founded(f) {
+		if !c.IsOwned(f) {
 			return false, true
 		}
 		now := thisLeader(c.LeadProcess.ClaimedAt)
@@ -306,7 +306,7 @@ func (r *Root) Restore(f OwnedTeam, cwd string, record func(OwnedTeam) error) (r
 	}
 	// It is complete before it is linked to its name, which fails if somebody else has
 	// made a config.json in the meantime.
-	dir := hiddenName(unborn, now)
+	dir := hiddenName(unfinishedPrefix, now)
 	if err := r.dir.Mkdir(dir, 0o700); err != nil {
 		return fail(err)
 	}
@@ -362,7 +362,7 @@ func firstConfig(f OwnedTeam, cwd string, process leader) ([]byte, error) {
 }
 
 // Discard removes a team that [Root.Create] made, and reports whether it did. It does
-// not if the team does not exist, is not f any more ([Config.Founded]), or is led by
+// not if the team does not exist, is not f any more ([Config.IsOwned]), or is led by
 // another live process. If the team has other members than its lead and guests, the
 // error is an [*OccupiedError].
 //
@@ -381,14 +381,14 @@ func (r *Root) Discard(ctx context.Context, f OwnedTeam) (removed bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if !c.Founded(f) || c.LeadProcess.Liveness() == Alive && c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) {
+	if !c.IsOwned(f) || c.LeadProcess.Liveness() == Alive && c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) {
 		return false, nil
 	}
 	if in := c.Occupants(); len(in) > 0 {
 		return false, &OccupiedError{Team: f.Team, Members: in}
 	}
 	t.Close() // Windows renames no directory that is open
-	dir := hiddenName(buried, time.Now())
+	dir := hiddenName(removedPrefix, time.Now())
 	if err := r.dir.Rename("teams/"+f.Team, dir); err != nil {
 		return false, fmt.Errorf("teams: remove %s: %w", t.path, reason(err))
 	}

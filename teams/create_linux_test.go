@@ -20,7 +20,7 @@ func TestTeamOfALivingProcessIsLeftAlone(t *testing.T) {
 	change(t, config, `"procStart": "9`+mine, `"procStart": "`+start)
 	change(t, config, fmt.Sprintf(`"pid": %d`, os.Getpid()), fmt.Sprintf(`"pid": %d`, parent))
 	f.Leaders = append(f.Leaders, leaderOf(t, root))
-	if !teamConfig(t, root).Founded(f) {
+	if !teamConfig(t, root).IsOwned(f) {
 		t.Fatal("it is not known again")
 	}
 	untouched(t, root, f, config)

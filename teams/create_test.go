@@ -54,7 +54,7 @@ func TestCreateAndDiscard(t *testing.T) {
 	if got := c.LeadProcess.Liveness(); got == Gone {
 		t.Errorf("the lead is %v", got)
 	}
-	if !c.Founded(f) {
+	if !c.IsOwned(f) {
 		t.Errorf("%+v is not known again by %+v", c, f)
 	}
 	if removed, err := root.Discard(t.Context(), f); err != nil || !removed {
@@ -168,7 +168,7 @@ func TestAdopt(t *testing.T) {
 	locker := lockedfile.New(lockedfile.Options{Hold: time.Minute})
 	adopted, err := root.Adopt(t.Context(), locker, f, func(next OwnedTeam) error {
 		recorded++
-		if !was.Founded(next) {
+		if !was.IsOwned(next) {
 			t.Errorf("recorded %+v, by which the team is not known as it stands when the process dies now", next)
 		}
 		f = next
@@ -178,7 +178,7 @@ func TestAdopt(t *testing.T) {
 		t.Fatalf("adopted %v, %v, recorded %d times", adopted, err, recorded)
 	}
 	c := teamConfig(t, root)
-	if !c.Founded(f) || c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) || len(c.Members) != 2 {
+	if !c.IsOwned(f) || c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) || len(c.Members) != 2 {
 		t.Errorf("%+v is not known again by %+v", c, f)
 	}
 	after, err := os.ReadFile(config)
@@ -264,13 +264,13 @@ func TestUnbornTeamsAreSwept(t *testing.T) {
 	t.Parallel()
 	root, _, config := orphaned(t)
 	all := filepath.Dir(filepath.Dir(config))
-	old, young := filepath.Join(all, unborn+"1-1"), filepath.Join(all, unborn+"1-2")
+	old, young := filepath.Join(all, unfinishedPrefix+"1-1"), filepath.Join(all, unfinishedPrefix+"1-2")
 	for _, dir := range []string{old, young} {
 		if err := os.MkdirAll(filepath.Join(dir, "inboxes"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	long := time.Now().Add(-2 * unbornFor)
+	long := time.Now().Add(-2 * unfinishedFor)
 	if err := os.Chtimes(old, long, long); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestRestore(t *testing.T) {
 		t.Fatalf("restored %v, %v", restored, err)
 	}
 	c := teamConfig(t, root)
-	if !c.Founded(f) || f.CreatedAt != was.CreatedAt || c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) || len(c.Faults) > 0 {
+	if !c.IsOwned(f) || f.CreatedAt != was.CreatedAt || c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) || len(c.Faults) > 0 {
 		t.Errorf("%+v is not known again by %+v", c, f)
 	}
 	if _, err := os.Stat(inbox); err != nil {

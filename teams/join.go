@@ -18,8 +18,8 @@ import (
 // it without its being a member.
 const userName = "user"
 
-// keeper says who uses a name that cannot be joined under; empty if nobody.
-func keeper(name string) string {
+// reservedFor says who uses a name that cannot be joined under; empty if nobody.
+func reservedFor(name string) string {
 	switch strings.ToLower(name) {
 	case userName:
 		return "Claude Code, which lets no agent write to it"
@@ -146,7 +146,7 @@ func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old [
 
 // admit decides whether as can join c at this time.
 func (c *Config) admit(as string, at time.Time) (Membership, error) {
-	if who := keeper(as); who != "" {
+	if who := reservedFor(as); who != "" {
 		return Membership{}, &TakenError{Team: c.Team, Name: as, Holder: who}
 	}
 	id := as + "@" + c.address()

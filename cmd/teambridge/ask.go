@@ -100,16 +100,16 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err := draft.CheckProtocol(c); err != nil {
 		return err
 	}
-	tap, err := a.tap(ctx, t.Root(), t.Name())
+	rec, err := a.startRecorder(ctx, t.Root(), t.Name())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tap.close()) }()
-	if why := silent(c, member, a.facts(ctx, tap.sends(ctx), t, c, member)); why != "" {
+	defer func() { err = errors.Join(err, rec.close()) }()
+	if why := silent(c, member, a.facts(ctx, rec.sends(ctx), t, c, member)); why != "" {
 		return notFound(anyway, "%s", why)
 	}
-	if over, err := tap.terminated(ctx, t, member); err != nil || over {
-		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody would answer", member))
+	if over, err := rec.terminated(ctx, t, member); err != nil || over {
+		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody can answer", member))
 	}
 	if o.from == "" {
 		if o.from, err = a.askingAs(ctx, t, c); err != nil {
@@ -127,9 +127,9 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if !a.json && w.Reach == teams.NoTeammate {
 		a.reachNote(w)
 	}
-	q := &question{Delivered: w, sender: s, from: s.From(), text: body, tap: tap, since: w.Start}
+	q := &question{Delivered: w, sender: s, from: s.From(), text: body, rec: rec, since: w.Start}
 	q.clock = clocked(w.Inbox.Path(), w.Start, time.Now())
-	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("the message %s was sent, and %s did not answer", w.ID, member))
+	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, w.ID))
 	defer cancel()
 	reply, err := q.await(wait)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return a.printJSON(answered{view.Sent(q.Delivered), view.Recorded(reply.m), reply.text, reply.via, reply.certain})
 	}
 	if !reply.certain {
-		a.note("this may belong to another task of %s", member)
+		a.note("this answer may belong to another task of %s", member)
 	}
 	return a.printf("%s\n", escape(reply.text, true))
 }
@@ -157,11 +157,11 @@ func (t *recorder) terminated(ctx context.Context, team *teams.Team, member stri
 func silent(c *teams.Config, member string, known teams.Facts) string {
 	switch c.Deliverability(member, known) {
 	case teams.NotMember:
-		return fmt.Sprintf("%s is not a member of %s, or not any more: nobody would answer", member, c.Team)
+		return fmt.Sprintf("%s is not a member of %s: nobody can answer", member, c.Team)
 	case teams.LeadGone:
-		return fmt.Sprintf("the process that led %s has ended: nobody would answer", c.Team)
+		return fmt.Sprintf("the process that led %s has ended: nobody can answer", c.Team)
 	case teams.NoRelay:
-		return fmt.Sprintf("%s is headless and no relay runs for it: nobody would answer", member)
+		return fmt.Sprintf("%s is headless and has no running relay: nobody can answer", member)
 	}
 	return ""
 }
@@ -204,7 +204,7 @@ type question struct {
 	sender *sender
 	from   string // that the answer is to
 	text   string
-	tap    *recorder
+	rec    *recorder
 	clock  bool // files there are dated by our clock
 
 	// The message was taken between these times: it was still there, and was
@@ -232,7 +232,7 @@ func (q *question) await(ctx context.Context) (reply, error) {
 		default:
 			wait = recheck
 		}
-		list, err := q.tap.changes(ctx, wait)
+		list, err := q.rec.changes(ctx, wait)
 		if err != nil {
 			return reply{}, err
 		}
@@ -506,5 +506,5 @@ func (q *question) unseen(ctx context.Context) (reply, error) {
 
 // noAnswer says that there will be no answer.
 func noAnswer(format string, args ...any) error {
-	return api.Decide(api.CodeNoAnswer, "the message stays sent; a later word of the agent is waited for with: teambridge wait --for reply", format, args...)
+	return api.Decide(api.CodeNoAnswer, "the message stays sent; wait for a later answer with: teambridge wait --for reply", format, args...)
 }

@@ -80,11 +80,11 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 		answers = append(answers, told)
 	}
 	if err := a.printAnswers(answers); err != nil {
-		return fmt.Errorf("%d of %s sent, and the answer could not be given: %w", len(to)-failed, plural(len(to), "message"), err)
+		return fmt.Errorf("%d of %s sent, but the output failed: %w", len(to)-failed, plural(len(to), "message"), err)
 	}
 	s.answerNote(ctx, to...)
 	if failed > 0 {
-		return api.Decide(worst.Code, "the answer says which, and why", "%d of %s could not be sent", failed, plural(len(to), "message"))
+		return api.Decide(worst.Code, "the output says which, and why", "%d of %s could not be sent", failed, plural(len(to), "message"))
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (a *app) printAnswers(answers []outcome) error {
 func (s *sender) audience(o broadcastOptions) ([]string, error) {
 	to, err := s.Audience(o.except, o.includeLead)
 	if err == nil && len(to) == 0 {
-		err = notFound("see who is there with: teambridge members; --include-lead sends to the lead too",
+		err = notFound("list the members with: teambridge members; --include-lead sends to the lead too",
 			"there is nobody to send to in %s", s.Team().Name())
 	}
 	return to, err

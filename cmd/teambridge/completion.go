@@ -57,7 +57,7 @@ func (a *app) completion(root *cobra.Command, shell string, shells []string) err
 	case "powershell":
 		err = root.GenPowerShellCompletionWithDesc(&script)
 	default:
-		return usage("", "no completion for the shell %q; there is one for %s", shell, strings.Join(shells, ", "))
+		return usage("", "unknown shell %q; known are %s", shell, strings.Join(shells, ", "))
 	}
 	if err != nil {
 		return err

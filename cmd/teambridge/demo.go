@@ -178,12 +178,12 @@ func (d *demonstration) ask(ctx context.Context) error {
 
 // status says who is at work.
 func (d *demonstration) status(ctx context.Context) (err error) {
-	tap, err := d.app.tap(ctx, d.team.Root(), d.team.Name())
+	rec, err := d.app.startRecorder(ctx, d.team.Root(), d.team.Name())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tap.close()) }()
-	infos, err := d.app.statusInfos(ctx, tap, d.team, nil)
+	defer func() { err = errors.Join(err, rec.close()) }()
+	infos, err := d.app.statusInfos(ctx, rec, d.team, nil)
 	if err != nil {
 		return err
 	}

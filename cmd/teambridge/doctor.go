@@ -112,7 +112,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 		f := &x.findings[i]
 		if fix && f.remedy != nil {
 			if err := f.remedy(); err != nil {
-				f.Advice = fmt.Sprintf("it could not be put right: %v", err)
+				f.Advice = fmt.Sprintf("it could not be fixed: %v", err)
 			} else {
 				f.Fixed = true
 			}
@@ -153,7 +153,7 @@ func (x *examination) print(teams int) error {
 		}
 	}
 	if len(x.findings) == 0 {
-		return a.printf("%s looked at; nothing is wrong\n", plural(teams, "team"))
+		return a.printf("%s checked; no problems found\n", plural(teams, "team"))
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func sinceQuery(ctx context.Context, j *journal.Journal, since string, q *journa
 		q.After = m.Seq
 		return nil
 	}
-	return notFound("see the ids with: teambridge history --json", "--since %s: no duration, no time, and no message with this id", since)
+	return notFound("list the ids with: teambridge history --json", "--since %s is not a duration, a time, or the id of a message", since)
 }
 
 func newHistory(a *app) *cobra.Command {
@@ -152,7 +152,7 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 	hidden := 0
 	for m, err := range messages {
 		if value, ok := errors.AsType[*journal.ValueError](err); ok {
-			return usage("", "what to look for %s", value.Reason)
+			return usage("", "search words: %s", value.Reason)
 		}
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []journal.Message) error {
 	became := make([]*api.Fate, len(found))
 	if l, err := a.ledgerIfAny(ctx); err != nil {
-		a.warn("%s; what was relayed is not known", view.Describe(err))
+		a.warn("%s; relays are not shown", view.Describe(err))
 	} else if l != nil {
 		became, err = view.Fates(ctx, l, found)
 		if err != nil {
@@ -309,7 +309,7 @@ func exportTo(path string, write func(io.Writer) error) error {
 		path = real
 	}
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return refuse("leave --output out, and redirect stdout", "%s is no regular file", path)
+		return refuse("omit --output and redirect stdout", "%s is not a regular file", path)
 	}
 	err := atomicfile.Replace(path, func(w io.Writer) error {
 		buffered := bufio.NewWriter(w)
@@ -388,7 +388,7 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err := a.sweepTeams(); err != nil {
 		return err
 	}
-	return a.answer(done, "forgot %s and %s; the journal has %s\n", plural(int(done.Messages), "message"),
+	return a.answer(done, "removed %s and %s; the journal has %s\n", plural(int(done.Messages), "message"),
 		plural(int(done.Sends), "id"), fmt.Sprintf("%.1f MiB", float64(done.Bytes)/(1<<20)))
 }
 

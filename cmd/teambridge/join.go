@@ -167,15 +167,15 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 	}
 	if len(left) == 0 {
 		if as != "" {
-			return notFound("without --as, every name that was joined under is left", "%s was not joined as %q", t.Name(), as)
+			return notFound("omit --as to leave under every name", "you have not joined %s as %q", t.Name(), as)
 		}
-		return notFound("join it with: teambridge join", "%s was not joined", t.Name())
+		return notFound("join it with: teambridge join", "you have not joined %s", t.Name())
 	}
 	if a.json {
 		return a.printJSON(left)
 	}
 	for _, p := range left {
-		if err := a.printf("left %s, where you were %s\n", p.Team, p.Member); err != nil {
+		if err := a.printf("left %s as %s\n", p.Team, p.Member); err != nil {
 			return err
 		}
 	}

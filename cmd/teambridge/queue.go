@@ -232,7 +232,7 @@ func (q *writeQueue) drain(ctx context.Context) missing {
 // whoever reads that.
 func (a *app) queueErrors() *writeQueue {
 	q := newWriteQueue(a.stderr, func(m missing) []byte {
-		return a.warning(fmt.Sprintf("%s were left out here, since nobody read them", m))
+		return a.warning(fmt.Sprintf("%s were dropped here, since nobody read them", m))
 	}, func(error) {}) // there is nowhere to tell it
 	a.stderr = q
 	a.drain = func(ctx context.Context) { q.drain(ctx) }

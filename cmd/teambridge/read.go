@@ -108,7 +108,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			a.warn("%s; what was before is not shown", view.Describe(err))
+			a.warn("%s; earlier messages are not shown", view.Describe(err))
 		}
 	}
 	if o.from != "" {
@@ -123,7 +123,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	}
 	a.hiddenNote(hidden)
 	if len(shown) == 0 && len(faults) == 0 && hidden == 0 {
-		a.note("there is nothing to show")
+		a.note("no messages to show")
 	}
 	if o.markRead {
 		faults = append(faults, a.markRead(ctx, t, shown))
@@ -135,9 +135,9 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 func (a *app) hiddenNote(n int) {
 	switch {
 	case n == 1:
-		a.note("1 confirmation is not shown: see --protocol")
+		a.note("1 confirmation is hidden; --protocol shows it")
 	case n > 1:
-		a.note("%d confirmations are not shown: see --protocol", n)
+		a.note("%d confirmations are hidden; --protocol shows them", n)
 	}
 }
 
@@ -219,7 +219,7 @@ func (a *app) teamOf(ctx context.Context, names []string) (*teams.Team, error) {
 	for _, name := range names {
 		_, team := teams.Split(name)
 		if team != "" && shared != "" && team != shared {
-			return nil, usage("read them one after the other", "inboxes of two teams: %s and %s", shared, team)
+			return nil, usage("read them separately", "the inboxes are of two teams, %s and %s", shared, team)
 		}
 		shared = max(shared, team)
 	}
@@ -255,7 +255,7 @@ func (a *app) readable(ctx context.Context, t *teams.Team, names []string, mark 
 	for _, name := range wanted {
 		if !slices.Contains(ours, name) {
 			return nil, refuse("--mark-read is for \"user\" and for the name you joined under",
-				"messages to %s are not marked as read: they would never reach it", name)
+				"cannot mark messages to %s as read: it would never get them", name)
 		}
 	}
 	return wanted, nil
@@ -304,8 +304,8 @@ func (o readOptions) after(feed []item) (func(int, item) bool, error) {
 	if !ok {
 		i := slices.IndexFunc(feed, func(e item) bool { return e.ID() == o.since })
 		if i < 0 {
-			return nil, notFound("see the ids with: teambridge read --protocol --json",
-				"--since %s: neither a duration, nor a time, nor the id of a message that is there", o.since)
+			return nil, notFound("list the ids with: teambridge read --protocol --json",
+				"--since %s is not a duration, a time, or the id of a message that is there", o.since)
 		}
 		return func(j int, _ item) bool { return j > i }, nil
 	}

@@ -36,9 +36,8 @@ func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 // others who lock it.
 const journalWait = 2 * time.Second
 
-// journalOrNot opens the journal or, where that fails, says so and opens an
-// empty one that goes with the command: nothing rests on the journal but what is
-// known of the past. Call done in the end.
+// journalOrNot opens the journal. If that fails it warns and opens an empty, temporary
+// one, since only the history depends on the journal. Call done at the end.
 func (a *app) journalOrNot(ctx context.Context) (j *journal.Journal, done func() error, err error) {
 	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 	j, err = a.journal(opening)
@@ -49,11 +48,11 @@ func (a *app) journalOrNot(ctx context.Context) (j *journal.Journal, done func()
 	if ctx.Err() != nil {
 		return nil, nil, err
 	}
-	a.warn("%s; what was before is not known, and nothing is kept", view.Describe(err))
+	a.warn("%s; there is no history, and nothing is recorded", view.Describe(err))
 	return spareJournal(ctx)
 }
 
-// spareJournal makes a journal that is removed with done.
+// spareJournal makes a temporary journal, which done removes.
 func spareJournal(ctx context.Context) (j *journal.Journal, done func() error, err error) {
 	dir, err := os.MkdirTemp("", "teambridge-journal-")
 	if err != nil {
@@ -66,17 +65,17 @@ func spareJournal(ctx context.Context) (j *journal.Journal, done func() error, e
 	return j, func() error { return errors.Join(j.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// recorder is a journal that is filled from the files while a command runs.
+// recorder is a journal that is filled from the inboxes while a command runs.
 type recorder struct {
 	app     *app
 	root    *teams.Root
-	team    string // of one team alone, or of all
+	team    string // empty: of all teams
 	journal *journal.Journal
 	done    func() error   // closes the journal
 	after   int64          // number of the last change that was returned
 	look    chan struct{}  // there may be more in the journal
 	failed  chan error     // the journal cannot be written any more
-	known   map[string]int // rows that were in a journal that was given up, and are no news
+	known   map[string]int // rows of a journal that was given up, which are not new
 
 	warned bool // that the ledger could not be opened
 
@@ -84,16 +83,15 @@ type recorder struct {
 	ended chan error
 	stop  context.CancelFunc
 
-	// What is sent meanwhile is copied from the ledger: an agent may take it before
-	// the tap sees it.
+	// Sent messages are copied from the ledger, since an agent may take one before the
+	// tap sees it.
 	copying  sync.WaitGroup
 	stopCopy context.CancelFunc
 }
 
-// tap records what passes through the inboxes of a Claude directory, or of one
-// team in it, until it is closed. What is in the files is recorded when it
-// returns; changes come after that.
-func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*recorder, error) {
+// startRecorder records what passes through the inboxes of a Claude directory, or of one
+// team, until the recorder is closed. When it returns, the present content is recorded.
+func (a *app) startRecorder(ctx context.Context, root *teams.Root, team string) (*recorder, error) {
 	t := &recorder{app: a, root: root, team: team, look: make(chan struct{}, 1), failed: make(chan error, 1)}
 	var err error
 	if t.journal, t.done, err = a.journalOrNot(ctx); err != nil {
@@ -122,8 +120,7 @@ func (a *app) tap(ctx context.Context, root *teams.Root, team string) (*recorder
 	return t, nil
 }
 
-// replicate copies what the ledger has into t.journal, and then, in the background,
-// what comes.
+// replicate copies the ledger's messages into t.journal, and goes on in the background.
 func (t *recorder) replicate(ctx context.Context) {
 	running, stop := context.WithCancel(ctx)
 	t.stopCopy = stop
@@ -143,15 +140,15 @@ func (t *recorder) replicate(ctx context.Context) {
 	t.copying.Go(func() { _ = r.Run(running) }) // it has no error
 }
 
-// begin starts a tap that fills t.journal, and returns when what is there is
-// recorded. With an error t is closed.
+// begin starts a tap that fills t.journal, and returns when the present content is
+// recorded. If it fails, t is closed.
 func (t *recorder) begin(ctx context.Context) error {
 	opts := journal.TapOptions{
 		Root: t.root, Journal: t.journal,
 		Report: func() {
 			select {
 			case t.look <- struct{}{}:
-			default: // it was told already, and has not looked yet
+			default: // already pending
 			}
 		},
 		Warn: func(err error) {
@@ -176,7 +173,7 @@ func (t *recorder) begin(ctx context.Context) error {
 	}
 }
 
-// warn is told by the tap what goes wrong.
+// warn gets the tap's errors.
 func (t *recorder) warn(err error) {
 	broken, ok := errors.AsType[*journal.Error](err)
 	if !ok || errors.Is(broken, journal.ErrBusy) {
@@ -185,14 +182,14 @@ func (t *recorder) warn(err error) {
 	}
 	select {
 	case t.failed <- err:
-	default: // said already
+	default: // already pending
 	}
 }
 
-// spare goes on with an empty journal when the journal cannot be written any
-// more: it is full, or was damaged. With an error t is closed.
+// spare goes on with an empty journal when the journal cannot be written any more,
+// because the disk is full or the file is damaged. If it fails, t is closed.
 func (t *recorder) spare(ctx context.Context, failure error) error {
-	t.app.warn("%s; nothing more is kept", view.Describe(failure))
+	t.app.warn("%s; nothing more is recorded", view.Describe(failure))
 	t.stopCopy()
 	t.copying.Wait()
 	t.stop()
@@ -200,7 +197,7 @@ func (t *recorder) spare(ctx context.Context, failure error) error {
 	t.known = map[string]int{}
 	for m, err := range t.journal.Messages(ctx, journal.Query{Root: t.root.Path(), Team: t.team}) {
 		if err != nil {
-			break // then what is there is shown again
+			break // then some messages are shown again
 		}
 		t.known[rowKey(m)]++
 	}
@@ -217,7 +214,7 @@ func (t *recorder) spare(ctx context.Context, failure error) error {
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
-	select { // what the old tap still had to say
+	select { // drop an error of the old tap
 	case <-t.failed:
 	default:
 	}
@@ -229,7 +226,7 @@ func rowKey(m journal.Message) string {
 	return m.Team.String() + "/" + m.Inbox + "/" + m.Key()
 }
 
-// news leaves out what is no news.
+// news drops the changes that were returned before.
 func (t *recorder) news(list []journal.Change) []journal.Change {
 	if len(t.known) == 0 {
 		return list
@@ -244,11 +241,11 @@ func (t *recorder) news(list []journal.Change) []journal.Change {
 	})
 }
 
-// sends returns the record of what we sent, nil where there is none.
+// sends returns the ledger; nil if it cannot be opened.
 func (t *recorder) sends(ctx context.Context) *ledger.Ledger {
 	l, err := t.app.ledger(ctx)
 	if err != nil && !t.warned && ctx.Err() == nil {
-		t.app.warn("%s; what was sent is not known", view.Describe(err))
+		t.app.warn("%s; sent messages are not known", view.Describe(err))
 		t.warned = true
 	}
 	return l
@@ -263,12 +260,12 @@ func (t *recorder) close() error {
 	return errors.Join(<-t.ended, t.done())
 }
 
-// recheck is how often the journal is looked at without having been told to:
-// another process may record faster than this one.
+// recheck is how often the journal is read without a report: another process may record
+// faster than this one.
 const recheck = time.Second
 
-// changes waits for changes in the journal and returns them, each once. It
-// returns none if none come within wait.
+// changes waits for changes in the journal and returns each once; none if there are none
+// within wait.
 func (t *recorder) changes(ctx context.Context, wait time.Duration) ([]journal.Change, error) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -280,7 +277,7 @@ func (t *recorder) changes(ctx context.Context, wait time.Duration) ([]journal.C
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, journal.ErrPruned):
-			t.app.warn("some of what came was forgotten by \"teambridge gc\" before it was shown")
+			t.app.warn("\"teambridge gc\" removed some messages before they were shown")
 			if t.after, err = t.journal.Last(ctx); err != nil {
 				return nil, err
 			}
@@ -315,7 +312,7 @@ func (t *recorder) changes(ctx context.Context, wait time.Duration) ([]journal.C
 	}
 }
 
-// source is where it is known from what members did.
+// source is what the states of members are computed from.
 func (t *recorder) source(ctx context.Context) status.Source {
 	return status.Source{Journal: t.journal, Ledger: t.sends(ctx)}
 }
@@ -325,15 +322,15 @@ func (t *recorder) statuses(ctx context.Context, team *teams.Team, now time.Time
 	return t.source(ctx).Read(ctx, team, now)
 }
 
-// within bounds a wait; 0 is no bound.
+// within bounds a wait; 0 is no bound. what is what has not happened when it times out.
 func within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "%s within %s", what, d))
+	return context.WithTimeoutCause(ctx, d, api.Decide(api.CodeTimeout, "", "timed out after %s: %s", d, what))
 }
 
-// ended is err or, where that comes of the end of ctx, why it ended.
+// ended is the cause of ctx if it has ended and there is an error, else err.
 func ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -74,7 +74,7 @@ ended.`,
 
 func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	if all && relaysOnly {
-		return usage("leave one of them out", "--all is about deliveries, which --relays leaves out")
+		return usage("omit one of them", "--all and --relays cannot be used together")
 	}
 	l, err := a.ledger(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 		case a.json:
 			return a.printJSON(known)
 		case relaysOnly && len(known) == 0:
-			a.note("no relay was added, and none was run")
+			a.note("there are no relays")
 		case len(known) > 0:
 			if err := a.printRelays(known); err != nil {
 				return err
@@ -116,7 +116,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 		return a.printJSON(infos)
 	}
 	if len(infos) == 0 {
-		a.note("nothing is on its way, and nothing failed")
+		a.note("no deliveries are under way or failed")
 		return nil
 	}
 	if relays > 0 {
@@ -175,12 +175,12 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 	err = move(l, ctx, id)
 	if state, ok := errors.AsType[*ledger.StateError](err); ok {
 		if errors.Is(err, ledger.ErrUnknown) {
-			return notFound("see them with: teambridge relay list", "no delivery %s", id)
+			return notFound("list them with: teambridge relay list", "there is no delivery %s", id)
 		}
 		return refuse("see its state with: teambridge relay list --all", "%s", state.Error())
 	}
 	if errors.Is(err, ledger.ErrUnknown) {
-		return notFound("see them with: teambridge relay list", "no delivery %s", id)
+		return notFound("list them with: teambridge relay list", "there is no delivery %s", id)
 	}
 	return err
 }
@@ -207,5 +207,5 @@ func findDelivery(ctx context.Context, l *ledger.Ledger, prefix string) (string,
 	case 1:
 		return found[0], nil
 	}
-	return "", usage("it can be "+strings.Join(found, ", "), "%q can be any of %d deliveries", prefix, len(found))
+	return "", usage("matches are "+strings.Join(found, ", "), "%q matches %d deliveries", prefix, len(found))
 }

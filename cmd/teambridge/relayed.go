@@ -20,7 +20,7 @@ import (
 	"teambridge/teams"
 )
 
-// relayText is what a person is told of a relay.
+// relayText describes a relay for a person.
 func relayText(i *api.Relay) string {
 	if i == nil {
 		return "-"
@@ -42,8 +42,8 @@ func relayText(i *api.Relay) string {
 	return strings.Join(parts, ", ")
 }
 
-// relays tells how the relays of a team's members stand. Why the service does not run
-// one is known to the service alone.
+// relays returns the relays of a team's members. Only the service knows why it does not
+// run one.
 func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[string]*api.Relay, error) {
 	known, err := view.Relays(ctx, l, a.state, t)
 	if err != nil {
@@ -58,8 +58,7 @@ func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[
 	return known, nil
 }
 
-// ledgerIfAny opens the ledger if there is one: nil, and no error, where nothing
-// was sent or relayed yet.
+// ledgerIfAny opens the ledger if it exists; else it returns nil and no error.
 func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
 	if _, err := os.Stat(filepath.Join(a.state, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -67,9 +66,8 @@ func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
 	return a.ledger(ctx)
 }
 
-// replicate copies what the ledger has into the journal, of what q asks for looks which
-// messages are still in their inboxes, and goes on with a warning if it cannot. A
-// sender without a service leaves what it sent in the ledger alone.
+// replicate brings the journal up to date: it copies the messages of the ledger, and looks
+// which of those that q asks for are still in their inboxes. If that fails, it warns.
 func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query) {
 	err := func() error {
 		l, err := a.ledgerIfAny(ctx)
@@ -86,18 +84,18 @@ func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		a.warn("%s; the last messages may be missing", view.Describe(err))
+		a.warn("%s; the latest messages may be missing", view.Describe(err))
 	}
 }
 
-// record fills the journal until stop, from the ledger and from the inboxes of t. poke
-// says that there may be something in the ledger. A journal that fails stops no relay.
+// record fills the journal from the ledger and the inboxes of t until stop is called. poke
+// makes it look at the ledger now. A relay goes on without a journal.
 func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke func(), stop func() error) {
 	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 	defer cancel()
 	j, err := a.journal(opening)
 	if err != nil {
-		a.warn("%s; what passes is not recorded now", view.Describe(err))
+		a.warn("%s; messages are not recorded", view.Describe(err))
 		return func() {}, func() error { return nil }
 	}
 	broken := false // the journal is; only the tap's goroutine looks
@@ -116,21 +114,21 @@ func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke
 	parts.Go(func() { _ = r.Run(running) }) // it has no error
 	parts.Go(func() {
 		if err := tap.Run(running); err != nil {
-			a.warn("%s; what passes is not recorded any more", view.Describe(err))
+			a.warn("%s; messages are no longer recorded", view.Describe(err))
 		}
 	})
 	return r.Poke, func() error {
 		end()
 		parts.Wait()
 		if err := lastLook(context.WithoutCancel(ctx), j, t); err != nil && !broken {
-			a.warn("%s; what came last may not be recorded", view.Describe(err))
+			a.warn("%s; the latest messages may not be recorded", view.Describe(err))
 		}
 		return j.Close()
 	}
 }
 
-// lastLook records what is in the inboxes of t: what came last, the tap may not have
-// seen, and the team may be removed next.
+// lastLook records what is in the inboxes of t. The tap may not have seen the latest
+// messages, and the team may be removed next.
 func lastLook(ctx context.Context, j *journal.Journal, t *teams.Team) error {
 	ctx, cancel := context.WithTimeout(ctx, journalWait)
 	defer cancel()
@@ -149,7 +147,7 @@ func lastLook(ctx context.Context, j *journal.Journal, t *teams.Team) error {
 	return replicate.Look(ctx, j, boxes...)
 }
 
-// facts is what is known of a member beside what config.json says. l may be nil.
+// facts returns what config.json does not say about a member. l may be nil.
 func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config, member string) teams.Facts {
 	f, err := relay.Facts(ctx, l, a.state, t, c, member)
 	if err != nil { // it is for a hint
@@ -158,7 +156,7 @@ func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *tea
 	return f
 }
 
-// fateText is what a person is told of what became of a message.
+// fateText describes what became of a relayed message.
 func fateText(f *api.Fate) string {
 	if f == nil {
 		return ""

@@ -15,7 +15,6 @@ import (
 	"teambridge/relay"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
-	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -44,7 +43,7 @@ other settings, or is an interactive lead.`,
   teambridge relay add lead@another --create-team -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n != 1 || len(args) < 2 {
-				return usage("usage: "+cmd.UseLine(), "add takes a member and, behind --, a command")
+				return usage("usage: "+cmd.UseLine(), "add takes a member and, after --, a command")
 			}
 			return nil
 		},
@@ -117,7 +116,7 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	e.Member = root.MemberName(ctx, r.Team, r.Member)
 	word := "added"
 	if !added {
-		word = "unchanged, was added before"
+		word = "unchanged"
 	}
 	err = a.answer(e, "%s  %s  %s@%s\n", word, e.ID, escape(e.Member, false), escape(e.Team, false))
 	return errors.Join(err, a.serviceNote(root))
@@ -143,7 +142,7 @@ func (a *app) serviceNote(root *teams.Root) error {
 		return err
 	}
 	if !running {
-		a.note("no service runs that would run it; it is recorded for the next one")
+		a.note("no service is running; the next one starts it")
 	}
 	return nil
 }
@@ -173,7 +172,7 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 	_, foreign := errors.AsType[*fleet.NotOwnerError](err)
 	switch {
 	case occupied || foreign:
-		return refuse("nothing was removed; without --delete-team the relay is removed and the team stays", "%s", view.Describe(err))
+		return refuse("nothing was removed; omit --delete-team to remove the relay alone", "%s", view.Describe(err))
 	case errors.Is(err, fleet.ErrUnknown):
 		return noRelay(query)
 	case err != nil:
@@ -219,7 +218,7 @@ func (a *app) pick(ctx context.Context, root *teams.Root, query string, all []ca
 			}
 		}
 		if len(found) > 1 {
-			return -1, usage("it can be "+strings.Join(found, ", "), "%q can be any of %d relays", query, len(found))
+			return -1, usage("matches are "+strings.Join(found, ", "), "%q matches %d relays", query, len(found))
 		}
 		if last >= 0 {
 			return last, nil
@@ -310,7 +309,7 @@ func (a *app) relaysServed(ctx context.Context, root *teams.Root) (list []api.Re
 	defer c.Close()
 	asking, done := a.present(ctx, c)
 	defer done()
-	list, err := c.Relays(asking, client.RelayQuery{Team: a.teamName})
+	list, err := c.Relays(asking, a.teamName)
 	if err != nil {
 		a.debug("the service does not list its relays: %v", err)
 		return nil, true

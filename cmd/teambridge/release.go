@@ -57,9 +57,9 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 	if len(list) == 0 {
 		who := post.Inbox + "@" + post.Team
 		if sender != "" {
-			return notFound("see it with: teambridge relay list", "nothing of %s is held for %s", sender, who)
+			return notFound("see it with: teambridge relay list", "no messages from %s are held for %s", sender, who)
 		}
-		return notFound("see it with: teambridge relay list", "nothing is held for %s", who)
+		return notFound("see it with: teambridge relay list", "no messages are held for %s", who)
 	}
 	if a.json {
 		return a.printJSON(list)

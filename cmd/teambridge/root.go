@@ -23,20 +23,19 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// host is what a command sees of the process it runs in, so that tests can
-// give it another one.
+// host is the process as a command sees it. Tests replace it.
 type host struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	lookup         func(string) (string, bool) // environment
 	cwd            func() (string, error)
-	hangUp         func(context.Context) bool // waits for the end of whoever reads stdout; nil: that is not known
-	terminal       bool                       // stdout is one, and colour is wanted on it
-	wait           time.Duration              // how long to wait for a lock; 0: as long as is usual
-	hold           time.Duration              // how long to hold one at most; 0: as long as is usual
+	hangUp         func(context.Context) bool // waits until the reader of stdout goes away; nil: unknown
+	terminal       bool                       // print in colour
+	wait           time.Duration              // how long to wait for a lock; 0: the default
+	hold           time.Duration              // how long to hold one at most; 0: the default
 }
 
-// process is the real one.
+// process is the real host.
 func process() host {
 	return host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
@@ -45,7 +44,7 @@ func process() host {
 	}
 }
 
-// app is one call of the program: its surroundings and its global flags.
+// app is one run of the program: its host and its global flags.
 type app struct {
 	host
 	out       *outlet // what stdout is
@@ -71,9 +70,9 @@ type app struct {
 func run(args []string, h host) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // who interrupts twice does not want to wait
-	// A closed pipe is an error of the write, after which the command puts in order what it
-	// has begun. Uncaught, SIGPIPE would end the process in the middle of that.
+	context.AfterFunc(ctx, stop) // a second interrupt kills
+	// A closed pipe is an error of the write, after which the command cleans up. SIGPIPE
+	// would end the process at once.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
@@ -90,7 +89,7 @@ func run(args []string, h host) int {
 		defer a.drain(ctx)
 	}
 	if err == nil && out.failed() != nil {
-		err = fmt.Errorf("write the answer: %w", out.failed()) // of cobra's help, which does not look
+		err = fmt.Errorf("write the answer: %w", out.failed()) // cobra's help ignores it
 	}
 	if err != nil && a.becauseUnread(err) {
 		return api.ExitPipe
@@ -98,7 +97,7 @@ func run(args []string, h host) int {
 	if err == nil {
 		return api.ExitOK
 	}
-	// Where the flags were at fault, --json may stand behind what was read.
+	// If a flag was invalid, --json may follow it.
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
@@ -231,7 +230,7 @@ func between(low, high int) cobra.PositionalArgs {
 // wantsText reports whether a command takes a text to send.
 func wantsText(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, "TEXT") }
 
-// unknownCommand is the answer to what should have been a command.
+// unknownCommand is the error for an argument that should be a command.
 func unknownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -243,21 +242,20 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	return usage(hint, "unknown command %q", args[0])
 }
 
-// flagError is the answer to a flag that does not exist or has a bad value.
+// flagError is the error for a flag that does not exist or has a bad value.
 func flagError(cmd *cobra.Command, err error) error {
-	// Before the flags of a command that does not exist, the command is wrong.
+	// Report an unknown command first, not its flags.
 	if args := cmd.Flags().Args(); !cmd.HasParent() && len(args) > 0 {
 		return unknownCommand(cmd, args)
 	}
 	hint := cmd.CommandPath() + " --help explains"
 	if wantsText(cmd) {
-		hint += `; in front of a text that begins with "-" there has to be "--"`
+		hint += `; put "--" before a text that begins with "-"`
 	}
 	return usage(hint, "%w", err)
 }
 
-// newHelp is cobra's help command, but for a topic that does not exist, which
-// is an error here.
+// newHelp is cobra's help command, but an unknown topic is an error.
 func newHelp(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -284,7 +282,7 @@ func newHelp(a *app) *cobra.Command {
 	}
 }
 
-// must is for what can only fail by a mistake in this program.
+// must panics on an error that can only be a mistake in this program.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -303,7 +301,7 @@ func (a *app) close() (err error) {
 	return err
 }
 
-// closeUnwritten closes, in the end, what nothing is written through.
+// closeUnwritten closes c at the end. Nothing is written through c, so errors are ignored.
 func (a *app) closeUnwritten(c io.Closer) {
 	a.opened = append(a.opened, func() error { _ = c.Close(); return nil })
 }
@@ -330,7 +328,7 @@ func (a *app) root() (*teams.Root, error) {
 // $TEAMBRIDGE_TEAM names, or "".
 func (a *app) namedTeam(name string) (string, error) {
 	if name != "" && a.teamName != "" && name != a.teamName {
-		return "", usage("leave one of them out", "--team says %q and the name says %q", a.teamName, name)
+		return "", usage("omit one of them", "--team says %q and the name says %q", a.teamName, name)
 	}
 	if name = cmp.Or(name, a.teamName); name == "" {
 		name, _ = a.lookup("TEAMBRIDGE_TEAM")
@@ -338,8 +336,8 @@ func (a *app) namedTeam(name string) (string, error) {
 	return name, nil
 }
 
-// team opens the team that is meant. name is one that an argument gave, as in
-// MEMBER@TEAM, or empty.
+// team opens the team that an argument such as MEMBER@TEAM names, or, if name is empty,
+// the default one.
 func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	name, err := a.namedTeam(name)
 	if err != nil {
@@ -366,7 +364,7 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	return t, nil
 }
 
-// findState returns the directory of our own files. flag is --state-dir.
+// findState returns the state directory. flag is --state-dir.
 func (a *app) findState(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
@@ -416,7 +414,7 @@ func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
 	return a.sends, a.sendsErr
 }
 
-// joinRecord is what the ledger keeps of a membership.
+// joinRecord is the ledger's record of a membership.
 func joinRecord(t *teams.Team, c *teams.Config, m teams.Membership) ledger.Join {
 	instance := c.Instance()
 	return ledger.Join{

@@ -146,7 +146,7 @@ type agentRun struct {
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	switch {
 	case o.output != outText && o.output != outEvents && o.output != outRaw:
-		return usage("there is text, events and raw", "--output %q: no such output", o.output)
+		return usage("use text, events or raw", "--output %q is unknown", o.output)
 	case o.OwnTeam && a.teamName == "":
 		return usage("", "--create-team needs --team")
 	}
@@ -162,7 +162,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	}
 	if o.session != "" {
 		if _, err := uuid.Parse(o.session); err != nil {
-			return usage("", "--session %q: not a UUID", o.session)
+			return usage("", "--session %q is not a UUID", o.session)
 		}
 	}
 	run := &agentRun{app: a, opts: o}
@@ -210,17 +210,17 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		return err
 	}
 	err = run.serve(ctx)
-	// What waits belongs to this team: without it nobody would ever be told.
+	// Waiting messages would be lost with the team.
 	waits, more := waiting(context.WithoutCancel(ctx), t, member, a.locks(), l, run.relay.Key())
 	if waits > 0 && o.OwnTeam {
-		a.note("team %s is kept: %d messages wait in it, or failed; run again to have them said", t.Name(), waits)
+		a.note("team %s is kept: it has %d waiting or failed messages; run again to deliver them", t.Name(), waits)
 	}
 	keep = waits > 0 || more != nil
 	return errors.Join(err, more)
 }
 
-// waiting is how many messages an agent was not told: rows that nobody took,
-// and deliveries that have not ended or failed.
+// waiting counts the messages that the agent did not get: unread rows, and deliveries that
+// are under way or failed.
 func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfile.Locker, l *ledger.Ledger, p ledger.InboxKey) (int, error) {
 	open, err := l.Deliveries(ctx, ledger.DeliveryQuery{
 		Root: p.Root, Team: p.Team, CreatedAt: p.CreatedAt, Inbox: p.Inbox,
@@ -254,13 +254,13 @@ func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, o 
 		Team: t, Member: member, Command: o.Command, Plain: o.Plain, Dir: o.Dir, Session: o.session, Permission: p, Stderr: a.stderr,
 	}.Options(ctx)
 	if version, ok := errors.AsType[*fleet.VersionError](err); ok {
-		return claude.Options{}, notFound("give the command of Claude Code behind --, or --plain for another program", "%s", version.Error())
+		return claude.Options{}, notFound("give the command of Claude Code after --, or use --plain for another program", "%s", version.Error())
 	}
 	return child, err
 }
 
-// queueOutput puts queues in front of stdout and stderr. The relay, the agent and what is
-// typed never wait for those who read them; the command does, when all else is done.
+// queueOutput puts queues in front of stdout and stderr, so that neither the relay nor the
+// agent nor standard input waits for a reader. Only the end of the command does.
 func (r *agentRun) queueOutput() {
 	a := r.app
 	r.errors = a.queueErrors()
@@ -268,11 +268,10 @@ func (r *agentRun) queueOutput() {
 	a.stdout = r.output
 }
 
-// drainOutput waits until what was printed on stdout is read. It returns the error that
-// writing there gave, at any time.
+// drainOutput waits until stdout is read, and returns the first error of writing to it.
 func (r *agentRun) drainOutput(ctx context.Context) error {
 	if lost := r.output.drain(ctx); lost != (missing{}) {
-		r.app.warn("%s of output were not read, and are lost", lost)
+		r.app.warn("%s of output were not read and are lost", lost)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,14 +280,13 @@ func (r *agentRun) drainOutput(ctx context.Context) error {
 
 // serve relays until it is told to end.
 func (r *agentRun) serve(ctx context.Context) error {
-	// An interrupt is for the agent's turn, so the context that it ends is not
-	// the one to run under.
+	// An interrupt stops the agent's turn, so it must not end this context.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	r.mu.Lock()
 	r.stop = stop
 	if r.failed != nil {
-		stop() // the output has failed before this
+		stop() // the output has failed already
 	}
 	r.mu.Unlock()
 	signals := make(chan os.Signal, 4)
@@ -303,27 +301,27 @@ func (r *agentRun) serve(ctx context.Context) error {
 	return err
 }
 
-// signals waits for the user's or the system's wish to end.
+// signals handles interrupts and SIGTERM.
 func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
-	interrupted := "" // the frame; a later one can be interrupted, too
+	interrupted := "" // the frame that was interrupted
 	done := make(chan error, 1)
-	var slow <-chan time.Time // an interrupt waits for the agent to begin
+	var slow <-chan time.Time // fires if an interrupt waits for the turn to begin
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-slow:
 			slow = nil
-			r.app.note("the agent has not begun the message; it is interrupted when it does; once more ends the agent")
+			r.app.note("the agent has not started the message yet, and is interrupted when it does; interrupt again to end the agent")
 		case err := <-done:
 			slow = nil
 			switch {
 			case err == nil:
-				r.app.note("the turn is interrupted; once more ends the agent")
+				r.app.note("turn interrupted; interrupt again to end the agent")
 			case errors.Is(err, relay.ErrNotBegun):
-				r.app.note("the agent has not begun the message, and nothing was interrupted; once more ends the agent")
+				r.app.note("nothing was interrupted, since the agent has not started the message; interrupt again to end the agent")
 			case errors.Is(err, agent.ErrNotInFlight):
-				r.app.note("the turn has ended; once more ends the agent")
+				r.app.note("the turn has ended; interrupt again to end the agent")
 			case ctx.Err() == nil:
 				r.app.warn("%s", view.Describe(err))
 			}
@@ -350,7 +348,7 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 // interruptSlow is how long an interrupt may take before the user is told why.
 const interruptSlow = 300 * time.Millisecond
 
-// line is what a line of standard input can say.
+// line is a line of standard input.
 type line struct {
 	Text     string    `json:"text"`
 	Mode     mode.Mode `json:"mode"`
@@ -362,8 +360,8 @@ type line struct {
 	Reason string `json:"reason"`
 }
 
-// input says the lines of standard input to the agent. One that cannot be said is
-// refused with a warning, and the next is read.
+// input gives the lines of standard input to the agent, and refuses invalid ones with a
+// warning.
 func (r *agentRun) input(ctx context.Context) {
 	lines := newLineReader(r.app.stdin, maxLine)
 	for {
@@ -381,7 +379,7 @@ func (r *agentRun) input(ctx context.Context) {
 			err = r.line(ctx, text)
 		}
 		if err != nil && ctx.Err() == nil {
-			r.app.warn("line %d of standard input is refused: %s", lines.number, view.Describe(err))
+			r.app.warn("line %d of standard input was refused: %s", lines.number, view.Describe(err))
 		}
 	}
 	r.prompter.Close("Nobody is there any more who could allow this.")
@@ -391,7 +389,7 @@ func (r *agentRun) input(ctx context.Context) {
 	r.over()
 }
 
-// line says one line of standard input to the agent, or answers its question.
+// line gives one line of standard input to the agent, or answers its question.
 func (r *agentRun) line(ctx context.Context, text []byte) error {
 	l, err := parseLine(text)
 	switch {
@@ -406,7 +404,7 @@ func (r *agentRun) line(ctx context.Context, text []byte) error {
 	return err
 }
 
-// parseLine understands a line of standard input: plain text, or a JSON object.
+// parseLine parses a line of standard input: plain text, or a JSON object.
 func parseLine(text []byte) (line, error) {
 	l := line{Text: string(text)}
 	switch {
@@ -431,7 +429,7 @@ func parseLine(text []byte) (line, error) {
 	return l, nil
 }
 
-// over ends the run if all is done that it was for.
+// over ends the run if nothing is left to do.
 func (r *agentRun) over() {
 	r.mu.Lock()
 	s, eof := r.status, r.eof
@@ -439,14 +437,14 @@ func (r *agentRun) over() {
 	if s.State != relay.Idle && s.State != relay.Asleep || s.Queue != 0 || !r.opts.exitOnEOF || !eof {
 		return
 	}
-	// The status may be older than the last line of standard input, which is in the ledger.
+	// The ledger may already have a line that the status does not count.
 	if open, err := r.ledger.OpenCount(context.Background(), r.relay.Key()); err != nil || open == 0 {
 		r.stop()
 	}
 }
 
-// asked tells a person what the agent wants to use, or that it is settled. A question
-// that nobody can see is answered with no: the agent would wait for ever.
+// asked prints a question of the agent, or that it is no longer open. A question that
+// nobody can see is denied, since the agent would wait forever.
 func (r *agentRun) asked(q fleet.Question, open bool) {
 	var line []byte
 	to := r.output
@@ -458,7 +456,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 			return
 		}
 	case open:
-		// Also with --json: somebody has to answer.
+		// Even with --json, since somebody has to answer.
 		to = r.errors
 		line = sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID))
 	default:
@@ -466,15 +464,15 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 	}
 	if !to.offer(line, true) && open {
 		if err := r.prompter.Answer(q.ID, false, "The person who could allow this does not read what is asked."); err == nil {
-			r.app.warn("a question of the agent was answered with no, since nobody reads the output: %s", q.Tool)
+			r.app.warn("denied a tool, since nobody reads the output: %s", q.Tool)
 		}
 	}
 }
 
-// missingOutput says how much output was left out because nobody read it.
+// missingOutput reports output that was dropped because nobody read it.
 func (r *agentRun) missingOutput(m missing) []byte {
 	if r.opts.output == outText {
-		r.app.warn("%s of output were left out, since nobody read it", m)
+		r.app.warn("%s of output were dropped, since nobody read them", m)
 		return nil
 	}
 	line, err := jsonLine(map[string]missing{"leftOut": m})
@@ -484,7 +482,7 @@ func (r *agentRun) missingOutput(m missing) []byte {
 	return line
 }
 
-// event is something that the agent printed.
+// event prints what the agent printed.
 func (r *agentRun) event(e agent.Event) {
 	switch r.opts.output {
 	case outRaw:
@@ -517,7 +515,7 @@ func (r *agentRun) printJSON(v any) {
 	}
 }
 
-// fail ends the run: nobody would know what the agent says.
+// fail ends the run, since nobody can see what the agent says.
 func (r *agentRun) fail(err error) {
 	r.mu.Lock()
 	if r.failed == nil {
@@ -530,7 +528,7 @@ func (r *agentRun) fail(err error) {
 	}
 }
 
-// report tells what the relay is doing, and looks whether the run is over.
+// report prints a change of the relay's status, and ends the run if it is over.
 func (r *agentRun) report(s relay.Status) {
 	r.mu.Lock()
 	r.status = s
@@ -539,14 +537,14 @@ func (r *agentRun) report(s relay.Status) {
 		r.printJSON(map[string]any{"status": s.State, "queue": s.Queue, "inFlight": s.InFlight, "pid": s.PID, "session": s.Session, "reason": s.Reason})
 	}
 	if s.State == relay.Waiting {
-		r.app.note("%s; it is waited for", s.Reason)
+		r.app.note("waiting: %s", s.Reason)
 	}
 	r.over()
 }
 
-// ownTeam makes the team --team with the agent as its lead, or takes it back if an
-// earlier run made it and was killed. remove takes it away again if nobody else has
-// come into it; a team of somebody else is left alone.
+// ownTeam makes the team --team with the agent as its lead, or takes it back from a run
+// that was killed. remove removes it unless somebody else has joined it. A team of
+// somebody else is left alone.
 func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
 	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.as)); err != nil {
 		return nil, err
@@ -563,7 +561,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 	return func() error {
 		_, err := owner.Discard(context.WithoutCancel(ctx), f)
 		if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
-			return nil // they go on
+			return nil // the others go on
 		}
 		return err
 	}, nil

@@ -32,11 +32,11 @@ type sendOptions struct {
 
 	protocol bool // the text may be an object of Claude Code's own protocol
 	dryRun   bool
-	served   bool // through a service, if one runs
+	served   bool // send through a service, if one runs
 	wait     string
 	timeout  time.Duration
 
-	// How the agent works on it, for a person's words to one that a service relays to.
+	// How the agent works on it, if a service relays to the agent.
 	mode     string // JSON
 	isolated bool
 }
@@ -116,7 +116,7 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
 	if o.wait != api.Verified && o.wait != api.Consumed {
-		return usage("there is "+api.Verified+" and "+api.Consumed, "--wait %q: no such state", o.wait)
+		return usage("use "+api.Verified+" or "+api.Consumed, "--wait %q is unknown", o.wait)
 	}
 	if o.mode != "" {
 		if _, err := mode.Parse([]byte(o.mode)); err != nil {
@@ -147,7 +147,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	answer, err := s.send(ctx, member, o.message(body))
 	if err != nil {
 		if answer.ID != "" && o.id == "" && !o.dryRun {
-			a.note("the message's id was %s", answer.ID)
+			a.note("the id of the message was %s", answer.ID)
 		}
 		return err
 	}
@@ -159,7 +159,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 		s.answerNote(ctx, member)
 	}
 	if err != nil && !o.dryRun {
-		return fmt.Errorf("the message %s is in the inbox of %s, and the answer could not be given: %w", answer.ID, answer.Member, err)
+		return fmt.Errorf("the message %s is in the inbox of %s, but the output failed: %w", answer.ID, answer.Member, err)
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (s *sender) resolve(name string) (string, error) {
 	member, err := s.Resolve(name, s.opts.force)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
 		return "", &api.Decided{Err: err, Code: api.CodeNotFound,
-			Hint: "see who is there with: teambridge members; --force makes an inbox that nobody is known to read"}
+			Hint: "list the members with: teambridge members; --force makes an inbox that nobody is known to read"}
 	}
 	return member, err
 }
@@ -179,7 +179,7 @@ func (o *sendOptions) message(text string) mail.Message {
 	return mail.Message{ID: o.id, Text: text, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 }
 
-// sentLine is an answer for a person.
+// sentLine is the result for a person.
 func (a *app) sentLine(s mail.Delivered) string {
 	state := a.paint(green, s.State)
 	if s.Deduplicated {
@@ -188,15 +188,15 @@ func (a *app) sentLine(s mail.Delivered) string {
 	return fmt.Sprintf("%s  %s@%s  %s  %s", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.Waited.Milliseconds())))
 }
 
-// reachNote says when nobody will read a message.
+// reachNote warns if nobody is likely to read a message.
 func (a *app) reachNote(s mail.Delivered) {
 	switch s.Reach {
 	case teams.NotMember:
-		a.note("%s is not a member of %s, or not any more: nobody may read this", s.Member, s.Team)
+		a.note("%s is not a member of %s: perhaps nobody reads this", s.Member, s.Team)
 	case teams.LeadGone:
 		a.note("the process that led %s has ended: nobody reads this until its session is resumed", s.Team)
 	case teams.NoRelay:
-		a.note("%s is headless and no relay runs for it: it gets this when \"teambridge run\" runs it again", s.Member)
+		a.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.NoTeammate:
 		a.note("%s has no teammate from this session: it may not read its inbox until it spawns one", s.Member)
 	case teams.Unread:
@@ -204,8 +204,7 @@ func (a *app) reachNote(s mail.Delivered) {
 	}
 }
 
-// text returns the message: the argument itself, or standard input. Whoever types that
-// can interrupt it.
+// text returns the message: the argument, or standard input, which can be interrupted.
 func (a *app) text(ctx context.Context, arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
@@ -226,33 +225,31 @@ func (a *app) text(ctx context.Context, arg string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the message from standard input: %w", err)
 	}
-	// The one line end that a shell's echo or an editor adds is not meant.
+	// Drop the line end that echo or an editor adds.
 	s, ended := strings.CutSuffix(string(b), "\n")
 	if ended {
 		s = strings.TrimSuffix(s, "\r")
 	}
 	if len(s) > inbox.MaxText {
-		// Cut off, it may also end within a character; that is not the fault.
+		// Report this first: what was cut off may end within a character.
 		return "", &inbox.InvalidError{Field: "text", Reason: fmt.Sprintf("on standard input has more than the %d bytes that are allowed", inbox.MaxText)}
 	}
 	return s, nil
 }
 
-// sender sends to the members of one team, and tells a person what they should
-// know of it.
+// sender sends to the members of one team, and prints what the person should know.
 type sender struct {
 	*mail.Sender
 	app     *app
-	ledger  *ledger.Ledger // nil where it could not be opened, or a service has it
-	service *client.Client // nil: through the files
+	ledger  *ledger.Ledger // nil: it could not be opened, or the service has it
+	service *client.Client // nil: write to the inboxes
 	opts    sendOptions
 
 	journal *journal.Journal // opened for what is followed; nil: not yet, or the recorder has it
 	warned  bool             // that what is followed is not recorded
 }
 
-// answerNote says if one of the members that a message went to cannot answer it, and
-// what to do about it.
+// answerNote says what to do if one of the recipients cannot answer.
 func (s *sender) answerNote(ctx context.Context, members ...string) {
 	if !s.app.json && s.unanswerable(ctx, members) {
 		s.app.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
@@ -265,8 +262,8 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	if err != nil {
 		return nil, err
 	}
-	// With --dry-run it could write to open the ledger. Which name we joined under
-	// is not known without it, and changes nothing in what is checked.
+	// Opening the ledger may write, which --dry-run must not. The name under which we
+	// joined is then unknown, and does not matter for the checks.
 	if o.served && !o.dryRun {
 		s.service = a.service(t.Root())
 	}
@@ -282,7 +279,7 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	return s, nil
 }
 
-// remember opens the ledger, without which no id can be sent under twice.
+// remember opens the ledger, which makes sending under an id idempotent.
 func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	if s.ledger, err = s.app.ledger(ctx); err == nil {
 		return nil
@@ -290,11 +287,11 @@ func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	if needed && !s.opts.force {
 		return fmt.Errorf("%w: %w", inbox.ErrNoMemory, err)
 	}
-	s.app.warn("%v; the message is sent without being recorded", err)
+	s.app.warn("%v; the message is sent without a record", err)
 	return nil
 }
 
-// options are those of the [mail.Sender].
+// options are the options of the [mail.Sender].
 func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Config) mail.Options {
 	facts := func(member string) teams.Facts {
 		return s.app.facts(ctx, s.ledger, t, config, member)
@@ -333,7 +330,7 @@ func (s *sender) unrecorded(err error) {
 func (s *sender) put(ctx context.Context, member string, m mail.Message, track bool) (mail.Delivered, error) {
 	d, err := s.Put(ctx, member, m, inbox.AppendOptions{Force: s.opts.force, Track: track})
 	if d.Unrecorded != nil {
-		s.app.warn("the message is in the inbox, but was not recorded: %v", d.Unrecorded)
+		s.app.warn("the message is in the inbox, but there is no record of it: %v", d.Unrecorded)
 	}
 	if err == nil && d.Seen != nil {
 		s.Record(ctx, journal.SnapshotOf(s.Key(d), d.Seen))

@@ -100,7 +100,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	stop()
 	if err := errors.Join(err, <-told); err != nil {
 		if there, ok := errors.AsType[*server.RunningError](err); ok {
-			hint := "ask it, or end it first"
+			hint := "use it, or end it first"
 			if there.OtherState {
 				hint = "end it first, or use its --state-dir"
 			}

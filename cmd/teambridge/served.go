@@ -20,18 +20,14 @@ import (
 	"teambridge/teams"
 )
 
-// Sending goes through a service if one runs. The service follows the message until
-// its agent has taken it, even after the command has ended, and a message to an agent
-// that it relays to is the person's own. All other commands work on the files: the
-// journal is the same one, and what a command reads itself is never older than the
-// files.
+// Messages are sent through the service if one runs: it follows each message even after
+// the command has ended, and prompts the agents that it relays to. All other commands
+// work on the files.
 //
-// Without a service, or if it does not answer, the command sends the message itself.
-// The same id goes into the same ledger, so that what the service may have done before
-// it stopped answering is not done again.
+// If the service does not answer, the command sends the message itself, under the same id
+// and with the same ledger, so that the message is still sent only once.
 
-// service returns a client of the service that runs for a Claude directory, or nil if
-// there is none that answers.
+// service returns a client of the service of a Claude directory; nil if none runs.
 func (a *app) service(root *teams.Root) *client.Client {
 	c, err := client.Find(a.state, root.Path())
 	if err != nil {
@@ -44,15 +40,15 @@ func (a *app) service(root *teams.Root) *client.Client {
 	return c
 }
 
-// answerWait is how long a service may take before it is asked whether it is there
-// at all, and how long it may take to answer that.
+// answerWait is how long a service may take to answer before it gets a health check, and
+// how long that may take.
 const answerWait = time.Second
 
-// errSilent means that a service does not even say that it is there.
+// errSilent means that a service does not even answer that it is there.
 var errSilent = errors.New("it does not say that it is there")
 
-// present bounds ctx by the presence of the service: a message may take as long as
-// the lock of its inbox, and a service that has stopped answers nothing.
+// present bounds ctx by a health check of the service. Sending may have to wait for the
+// lock of an inbox, but a service that has stopped answers nothing.
 func (a *app) present(ctx context.Context, c *client.Client) (context.Context, context.CancelFunc) {
 	bound, end := context.WithCancelCause(ctx)
 	wait := cmp.Or(a.wait, answerWait)
@@ -66,18 +62,17 @@ func (a *app) present(ctx context.Context, c *client.Client) (context.Context, c
 	return bound, func() { late.Stop(); end(nil) }
 }
 
-// serviceError means that the service has not done it, or that it is not known whether
-// it has.
+// serviceError means that the service failed, and may or may not have sent a message.
 type serviceError struct {
-	sent bool // it may have
+	sent bool // it may have sent it
 	err  error
 }
 
 func (u *serviceError) Error() string { return u.err.Error() }
 func (u *serviceError) Unwrap() error { return u.err }
 
-// refusal decides what an error of a service means: it is about what was asked, and
-// is told as it is; or it is about the service, and there are the files.
+// refusal returns an error about the request as it is, and an error about the service
+// itself as a *serviceError, after which the files can be used instead.
 func refusal(err error) error {
 	if p, ok := errors.AsType[*api.Problem](err); ok && !errors.As(err, new(*client.SkewError)) {
 		switch p.Code {
@@ -97,7 +92,7 @@ func refusal(err error) error {
 
 // notRelayed says that a message that needs a relay cannot be sent to this member.
 func notRelayed(why string) error {
-	return api.Decide(api.CodeInvalid, "leave --mode and --isolated out: then it is put into the inbox, as a teammate's message",
+	return api.Decide(api.CodeInvalid, "omit --mode and --isolated to put it into the inbox, as a teammate's message",
 		"--mode and --isolated are for agents that a service relays to: %s", why)
 }
 
@@ -191,8 +186,7 @@ func (s *sender) fallback(ctx context.Context, why *serviceError) error {
 	return err
 }
 
-// unanswerable reports whether one of these members cannot write to the name that was
-// sent under.
+// unanswerable reports whether one of these members cannot write to the sender's name.
 func (s *sender) unanswerable(ctx context.Context, members []string) bool {
 	if !slices.ContainsFunc(members, func(m string) bool { return s.Answerable(m) == teams.No }) {
 		return false

@@ -126,14 +126,14 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 		return err
 	}
 	if answer.Changed = was != text; answer.Changed {
-		if err := writeUnit(path, text); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), atomicfile.Write(path, []byte(text))); err != nil {
 			return err
 		}
 	}
 	if !o.noStart {
 		if err := a.startUnit(ctx, answer.Changed && was != ""); err != nil {
 			return &api.Decided{
-				Err:  fmt.Errorf("the unit is written to %s, and systemd does not start it: %w", path, err),
+				Err:  fmt.Errorf("the unit is written to %s, but systemd did not start it: %w", path, err),
 				Code: api.CodeError, Hint: a.installHint(err),
 			}
 		}
@@ -152,7 +152,7 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 	if o.noStart {
 		a.note("start it with: systemctl --user daemon-reload && systemctl --user enable --now %s", unitName)
 	} else {
-		a.note("it runs while you are logged in; \"loginctl enable-linger\" lets it run without that")
+		a.note("the service runs while you are logged in; \"loginctl enable-linger\" keeps it running")
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (a *app) unitText(o serveOptions) (string, error) {
 		return "", fmt.Errorf("find this program: %w", err)
 	}
 	if strings.Contains(filepath.ToSlash(binary), "/go-build") {
-		return "", usage("install it first: go install ./cmd/teambridge", "this program is one of \"go run\", and is gone when it ends")
+		return "", usage("install it first: go install ./cmd/teambridge", "\"go run\" removes this program when it ends")
 	}
 	root, err := a.root()
 	if err != nil {
@@ -212,39 +212,24 @@ func readUnit(path string) (string, error) {
 	return string(data), nil
 }
 
-// writeUnit writes a unit whole or not at all.
-func writeUnit(path, text string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, []byte(text))
-}
-
 // startUnit lets systemd read the unit and start it, again if it was another one.
 func (a *app) startUnit(ctx context.Context, again bool) error {
-	if err := a.systemctl(ctx, "daemon-reload"); err != nil {
-		return err
+	_, err := a.systemctl(ctx, "daemon-reload")
+	if err == nil {
+		_, err = a.systemctl(ctx, "enable", "--now", unitName)
 	}
-	if err := a.systemctl(ctx, "enable", "--now", unitName); err != nil {
-		return err
+	if err == nil && again {
+		_, err = a.systemctl(ctx, "restart", unitName)
 	}
-	if again {
-		return a.systemctl(ctx, "restart", unitName)
-	}
-	return nil
+	return err
 }
 
 // startWait bounds what systemd is asked: starting takes as long as opening the
 // journal, stopping as long as TimeoutStopSec.
 const startWait = 2 * time.Minute
 
-// systemctl asks the systemd of this user to do something.
-func (a *app) systemctl(ctx context.Context, args ...string) error {
-	_, err := a.systemctlOutput(ctx, args...)
-	return err
-}
-
-func (a *app) systemctlOutput(ctx context.Context, args ...string) (string, error) {
+// systemctl runs systemctl for this user, and returns its output.
+func (a *app) systemctl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	args = append([]string{"--user"}, args...)
@@ -266,23 +251,19 @@ func (a *app) systemctlOutput(ctx context.Context, args ...string) (string, erro
 // systemdHint is what to do when systemd does not do what it is asked.
 func systemdHint(err error) string {
 	if errors.Is(err, exec.ErrNotFound) {
-		return "there is no systemd here: let something else run \"teambridge serve\""
+		return "there is no systemd here: run \"teambridge serve\" another way"
 	}
 	if strings.Contains(err.Error(), "connect to bus") {
-		return "there is no systemd of yours in this session: log in as yourself (not with su or sudo), then: teambridge service install"
+		return "systemd does not manage this session: log in as yourself (not with su or sudo), then run: teambridge service install"
 	}
 	return "see why with: teambridge service logs"
 }
 
 // installHint is that for a service that was to be started.
 func (a *app) installHint(err error) string {
-	root, rerr := a.root()
-	if rerr != nil {
-		return systemdHint(err)
-	}
-	if !errors.Is(err, exec.ErrNotFound) {
+	if root, rerr := a.root(); rerr == nil && !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
-			return "a service that was started otherwise runs at " + c.Where() + ": end it, and install again"
+			return "a service that systemd did not start runs at " + c.Where() + ": end it, and install again"
 		}
 	}
 	return systemdHint(err)
@@ -304,16 +285,16 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 		if a.json {
 			return a.printJSON(uninstalled{Unit: path})
 		}
-		a.note("there is no %s", path)
+		a.note("%s does not exist", path)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	// Before the file is gone: it says how the service is to be stopped.
-	stopping := a.systemctl(ctx, "disable", "--now", unitName)
+	_, stopping := a.systemctl(ctx, "disable", "--now", unitName)
 	if stopping != nil && !errors.Is(stopping, exec.ErrNotFound) && !strings.Contains(stopping.Error(), "connect to bus") {
-		return &api.Decided{Err: fmt.Errorf("systemd does not stop the service, and nothing was removed: %w", stopping), Code: api.CodeError, Hint: systemdHint(stopping)}
+		return &api.Decided{Err: fmt.Errorf("systemd did not stop the service, and nothing was removed: %w", stopping), Code: api.CodeError, Hint: systemdHint(stopping)}
 	}
 	if err := os.Remove(path); err != nil {
 		return err
@@ -326,8 +307,8 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 				return err
 			}
 		}
-		a.warn("no systemd of yours answers here; a service that runs in another session goes on until that ends")
-	} else if err := a.systemctl(ctx, "daemon-reload"); err != nil {
+		a.warn("systemd does not answer in this session; a service that runs in another session goes on until it ends")
+	} else if _, err := a.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
 	return a.answer(uninstalled{path, true}, "removed  %s\n", escape(path, false))
@@ -357,7 +338,7 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	switch _, err := readUnit(s.Unit); {
 	case err == nil:
 		s.Installed = true
-		out, err := a.systemctlOutput(ctx, "show", "--property=ActiveState", "--value", unitName)
+		out, err := a.systemctl(ctx, "show", "--property=ActiveState", "--value", unitName)
 		if s.State = strings.TrimSpace(out); err != nil || s.State == "" {
 			s.State = "unknown"
 			a.debug("%v", err)
@@ -421,7 +402,7 @@ func (a *app) printService(s serviceState) error {
 
 func (a *app) serviceLogs(ctx context.Context, follow bool, lines int) error {
 	if lines < 0 {
-		return usage("", "--lines %d: there cannot be fewer than none", lines)
+		return usage("", "--lines %d is negative", lines)
 	}
 	args := []string{"--user", "--unit", unitName, "--no-pager", "--lines", strconv.Itoa(lines)}
 	if follow {
@@ -437,7 +418,7 @@ func (a *app) serviceLogs(ctx context.Context, follow bool, lines int) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, exec.ErrNotFound):
-		return api.Decide(api.CodeError, "what \"teambridge serve\" logs is on its stderr", "there is no journalctl here")
+		return api.Decide(api.CodeError, "\"teambridge serve\" logs to its stderr", "journalctl was not found")
 	case err != nil:
 		return fmt.Errorf("journalctl: %w", err)
 	}

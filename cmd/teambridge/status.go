@@ -48,12 +48,12 @@ func (a *app) status(ctx context.Context, args []string, watch bool) (err error)
 	if err != nil {
 		return err
 	}
-	tap, err := a.tap(ctx, t.Root(), t.Name())
+	rec, err := a.startRecorder(ctx, t.Root(), t.Name())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tap.close()) }()
-	infos, err := a.statusInfos(ctx, tap, t, args)
+	defer func() { err = errors.Join(err, rec.close()) }()
+	infos, err := a.statusInfos(ctx, rec, t, args)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (a *app) status(ctx context.Context, args []string, watch bool) (err error)
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
-	return a.followStatus(ctx, tap, t, args, infos)
+	return a.followStatus(ctx, rec, t, args, infos)
 }
 
 // statusInfos returns the status of all members, or of one.
-func (a *app) statusInfos(ctx context.Context, tap *recorder, t *teams.Team, args []string) ([]api.Status, error) {
-	all, err := tap.statuses(ctx, t, time.Now())
+func (a *app) statusInfos(ctx context.Context, rec *recorder, t *teams.Team, args []string) ([]api.Status, error) {
+	all, err := rec.statuses(ctx, t, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +78,13 @@ func (a *app) statusInfos(ctx context.Context, tap *recorder, t *teams.Team, arg
 		}
 		all = slices.DeleteFunc(all, func(s api.Status) bool { return s.Member != name })
 		if len(all) == 0 {
-			return nil, notFound("see who is there with: teambridge members", "%s is no agent of %s", name, t.Name())
+			return nil, notFound("list the members with: teambridge members", "%s is not an agent of %s", name, t.Name())
 		}
 	}
 	if err := view.CountUnread(ctx, t, all); err != nil {
 		return nil, err
 	}
-	if l := tap.sends(ctx); l != nil {
+	if l := rec.sends(ctx); l != nil {
 		relays, err := a.relays(ctx, l, t)
 		if err != nil {
 			return nil, err
@@ -142,12 +142,12 @@ func (a *app) printStatus(infos []api.Status, stream bool) error {
 const statusStep = time.Second
 
 // followStatus prints what changes, until the team ends.
-func (a *app) followStatus(ctx context.Context, tap *recorder, t *teams.Team, args []string, before []api.Status) error {
+func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, args []string, before []api.Status) error {
 	for {
-		if _, err := tap.changes(ctx, statusStep); err != nil {
+		if _, err := rec.changes(ctx, statusStep); err != nil {
 			return err
 		}
-		now, err := a.statusInfos(ctx, tap, t, args)
+		now, err := a.statusInfos(ctx, rec, t, args)
 		if errors.Is(err, teams.ErrTeamGone) {
 			a.note("the team %s has ended", t.Name())
 			return nil

@@ -144,7 +144,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 		if out := u.must("status", "worker"); !strings.Contains(out, "TERMINATED") {
 			t.Errorf("when it is no member any more:\n%s", out)
 		}
-		if status, _, errs := u.run("ask", "worker", "are you there"); status != api.ExitNotFound || !strings.Contains(errs, "nobody would answer") {
+		if status, _, errs := u.run("ask", "worker", "are you there"); status != api.ExitNotFound || !strings.Contains(errs, "nobody can answer") {
 			t.Errorf("ask: exit status %d\n%s", status, errs)
 		}
 

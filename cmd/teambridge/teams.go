@@ -81,7 +81,7 @@ func (a *app) members(ctx context.Context) error {
 		return err
 	}
 	if l, err := a.ledgerIfAny(ctx); err != nil {
-		a.warn("%s; what is relayed is not known", view.Describe(err))
+		a.warn("%s; relays are not shown", view.Describe(err))
 	} else if l != nil {
 		relays, err := a.relays(ctx, l, t)
 		if err != nil {

@@ -54,7 +54,7 @@ func (a *app) ui(ctx context.Context, only bool) error {
 			return err
 		}
 		a.note("no browser could be opened: %v", err)
-		a.note("open this one within a minute; it works once")
+		a.note("open this address within a minute; it works once")
 	}
 	return a.printf("%s\n", in.URL)
 }

@@ -80,7 +80,7 @@ WantedBy=default.target
 // the arguments of a command, and neither in its path nor elsewhere.
 func unitQuote(s string, argument bool) (string, error) {
 	if strings.ContainsFunc(s, unicode.IsControl) {
-		return "", usage("choose one without", "%q has a control character, and cannot stand in a unit file", s)
+		return "", usage("choose a path without control characters", "%q has a control character, which a unit file cannot hold", s)
 	}
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(s)
 	if argument {
@@ -104,5 +104,5 @@ func (a *app) unitPath() (string, error) {
 
 // foreignUnit says that a unit is not ours.
 func foreignUnit(path string) error {
-	return api.Decide(api.CodeRefused, "move it away, or change it by hand", "%s was not written by teambridge", path)
+	return api.Decide(api.CodeRefused, "move it away, or edit it by hand", "%s was not written by teambridge", path)
 }

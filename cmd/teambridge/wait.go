@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +65,7 @@ it did not happen within --timeout; 130 interrupted.`,
 
 func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	if !slices.Contains(occasions, o.what) {
-		return usage("there is "+strings.Join(occasions, ", "), "--for %q: no such occasion", o.what)
+		return usage("use one of "+strings.Join(occasions, ", "), "--for %q is unknown", o.what)
 	}
 	if o.member == "" && (o.what == forIdle || o.what == forTerminated) {
 		return usage("", "--for %s needs --member", o.what)
@@ -82,21 +81,25 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 			return err
 		}
 	}
-	tap, err := a.tap(ctx, t.Root(), t.Name())
+	rec, err := a.startRecorder(ctx, t.Root(), t.Name())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tap.close()) }()
+	defer func() { err = errors.Join(err, rec.close()) }()
 	if name != "" {
-		if name, err = a.waitName(ctx, tap, t, name); err != nil {
+		all, err := rec.statuses(ctx, t, time.Now())
+		if err != nil {
+			return err
+		}
+		if name, err = a.statusName(ctx, t, name, all); err != nil {
 			return err
 		}
 	}
-	ctx, cancel := within(ctx, o.timeout, "it did not happen")
+	ctx, cancel := within(ctx, o.timeout, o.missing(name))
 	defer cancel()
 	switch o.what {
 	case forIdle, forAllIdle, forTerminated:
-		found, err := a.waitStatus(ctx, tap, t, o.what, name)
+		found, err := a.waitStatus(ctx, rec, t, o.what, name)
 		if err != nil {
 			return ended(ctx, err)
 		}
@@ -105,7 +108,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 		}
 		return a.printStatus(found, false)
 	}
-	m, err := a.waitMessage(ctx, tap, t, func(m journal.Message) bool {
+	m, err := a.waitMessage(ctx, rec, t, func(m journal.Message) bool {
 		return m.Kind() == "message" && (name == "" || m.From == name) && (o.what == forMessage || slices.Contains(ours, m.Inbox))
 	})
 	if err != nil {
@@ -114,19 +117,26 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	return a.printRecorded(m)
 }
 
-// waitName finds the member that is meant, also one that has left.
-func (a *app) waitName(ctx context.Context, tap *recorder, t *teams.Team, name string) (string, error) {
-	all, err := tap.statuses(ctx, t, time.Now())
-	if err != nil {
-		return "", err
+// missing says what has not happened.
+func (o *waitOptions) missing(name string) string {
+	switch o.what {
+	case forIdle:
+		return name + " is not idle"
+	case forAllIdle:
+		return "not all agents are idle"
+	case forTerminated:
+		return name + " has not shut down"
 	}
-	return a.statusName(ctx, t, name, all)
+	if name == "" {
+		return "no " + o.what
+	}
+	return "no " + o.what + " from " + name
 }
 
 // waitMessage waits for a message that is new and wanted.
-func (a *app) waitMessage(ctx context.Context, tap *recorder, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
+func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
 	for {
-		list, err := tap.changes(ctx, recheck) // a team can end without a change
+		list, err := rec.changes(ctx, recheck) // a team can end without a change
 		if err != nil {
 			return journal.Message{}, err
 		}
@@ -146,10 +156,10 @@ func (a *app) waitMessage(ctx context.Context, tap *recorder, t *teams.Team, wan
 const settled = 1500 * time.Millisecond
 
 // waitStatus waits until a status holds, and for idle: goes on holding.
-func (a *app) waitStatus(ctx context.Context, tap *recorder, t *teams.Team, what, name string) ([]api.Status, error) {
+func (a *app) waitStatus(ctx context.Context, rec *recorder, t *teams.Team, what, name string) ([]api.Status, error) {
 	var since time.Time
 	for {
-		infos, err := a.statusInfos(ctx, tap, t, nil)
+		infos, err := a.statusInfos(ctx, rec, t, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +174,7 @@ func (a *app) waitStatus(ctx context.Context, tap *recorder, t *teams.Team, what
 		case time.Since(since) >= settled:
 			return found, nil
 		}
-		list, err := tap.changes(ctx, settled/5)
+		list, err := rec.changes(ctx, settled/5)
 		if err != nil {
 			return nil, err
 		}
@@ -210,5 +220,5 @@ func judge(infos []api.Status, what, name, lead string) (found []api.Status, hol
 
 // notTaken is the end of a wait for an agent.
 func notTaken(member string) string {
-	return fmt.Sprintf("the message is in the inbox, and %s did not take it", member)
+	return member + " has not taken the message, which stays in its inbox"
 }

@@ -56,7 +56,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 	defer stop()
 	if o.all {
 		if len(names) > 0 || a.teamName != "" {
-			return usage("", "--all is for all inboxes of all teams")
+			return usage("", "--all cannot be used with inboxes or --team")
 		}
 		root, err := a.root()
 		if err != nil {
@@ -91,11 +91,11 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 	if o.from != "" {
 		o.from = root.MemberName(ctx, only, o.from)
 	}
-	tap, err := a.tap(ctx, root, only)
+	rec, err := a.startRecorder(ctx, root, only)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tap.close()) }()
+	defer func() { err = errors.Join(err, rec.close()) }()
 	hidden := 0
 	defer func() { a.hiddenNote(hidden) }()
 	wanted := func(m journal.Message) bool {
@@ -124,7 +124,7 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 		return a.printRecorded(m)
 	}
 	if o.since != "" {
-		if err := a.replay(ctx, tap, root, only, o.since, show); err != nil {
+		if err := a.replay(ctx, rec, root, only, o.since, show); err != nil {
 			return err
 		}
 	}
@@ -135,7 +135,7 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 		if ended {
 			wait = lastWords
 		}
-		list, err := tap.changes(ctx, wait)
+		list, err := rec.changes(ctx, wait)
 		if err != nil {
 			return err
 		}
@@ -159,12 +159,12 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 const lastWords = 250 * time.Millisecond
 
 // replay prints what the journal has from before.
-func (a *app) replay(ctx context.Context, tap *recorder, root *teams.Root, team, since string, show func(journal.Message) error) error {
-	q := journal.Query{Root: root.Path(), Team: team, Before: tap.after + 1}
-	if err := sinceQuery(ctx, tap.journal, since, &q); err != nil {
+func (a *app) replay(ctx context.Context, rec *recorder, root *teams.Root, team, since string, show func(journal.Message) error) error {
+	q := journal.Query{Root: root.Path(), Team: team, Before: rec.after + 1}
+	if err := sinceQuery(ctx, rec.journal, since, &q); err != nil {
 		return err
 	}
-	for m, err := range tap.journal.Messages(ctx, q) {
+	for m, err := range rec.journal.Messages(ctx, q) {
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func BenchmarkChanges(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer root.Close()
-	tap, err := a.tap(b.Context(), root, "")
+	tap, err := a.startRecorder(b.Context(), root, "")
 	if err != nil {
 		b.Fatal(err)
 	}

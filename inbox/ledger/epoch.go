@@ -46,5 +46,5 @@ func beginEpoch(c *sqlite.Conn, f func(*sqlite.Conn) error) (began bool, err err
 
 // lastEvent returns the last number that was given, 0 if none was.
 func lastEvent(c *sqlite.Conn) (int64, error) {
-	return c.Number("SELECT seq FROM sqlite_sequence WHERE name='events'")
+	return c.Number("SELECT seq FROM sqlite_sequence WHERE name=?", "events") // with an argument, so that it is kept
 }

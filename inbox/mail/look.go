@@ -13,8 +13,8 @@ import (
 	"teambridge/teams"
 )
 
-// Look says what became of a message that was put, by what was seen of its inbox
-// since: the first of these that fits.
+// Look says what became of a message that was put, from what was seen of its inbox since.
+// The first of these that fits counts:
 //
 //   - Its row is marked as read: consumed.
 //   - A relay of ours claimed it: consumed, or lost with the reason if the relay
@@ -28,10 +28,9 @@ import (
 // What would be lost or unknown is consumed if the agent's conversation shows that its
 // model was given the message.
 //
-// Where it cannot be told for now, also because seen is nil, it is not consumed
-// yet. The error of a lost message wraps [inbox.ErrLost], and that of one of which
-// nothing is known [inbox.ErrUnclear]; both can be sent again by force then. Nothing
-// is written to an inbox: see [inbox.Tracked.Look].
+// If that is not known yet, or seen is nil, the message is not consumed. The error of a
+// lost message wraps [inbox.ErrLost], and that of an unknown one [inbox.ErrUnclear]; both
+// can then be sent again by force. Look writes to no inbox: see [inbox.Tracked.Look].
 func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
 	if seen == nil {
 		return inbox.Unconsumed, nil
@@ -70,14 +69,14 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 	return fate, s.explain(ctx, d, fate)
 }
 
-// keeps says whether the agent of an inbox keeps the rows it took; marked says that
-// rows which it marked were seen there.
+// keeps says whether an agent keeps the rows it took in its inbox. marked says that rows
+// marked by it were seen there.
 func (s *Sender) keeps(member string, marked bool) teams.Answer {
 	return s.opts.Team.Agent(s.config, member).KeepsRows(marked)
 }
 
-// explain returns the error of a message that is lost or unknown, and makes the
-// ledger forget that it was certainly written, so that it can be sent again.
+// explain returns the error of a message that is lost or unknown, and lets the ledger doubt
+// that it was written, so that it can be sent again.
 func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate) error {
 	var why error
 	switch fate {
@@ -98,8 +97,8 @@ func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate) erro
 	return why
 }
 
-// relayed says what a relay of ours made of a message whose row is not there; the
-// fate is empty if none claimed it.
+// relayed says what a relay did with a message whose row is gone; the fate is empty if no
+// relay claimed it.
 func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	if s.opts.Ledger == nil {
 		return "", nil
@@ -148,15 +147,15 @@ func parse(raw []byte) *inbox.Row {
 	return &rows[0]
 }
 
-// recorded says what became of a message that was sent before and is not there, as
-// far as the journal tells.
+// recorded says what became of a message that was sent before and is gone, according to
+// the journal.
 func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
 	if s.opts.Journal == nil {
 		return inbox.Unknown, nil
 	}
 	j, err := s.opts.Journal(ctx)
 	if err != nil {
-		return inbox.Unknown, nil // who opens it says so
+		return inbox.Unknown, nil // reported by whoever opens it
 	}
 	key := s.Key(d)
 	receipt, found, err := j.Receipt(ctx, key)
@@ -182,10 +181,9 @@ func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (i
 	return inbox.Consumed, nil
 }
 
-// broughtBack reports whether the journal shows that all unread rows that stood in
-// front of a message were gone, too, before they were seen there again: then they
-// prove nothing. A program that ignores the lock does that when it writes back what
-// it read before the agent took the rows.
+// broughtBack reports whether all unread rows in front of a message were gone too, and came
+// back later, according to the journal. Such rows prove nothing: a program that ignores
+// the lock may have written back what it read before the agent took the rows.
 func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen) bool {
 	if s.opts.Journal == nil {
 		return false
@@ -203,13 +201,13 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 	return err == nil && !passed
 }
 
-// givenWithin is more than an agent takes from taking a message to writing down that
-// its model was given it.
+// givenWithin is longer than the time between taking a message and recording in the
+// conversation that the model got it.
 const givenWithin = time.Minute
 
-// given reports whether the conversation of the agent shows that its model was given a
-// message. A conversation has no ids: if the same sender wrote the same text at about
-// the same time, nothing is known.
+// given reports whether the agent's conversation shows that its model got a message. A
+// conversation has no ids, so it proves nothing if the same sender sent the same text at
+// about the same time.
 func (s *Sender) given(ctx context.Context, d Delivered) bool {
 	row := parse(d.Tracked.Row)
 	if row == nil || s.opts.Journal == nil {
@@ -236,8 +234,7 @@ func (s *Sender) given(ctx context.Context, d Delivered) bool {
 	return times > 0
 }
 
-// latest is the last message with the id of key that the journal has, or the zero
-// Message.
+// latest is the last message with the id of key in the journal, or the zero Message.
 func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last journal.Message, err error) {
 	q := inboxOf(key)
 	q.ID, q.Newest, q.Limit = key.ID, true, 1
@@ -250,9 +247,9 @@ func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last jo
 	return last, nil
 }
 
-// stood reports whether a row that is seen unread has stood in the inbox since
-// before the message with the number seq came. The journal numbers rows in the order
-// of the file, and a row that was gone and came again has a new number.
+// stood reports whether an unread row has been in the inbox since before the message with
+// the number seq. The journal numbers rows in the order of the file; a row that was gone
+// and came back has a new number.
 func stood(ctx context.Context, j *journal.Journal, key inbox.SendKey, seq int64, seen *inbox.Seen) (bool, error) {
 	q := inboxOf(key)
 	q.Before, q.Newest = seq, true

@@ -1,6 +1,6 @@
-// Package mail sends messages to the members of a team: it knows who is meant by
-// a name, under which name the person sends, what the ledger remembers, whether
-// anybody will read a message, and what became of it.
+// Package mail sends messages to the members of a team. It resolves names, chooses the
+// sender's name, consults the ledger, predicts whether a message will be read, and follows
+// what becomes of it.
 //
 //	sender, err := mail.New(ctx, mail.Options{Team: team, Locker: locker, Ledger: ledger})
 //	member, err := sender.Resolve("lead", false)
@@ -24,8 +24,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// User is the name of a person who has joined no team, and the inbox that older
-// agents write to for one.
+// User is the name of a person who has not joined a team, and of the inbox in which older
+// agents answer.
 const User = "user"
 
 // How far a message has come.
@@ -43,8 +43,8 @@ type Options struct {
 	// Config is that of the team, if it was read already; else New reads it.
 	Config *teams.Config
 
-	// Ledger remembers what was sent. Without it, nil, no id can be sent under
-	// twice, and the name the person joined under is not known.
+	// Ledger remembers what was sent. If it is nil, sending under an id is not
+	// idempotent, and the name under which the person joined is not known.
 	Ledger *ledger.Ledger
 
 	// From is the sender's name. That of a member can be any that
@@ -52,9 +52,8 @@ type Options struct {
 	// joined, else "user".
 	From string
 
-	// Journal, if not nil, returns what recorded the messages of the team. It is
-	// asked what became of one that was sent before and is not in its inbox. The
-	// sender does not close it.
+	// Journal, if not nil, returns the journal. It tells what became of a message that
+	// is no longer in its inbox. The sender does not close it.
 	Journal func(ctx context.Context) (*journal.Journal, error)
 
 	// Unrecorded, if not nil, learns why the journal could not be opened or written
@@ -116,8 +115,8 @@ func (s *Sender) From() string { return s.from }
 // DefaultFrom reports whether nobody chose that name; see [inbox.Message].
 func (s *Sender) DefaultFrom() bool { return s.opts.From == "" }
 
-// Answerable says whether a member can write to that name. A name that was chosen or
-// joined under counts as one that it can write to.
+// Answerable says whether a member can write to the sender's name. It can if the name was
+// chosen or joined under.
 func (s *Sender) Answerable(member string) teams.Answer {
 	if !s.asUser {
 		return teams.Yes
@@ -128,7 +127,8 @@ func (s *Sender) Answerable(member string) teams.Answer {
 	return s.opts.Team.Agent(s.config, member).ReachesUser()
 }
 
-// AllAnswerable reports whether no member is known to be unable to write to that name.
+// AllAnswerable reports whether no member is known to be unable to write to the sender's
+// name.
 func (s *Sender) AllAnswerable() bool {
 	return !slices.ContainsFunc(s.config.Members, func(m teams.Member) bool { return s.Answerable(m.Name) == teams.No })
 }
@@ -139,8 +139,8 @@ func (s *Sender) Team() *teams.Team { return s.opts.Team }
 // Config returns the members and the rest of config.json, as of [New].
 func (s *Sender) Config() *teams.Config { return s.config }
 
-// Resolve says whose inbox is meant by name, as [teams.Config.Resolve] does. With
-// force it may be anybody's, also of one that nobody is known to read.
+// Resolve returns the inbox that a name means, as [teams.Config.Resolve] does. With force,
+// it may be one that nobody is known to read.
 func (s *Sender) Resolve(name string, force bool) (string, error) {
 	names, err := s.opts.Team.Inboxes()
 	if err != nil {
@@ -150,17 +150,16 @@ func (s *Sender) Resolve(name string, force bool) (string, error) {
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); !ok || nf.Kind != "member" {
 		return member, err
 	}
-	// Where agents can write to "user", so can anybody else.
+	// If agents can write to "user", so can anybody else.
 	if force || name == User && s.config.ReachesUser() == teams.Yes {
 		return name, teams.CheckName("member", name)
 	}
 	return "", err
 }
 
-// Audience returns the agents that a message to all goes to: not to people who
-// joined, nor to the sender itself, nor to those that are left out, which may be
-// named in any way that [teams.Config.Resolve] understands; and to the lead only
-// if that is wanted.
+// Audience returns the recipients of a broadcast: all agents but the sender and those of
+// except, which [teams.Config.Resolve] resolves, and the lead only if lead is true. People
+// who joined are left out.
 func (s *Sender) Audience(except []string, lead bool) ([]string, error) {
 	var out []string
 	for _, name := range except {
@@ -195,14 +194,14 @@ type Message struct {
 	Protocol bool
 }
 
-// draft returns a message as it will be written.
+// draft returns a message as it is written.
 func (s *Sender) draft(m Message) *inbox.Message {
 	return &inbox.Message{
 		ID: m.ID, From: s.from, DefaultFrom: s.DefaultFrom(), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol,
 	}
 }
 
-// Validate reports what is wrong with a message, whoever it is for, as an
+// Validate reports what is wrong with a message, whatever its recipient: an
 // [*inbox.InvalidError] or an [*inbox.ProtocolError].
 func (s *Sender) Validate(m Message) error {
 	draft := s.draft(m)
@@ -212,7 +211,7 @@ func (s *Sender) Validate(m Message) error {
 	return draft.CheckProtocol(s.config)
 }
 
-// Delivered says what is known of a message that was sent, or was to be.
+// Delivered is what is known of a message that was sent, or could not be.
 type Delivered struct {
 	Team         string
 	Member       string
@@ -222,8 +221,7 @@ type Delivered struct {
 	Reach        teams.Deliverability // who will read it
 	Waited       time.Duration
 
-	// Unrecorded is why the ledger could not be told that the message was
-	// written; nil where it was told, or there is none.
+	// Unrecorded is why the ledger could not record that the message was written.
 	Unrecorded error
 
 	Start   time.Time
@@ -235,15 +233,14 @@ type Delivered struct {
 // Reachable reports whether somebody will read the message.
 func (d *Delivered) Reachable() bool { return d.Reach == teams.Reachable }
 
-// Key is what the message is remembered by.
+// Key identifies the message in the ledger and the journal.
 func (s *Sender) Key(d Delivered) inbox.SendKey {
 	i := s.config.Instance()
 	return inbox.SendKey{Root: s.opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: d.Member, ID: d.ID}
 }
 
-// Put puts a message into the inbox of member. opts.Memory is the sender's own
-// and is not looked at. The errors are those of [inbox.Inbox.Append]; what is
-// known is returned even then.
+// Put puts a message into the inbox of member. opts.Memory is ignored: the sender has its
+// own. The errors are those of [inbox.Inbox.Append]; what is known is returned even then.
 func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.AppendOptions) (Delivered, error) {
 	d := s.begin(member, m)
 	var err error
@@ -265,7 +262,7 @@ func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.A
 	return d, nil
 }
 
-// begin is what is known of a message before it is sent.
+// begin returns what is known of a message before it is sent.
 func (s *Sender) begin(member string, m Message) Delivered {
 	var facts teams.Facts
 	if s.opts.Facts != nil {
@@ -277,8 +274,8 @@ func (s *Sender) begin(member string, m Message) Delivered {
 	}
 }
 
-// Check is [Sender.Put] without writing: it reports what would keep a message
-// out of the inbox of member, as far as that shows.
+// Check is [Sender.Put] without writing: it reports what would prevent the message, as far
+// as that can be seen.
 func (s *Sender) Check(ctx context.Context, member string, m Message) (Delivered, error) {
 	d := s.begin(member, m)
 	var err error
@@ -295,16 +292,15 @@ func (s *Sender) Check(ctx context.Context, member string, m Message) (Delivered
 	return d, nil
 }
 
-// quickRead is the largest inbox that is looked through for old messages, in
-// bytes: it takes about as long as the sending itself.
+// quickRead is the size in bytes of the largest inbox that is searched for old messages.
+// That takes about as long as sending.
 const quickRead = 256 << 10
 
-// StillUnread is how long the oldest message may wait before a sender is told.
+// StillUnread is how long the oldest message may wait before senders are warned.
 const StillUnread = 2 * time.Minute
 
-// Waiting reports whether the inbox of a message holds others that nobody has
-// read for minutes. A guest's inbox, which a person reads, does not count, nor
-// does one that takes long to read.
+// Waiting reports whether the inbox of a message holds messages that have not been read
+// for minutes. The inbox of a guest, who is a person, does not count, nor does a large one.
 func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 	if m, ok := s.config.Member(d.Member); !ok || m.Guest() {
 		return false
@@ -314,7 +310,7 @@ func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 	}
 	rows, err := d.Inbox.Read(ctx)
 	if err != nil {
-		return false // it was read back a moment ago: others are writing now
+		return false // others are writing now
 	}
 	for _, r := range rows {
 		if at, ok := r.Time(); !r.Read && ok && time.Since(at) > StillUnread {
@@ -324,15 +320,14 @@ func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 	return false
 }
 
-// See looks at the inbox of a message that was put, for [Sender.Look]. It returns nil
-// for one that is being written, or that another tool has spoilt for now: it tells
-// nothing.
+// See looks at the inbox of a message that was put, for [Sender.Look]. It returns nil if
+// the inbox is being written, or is corrupt for now.
 func (s *Sender) See(ctx context.Context, d Delivered) (*inbox.Seen, error) {
 	seen, err := d.Inbox.See(ctx)
 	return seen, passing(ctx, err)
 }
 
-// passing is err, unless it says of an inbox that it cannot be read for now.
+// passing returns err, unless it means that an inbox cannot be read for now.
 func passing(ctx context.Context, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:

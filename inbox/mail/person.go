@@ -11,8 +11,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Memberships returns under which names a team was joined from here, as the
-// ledger has it: also names that stand in config.json no more.
+// Memberships returns the names under which a team was joined, according to the ledger,
+// even if they are no longer in config.json.
 func Memberships(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) ([]teams.Membership, error) {
 	instance := c.Instance()
 	joins, err := l.Joins(ctx, t.Root().Path(), instance.Team, instance.CreatedAt)
@@ -26,8 +26,8 @@ func Memberships(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.
 	return ours, nil
 }
 
-// Guest returns the name under which a team was joined from here and in which it
-// still is, or "".
+// Guest returns the name under which a team was joined and which is still in config.json,
+// or "".
 func Guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) (string, error) {
 	if !slices.ContainsFunc(c.Members, teams.Member.Guest) {
 		return "", nil
@@ -44,9 +44,9 @@ func Guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config
 	return "", nil
 }
 
-// Ours returns the names whose inboxes are the person's: "user", and those the
-// team was joined under. Only there may rows be marked as read; an agent never
-// gets what was read for it.
+// Ours returns the names of the person's own inboxes: "user", and those under which the
+// team was joined. Only there may rows be marked as read, since an agent never gets a row
+// that is marked.
 func Ours(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) ([]string, error) {
 	joined, err := Memberships(ctx, l, t, c)
 	if err != nil {
@@ -62,9 +62,8 @@ func Ours(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config)
 // aloneWithin is how long [Alone] waits for another process.
 const aloneWithin = 5 * time.Second
 
-// Alone keeps other processes of ours from joining and leaving teams until
-// release: both change config.json and the record of it in the ledger, and whoever
-// comes between the two would take the one for wrong. state is our state directory.
+// Alone keeps other processes of ours from joining and leaving teams until release is
+// called, since both change config.json and then the ledger. state is our state directory.
 // [lockedfile.ErrLocked] after 5 s.
 func Alone(ctx context.Context, state string) (release func() error, err error) {
 	return lockedfile.HoldWithin(ctx, aloneWithin, filepath.Join(state, "locks"), "joining and leaving")

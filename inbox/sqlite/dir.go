@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 )
 
-// makeDir makes dir and what is missing above it, for the owner alone. A new
-// directory's name is put on the disk with it: a database in a directory that a
-// power cut takes back would have promised too much. Directories that are there
-// keep their mode.
+// makeDir makes dir and what is missing above it, for the owner alone. It also flushes the
+// name of a new directory to the disk: if a power cut took the directory back, the records
+// in it would be lost. Directories that exist keep their mode.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil

@@ -42,7 +42,7 @@ type Error struct {
 	Err  error  // the cause, if there is more to know
 }
 
-// Error tells what was done to which file, what went wrong and what to do next.
+// Error returns what was done to which file, what went wrong and what to do next.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s in %s", e.Name, e.Op, e.Path)
@@ -57,7 +57,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives Kind and Err.
+// Unwrap returns Kind and Err.
 func (e *Error) Unwrap() []error {
 	var list []error
 	for _, err := range []error{e.Kind, e.Err} {
@@ -130,8 +130,7 @@ func CheckNames(db string, namesAndValues ...string) error {
 	return nil
 }
 
-// fail gives an error of SQLite its place and kind. Errors that have both, and
-// decisions, pass.
+// fail adds path and kind to an error of SQLite. Other errors are returned as they are.
 func (d *DB) fail(op string, err error) error {
 	var raw *sqlite.Error
 	if !errors.As(err, &raw) {

@@ -31,9 +31,9 @@ func migrate(c *Conn, path string, format Format) error {
 	return nil
 }
 
-// current tells whether there is nothing to migrate: the usual case, in two
-// reads and without a transaction. Only its yes is sure, since another
-// process can migrate between the reads.
+// current reports whether there is nothing to migrate: the usual case, in two reads and
+// without a transaction. Only true is certain, since another process can migrate between
+// the reads.
 func current(c *Conn, format Format) (bool, error) {
 	version, err := c.Number("PRAGMA user_version")
 	if err != nil || version != int64(len(format.Schema)) {
@@ -43,9 +43,9 @@ func current(c *Conn, format Format) (bool, error) {
 	return app == int64(format.Application), err
 }
 
-// check gives the version of the file, 0 if it is empty. It asks more than one
-// question, so it has to be called in a transaction: between two of them
-// another process can make the database, which then looks like somebody else's.
+// check returns the version of the file, 0 if it is empty. It asks more than one question,
+// so it must be called in a transaction: between two of them another process can create
+// the database, which then looks like another program's.
 func check(c *Conn, path string, format Format) (int, error) {
 	version, err := c.Number("PRAGMA user_version")
 	if err != nil {
@@ -74,8 +74,8 @@ func check(c *Conn, path string, format Format) (int, error) {
 	return 0, err
 }
 
-// step makes the file one version newer, unless another process did in the
-// meantime, and gives the version it then has.
+// step makes the file one version newer, unless another process did in the meantime, and
+// returns the version it then has.
 func step(c *Conn, path string, format Format) (version int, err error) {
 	err = c.Transaction("EXCLUSIVE", func() error {
 		if version, err = check(c, path, format); err != nil || version == len(format.Schema) {

@@ -40,11 +40,10 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Patience is how long a call waits for other processes when its context has
-// no deadline.
+// Patience is how long a call waits for other processes if its context has no deadline.
 const Patience = 10 * time.Second
 
-// A Format says what is in a database.
+// A Format describes the content of a database.
 type Format struct {
 	Name string // what errors call it
 
@@ -74,8 +73,8 @@ type DB struct {
 	conn       *Conn         // nil once closed; used by the holder of the token
 }
 
-// Open opens the database at path, and makes it if there is none: its directory
-// with mode 0700, and each missing one above it, the file with mode 0600.
+// Open opens the database at path, and creates it if there is none. The file has mode 0600,
+// and directories that are missing get mode 0700.
 //
 // Errors are *[Error], with [ErrBusy], [ErrFull], [ErrCorrupt], [ErrForeign],
 // [ErrRetired], [ErrReadOnly], [ErrAccess] or [ErrDisk] to tell them apart, or *[NewerError].
@@ -116,8 +115,7 @@ func (d *DB) prepare(ctx context.Context, format Format) error {
 	if err := makePrivate(d.path); err != nil {
 		return d.error("open", ErrAccess, err)
 	}
-	// Where a file cannot be written SQLite opens it for reading without a
-	// word. A database that cannot record is none.
+	// SQLite opens a file that cannot be written for reading, without an error.
 	if ro, err := d.conn.readOnly(); err != nil {
 		return d.fail("open", err)
 	} else if ro {
@@ -135,13 +133,12 @@ func (d *DB) prepare(ctx context.Context, format Format) error {
 // Path returns where the database is, as an absolute path.
 func (d *DB) Path() string { return d.path }
 
-// Close ends the use of the database, after the call that is running. Closing
-// twice is no error; every other call after Close fails with [ErrClosed].
+// Close closes the database after the call that is running. Closing twice is no error;
+// every other call after Close fails with [ErrClosed].
 //
-// Close folds the log into the file, if no other process has it open: two
-// fsyncs, and one more for the next process, which has to begin a new log. A
-// process about to exit may leave Close out. Nothing acknowledged is lost, and
-// the log is folded in by a later writer.
+// If no other process has the database open, Close folds the log into the file: two fsyncs,
+// and one more for the next process, which has to start a new log. A process about to exit
+// need not call Close. Nothing acknowledged is lost, and a later writer folds the log in.
 func (d *DB) Close() error {
 	<-d.turn
 	defer func() { d.turn <- struct{}{} }()
@@ -156,10 +153,9 @@ func (d *DB) Close() error {
 	return nil
 }
 
-// Do runs f when it is this call's turn, again and again while other processes
-// keep the file locked. f must be one transaction: it is run again from its
-// start. op is what errors say was being done. Errors of SQLite become an
-// *[Error]; those that f makes itself pass.
+// Do runs f when it is this call's turn, again and again while other processes keep the
+// file locked. f must be one transaction: it is run again from its start. Errors of SQLite
+// become an *[Error] that says op was being done; f's own errors are returned as they are.
 //
 // SQLite's own busy timeout is not used: it sleeps inside the call, where a
 // context can end it only by a goroutine for each statement.
@@ -208,9 +204,8 @@ func (d *DB) Transaction(ctx context.Context, op, begin string, f func(*Conn) er
 	})
 }
 
-// uri spells an absolute path as a file: URI that means this path and nothing
-// else: no byte is left that SQLite or the driver could take for a parameter,
-// a fragment or an escape.
+// uri returns the file: URI of an absolute path. It leaves no byte that SQLite or the
+// driver could take for a parameter, a fragment or an escape.
 func uri(path string) string {
 	path = filepath.ToSlash(path)
 	var b strings.Builder

@@ -1,11 +1,13 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
@@ -20,11 +22,15 @@ type TeamOwner struct {
 	Ledger *ledger.Ledger
 	Locker *lockedfile.Locker
 	State  string // our state directory
+
+	// Handover is how long to wait for the lock of a relay that was killed. 0 is
+	// [lockedfile.Handover].
+	Handover time.Duration
 }
 
 // Acquire makes a team with that lead if none of its name exists, or takes back one that
 // it made and whose process has died, with its members and waiting messages. ours is
-// false if the team was made or taken over by somebody else (see [teams.Config.Founded]),
+// false if the team was made or taken over by somebody else (see [teams.Config.IsOwned]),
 // or if a living process or relay serves it; such a team is left as it is. session, which
 // may be empty, and dir are the lead's in a new team.
 //
@@ -68,7 +74,7 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 		}
 		f = ownedTeam(k)
 		// The system may not tell whether its process lives.
-		if served, err := o.served(f); served || err != nil {
+		if served, err := o.served(ctx, f); served || err != nil {
 			return f, false, err
 		}
 		var taken bool
@@ -117,7 +123,7 @@ func (o TeamOwner) swept(ctx context.Context, team string) (bool, error) {
 }
 
 // served reports whether a relay of ours serves the lead of a team now.
-func (o TeamOwner) served(f teams.OwnedTeam) (bool, error) {
+func (o TeamOwner) served(ctx context.Context, f teams.OwnedTeam) (bool, error) {
 	t, err := o.Root.Team(f.Team)
 	if errors.Is(err, teams.ErrTeamGone) {
 		return false, nil
@@ -126,7 +132,7 @@ func (o TeamOwner) served(f teams.OwnedTeam) (bool, error) {
 		return false, err
 	}
 	defer t.Close()
-	return relay.Running(o.State, t, f.Lead)
+	return relay.StillRunning(ctx, cmp.Or(o.Handover, lockedfile.Handover), o.State, t, f.Lead)
 }
 
 // Discard removes such a team, as [teams.Root.Discard] does. It stays if it is another
@@ -157,7 +163,7 @@ func (o TeamOwner) Of(ctx context.Context, team string) (f teams.OwnedTeam, c *t
 		return f, c, false, err
 	}
 	for _, k := range known {
-		if f = ownedTeam(k); c.Founded(f) {
+		if f = ownedTeam(k); c.IsOwned(f) {
 			return f, c, true, nil
 		}
 	}
@@ -198,7 +204,7 @@ func (o TeamOwner) Reap(ctx context.Context) error {
 			continue
 		}
 		f := ownedTeam(k)
-		served, ferr := o.served(f)
+		served, ferr := o.served(ctx, f)
 		if served {
 			continue
 		}

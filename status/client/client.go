@@ -56,9 +56,6 @@ type Options struct {
 	Address string // HOST:PORT of a loopback address
 	Token   string // needed with Address
 
-	// Dial is how long connecting may take; 0: 2 s.
-	Dial time.Duration
-
 	// Silence is how long a stream of events may be silent before it counts as broken;
 	// 0: 45 s, three times the heartbeat of the service.
 	Silence time.Duration
@@ -107,7 +104,7 @@ func (e *SkewError) Unwrap() error { return e.Err }
 
 // New returns a client. It does not connect. The error is about the options.
 func New(opts Options) (*Client, error) {
-	dialer := &net.Dialer{Timeout: cmp.Or(opts.Dial, 2*time.Second)}
+	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	c := &Client{token: opts.Token, silence: cmp.Or(opts.Silence, 45*time.Second), back: backOff{100 * time.Millisecond, 5 * time.Second}}
 	network, address := "unix", opts.Socket
 	switch {

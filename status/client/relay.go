@@ -7,16 +7,11 @@ import (
 	"teambridge/status/api"
 )
 
-// RelayQuery selects relays. The zero value selects all.
-type RelayQuery struct {
-	Team string // only of teams of this name
-}
-
 // Relays returns the relays that were added to the service, and those that "teambridge
-// run" runs or ran.
-func (c *Client) Relays(ctx context.Context, q RelayQuery) (list []api.RelayEntry, err error) {
+// run" runs or ran: of teams of one name, or of all teams if team is "".
+func (c *Client) Relays(ctx context.Context, team string) (list []api.RelayEntry, err error) {
 	v := query{}
-	v.set("team", q.Team)
+	v.set("team", team)
 	return list, c.get(ctx, "/v1/relays", v, &list)
 }
 

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -147,33 +148,15 @@ func (c *cutter) pass(ctx context.Context, in net.Conn, to string) {
 	var both sync.WaitGroup
 	end := context.AfterFunc(ctx, func() { _ = in.Close(); _ = out.Close() })
 	defer end()
-	both.Go(func() { _, _ = copyUp(out, in, 0); _ = out.Close() })
-	_, _ = copyUp(in, out, limit)
+	both.Go(func() { _, _ = io.Copy(out, in); _ = out.Close() })
+	if limit == 0 {
+		_, _ = io.Copy(in, out)
+	} else {
+		_, _ = io.CopyN(in, out, int64(limit))
+	}
 	_ = in.Close()
 	_ = out.Close()
 	both.Wait()
-}
-
-// copyUp copies, at most so many bytes if that is not 0.
-func copyUp(to, from net.Conn, limit int) (n int, err error) {
-	buf := make([]byte, 4<<10)
-	for limit == 0 || n < limit {
-		part := buf
-		if limit > 0 {
-			part = buf[:min(len(buf), limit-n)]
-		}
-		k, err := from.Read(part)
-		if k > 0 {
-			if _, err := to.Write(part[:k]); err != nil {
-				return n, err
-			}
-			n += k
-		}
-		if err != nil {
-			return n, err
-		}
-	}
-	return n, nil
 }
 
 // count is how many connections there were.

@@ -109,17 +109,12 @@ func (f *follower) adopt(ctx context.Context) error {
 }
 
 func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
-	var m journal.Message
 	q := journal.Query{Root: r.Root, Team: r.Team, CreatedAt: r.CreatedAt, Inbox: r.Inbox, ID: r.ID, Newest: true, Limit: 1}
-	for found, err := range f.journal.Messages(ctx, q) {
-		if err != nil {
-			return err
-		}
-		m = found
+	found, _, err := first(f.journal.Messages(ctx, q), 1, func(journal.Message) bool { return true })
+	if err != nil || len(found) == 0 || found[0].Prompt != "" {
+		return err // the relay reports what happens to a prompt
 	}
-	if m.Seq == 0 || m.Prompt != "" {
-		return nil // the relay reports what happens to a prompt
-	}
+	m := found[0]
 	t, err := f.root.Team(r.Team)
 	if err != nil {
 		return err

@@ -223,7 +223,7 @@ func (s *Server) markRead(w http.ResponseWriter, r *http.Request) error {
 	if len(m.IDs) == 0 {
 		return api.Decide(api.CodeInvalid, "", "there are no ids to mark as read")
 	}
-	return s.withTeam(r, func(t *teams.Team) error {
+	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) error {
 		ctx := r.Context()
 		c, err := t.Config(ctx)
 		if err != nil {

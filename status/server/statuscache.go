@@ -127,7 +127,7 @@ func (c *statusCache) refresh(ctx context.Context) error {
 			}
 		} else if e.relayNews || e.relays > 0 {
 			// No event tells that a relay was killed. Only the ledger is read for this.
-			err := c.withTeam(l.Name, func(t *teams.Team) error { return c.readRelays(ctx, e, t) })
+			err := withTeam(c.root, l.Name, func(t *teams.Team) error { return c.readRelays(ctx, e, t) })
 			if ctx.Err() != nil {
 				return err
 			}
@@ -201,7 +201,7 @@ func (c *statusCache) read(ctx context.Context, l teams.Listing, now time.Time) 
 	}
 	// Before the team is read, so that a change in the meantime is noticed.
 	info, _ := os.Stat(configPath(c.root, l.Name))
-	err := c.withTeam(l.Name, func(t *teams.Team) error { return c.readTeam(ctx, e, t, now) })
+	err := withTeam(c.root, l.Name, func(t *teams.Team) error { return c.readTeam(ctx, e, t, now) })
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -216,15 +216,6 @@ func (c *statusCache) read(ctx context.Context, l teams.Listing, now time.Time) 
 		}
 	}
 	return e, nil
-}
-
-func (c *statusCache) withTeam(name string, do func(*teams.Team) error) error {
-	t, err := c.root.Team(name)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	return do(t)
 }
 
 // readTeam reads the config, the states and the relays of a team.

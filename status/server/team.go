@@ -41,9 +41,9 @@ func (s *Server) teams(w http.ResponseWriter, r *http.Request) error {
 	return write(w, http.StatusOK, list)
 }
 
-// withTeam calls do with the team that a request names.
-func (s *Server) withTeam(r *http.Request, do func(*teams.Team) error) error {
-	t, err := s.opts.Root.Team(r.PathValue("team"))
+// withTeam calls do with a team.
+func withTeam(root *teams.Root, name string, do func(*teams.Team) error) error {
+	t, err := root.Team(name)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Server) withTeam(r *http.Request, do func(*teams.Team) error) error {
 }
 
 func (s *Server) team(w http.ResponseWriter, r *http.Request) error {
-	return s.withTeam(r, func(t *teams.Team) error {
+	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) error {
 		sender, err := s.sender(r.Context(), t, "")
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 }
 
 func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
-	return s.withTeam(r, func(t *teams.Team) error {
+	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) error {
 		list, err := view.Members(r.Context(), t)
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
-	return s.withTeam(r, func(t *teams.Team) error {
+	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) error {
 		list, err := view.Statuses(r.Context(), s.statuses.source, t, time.Now())
 		if err != nil {
 			return err

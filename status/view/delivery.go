@@ -29,8 +29,8 @@ func RelayEvent(r journal.RelayEvent) api.RelayEvent {
 	}
 }
 
-// Fates returns what became of each message: of the rows of inboxes and of what a
-// person wrote to an agent. It is nil for those that were not relayed.
+// Fates returns what happened to each message, be it a row of an inbox or a user prompt.
+// It is nil for messages that were not relayed.
 func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
 	list := make([]*api.Fate, len(found))
 	for i, m := range found {
@@ -59,7 +59,7 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*a
 	return list, nil
 }
 
-// fate shows how far a delivery came.
+// fate converts a delivery.
 func fate(d ledger.Delivery) *api.Fate {
 	return &api.Fate{Delivery: d.UUID, State: string(d.State), Reason: d.Reason, At: d.At}
 }

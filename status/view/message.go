@@ -75,7 +75,7 @@ func Hit(h journal.Hit, found api.Record) api.Hit {
 	return hit
 }
 
-// Sent shows how far a message came that was sent.
+// Sent shows the result of sending a message.
 func Sent(d mail.Delivered) api.Sent {
 	s := api.Sent{
 		Team: d.Team, Member: d.Member, ID: d.ID, State: d.State, Deduplicated: d.Deduplicated,

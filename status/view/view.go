@@ -1,10 +1,9 @@
-// Package view shows what there is, as the types of package api: the teams under a
-// Claude directory, the members of a team and what each is doing, messages,
-// deliveries, relays and errors. The command line and the service both use it, so
-// that they say the same.
+// Package view converts teams, members, states, messages, deliveries, relays and errors
+// into the types of package api. The command line and the service both use it, so that
+// they show the same.
 //
-// Teams, members and inboxes are read from the files as they are now, and what
-// was said before from the journal.
+// Teams, members and inboxes are read from the files as they are now, and earlier
+// messages from the journal.
 package view
 
 import (

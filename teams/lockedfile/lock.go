@@ -14,13 +14,13 @@ import (
 	"teambridge/teams/flock"
 )
 
-// turn takes the in-process mutex of f.
-func (l *Locker) turn(ctx context.Context, f File, start time.Time) (unlock func(), err error) {
+// lockMutex takes the in-process mutex of f.
+func (l *Locker) lockMutex(ctx context.Context, f File, start time.Time) (unlock func(), err error) {
 	key := f.Path()
 	l.mu.Lock()
 	t := l.files[key]
 	if t == nil {
-		t = &turn{ch: make(chan struct{}, 1)}
+		t = &fileMutex{ch: make(chan struct{}, 1)}
 		l.files[key] = t
 	}
 	t.waiting++
@@ -65,7 +65,7 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 	}
 	// Closing the descriptor is what frees the lock; it cannot be left held.
 	unlock = func() { _ = free() }
-	if err := giveWay(ctx, path); err != nil {
+	if err := waitFree(ctx, path); err != nil {
 		unlock()
 		return nil, waitError(ctx, f, &LockedError{Path: path, Ours: true, Waited: time.Since(start)})
 	}
@@ -79,8 +79,8 @@ func (l *Locker) flock(ctx context.Context, f File, start time.Time) (unlock fun
 // long as it was held. If it is held for a third of the time at most, all eleven tries
 // fail in one of 100,000 cases.
 const (
-	courtesy    = 2
-	maxCourtesy = 100 * time.Millisecond
+	freeFactor = 2
+	maxFree    = 100 * time.Millisecond
 )
 
 // leaveFree records until when the lock directory is left to others, as the time of the
@@ -89,19 +89,19 @@ func (l *Locker) leaveFree(f File, held time.Duration) {
 	if l.opts.Dir == "" {
 		return
 	}
-	until := time.Now().Add(min(courtesy*held, maxCourtesy))
+	until := time.Now().Add(min(freeFactor*held, maxFree))
 	_ = os.Chtimes(l.flockPath(f), until, until)
 }
 
-// giveWay waits until the time that leaveFree recorded. The flock is held, so that our
+// waitFree waits until the time that leaveFree recorded. The flock is held, so that our
 // other processes wait too.
-func giveWay(ctx context.Context, path string) error {
+func waitFree(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil // as if nothing had been noted
 	}
 	rest := time.Until(info.ModTime())
-	if rest <= 0 || rest > maxCourtesy {
+	if rest <= 0 || rest > maxFree {
 		return nil // past, or a clock that was set back
 	}
 	select {

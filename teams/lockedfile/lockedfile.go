@@ -198,12 +198,12 @@ type Locker struct {
 	opts Options
 
 	mu    sync.Mutex
-	files map[string]*turn
+	files map[string]*fileMutex
 }
 
-// turn is the in-process mutex of one file: a channel, since waiting for it
+// fileMutex is the in-process mutex of one file: a channel, since waiting for it
 // ends with the context.
-type turn struct {
+type fileMutex struct {
 	ch      chan struct{}
 	waiting int
 }
@@ -219,7 +219,7 @@ func New(opts Options) *Locker {
 	if opts.Before == nil {
 		opts.Before = func(Step) {}
 	}
-	return &Locker{opts: opts, files: map[string]*turn{}}
+	return &Locker{opts: opts, files: map[string]*fileMutex{}}
 }
 
 // File names a file to change.
@@ -285,7 +285,7 @@ func (l *Locker) Transform(ctx context.Context, f File, change func(old []byte) 
 	wait, cancel := context.WithTimeoutCause(ctx, l.opts.Wait, errWaited)
 	defer cancel()
 
-	unlock, err := l.turn(wait, f, start)
+	unlock, err := l.lockMutex(wait, f, start)
 	if err != nil {
 		return err
 	}

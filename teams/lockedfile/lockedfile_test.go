@@ -857,7 +857,7 @@ func TestLockIsLeftFreeForOthers(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if took, want := time.Since(start), times*held+(times-1)*courtesy*held; took < want || took > want+want/10 {
+		if took, want := time.Since(start), times*held+(times-1)*freeFactor*held; took < want || took > want+want/10 {
 			t.Errorf("%d changes of %s took %s, want %s", times, held, took, want)
 		}
 	})

@@ -95,7 +95,7 @@ func BenchmarkSweep(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		w.judge()
+		w.findEventless()
 		w.scanTop(false, true)
 		for _, t := range w.teams {
 			w.scan(t, true)

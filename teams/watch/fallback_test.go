@@ -306,7 +306,7 @@ func TestASweepAheadOfItsEventIsNoReasonToPoll(t *testing.T) {
 	a := w.teams["a"]
 	for n := range 10 {
 		p.replace(alice, fmt.Sprintf("[%d]", n))
-		w.judge()
+		w.findEventless()
 		w.scan(a, true)
 		if !a.inboxes.suspect {
 			t.Fatal("the sweep found nothing")
@@ -321,7 +321,7 @@ func TestASweepAheadOfItsEventIsNoReasonToPoll(t *testing.T) {
 			}
 		}
 	}
-	if len(warned.all) > 0 || a.inboxes.deaf {
+	if len(warned.all) > 0 || a.inboxes.noEvents {
 		t.Errorf("warned of %v", warned.all)
 	}
 }

@@ -58,7 +58,7 @@ func newQueue(settle, maxSettle time.Duration) *queue {
 }
 
 // file says that a file was seen in a state that is new.
-func (q *queue) file(k key, path string, s sight) {
+func (q *queue) file(k key, path string, s observation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.entry(k, path, s.at)
@@ -74,7 +74,7 @@ func (q *queue) removed(k key, path string, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.entry(k, path, at)
-	e.lose()
+	e.markRemoved()
 	e.due = earlier(e.event.At.Add(q.maxSettle), at.Add(q.settle))
 }
 
@@ -100,7 +100,7 @@ func (q *queue) gone(t *team, at time.Time) {
 		if e.kind != Changed || !told && len(e.event.Versions) == 0 {
 			return true
 		}
-		e.lose()
+		e.markRemoved()
 		e.due = at
 		kept = true
 		return false
@@ -147,8 +147,8 @@ func (q *queue) entry(k key, path string, at time.Time) *entry {
 	return e
 }
 
-// lose notes that the inbox of an entry is gone.
-func (e *entry) lose() {
+// markRemoved notes that the inbox of an entry is gone.
+func (e *entry) markRemoved() {
 	if e.event.Unkept {
 		e.event.Missed++
 	}
@@ -156,7 +156,7 @@ func (e *entry) lose() {
 }
 
 // keep adds a version to an entry, within the bounds.
-func (q *queue) keep(e *entry, s sight) {
+func (q *queue) keep(e *entry, s observation) {
 	last := e.last
 	e.last = s.stamp
 	n := len(e.event.Versions)

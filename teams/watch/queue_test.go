@@ -20,8 +20,8 @@ func testTeam(name string) *team { return &team{name: name, dir: &dir{path: name
 
 func inboxKey(t *team, inbox string) key { return key{team: t, kind: Changed, inbox: inbox} }
 
-// kept is a sight of a version of its own, with an open file.
-func kept(t *testing.T, n, size int) sight {
+// kept is an observation of a version of its own, with an open file.
+func kept(t *testing.T, n, size int) observation {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, fmt.Appendf(nil, "%d", n), 0o600); err != nil {
@@ -31,12 +31,12 @@ func kept(t *testing.T, n, size int) sight {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sight{file: f, at: time.Now(), stamp: stamp{id: identity{1, uint64(n)}, modTime: int64(n), size: int64(size)}}
+	return observation{file: f, at: time.Now(), stamp: stamp{id: identity{1, uint64(n)}, modTime: int64(n), size: int64(size)}}
 }
 
-// unkept is a sight of a version that could not be opened.
-func unkept(n int) sight {
-	return sight{at: time.Now(), stamp: stamp{id: identity{1, uint64(n)}}}
+// unkept is an observation of a version that could not be opened.
+func unkept(n int) observation {
+	return observation{at: time.Now(), stamp: stamp{id: identity{1, uint64(n)}}}
 }
 
 func TestEventsAreJoinedUntilNothingFollows(t *testing.T) {
@@ -313,7 +313,7 @@ func TestTheSameStampAgain(t *testing.T) {
 		queue  int
 		want   bool
 	}{
-		"looked at for a lock":     {cause: signed},
+		"looked at for a lock":     {cause: hinted},
 		"swept":                    {cause: swept},
 		"replaced":                 {cause: replaced},
 		"written":                  {cause: written},
@@ -323,9 +323,9 @@ func TestTheSameStampAgain(t *testing.T) {
 		"waiting without a descriptor":              {cause: replaced, file: file{young: true}, queue: waiting, want: true},
 		"swept within the tick":                     {cause: swept, file: file{young: true}},
 		"swept within the tick, and no events come": {cause: swept, file: file{young: true}, silent: true, want: true},
-		"lock given back":                           {cause: freed, file: file{young: true}},
-		"lock given back, written in place":         {cause: freed, file: file{torn: true}, want: true},
-		"the same, and it still waits":              {cause: freed, file: file{torn: true}, queue: open},
+		"lock given back":                           {cause: unlocked, file: file{young: true}},
+		"lock given back, written in place":         {cause: unlocked, file: file{torn: true}, want: true},
+		"the same, and it still waits":              {cause: unlocked, file: file{torn: true}, queue: open},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

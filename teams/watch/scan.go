@@ -28,14 +28,14 @@ type dir struct {
 	stamp stamp
 	young bool // it could have changed without its stamp
 
-	watched bool // the kernel was asked for events, and agreed
-	suspect bool // a sweep found something; no event came since
-	misses  int  // how often in a row
-	deaf    bool // events do not come
+	watched  bool // the kernel was asked for events, and agreed
+	suspect  bool // a sweep found something; no event came since
+	misses   int  // how often in a row
+	noEvents bool // events do not come
 }
 
-// silent reports whether the directory has to be polled.
-func (d *dir) silent() bool { return d.here && (!d.watched || d.deaf) }
+// polled reports whether the directory has to be polled.
+func (d *dir) polled() bool { return d.here && (!d.watched || d.noEvents) }
 
 // file is an inbox or a config.json.
 type file struct {
@@ -50,10 +50,10 @@ type cause int
 
 const (
 	swept    cause = iota // nothing is known to have happened
-	signed                // an event tells of something that may concern the file
+	hinted                // an event tells of something that may concern the file
 	replaced              // an event tells that another file has this name now
 	written               // an event tells that it was written in place
-	freed                 // its writer gave back the lock
+	unlocked              // its writer gave back the lock
 )
 
 // handle looks where an event points.
@@ -157,9 +157,9 @@ func inboxEvent(name string, e fsnotify.Event) (inbox string, c cause, ok bool) 
 func causeOf(e fsnotify.Event, lock bool) (c cause, ok bool) {
 	switch {
 	case lock && e.Has(fsnotify.Create):
-		return signed, true
+		return hinted, true
 	case lock && (e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)):
-		return freed, true
+		return unlocked, true
 	case lock:
 		return 0, false // touched by its holder
 	case e.Has(fsnotify.Create):
@@ -167,7 +167,7 @@ func causeOf(e fsnotify.Event, lock bool) (c cause, ok bool) {
 	case e.Has(fsnotify.Write):
 		return written, true
 	}
-	return signed, true
+	return hinted, true
 }
 
 // inboxName returns the inbox whose file has this name.
@@ -222,7 +222,7 @@ func (w *Watcher) appear(name string) bool {
 		return false
 	}
 	path := filepath.Join(w.top.path, name)
-	s, err := seeDir(path, w.root.path)
+	s, err := observeDir(path, w.root.path)
 	if err != nil {
 		if !missing(err) {
 			w.warn(path, fmt.Errorf("watch: team: %w", err))
@@ -240,7 +240,7 @@ func (w *Watcher) appear(name string) bool {
 	w.teams[name] = t
 	w.queue.team(t, s.at)
 	// What its config.json says now is part of the team's appearance.
-	if c, err := see(filepath.Join(path, t.config.name), false); err == nil {
+	if c, err := observe(filepath.Join(path, t.config.name), false); err == nil {
 		t.config.stamp, t.config.young = c.stamp, c.young()
 	}
 	w.scan(t, false)
@@ -309,13 +309,13 @@ func (w *Watcher) look(t *team, inbox string, c cause) bool {
 	path := filepath.Join(t.inboxes.path, inbox+".json")
 	k := key{team: t, kind: Changed, inbox: inbox}
 	f := t.files[inbox]
-	if c == swept && f != nil && !(f.young && t.inboxes.silent()) {
+	if c == swept && f != nil && !(f.young && t.inboxes.polled()) {
 		// The cheap way first: of a thousand inboxes none has changed.
-		if s, err := see(path, false); err == nil && s.stamp == f.stamp {
+		if s, err := observe(path, false); err == nil && s.stamp == f.stamp {
 			return false
 		}
 	}
-	s, err := see(path, true)
+	s, err := observe(path, true)
 	switch {
 	case missing(err):
 		if f == nil {
@@ -323,7 +323,7 @@ func (w *Watcher) look(t *team, inbox string, c cause) bool {
 		}
 		delete(t.files, inbox)
 		w.queue.removed(k, path, s.at)
-		if c == freed {
+		if c == unlocked {
 			w.queue.hurry(k, s.at)
 		}
 		return true
@@ -336,13 +336,13 @@ func (w *Watcher) look(t *team, inbox string, c cause) bool {
 		f = &file{name: inbox + ".json"}
 		t.files[inbox] = f
 	}
-	return w.note(k, path, f, s, c, t.inboxes.silent())
+	return w.note(k, path, f, s, c, t.inboxes.polled())
 }
 
 // lookConfig looks at a team's config.json.
 func (w *Watcher) lookConfig(t *team, c cause) bool {
 	path := filepath.Join(t.dir.path, t.config.name)
-	s, err := see(path, false)
+	s, err := observe(path, false)
 	if err != nil && !missing(err) {
 		w.warn(path, fmt.Errorf("watch: team: %w", err))
 		return false
@@ -350,27 +350,27 @@ func (w *Watcher) lookConfig(t *team, c cause) bool {
 	if err == nil {
 		delete(w.warned, path)
 	}
-	return w.note(key{team: t, kind: ConfigChanged}, path, &t.config, s, c, t.dir.silent())
+	return w.note(key{team: t, kind: ConfigChanged}, path, &t.config, s, c, t.dir.polled())
 }
 
 // note queues an event for a file if it has changed, and reports whether it has.
-func (w *Watcher) note(k key, path string, f *file, s sight, c cause, silent bool) bool {
+func (w *Watcher) note(k key, path string, f *file, s observation, c cause, polled bool) bool {
 	news := s.stamp != f.stamp
 	if !news {
 		waits, open := w.queue.holds(k, s.stamp.id)
 		switch {
-		case c == freed:
+		case c == unlocked:
 			// A reader may have had a part of what was written in place.
 			news = f.torn && !waits
 		case f.young && !open:
 			// It changed, or may have, within the tick of the stamp.
-			news = c == replaced || c == written || c == swept && silent
+			news = c == replaced || c == written || c == swept && polled
 		}
 	}
 	switch c {
 	case written:
 		f.torn = true
-	case freed, replaced:
+	case unlocked, replaced:
 		f.torn = false
 	}
 	f.stamp, f.young = s.stamp, s.young()
@@ -379,7 +379,7 @@ func (w *Watcher) note(k key, path string, f *file, s sight, c cause, silent boo
 	} else {
 		s.close()
 	}
-	if c == freed {
+	if c == unlocked {
 		w.queue.hurry(k, s.at)
 	}
 	return news
@@ -392,7 +392,7 @@ func (w *Watcher) visit(d *dir) (changed, ok bool) {
 	if d == w.root {
 		limit = ""
 	}
-	s, err := seeDir(d.path, limit)
+	s, err := observeDir(d.path, limit)
 	if err != nil {
 		if !missing(err) {
 			w.warn(d.path, fmt.Errorf("watch: %w", err))

@@ -24,8 +24,8 @@ type stamp struct {
 // change without its stamp.
 const tick = 20 * time.Millisecond
 
-// sight is one look at a file.
-type sight struct {
+// observation is one look at a file.
+type observation struct {
 	stamp stamp
 	file  *os.File // nil if it is not kept
 	at    time.Time
@@ -34,12 +34,12 @@ type sight struct {
 // young reports whether the file could still change without its stamp. If its time is far
 // from ours (the file system has another clock), it is not young: otherwise a file with a
 // time in the future would be news for ever.
-func (s sight) young() bool {
+func (s observation) young() bool {
 	age := s.at.Sub(time.Unix(0, s.stamp.modTime))
 	return age.Abs() < tick
 }
 
-func (s sight) close() {
+func (s observation) close() {
 	if s.file != nil {
 		s.file.Close()
 	}
@@ -49,10 +49,10 @@ func stampOf(info fs.FileInfo) stamp {
 	return stamp{id: identify(info), modTime: info.ModTime().UnixNano(), size: info.Size()}
 }
 
-// see looks at a file. If keep is set it opens the file first, which may be replaced at
+// observe looks at a file. If keep is set it opens the file first, which may be replaced at
 // any moment, and keeps it open if possible.
-func see(path string, keep bool) (sight, error) {
-	s := sight{at: time.Now()}
+func observe(path string, keep bool) (observation, error) {
+	s := observation{at: time.Now()}
 	if keep {
 		if f, err := openKept(path); err == nil {
 			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
@@ -70,9 +70,9 @@ func see(path string, keep bool) (sight, error) {
 	return s, nil
 }
 
-// seeDir looks at a directory. A link is followed if it stays below root, or if root is "".
-func seeDir(path, root string) (sight, error) {
-	s := sight{at: time.Now()}
+// observeDir looks at a directory. A link is followed if it stays below root, or if root is "".
+func observeDir(path, root string) (observation, error) {
+	s := observation{at: time.Now()}
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if err = below(path, root); err == nil {

@@ -327,7 +327,7 @@ func TestALateReaderSeesTheVersionBeforeEachTake(t *testing.T) {
 // handled waits until the version that path has now is in the queue.
 func handled(t testing.TB, w *Watcher, path string) {
 	t.Helper()
-	s, err := see(path, false)
+	s, err := observe(path, false)
 	if err != nil {
 		t.Fatal(err)
 	}

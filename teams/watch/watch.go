@@ -162,7 +162,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			}
 		case <-sweep.C:
 			w.connect()
-			w.judge()
+			w.findEventless()
 			w.sweep = true
 			w.todo = slices.Collect(maps.Values(w.teams))
 			w.scanTop(false, true)
@@ -229,7 +229,7 @@ func (w *Watcher) rescan() {
 
 // poll looks at what the kernel says nothing of.
 func (w *Watcher) poll() {
-	if w.root.silent() || w.top.silent() || !w.root.here {
+	if w.root.polled() || w.top.polled() || !w.root.here {
 		w.scanTop(false, false)
 	}
 	if len(w.todo) > 0 {
@@ -237,15 +237,15 @@ func (w *Watcher) poll() {
 	}
 	w.sweep = false
 	for _, t := range w.teams {
-		if t.dir.silent() || t.inboxes.silent() {
+		if t.dir.polled() || t.inboxes.polled() {
 			w.todo = append(w.todo, t)
 		}
 	}
 }
 
-// judge decides before each sweep which directories have no events: those of which three
+// findEventless decides before each sweep which directories have no events: those of which three
 // sweeps in a row found something before any event came.
-func (w *Watcher) judge() {
+func (w *Watcher) findEventless() {
 	limited := false
 	for _, d := range w.dirs {
 		limited = limited || !d.watched
@@ -253,9 +253,9 @@ func (w *Watcher) judge() {
 			continue
 		}
 		d.suspect = false
-		if d.misses++; d.misses >= 3 && !d.deaf {
-			d.deaf = true
-			w.warn("deaf", fmt.Errorf("%w: %s", ErrNoEvents, d.path))
+		if d.misses++; d.misses >= 3 && !d.noEvents {
+			d.noEvents = true
+			w.warn("no events", fmt.Errorf("%w: %s", ErrNoEvents, d.path))
 		}
 	}
 	if !limited {

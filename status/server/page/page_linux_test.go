@@ -264,9 +264,7 @@ func testFast(t *testing.T, browser context.Context) {
 	if taken := len(sim.Agent("worker").Log()); taken != n {
 		t.Errorf("%d were taken, want %d", taken, n)
 	}
-	var page api.Page
-	w.ask("GET", "/v1/teams/"+sim.Name()+"/messages", nil, &page)
-	t.Logf("of %d messages %d were recorded", n, len(page.Messages))
+	t.Logf("of %d messages %d were recorded", n, len(w.messages(w.client(), sim.Name())))
 }
 
 // A message that is lost says so, and why, and can be sent anew.

@@ -3,12 +3,9 @@ package page_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
 	"teambridge/teams/teamstest"
@@ -97,60 +95,42 @@ func (w *world) end() {
 
 func (w *world) socket() string { return filepath.Join(w.State, "s") }
 
-// ask asks the service over its socket.
-func (w *world) ask(method, path string, body, answer any) {
+// client returns a client of the service.
+func (w *world) client() *client.Client {
 	w.t.Helper()
-	data, err := json.Marshal(body)
+	c, err := client.New(client.Options{Socket: w.socket()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var send io.Reader = http.NoBody
-	if body != nil {
-		send = bytes.NewReader(data)
-	}
-	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://teambridge"+path, send)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", w.socket())
-		},
-	}}
-	res, err := client.Do(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if data, err = io.ReadAll(res.Body); err != nil || res.StatusCode >= 300 {
-		w.t.Fatalf("%s %s: %s %s, %v", method, path, res.Status, data, err)
-	}
-	if err := json.Unmarshal(data, answer); err != nil {
-		w.t.Fatal(err)
-	}
+	w.t.Cleanup(c.Close)
+	return c
 }
 
-// address is one that signs a browser in.
+// address returns a URL that signs a browser in.
 func (w *world) address() string {
 	w.t.Helper()
-	var in api.SignIn
-	w.ask("POST", "/v1/sign-in", nil, &in)
+	in, err := w.client().SignIn(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	return in.URL
+}
+
+// messages returns the recorded messages of a team.
+func (w *world) messages(c *client.Client, team string) []api.Record {
+	w.t.Helper()
+	page, err := c.Messages(w.t.Context(), team, client.MessageQuery{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return page.Messages
 }
 
 // recorded waits until the service has recorded a message.
 func (w *world) recorded(team, text string) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); ; {
-		var page api.Page
-		w.ask("GET", "/v1/teams/"+team+"/messages", nil, &page)
-		for _, m := range page.Messages {
-			if m.Text == text {
-				return
-			}
-		}
+	c := w.client()
+	for end := time.Now().Add(patience); !slices.ContainsFunc(w.messages(c, team), func(r api.Record) bool { return r.Text == text }); {
 		if time.Now().After(end) {
 			w.t.Fatalf("%q is not recorded", text)
 		}

@@ -2,7 +2,7 @@
 
 import { Conversation } from "./conversation.js";
 import { h, setAttr, setText } from "./dom.js";
-import { Live } from "./live.js";
+import { startLive } from "./live.js";
 import { content } from "./message.js";
 import { Outbox } from "./outbox.js";
 import { People } from "./people.js";
@@ -152,7 +152,7 @@ function announce(text) {
   while (log.childElementCount > 20) log.firstElementChild.remove();
 }
 
-const live = new Live({
+const handlers = {
   state(state) {
     const before = connection;
     connection = state;
@@ -200,7 +200,7 @@ const live = new Live({
     conversation.reload();
     loadPersons();
   },
-});
+};
 
 // go shows what the URL names: #/team/NAME/MEMBER, #/team/NAME for everyone, or
 // #/search?q=WORDS. of is when the team was created, and at the seq of a message.
@@ -237,8 +237,7 @@ function go() {
     conversation.close();
     view("people");
     words.value = "";
-    main.replaceChildren(h("div", { class: "welcome" }, h("img", { src: "/ui/icon.svg", alt: "", width: "56", height: "56" }),
-      h("h1", null, "No conversation selected"), h("p", null, "Select a member, or everyone in a team, to read and send messages.")));
+    showWelcome("No conversation selected", h("p", null, "Select a member, or everyone in a team, to read and send messages."));
   }
   showPeople();
 }
@@ -248,14 +247,17 @@ function view(name) {
   document.body.dataset.view = name;
 }
 
+function showWelcome(title, ...content) {
+  main.replaceChildren(h("div", { class: "welcome" }, h("img", { src: "/ui/icon.svg", alt: "", width: "56", height: "56" }), h("h1", null, title), content));
+}
+
 function signIn(expired) {
   conversation.close();
   document.body.dataset.view = "signed-out";
-  main.replaceChildren(h("div", { class: "welcome" }, h("img", { src: "/ui/icon.svg", alt: "", width: "56", height: "56" }),
-    h("h1", { tabindex: "-1" }, expired ? "This link has expired" : "Sign in"),
+  showWelcome(expired ? "This link has expired" : "Sign in",
     h("p", null, expired ? "A link works once, for one minute. For a new one, run:" : "To open this page, run on this machine:"),
     h("pre", null, h("code", null, "teambridge ui")),
-    h("button", { type: "button", class: "send", onclick: () => location.replace("/") }, "Try again")));
+    h("button", { type: "button", class: "send", onclick: () => location.replace("/") }, "Try again"));
   document.title = "Sign in · teambridge";
 }
 
@@ -301,11 +303,11 @@ addEventListener("keydown", (e) => {
 
 try {
   await version();
-  live.start();
+  startLive(handlers);
 } catch (problem) {
   if (problem.status === 401) {
     setText(document.getElementById("link-text"), "Signed out");
     setAttr(document.getElementById("link"), "data-link", "signed out");
     signIn(location.hash === "#/expired");
-  } else live.start();
+  } else startLive(handlers);
 }

@@ -1,6 +1,6 @@
 // One conversation, with a member or with all of a team, and the box to write in.
 
-import { escaped, h, morph, setAttr, setText } from "./dom.js";
+import { escaped, h, morph, pageHead, setAttr, setText } from "./dom.js";
 import { History } from "./history.js";
 import { beginning, content, delivery, fate, when } from "./message.js";
 import { draftOf, keepDraft } from "./outbox.js";
@@ -90,9 +90,7 @@ export class Conversation {
         p.send));
     p.closed = h("p", { class: "closed", hidden: true });
     this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "talk-title" },
-      h("header", { class: "head" },
-        h("a", { class: "back", href: "#/", "aria-label": "Back to teams and members" }, h("span", { "aria-hidden": "true" }, "‹")), p.head),
-      p.scroll, h("div", { class: "foot" }, p.jump, p.notice, p.form, p.closed)));
+      pageHead(p.head), p.scroll, h("div", { class: "foot" }, p.jump, p.notice, p.form, p.closed)));
 
     p.text.value = draftOf(team, this.#place.createdAt, member);
     p.text.addEventListener("input", () => {
@@ -473,13 +471,14 @@ export class Conversation {
   }
 
   #pendingState(e) {
-    if (e.state === "sending") return h("p", { class: "fate", "data-state": "sending" }, h("span", { class: "tick", "aria-hidden": "true" }, "…"), " sending");
-    if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, h("span", { class: "tick", "aria-hidden": "true" }, "✓"), " in the inbox");
+    const tick = (mark) => h("span", { class: "tick", "aria-hidden": "true" }, mark);
+    if (e.state === "sending") return h("p", { class: "fate", "data-state": "sending" }, tick("…"), " sending");
+    if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, tick("✓"), " in the inbox");
     const uncertain = e.state === "uncertain";
     const button = (words, act) => h("button", { type: "button", class: "small", onclick: act }, words);
     const retry = async (force) => this.#page.sent(await this.#page.outbox.retry(e, force));
     return h("p", { class: "fate", "data-state": uncertain ? "uncertain" : "failed", role: "alert" },
-      h("span", { class: "tick", "aria-hidden": "true" }, "⚠"), uncertain ? " may not have been sent. " : " not sent. ",
+      tick("⚠"), uncertain ? " may not have been sent. " : " not sent. ",
       h("span", { class: "reason" }, escaped(e.detail), ". ", e.hint ? [escaped(e.hint), ". "] : null,
         uncertain ? "Sending it again does not make a second copy. " : null),
       e.code === "unknown" ? button("Send anyway", () => retry(true)) : button("Send again", () => retry(false)), " ",

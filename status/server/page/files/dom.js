@@ -22,6 +22,11 @@ export function escaped(text, lines = false) {
   return fragment;
 }
 
+// pageHead returns the head of a conversation or a search, with a link back for narrow
+// screens.
+export const pageHead = (content) => h("header", { class: "head" },
+  h("a", { class: "back", href: "#/", "aria-label": "Back to teams and members" }, h("span", { "aria-hidden": "true" }, "‹")), content);
+
 // setText sets the text of an element if it is different: screen readers read a text
 // again that is set again.
 export function setText(element, text) {

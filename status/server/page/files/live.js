@@ -2,53 +2,44 @@
 
 import { version } from "./request.js";
 
-// Live receives the events of the service. If a connection breaks, the browser connects
-// again by itself and sends the id of the last event. If the service answers with an
-// error, the browser gives up, and Live connects again.
-export class Live {
-  #source = null;
-  #last = "";
-  #tries = 0;
-  #timer = 0;
-  #on;
-
-  // on has a function for each kind of event, called with its data, and state, called
-  // with "live", "reconnecting" or "signed out".
-  constructor(on) {
-    this.#on = on;
-  }
-
-  start() {
-    clearTimeout(this.#timer);
-    this.#source?.close();
-    const source = new EventSource("/v1/events" + (this.#last && "?after=" + encodeURIComponent(this.#last)));
-    this.#source = source;
+// startLive receives the events of the service. on has a function for each kind of event,
+// called with its data, and state, called with "live", "reconnecting" or "signed out".
+//
+// If a connection breaks, the browser connects again by itself and sends the id of the
+// last event. If the service answers with an error, the browser gives up, and startLive
+// connects again.
+export function startLive(on) {
+  let last = "";
+  let tries = 0;
+  function connect() {
+    const source = new EventSource("/v1/events" + (last && "?after=" + encodeURIComponent(last)));
     source.onopen = () => {
-      this.#tries = 0;
-      this.#on.state("live");
+      tries = 0;
+      on.state("live");
     };
     source.onerror = () => {
-      this.#on.state("reconnecting");
-      if (source.readyState === EventSource.CLOSED) this.#reconnect();
+      on.state("reconnecting");
+      if (source.readyState === EventSource.CLOSED) reconnect();
     };
     for (const kind of ["snapshot", "message", "receipt", "relay", "reset"]) {
       source.addEventListener(kind, (e) => {
-        if (e.lastEventId) this.#last = e.lastEventId;
-        this.#on[kind]?.(JSON.parse(e.data));
+        if (e.lastEventId) last = e.lastEventId;
+        on[kind]?.(JSON.parse(e.data));
       });
     }
   }
 
   // reconnect finds out why there is no stream, and starts another one later.
-  async #reconnect() {
+  async function reconnect() {
     try {
       await version();
     } catch (problem) {
       if (problem.status === 401) {
-        this.#on.state("signed out");
+        on.state("signed out");
         return;
       }
     }
-    this.#timer = setTimeout(() => this.start(), Math.min(10000, 500 * 2 ** this.#tries++));
+    setTimeout(connect, Math.min(10000, 500 * 2 ** tries++));
   }
+  connect();
 }

@@ -92,20 +92,19 @@ export class People {
   }
 
   #everyone(t) {
-    const current = this.#here?.team === t.team && this.#here.member === null;
-    return h("a", { class: "member", href: pathTo(t.team, null), "aria-current": current ? "page" : null },
-      h("span", { class: "face all", "aria-hidden": "true" }, "∗"),
-      h("span", { class: "who" }, h("span", { class: "member-name" }, "Everyone"), h("span", { class: "doing" }, "All messages in the team")));
+    return this.#link(t.team, null, null, h("span", { class: "face all", "aria-hidden": "true" }, "∗"), "Everyone", "All messages in the team");
   }
 
   #member(s, t) {
-    const current = this.#here?.team === s.team && this.#here.member === s.member;
-    return h("a", { class: "member", href: pathTo(s.team, s.member), "aria-current": current ? "page" : null, "data-state": s.state },
-      h("span", { class: "face", "aria-hidden": "true" }, initial(s.member), dot(s)),
-      h("span", { class: "who" },
-        h("span", { class: "member-name" }, escaped(s.member), s.member === t.lead ? h("span", { class: "role" }, "lead") : null),
-        h("span", { class: "doing" }, state(s), relay(s), waiting(s))),
-      badge(this.#unread(s.team, s.member)));
+    return this.#link(s.team, s.member, s.state, h("span", { class: "face", "aria-hidden": "true" }, initial(s.member), dot(s)),
+      [escaped(s.member), s.member === t.lead ? h("span", { class: "role" }, "lead") : null],
+      [state(s), relay(s), waiting(s)], badge(this.#unread(s.team, s.member)));
+  }
+
+  #link(team, member, state, face, name, doing, badge) {
+    const current = this.#here?.team === team && this.#here.member === member;
+    return h("a", { class: "member", href: pathTo(team, member), "aria-current": current ? "page" : null, "data-state": state }, face,
+      h("span", { class: "who" }, h("span", { class: "member-name" }, name), h("span", { class: "doing" }, doing)), badge);
   }
 }
 

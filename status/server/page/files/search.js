@@ -1,7 +1,7 @@
 // The results of a search.
 
 import { search } from "./request.js";
-import { escaped, h } from "./dom.js";
+import { escaped, h, pageHead } from "./dom.js";
 import { pathTo } from "./people.js";
 import { dayOf, timeOf, wholeTime } from "./text.js";
 
@@ -12,9 +12,7 @@ export async function showResults(main, words, describe) {
   const count = h("p", { class: "count", role: "status" }, "Searching…");
   const more = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => load() }, "Show older results");
   main.replaceChildren(h("section", { class: "found", "aria-labelledby": "found-title" },
-    h("header", { class: "head" },
-      h("a", { class: "back", href: "#/", "aria-label": "Back to teams and members" }, h("span", { "aria-hidden": "true" }, "‹")),
-      h("div", { class: "head-text" }, h("h1", { id: "found-title", tabindex: "-1" }, "Search"), count)),
+    pageHead(h("div", { class: "head-text" }, h("h1", { id: "found-title", tabindex: "-1" }, "Search"), count)),
     h("div", { class: "scroll" }, h("div", { class: "column" }, list, more))));
   let before;
   let total = 0;

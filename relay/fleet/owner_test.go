@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
+	"teambridge/teams/lockedfile"
 )
 
 func (h *harbour) own() TeamOwner {
-	return TeamOwner{Root: h.Root, Ledger: h.ledger, Locker: h.Locker, State: h.State}
+	return TeamOwner{Root: h.Root, Ledger: h.ledger, Locker: h.Locker, State: h.State, Handover: time.Millisecond}
 }
 
 func (h *harbour) there(team string) bool {
@@ -27,7 +29,7 @@ func (h *harbour) there(team string) bool {
 // A team of somebody else is never taken, whatever the ledger knows of its name; nor
 // one that a relay serves, be its process known or not; ours is, also where the
 // process died right after it had made it.
-func TestTake(t *testing.T) {
+func TestAcquire(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
 	o := h.own()
@@ -104,9 +106,34 @@ func TestTake(t *testing.T) {
 	must(t, stop())
 }
 
+// A relay that was killed while it started a process leaves its lock to that process,
+// for a moment. Its team is taken back anyway.
+func TestAcquireAfterAKill(t *testing.T) {
+	t.Parallel()
+	h := newHarbour(t, simchild.Script{})
+	o := h.own()
+	made, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work)
+	if err != nil || !ours {
+		t.Fatalf("made %v, %v", ours, err)
+	}
+	path := filepath.Join(h.Root.Path(), "teams", "mine", "inboxes", made.Lead+".json")
+	release, err := lockedfile.Hold(filepath.Join(h.State, "locks"), "relay\n"+path)
+	must(t, err)
+	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); err != nil || ours {
+		t.Errorf("while a relay serves it: %v, %v", ours, err)
+	}
+	o.Handover = time.Minute
+	released := make(chan error, 1)
+	time.AfterFunc(50*time.Millisecond, func() { released <- release() })
+	if _, ours, err := o.Acquire(t.Context(), "mine", "lead", "", h.work); err != nil || !ours {
+		t.Errorf("after the kill: %v, %v", ours, err)
+	}
+	must(t, <-released)
+}
+
 // A team that is to go with its relay goes when nothing serves it, and stays if
 // somebody has come into it, or a relay has been added for it again.
-func TestBury(t *testing.T) {
+func TestReap(t *testing.T) {
 	t.Parallel()
 	h := newHarbour(t, simchild.Script{})
 	o := h.own()

@@ -14,7 +14,7 @@ import (
 
 // fresh parses without anything that is remembered.
 func fresh(data []byte) (rows []*Row, err error) {
-	spans, err := elements(data)
+	spans, err := elements(data, nil)
 	for _, s := range spans {
 		row, ok := parseRow(s.Of(data))
 		if row.Raw = nil; !ok {
@@ -42,7 +42,7 @@ func TestPastIsAsParsedAnew(t *testing.T) {
 		}
 		return fmt.Sprintf("{\"from\": \"w\",\n \"text\": %q, \"more\": {\"a\": %d}}", strings.Repeat("x", rnd.IntN(20)), rnd.IntN(3))
 	}
-	var p past
+	var p parseCache
 	parsed, corrupt := 0, 0
 	var rows []string
 	for range 10_000 {
@@ -74,7 +74,7 @@ func TestPastIsAsParsedAnew(t *testing.T) {
 			continue
 		}
 		parsed++
-		if plain, err := elements(data); err != nil || !slices.Equal(plain, spans) {
+		if plain, err := elements(data, nil); err != nil || !slices.Equal(plain, spans) {
 			t.Fatalf("%s: elements %v, want %v, %v", data, spans, plain, err)
 		}
 		if len(want)+len(got) > 0 && !reflect.DeepEqual(want, got) {
@@ -90,7 +90,7 @@ func TestPastIsAsParsedAnew(t *testing.T) {
 // have been parsed from another.
 func TestPastKeepsOneFile(t *testing.T) {
 	t.Parallel()
-	var p past
+	var p parseCache
 	file := []byte(`[{"from":"w","text":"0","relayedBy":"0"}]`)
 	for i := range 50 {
 		file = slices.Concat(file[:len(file)-1], fmt.Appendf(nil, `,{"from":"w","text":"%d","relayedBy":"%d"}]`, i, i))
@@ -110,10 +110,10 @@ func TestPastKeepsOneFile(t *testing.T) {
 
 // What an inbox that remembers reads and edits is what one that does not would, also
 // when both do in turn.
-func TestRememberingInbox(t *testing.T) {
+func TestCachedInbox(t *testing.T) {
 	t.Parallel()
 	plain := newTeam(t).inbox("alice")
-	remembering := plain.Remembering()
+	remembering := plain.Cached()
 	for i := range 30 {
 		writer, other := plain, remembering
 		if i%2 == 0 {
