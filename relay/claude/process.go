@@ -316,14 +316,8 @@ func (p *Process) readStderr(stderr io.Reader) {
 	}
 }
 
-// Stderr is the last of what the process printed there, at most 64 KiB.
-func (p *Process) Stderr() string { return p.stderr.String() }
-
-// Done is closed when the process has ended, its output was read, and nothing of it is left but events to read.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
-// Wait waits for that and returns nil after exit code 0, an [*ExitError] after any other end. It ends nothing: when ctx
-// ends first, it returns ctx's error.
+// Wait waits until the process has ended and its output was read. It returns nil after exit code 0, an [*ExitError] after
+// any other end, and ctx's error if ctx ends first.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:
