@@ -13,8 +13,6 @@
 //	}
 //	err = p.End(ctx, agent.Grace{EOF: 30 * time.Second, Term: 5 * time.Second})
 //
-// [Query] is all of that for a program that only wants to talk.
-//
 // # Exactly once
 //
 // A frame has a uuid. Claude Code runs a uuid once: given it again, in the same process or in one that resumed the

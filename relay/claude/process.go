@@ -61,7 +61,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 	options = options.withDefaults()
 	p := &Process{
 		options: options, launch: l,
-		stderr: tail{limit: keptStderr}, log: backlog{limit: options.Buffer},
+		stderr: tail{limit: keptStderr, next: options.Stderr}, log: backlog{limit: options.Buffer},
 		settings: make(chan struct{}, 1),
 		pending:  map[string]chan ControlResponse{}, asked: map[string]context.CancelFunc{},
 		gone: make(chan struct{}), done: make(chan struct{}),
@@ -112,7 +112,7 @@ func (p *Process) run(ctx context.Context, stdout, stderr *os.File) {
 	var all sync.WaitGroup
 	all.Go(p.in.run)
 	all.Go(func() { p.read(stdout) })
-	all.Go(func() { p.readStderr(stderr) })
+	all.Go(func() { _, _ = io.Copy(&p.stderr, stderr) })
 	stop := context.AfterFunc(ctx, func() { p.fail(context.Cause(ctx)) })
 
 	waitExit(p.cmd)
@@ -299,31 +299,8 @@ func (p *Process) observe(payload Payload, line json.RawMessage) []agent.Progres
 	return progress
 }
 
-func (p *Process) readStderr(stderr io.Reader) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := stderr.Read(buf)
-		if n > 0 {
-			_, _ = p.stderr.Write(buf[:n])
-			if w := p.options.Stderr; w != nil {
-				// What cannot be passed on is kept all the same, and is none of the process's troubles.
-				_, _ = w.Write(buf[:n])
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// Stderr is the last of what the process printed there, at most 64 KiB.
-func (p *Process) Stderr() string { return p.stderr.String() }
-
-// Done is closed when the process has ended, its output was read, and nothing of it is left but events to read.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
-// Wait waits for that and returns nil after exit code 0, an [*ExitError] after any other end. It ends nothing: when ctx
-// ends first, it returns ctx's error.
+// Wait waits until the process has ended and its output was read. It returns nil after exit code 0, an [*ExitError] after
+// any other end, and ctx's error if ctx ends first.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:

@@ -114,12 +114,7 @@ func (s *signals) task(subtype string, line []byte) {
 			ID string `json:"task_id"`
 		} `json:"tasks"`
 	}
-	switch subtype {
-	case "task_started", "task_notification", "background_tasks_changed":
-		if json.Unmarshal(line, &l) != nil {
-			return
-		}
-	default:
+	if json.Unmarshal(line, &l) != nil {
 		return
 	}
 	if s.tasks == nil {
