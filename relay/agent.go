@@ -153,6 +153,10 @@ func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
 	// Without cancellation: when the relay is ended, the agent may finish its turn.
 	proc, err := l.opts.Runtime.Start(context.WithoutCancel(ctx), l.session.ID, mode)
+	if errors.Is(err, agent.ErrUnusable) {
+		l.session.ID = uuid.NewString()
+		return l.start(ctx, mode)
+	}
 	if err != nil {
 		return fmt.Errorf("relay: start the agent: %w", err)
 	}

@@ -34,7 +34,7 @@ type Runtime interface {
 	Frame(line []byte) (agent.Frame, error)
 
 	// Start starts an agent that begins a conversation, or goes on with it if there is
-	// one. The end of ctx kills it.
+	// one. With [agent.ErrUnusable] the relay chooses another id. The end of ctx kills it.
 	Start(ctx context.Context, session string, mode mode.Mode) (Agent, error)
 	// Predecessor finds the process of an agent that an earlier relay started.
 	Predecessor(agent.Process) Predecessor

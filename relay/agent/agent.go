@@ -13,6 +13,10 @@ import (
 // an interrupt could only stop another one.
 var ErrNotInFlight = errors.New("frame is not in flight")
 
+// ErrUnusable means that a conversation can neither be resumed nor begun again under its
+// id, and holds nothing: its agent was killed before it recorded the first message.
+var ErrUnusable = errors.New("conversation is empty and its id is taken")
+
 // ErrRefused means that the agent refused a change of its mode.
 var ErrRefused = errors.New("refused by the agent")
 
