@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 
 	"teambridge/relay"
 	"teambridge/relay/fleet"
@@ -53,19 +52,17 @@ func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.R
 	return known, nil
 }
 
-// startRelays runs the relays until ctx or running ends. It calls fail if they cannot
-// run. end stops them and waits for their agents, which may finish their turns.
-func (s *Server) startRelays(ctx, running context.Context, fail func(error)) (end func()) {
+// startRelays runs the relays until ctx or running ends. end stops them and waits for
+// their agents, which may finish their turns.
+func (s *Server) startRelays(ctx, running context.Context, part func(string, func(context.Context) error)) (end func()) {
 	on, stop := context.WithCancel(running)
 	// As soon as ctx ends, not after the last request: agents take longer.
 	forget := context.AfterFunc(ctx, stop)
 	done := make(chan struct{})
-	go func() {
+	part("relays", func(context.Context) error {
 		defer close(done)
-		if err := s.fleet.Run(on); err != nil {
-			fail(fmt.Errorf("server: relays: %w", err))
-		}
-	}()
+		return s.fleet.Run(on)
+	})
 	return func() {
 		forget()
 		stop()
