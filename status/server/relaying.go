@@ -31,25 +31,26 @@ func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.R
 		return known, err
 	}
 	told, err := s.ledger.Relays(ctx, s.opts.Root.Path())
-	if err != nil {
-		return nil, err
-	}
 	for _, r := range told {
-		f, err := s.fleet.Status(r.ID)
-		if err != nil || r.Team != t.Name() {
+		if r.Team != t.Name() {
 			continue
 		}
-		name := s.opts.Root.MemberName(ctx, f.Team, f.Member)
-		r := known[name]
-		if r == nil {
-			r = &api.Relay{}
-			known[name] = r
-		}
-		if !r.Running && f.Now.State != "" {
-			r.State, r.Reason = string(f.Now.State), f.Now.Reason
+		if f, err := s.fleet.Status(r.ID); err == nil {
+			name := s.opts.Root.MemberName(ctx, f.Team, f.Member)
+			if known[name] == nil {
+				known[name] = &api.Relay{}
+			}
+			addReason(known[name], f)
 		}
 	}
-	return known, nil
+	return known, err
+}
+
+// addReason adds to a relay of the service why it does not run.
+func addReason(r *api.Relay, f fleet.Status) {
+	if !r.Running && f.Now.State != "" {
+		r.State, r.Reason = string(f.Now.State), f.Now.Reason
+	}
 }
 
 // startRelays runs the relays until ctx or running ends. end stops them and waits for

@@ -51,9 +51,7 @@ func (s *Server) addRunState(e *api.RelayEntry) {
 	if err != nil {
 		return // it was just added or removed, or is not the service's
 	}
-	if !e.Running && now.Now.State != "" {
-		e.State, e.Reason = string(now.Now.State), now.Now.Reason
-	}
+	addReason(&e.Relay, now)
 	for _, q := range now.Questions {
 		e.Questions = append(e.Questions, api.Question(q))
 	}
