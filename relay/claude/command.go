@@ -67,19 +67,14 @@ func (o Options) launch() (launch, error) {
 		l.argv = slices.Clone(o.Command)
 		return l, nil
 	}
-	first, known := ownFlags(o.Command)
-	args := flags{list: slices.Clone(o.Command[first:]), short: known}
+	program, args := split(o.Command)
 	for _, name := range [][]string{{"-c", "--continue"}, {"--fork-session"}, {"--no-session-persistence"}} {
 		if args.has(name...) {
 			return invalid("%s is in it: the session must be known, and remembered; name it with --resume", name[len(name)-1])
 		}
 	}
 	for _, name := range []string{"--session-id", "--resume", "-r"} {
-		for {
-			value, there := args.take(name)
-			if !there {
-				break
-			}
+		for value, there := args.take(name); there; value, there = args.take(name) {
 			switch {
 			case value == "":
 				return invalid("%s is in it without the id of a session", name)
@@ -149,28 +144,33 @@ func (o Options) launch() (launch, error) {
 	if o.FreshPrompt && asked && !args.has("--system-prompt-snapshot") {
 		args.add("--system-prompt-snapshot", "off")
 	}
-	l.argv = append(slices.Clone(o.Command[:first]), args.list...)
+	l.argv = append(program, args.list...)
 	return l, nil
 }
 
-// ownFlags is where the program's own arguments begin: behind the script, if the first word is what runs it. known says
-// that the program is Claude Code by its name. Of another, such as a shell, only the long flags are taken for Claude
-// Code's: its -c, -r and -p are its own.
-func ownFlags(command []string) (first int, known bool) {
-	switch base := strings.TrimSuffix(filepath.Base(command[0]), ".exe"); base {
+// split returns the program, with its script if it is an interpreter, and copies of its flags. Of a program that is not
+// Claude Code by its name, such as a shell, the short flags are its own.
+func split(command []string) (program []string, args flags) {
+	at := func(first int, short bool) ([]string, flags) {
+		return slices.Clone(command[:first]), flags{slices.Clone(command[first:]), short}
+	}
+	if len(command) == 0 {
+		return at(0, false)
+	}
+	switch strings.TrimSuffix(filepath.Base(command[0]), ".exe") {
 	case "claude":
-		return 1, true
+		return at(1, true)
 	case "node", "bun", "deno", "npx", "bunx":
 		for i, arg := range command[1:] {
 			switch previous := command[i]; {
 			case i > 0 && (previous == "-r" || previous == "--require" || previous == "--import"):
 			case filepath.Base(arg) == "claude", strings.HasSuffix(arg, "claude-code"),
 				strings.HasSuffix(arg, ".js"), strings.HasSuffix(arg, ".mjs"), strings.HasSuffix(arg, ".cjs"):
-				return i + 2, true
+				return at(i+2, true)
 			}
 		}
 	}
-	return 1, false
+	return at(1, false)
 }
 
 // flags are the arguments of Claude Code.
@@ -293,12 +293,12 @@ func (f *flags) permissions() (mode string, err error) {
 
 // plans reports whether a process that is started with that mode is in plan mode by its flags.
 func (o Options) plans(m mode.Mode) bool {
-	if value, ok := m.PermissionMode.Value(); ok || o.Plain || len(o.Command) == 0 {
-		return value == planMode && !o.Plain
+	value, ok := m.PermissionMode.Value()
+	if !ok {
+		_, args := split(o.Command)
+		value, _ = args.value("--permission-mode")
 	}
-	first, known := ownFlags(o.Command)
-	value, _ := (&flags{list: o.Command[first:], short: known}).value("--permission-mode")
-	return value == planMode
+	return value == planMode && !o.Plain
 }
 
 // Begins is the mode that a process works with which was started with these options: theirs, but for what a Plain one is
@@ -313,11 +313,7 @@ func (o Options) Begins() mode.Mode {
 
 // Unnamed is a mode without the settings for which Command has a flag of its own.
 func (o Options) Unnamed(m mode.Mode) mode.Mode {
-	if len(o.Command) == 0 {
-		return m
-	}
-	first, known := ownFlags(o.Command)
-	f := flags{list: o.Command[first:], short: known}
+	_, args := split(o.Command)
 	for _, s := range []struct {
 		setting *mode.Setting[string]
 		names   []string
@@ -328,14 +324,14 @@ func (o Options) Unnamed(m mode.Mode) mode.Mode {
 		{&m.CustomSystemPrompt, []string{"--system-prompt", "--system-prompt-file"}},
 		{&m.AppendSystemPrompt, []string{"--append-system-prompt", "--append-system-prompt-file"}},
 	} {
-		if f.has(s.names...) {
+		if args.has(s.names...) {
 			*s.setting = mode.Setting[string]{}
 		}
 	}
-	if f.has("--allowedTools", "--allowed-tools") {
+	if args.has("--allowedTools", "--allowed-tools") {
 		m.AllowedTools = mode.Setting[[]string]{}
 	}
-	if f.has("--disallowedTools", "--disallowed-tools") {
+	if args.has("--disallowedTools", "--disallowed-tools") {
 		m.DisallowedTools = mode.Setting[[]string]{}
 	}
 	return m
@@ -367,19 +363,5 @@ func (o Options) NeedsRestart(from, to mode.Mode) bool {
 	}
 	to.Model, to.PermissionMode = from.Model, from.PermissionMode
 	// Absent and default are the same to a process that starts.
-	return plain(from) != plain(to)
-}
-
-func plain(m mode.Mode) mode.Mode {
-	for _, s := range []*mode.Setting[string]{&m.PermissionMode, &m.Model, &m.FallbackModel, &m.CustomSystemPrompt, &m.AppendSystemPrompt} {
-		if s.IsDefault() {
-			*s = mode.Setting[string]{}
-		}
-	}
-	for _, s := range []*mode.Setting[[]string]{&m.AllowedTools, &m.DisallowedTools} {
-		if s.IsDefault() {
-			*s = mode.Setting[[]string]{}
-		}
-	}
-	return m
+	return from.WithoutDefaults() != to.WithoutDefaults()
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"teambridge/relay/agent"
 )
 
 // What the methods of [Process] answer, for [errors.Is].
@@ -65,28 +63,6 @@ func (e *WriteError) Unwrap() error { return e.Err }
 // may still be taken by it: all but the newline can be in the pipe, and the end of stdin ends a line too. Send the same
 // uuid to its successor, which runs it or knows it.
 func (e *WriteError) Torn() bool { return e.Written > 0 }
-
-// SizeError says that a frame is larger than [Options.FrameLimit]. Nothing was written.
-type SizeError struct {
-	UUID        string
-	Size, Limit int // bytes of the line, without its newline
-}
-
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("claude: frame %s has %d bytes, over the limit of %d; older versions cut long lines off", e.UUID, e.Size, e.Limit)
-}
-
-// ControlError is the refusal of a control request by the process. It is an [agent.ErrRefused].
-type ControlError struct {
-	Subtype string // of the request, such as "set_model"
-	Message string // what the process said
-}
-
-func (e *ControlError) Error() string {
-	return fmt.Sprintf("claude: %s was refused: %s", e.Subtype, e.Message)
-}
-
-func (e *ControlError) Is(target error) bool { return target == agent.ErrRefused }
 
 // ExitError says how a process ended that did not end with exit code 0. It is no proof of a failure: Claude Code ends
 // with 1 after stdin was closed if its last turn had an error.

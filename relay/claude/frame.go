@@ -107,10 +107,10 @@ func ParseFrame(line []byte) (Frame, error) {
 	return f, nil
 }
 
-// Fits returns a *[SizeError] if the frame is larger than Options.FrameLimit.
+// Fits returns an [ErrInvalid] if the frame is larger than Options.FrameLimit.
 func (o Options) Fits(f Frame) error {
 	if limit := cmp.Or(o.FrameLimit, DefaultFrameLimit); len(f.line) > limit {
-		return &SizeError{UUID: f.uuid, Size: len(f.line), Limit: limit}
+		return fmt.Errorf("claude: frame %s: %w: has %d bytes, over the limit of %d; older versions cut long lines off", f.uuid, ErrInvalid, len(f.line), limit)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -83,17 +84,9 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.LineLimit == 0 {
-		o.LineLimit = defaultLineLimit
-	}
-	if o.Buffer == 0 {
-		o.Buffer = defaultBuffer
-	}
-	if o.WriteTimeout == 0 {
-		o.WriteTimeout = defaultWriteTimeout
-	}
-	if o.AnswerTimeout == 0 {
-		o.AnswerTimeout = defaultAnswerTimeout
-	}
+	o.LineLimit = cmp.Or(o.LineLimit, defaultLineLimit)
+	o.Buffer = cmp.Or(o.Buffer, defaultBuffer)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, defaultWriteTimeout)
+	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, defaultAnswerTimeout)
 	return o
 }

@@ -65,7 +65,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 		settings: make(chan struct{}, 1),
 		pending:  map[string]chan ControlResponse{}, asked: map[string]context.CancelFunc{},
 		gone: make(chan struct{}), done: make(chan struct{}),
-		permissions: permissions{mode: l.mode, limit: l.mode},
+		permissions: permissions{mode: l.mode, limit: l.mode, setting: map[string]string{}},
 	}
 	p.cmd = exec.Command(l.argv[0], l.argv[1:]...)
 	p.cmd.Dir, p.cmd.Env = options.Dir, l.env
@@ -185,7 +185,7 @@ func (p *Process) Session() string { return p.launch.session }
 func (p *Process) Predecessor() Predecessor { return p.self }
 
 // Send writes a frame. It returns nil when the whole line is in the pipe, which says nothing about its being taken: see
-// [agent.Event.Progress]. Errors: [*SizeError]; [ErrEnded] and [ErrUnusable], nothing was written; [*WriteError], which tells
+// [agent.Event.Progress]. Errors: [ErrInvalid]; [ErrEnded] and [ErrUnusable], nothing was written; [*WriteError], which tells
 // how much was; ctx's, nothing was written. It waits for lines before it, and for answers to [Process.SetModel] and
 // [Process.SetPermissionMode].
 //
@@ -197,14 +197,10 @@ func (p *Process) Send(ctx context.Context, f Frame) error {
 	if err := p.options.Fits(f); err != nil {
 		return err
 	}
-	select {
-	case p.settings <- struct{}{}:
-		defer func() { <-p.settings }()
-	case <-p.gone:
-		return fmt.Errorf("claude: send: %w", ErrEnded)
-	case <-ctx.Done():
-		return fmt.Errorf("claude: send: nothing was written: %w", context.Cause(ctx))
+	if err := p.settle(ctx, "send"); err != nil {
+		return err
 	}
+	defer func() { <-p.settings }()
 	return p.in.send(ctx, &line{
 		uuid: f.uuid, data: f.line,
 		before: func() error {
