@@ -35,16 +35,13 @@ type launch struct {
 //	--model default, --permission-mode default              with the default of these in it, and Resume
 //	--disallowedTools=ExitPlanMode                          in plan mode
 //
-// --dangerously-skip-permissions would win against a permission mode. With one in the Mode it becomes
-// --allow-dangerously-skip-permissions, so that the mode can be changed back. In plan mode neither flag is given: up to
-// 2.1.200 at least, each of them makes plan mode allow everything (measured on 2.1.80, 2.1.160 and 2.1.200, not on 2.1.280).
+// With a permission mode, --dangerously-skip-permissions becomes --allow-dangerously-skip-permissions, so that the mode
+// counts and can be changed back. In plan mode neither flag is given: each makes plan mode allow everything (measured on
+// 2.1.80, 2.1.160 and 2.1.200, not on 2.1.280). ExitPlanMode is taken away there, since a member of a team may use it
+// without anybody being asked (measured on 2.1.80, 2.1.160, 2.1.280 and 2.1.330).
 //
-// ExitPlanMode is taken away in plan mode because a member of a team is allowed to leave plan mode without anybody
-// being asked (measured on 2.1.80, 2.1.160, 2.1.280 and 2.1.330).
-//
-// --session-id and --resume of the command name the session if Options.Session does not, and are replaced, so that the
-// same options serve for the first process and for those that resume it. A command whose flags contradict is refused
-// with [ErrInvalid]: other formats, --continue and --fork-session (the session would not be known),
+// --session-id and --resume of the command are replaced; they name the session if Options.Session does not. Refused with
+// [ErrInvalid] are other formats, --continue and --fork-session (the session would not be known),
 // --no-session-persistence (nothing would remember what was taken), and --permission-mode plan next to
 // --dangerously-skip-permissions (no version plans then).
 func (o Options) Argv() (argv []string, session string, err error) {
@@ -224,10 +221,8 @@ func (f *flags) take(name string) (value string, there bool) {
 	return value, there
 }
 
-// forget makes a process that resumes a conversation let go of what it has from there, where the mode asks for the
-// default and the command does not say what that is. Without these flags it begins with another model than a new
-// conversation (measured from 2.1.160 to 2.1.329), and 2.1.329 was seen to go on in plan mode. What its settings call the
-// default it cannot be asked for.
+// forget adds the flags for defaults that a process would otherwise take from the conversation that it resumes: the model
+// (measured from 2.1.160 to 2.1.329), and plan mode (2.1.329).
 func (f *flags) forget(m mode.Mode) {
 	if m.Model.IsDefault() && !f.has("--model") {
 		f.add("--model", "default")
@@ -301,8 +296,8 @@ func (o Options) plans(m mode.Mode) bool {
 	return value == planMode && !o.Plain
 }
 
-// Begins is the mode that a process works with which was started with these options: theirs, but for what a Plain one is
-// not given and [Process.SetModel] and [Process.SetPermissionMode] can give it.
+// Begins is the mode that a process starts with. A Plain one gets neither a model nor a permission mode;
+// [Process.SetModel] and [Process.SetPermissionMode] can give it both.
 func (o Options) Begins() mode.Mode {
 	m := o.Mode
 	if o.Plain {
@@ -345,10 +340,8 @@ func (f *flags) set(name, value string) {
 	f.add(name + "=" + value)
 }
 
-// NeedsRestart reports whether a running process can be brought from one mode to another only by another process. Model
-// and permission mode can be changed in it, as long as a value is named: see [Process.SetModel] and
-// [Process.SetPermissionMode]. Plan mode is begun and left by another process, whose flags make it hold: see
-// [Options.Argv].
+// NeedsRestart reports whether only another process can work in another mode. [Process.SetModel] and
+// [Process.SetPermissionMode] can set values in the running one, but plan mode only holds by the flags of [Options.Argv].
 func (o Options) NeedsRestart(from, to mode.Mode) bool {
 	if o.plans(from) != o.plans(to) {
 		return true
