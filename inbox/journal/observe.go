@@ -120,10 +120,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		}
 		return err
 	})
-	if err != nil {
-		return Observation{}, err
-	}
-	return o, nil
+	return o, err
 }
 
 func (s *Snapshot) check() error {
@@ -165,11 +162,9 @@ func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, erro
 		if !s.Done.IsZero() {
 			n.ended = s.Done.UnixMicro()
 		}
-		if !s.Gone {
-			list = append(list, n)
-			continue
+		if s.Gone {
+			n.Rows = nil
 		}
-		n.Rows = nil
 		if s.Inbox != "" {
 			list = append(list, n)
 			continue
@@ -196,10 +191,8 @@ const (
 
 func (j *Journal) order(v *view, s *numbered) order {
 	switch {
-	case v.id == 0, s.began >= v.ended:
+	case v.id == 0, s.began >= v.ended, v.ended > j.now().UnixMicro(): // or the clock was set back
 		return newer
-	case v.ended > j.now().UnixMicro():
-		return newer // the clock was set back
 	case s.ended <= v.began:
 		return older
 	}
@@ -376,9 +369,7 @@ func changed(c *sqlite.Conn, n *numbers, kind Kind, seq int64, update string, at
 	if _, err := c.Exec("INSERT INTO changes (seq, kind, message) VALUES (?, ?, ?)", change.Seq, string(kind), seq); err != nil {
 		return change, err
 	}
-	err = c.Query(func(v sqlite.Row) {
-		change.Message = scan(v)
-	}, "SELECT "+columns+" WHERE m.seq=?", seq)
+	err = c.Query(func(v sqlite.Row) { change.Message = scan(v) }, "SELECT "+columns+" WHERE m.seq=?", seq)
 	return change, err
 }
 

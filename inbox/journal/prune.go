@@ -39,35 +39,25 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 		}
 	}()
 
-	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Transaction("IMMEDIATE", func() error {
-			if err := watermark(c, "SELECT max(seq) FROM receipts WHERE at<?", before.UnixMicro()); err != nil {
-				return err
-			}
-			n, err := c.Exec("DELETE FROM receipts WHERE at<?", before.UnixMicro())
-			p.Receipts = n
+	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) error {
+		if err := watermark(c, "SELECT max(seq) FROM receipts WHERE at<?", before.UnixMicro()); err != nil {
 			return err
-		})
+		}
+		n, err := c.Exec("DELETE FROM receipts WHERE at<?", before.UnixMicro())
+		p.Receipts = n
+		return err
 	})
 	if err != nil {
 		return p, err
 	}
-	for {
-		n, err := j.dropRelayed(ctx, before.UnixMicro(), pruneStep)
-		if p.RelayEvents += n; err != nil {
+	for n := int64(pruneStep); n == pruneStep; p.RelayEvents += n {
+		if n, err = j.dropRelayed(ctx, before.UnixMicro(), pruneStep); err != nil {
 			return p, err
-		}
-		if n < pruneStep {
-			break
 		}
 	}
-	for {
-		n, err := j.drop(ctx, before.UnixMicro(), pruneStep)
-		if p.Messages += n; err != nil {
+	for n := int64(pruneStep); n == pruneStep; p.Messages += n {
+		if n, err = j.drop(ctx, before.UnixMicro(), pruneStep); err != nil {
 			return p, err
-		}
-		if n < pruneStep {
-			break
 		}
 	}
 	if p.Messages > 0 || p.Receipts > 0 || p.RelayEvents > 0 {
@@ -112,19 +102,8 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 // size returns the size of the journal, and how many messages and relay events it has.
 func (j *Journal) size(ctx context.Context) (bytes, messages int64, err error) {
 	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Transaction("DEFERRED", func() error {
-			size, err := c.Number("PRAGMA page_size")
-			if err != nil {
-				return err
-			}
-			pages, err := c.Number("PRAGMA page_count")
-			if err != nil {
-				return err
-			}
-			bytes = size * pages
-			messages, err = c.Number("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events)")
-			return err
-		})
+		return c.Query(func(v sqlite.Row) { bytes, messages = v.Int(0), v.Int(1) }, `SELECT page_size*page_count,
+			(SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events) FROM pragma_page_size, pragma_page_count`)
 	})
 	return bytes, messages, err
 }
@@ -145,28 +124,21 @@ func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 // drop deletes at most limit messages that were gone before a time, those that have been
 // gone for longest first.
 func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err error) {
-	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Transaction("IMMEDIATE", func() error {
-			const which = "(SELECT seq FROM messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq LIMIT ?)"
-			// The change that it is gone is the last that a message has.
-			if err := watermark(c, "SELECT max(seq) FROM changes WHERE message IN "+which, before, limit); err != nil {
+	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
+		const which = "(SELECT seq FROM messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq LIMIT ?)"
+		// A message's last change is that it is gone. A prompt or an answer only appeared.
+		for _, last := range []string{"max(seq) FROM changes", "max(message) FROM prompts", "max(message) FROM answers"} {
+			if err := watermark(c, "SELECT "+last+" WHERE message IN "+which, before, limit); err != nil {
 				return err
 			}
-			// But for what a person said, or an agent answered: that has its appearing alone.
-			for _, table := range []string{"prompts", "answers"} {
-				if err := watermark(c, "SELECT max(message) FROM "+table+" WHERE message IN "+which, before, limit); err != nil {
-					return err
-				}
+		}
+		for _, from := range []string{"changes WHERE message", "words WHERE rowid", "prompts WHERE message", "answers WHERE message", "messages WHERE seq"} {
+			if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
+				return err
 			}
-			for _, from := range []string{"changes WHERE message", "words WHERE rowid", "prompts WHERE message", "answers WHERE message", "messages WHERE seq"} {
-				var err error
-				if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
-					return err
-				}
-			}
-			_, err := c.Exec("DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)", before)
-			return err
-		})
+		}
+		_, err = c.Exec("DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)", before)
+		return err
 	})
 	return n, err
 }
@@ -174,16 +146,13 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 // dropRelayed deletes at most limit relay events before a time, the oldest first. The
 // position up to which events were copied stays.
 func (j *Journal) dropRelayed(ctx context.Context, before, limit int64) (n int64, err error) {
-	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Transaction("IMMEDIATE", func() error {
-			const which = "(SELECT seq FROM relay_events WHERE at<? ORDER BY at, seq LIMIT ?)"
-			if err := watermark(c, "SELECT max(seq) FROM relay_events WHERE seq IN "+which, before, limit); err != nil {
-				return err
-			}
-			var err error
-			n, err = c.Exec("DELETE FROM relay_events WHERE seq IN "+which, before, limit)
+	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
+		const which = "(SELECT seq FROM relay_events WHERE at<? ORDER BY at, seq LIMIT ?)"
+		if err := watermark(c, "SELECT max(seq) FROM relay_events WHERE seq IN "+which, before, limit); err != nil {
 			return err
-		})
+		}
+		n, err = c.Exec("DELETE FROM relay_events WHERE seq IN "+which, before, limit)
+		return err
 	})
 	return n, err
 }

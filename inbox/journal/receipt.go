@@ -50,89 +50,64 @@ type Receipt struct {
 // ahead are the keys of the unread rows in front of the message, by which a later process
 // can prove that it was lost: see [Journal.Ahead].
 func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
-	return j.updateReceipt(ctx, "verified", key, at, ahead, toVerified(at))
+	return j.updateReceipt(ctx, key, Verified, at, "", ahead)
 }
 
 // Consumed records that the agent took a message.
 func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.updateReceipt(ctx, "consumed", key, at, nil, toConsumed(at))
+	return j.updateReceipt(ctx, key, Consumed, at, "", nil)
 }
 
 // Lost records that a message is lost, and why. It does not change one that was consumed.
 func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
-	if len(reason) > sqlite.MaxName {
-		return Receipt{}, invalid("reason", "is longer than 4 KiB")
-	}
-	return j.updateReceipt(ctx, "lost", key, at, nil, toLost(Lost, at, reason))
+	return j.updateReceipt(ctx, key, Lost, at, reason, nil)
 }
 
 // Unknown records that a message is gone, that nothing shows whether it was taken, and
 // why. It does not change a message that was consumed or lost.
 func (j *Journal) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
+	return j.updateReceipt(ctx, key, Unknown, at, reason, nil)
+}
+
+// become brings a receipt to a state, and reports whether that changed it.
+func (r *Receipt) become(state State, at time.Time, reason string) bool {
+	gone := r.State == Lost || r.State == Unknown
+	switch {
+	case state == Consumed && r.State != Consumed:
+		r.State, r.ConsumedAt = Consumed, at
+	case state == Verified && gone && at.After(r.LostAt):
+		r.State, r.VerifiedAt, r.Reason, r.LostAt = Verified, at, "", time.Time{}
+	case state == Verified && !gone && r.VerifiedAt.IsZero():
+		r.VerifiedAt = at
+	case (state == Lost || state == Unknown) && r.State == Verified:
+		r.State, r.LostAt, r.Reason = state, at, reason
+	default:
+		return false
+	}
+	return true
+}
+
+func (j *Journal) updateReceipt(ctx context.Context, key inbox.SendKey, state State, at time.Time, reason string, ahead []string) (r Receipt, err error) {
 	if len(reason) > sqlite.MaxName {
 		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
-	return j.updateReceipt(ctx, "unknown", key, at, nil, toLost(Unknown, at, reason))
-}
-
-func toVerified(at time.Time) func(*Receipt) bool {
-	return func(r *Receipt) bool {
-		again := r.State == Lost || r.State == Unknown
-		if again && !at.After(r.LostAt) || !again && !r.VerifiedAt.IsZero() {
-			return false
-		}
-		r.VerifiedAt = at
-		if again {
-			r.State, r.Reason, r.LostAt = Verified, "", time.Time{}
-		}
-		return true
-	}
-}
-
-func toConsumed(at time.Time) func(*Receipt) bool {
-	return func(r *Receipt) bool {
-		if r.State == Consumed {
-			return false
-		}
-		r.State, r.ConsumedAt = Consumed, at
-		return true
-	}
-}
-
-// toLost is for Lost and Unknown.
-func toLost(state State, at time.Time, reason string) func(*Receipt) bool {
-	return func(r *Receipt) bool {
-		if r.State != Verified {
-			return false
-		}
-		r.State, r.LostAt, r.Reason = state, at, reason
-		return true
-	}
-}
-
-// updateReceipt changes one receipt, unless change says that there is nothing to change.
-func (j *Journal) updateReceipt(ctx context.Context, op string, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
 	if err := names("root", key.Root, "team", key.Team, "inbox", key.Inbox, "id", key.ID); err != nil {
 		return Receipt{}, err
 	}
 	if at.IsZero() {
 		return Receipt{}, invalid("time", "is missing")
 	}
-	var r Receipt
-	err := j.db.Do(ctx, op, func(c *sqlite.Conn) error {
+	err = j.db.Do(ctx, string(state), func(c *sqlite.Conn) error {
 		return j.number(c, func(n *numbers) (err error) {
-			r, err = updateReceipt(c, n, key, at, ahead, change)
+			r, err = updateReceipt(c, n, key, state, at, reason, ahead)
 			return err
 		})
 	})
-	if err != nil {
-		return Receipt{}, err
-	}
-	return r, nil
+	return r, err
 }
 
 // updateReceipt is the part that is in a transaction.
-func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
+func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, at time.Time, reason string, ahead []string) (Receipt, error) {
 	was, found, err := lookup(c, key)
 	if err != nil {
 		return Receipt{}, err
@@ -141,7 +116,7 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, 
 	if !found {
 		r = Receipt{SendKey: key, State: Verified}
 	}
-	if !change(&r) {
+	if !r.become(state, at, reason) {
 		if r.State == Verified && len(ahead) > 0 {
 			// It was copied from the ledger, which does not know them.
 			_, err := c.Exec("UPDATE receipts SET ahead=? WHERE seq=? AND ahead IS NULL", strings.Join(ahead, " "), r.Seq)

@@ -102,10 +102,7 @@ func (j *Journal) CopyEvents(ctx context.Context, source string, events ...Relay
 			return err
 		})
 	})
-	if err != nil {
-		return 0, err
-	}
-	return recorded, nil
+	return recorded, err
 }
 
 // record records one event.
@@ -138,22 +135,22 @@ func (e *RelayEvent) updateReceipt(c *sqlite.Conn, n *numbers) error {
 	if !e.Person || e.Delivery == "" || e.ID == "" {
 		return nil
 	}
-	var change func(*Receipt) bool
+	var state State
 	switch e.State {
 	case "claimed":
-		change = toVerified(e.At)
+		state = Verified
 	case "accepted", "done":
-		change = toConsumed(e.At)
+		state = Consumed
 	case "failed", "cancelled", "dropped":
-		reason := cmp.Or(e.Reason, e.State)
-		if len(reason) > sqlite.MaxName {
-			reason = strings.ToValidUTF8(reason[:sqlite.MaxName], "")
-		}
-		change = toLost(Lost, e.At, reason)
+		state = Lost
 	default:
 		return nil
 	}
-	_, err := updateReceipt(c, n, e.key().message(e.ID), e.At, nil, change)
+	reason := cmp.Or(e.Reason, e.State)
+	if len(reason) > sqlite.MaxName {
+		reason = strings.ToValidUTF8(reason[:sqlite.MaxName], "")
+	}
+	_, err := updateReceipt(c, n, e.key().message(e.ID), state, e.At, reason, nil)
 	return err
 }
 

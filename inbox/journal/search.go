@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"teambridge/inbox/sqlite"
 )
@@ -152,17 +153,10 @@ func (h *Hit) holds(literals []string, snippet bool) bool {
 func around(text string, i, n int) (string, [][2]int) {
 	const runes = 60
 	from, to := i, i+n
-	for k := 0; k < runes && from > 0; k++ {
-		from--
-		for from > 0 && text[from]&0xc0 == 0x80 { // inside a character
-			from--
-		}
-	}
-	for k := 0; k < runes && to < len(text); k++ {
-		to++
-		for to < len(text) && text[to]&0xc0 == 0x80 {
-			to++
-		}
+	for range runes {
+		_, before := utf8.DecodeLastRuneInString(text[:from])
+		_, after := utf8.DecodeRuneInString(text[to:])
+		from, to = from-before, to+after
 	}
 	before, after := "", ""
 	if from > 0 {

@@ -8,11 +8,8 @@ func sent(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if err != nil {
 		return err
 	}
-	change := toVerified(e.At)
-	if e.State == string(Unknown) {
-		change = toLost(Unknown, e.At, "its sender ended before it was known whether it is in the inbox")
-	}
-	_, err = updateReceipt(c, n, e.key().message(m.ID()), e.At, nil, change)
+	const unknown = "its sender ended before it was known whether it is in the inbox"
+	_, err = updateReceipt(c, n, e.key().message(m.ID()), State(e.State), e.At, unknown, nil)
 	return err
 }
 

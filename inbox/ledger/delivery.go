@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -39,31 +40,17 @@ type Delivery struct {
 const maxContent = 32 << 20
 
 func (d *Delivery) check() error {
-	if err := d.InboxKey.check(); err != nil {
-		return err
-	}
-	if err := names("uuid", d.UUID); err != nil {
-		return err
-	}
-	if err := content("raw", d.Raw); err != nil {
-		return err
-	}
-	if err := content("mode", d.Mode); err != nil {
-		return err
-	}
-	if d.Person {
-		if d.Key != "" || d.Occurrence != 0 {
-			return invalid("key", "or occurrence is given for a user prompt, which is no row")
+	err := cmp.Or(d.InboxKey.check(), names("uuid", d.UUID), content("raw", d.Raw), content("mode", d.Mode))
+	switch {
+	case err != nil:
+	case !d.Person:
+		if err = names("key", d.Key); err == nil && d.Occurrence < 1 {
+			err = invalid("occurrence", fmt.Sprintf("is %d; the first is 1", d.Occurrence))
 		}
-		return nil
+	case d.Key != "" || d.Occurrence != 0:
+		err = invalid("key", "or occurrence is given for a user prompt, which is no row")
 	}
-	if err := names("key", d.Key); err != nil {
-		return err
-	}
-	if d.Occurrence < 1 {
-		return invalid("occurrence", fmt.Sprintf("is %d; the first is 1", d.Occurrence))
-	}
-	return nil
+	return err
 }
 
 func content(name string, b []byte) error {
@@ -261,12 +248,8 @@ func (l *Ledger) DeliveryOf(ctx context.Context, k InboxKey, key string, occurre
 	if err := k.check(); err != nil {
 		return Delivery{}, false, err
 	}
-	err = l.db.Do(ctx, "delivery of", func(c *sqlite.Conn) error {
-		d, found, err = sqlite.One(c, scanDelivery, "SELECT "+deliveryColumns+" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+
-			thisInbox+" AND key=? AND occurrence=? AND key<>''", append(k.args(), key, occurrence)...)
-		return err
-	})
-	return d, found, err
+	return first(sqlite.Select(ctx, l.db, "delivery of", scanDelivery, "SELECT "+deliveryColumns+
+		" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND key=? AND occurrence=? AND key<>''", append(k.args(), key, occurrence)...))
 }
 
 // DeliveryQuery selects deliveries. A field that is empty does not restrict.

@@ -2,8 +2,8 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,10 +44,7 @@ type Frame struct {
 }
 
 func (f *Frame) check(deliveries int) error {
-	if err := f.InboxKey.check(); err != nil {
-		return err
-	}
-	if err := names("uuid", f.UUID); err != nil {
+	if err := cmp.Or(f.InboxKey.check(), names("uuid", f.UUID)); err != nil {
 		return err
 	}
 	switch f.Kind {
@@ -74,7 +71,7 @@ func (f *Frame) check(deliveries int) error {
 	if bytes.IndexByte(f.Bytes, '\n') >= 0 {
 		return invalid("bytes", "hold a newline, which would end the line")
 	}
-	return errors.Join(content("bytes", f.Bytes), content("mode", f.Mode))
+	return cmp.Or(content("bytes", f.Bytes), content("mode", f.Mode))
 }
 
 // Commit records a frame before its first byte is written, and puts deliveries into it.
@@ -253,10 +250,7 @@ func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
 		_, err = c.Exec("UPDATE frames SET deaths=? WHERE uuid=?", f.Deaths, uuid)
 		return err
 	})
-	if err != nil {
-		return Frame{}, err
-	}
-	return f, nil
+	return f, err
 }
 
 // Advance brings a frame that has not ended, and its deliveries, to [Accepted], [Cut],
@@ -406,10 +400,7 @@ func (l *Ledger) readFrame(ctx context.Context, op string, find func(*sqlite.Con
 		f, err = withLine(c, f)
 		return err
 	})
-	if err != nil {
-		return Frame{}, false, err
-	}
-	return f, found, nil
+	return f, found, err
 }
 
 func unendedFrame(c *sqlite.Conn, op, uuid string) (Frame, error) {

@@ -79,10 +79,7 @@ func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, peopl
 			"SELECT claimed_at FROM deliveries WHERE inbox_id=? AND sender=? AND person=0 AND hops=? ORDER BY seq DESC LIMIT 1",
 			inboxID, sender, x.Hops-back)
 	})
-	if err != nil {
-		return Exchanges{}, err
-	}
-	return x, nil
+	return x, err
 }
 
 // Answered records that the agent of an inbox has now written to the recipients; "*"
@@ -183,8 +180,5 @@ func (l *Ledger) Release(ctx context.Context, k InboxKey, sender string) (releas
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return released, nil
+	return released, err
 }

@@ -49,10 +49,7 @@ func (l *Ledger) Recall(ctx context.Context, key SendKey) (send Send, found bool
 		send, found, err = lookup(c, key)
 		return err
 	})
-	if err != nil {
-		return Send{}, false, err
-	}
-	return send, found, nil
+	return send, found, err
 }
 
 func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
@@ -77,14 +74,11 @@ func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
 // It fails with [ErrConflict] if the key has another digest, with [ErrWritten] if the
 // message was written before, and with *[ValueError]. The record then stays as it was.
 func (l *Ledger) Intend(ctx context.Context, s Send) error {
-	if err := checkKey(s.SendKey); err != nil {
+	if err := cmp.Or(checkKey(s.SendKey), content("row", s.Row)); err != nil {
 		return err
 	}
 	if len(s.Before) > maxBefore {
 		return invalid("before", fmt.Sprintf("has %d bytes, over %d", len(s.Before), maxBefore))
-	}
-	if len(s.Row) > maxContent {
-		return invalid("row", fmt.Sprintf("has %d bytes, over %d", len(s.Row), maxContent))
 	}
 	return l.write(ctx, "intend", durable, func(c *sqlite.Conn) error { return intend(c, s) })
 }
@@ -173,10 +167,7 @@ func (l *Ledger) MarkUnknown(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	return l.write(ctx, "mark unknown", quick, func(c *sqlite.Conn) error {
-		_, err := c.Exec("UPDATE sends SET state='intent', before=? WHERE state='written' AND "+thisSend, keyArgs(key, gone)...)
-		return err
-	})
+	return l.exec(ctx, "mark unknown", quick, "UPDATE sends SET state='intent', before=? WHERE state='written' AND "+thisSend, keyArgs(key, gone)...)
 }
 
 // LastSends returns when we last wrote, or meant to write, to each inbox of a team
