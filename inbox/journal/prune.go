@@ -19,15 +19,13 @@ type Pruned struct {
 // pruneStep limits the messages deleted in one transaction, so that others wait for tens of milliseconds.
 const pruneStep = 500
 
-// Prune deletes the messages that were gone from their inboxes before the given time, the
-// receipts that last changed before it and the relay events before it. Then, if the journal
-// is larger than maxBytes and maxBytes is not 0, it deletes the messages that have been
-// gone for longest and the oldest events until it is not. It keeps messages that are in an
-// inbox: the next look would record them again.
+// Prune deletes the messages that were gone from their inboxes before the given time, and
+// the receipts and relay events before it. Then, while the journal is larger than maxBytes,
+// if that is not 0, it deletes the messages that have been gone for longest and the oldest
+// events. It keeps messages that are in an inbox: the next look would record them again.
 //
 // It works in steps, between which others get their turn, and gives the space back to the
-// disk. With an error or an ended context, what was done until then stays done and is
-// reported.
+// disk. With an error, what was done until then stays done and is reported.
 func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (p Pruned, err error) {
 	start, _, err := j.size(ctx)
 	if err != nil {
@@ -74,8 +72,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 			break
 		}
 		var dropped int64
-		// As many as have the size that is too much, if all are alike; if
-		// not, at least so many that it takes few rounds.
+		// As many as have the excess size, if all are alike; at least 5% of them.
 		many := max(messages/20+1, messages*(bytes-maxBytes)/bytes)
 		for dropped < many {
 			step := min(pruneStep, many-dropped)
@@ -171,9 +168,8 @@ func (j *Journal) shrink(ctx context.Context) error {
 		}
 		return nil
 	}
-	// The index only notes what was deleted, until its parts are merged. A
-	// negative number begins to merge them all, positive ones go on with it
-	// (https://sqlite.org/fts5.html#the_merge_command).
+	// The index only notes what was deleted until its parts are merged: a negative number
+	// begins that, positive ones go on (https://sqlite.org/fts5.html#the_merge_command).
 	const pages = 500
 	size := int64(-pages)
 	err := step(func(c *sqlite.Conn) (bool, error) {
@@ -204,8 +200,7 @@ func (j *Journal) shrink(ctx context.Context) error {
 		return err
 	}
 	return step(func(c *sqlite.Conn) (bool, error) {
-		// So that the log does not keep what the file gave back. Someone who
-		// reads keeps it from being emptied, which then waits for another time.
+		// So that the log does not keep what the file gave back, unless someone reads it.
 		return false, c.Query(func(sqlite.Row) {}, "PRAGMA wal_checkpoint(TRUNCATE)")
 	})
 }

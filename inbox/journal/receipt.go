@@ -33,22 +33,17 @@ type Receipt struct {
 	State  State
 	Reason string // why it is lost or unknown
 
-	// When it came to be so for the first time, in UTC, to the microsecond; zero
-	// if it did not, or if it was not recorded. LostAt is also when it came to be
-	// unknown; VerifiedAt is that of the last sending.
+	// When it first came to be so, in UTC, to the microsecond; zero if that is not recorded.
+	// LostAt is also when it came to be unknown; VerifiedAt is that of the last sending.
 	VerifiedAt, ConsumedAt, LostAt time.Time
 }
 
-// Verified records that a message was read back from its inbox.
+// Verified records that a message was read back from its inbox, also when a lost or unknown
+// one was sent again. ahead are the keys of the unread rows in front of it, which can prove
+// a loss: see [Journal.Ahead].
 //
-// Each of Verified, Consumed, Lost and Unknown creates the receipt if there is none. A
-// second call has no effect. They return the resulting receipt, and fail with *[Error] or
-// *[ValueError].
-//
-// A lost or unknown message is verified again when it was sent again.
-//
-// ahead are the keys of the unread rows in front of the message, by which a later process
-// can prove that it was lost: see [Journal.Ahead].
+// Verified, Consumed, Lost and Unknown create the receipt if there is none, and return it.
+// A second call has no effect. They fail with *[Error] or *[ValueError].
 func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
 	return j.updateReceipt(ctx, key, Verified, at, "", ahead)
 }
@@ -143,9 +138,8 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 }
 
 // Ahead returns the keys ([inbox.Row.Key]) of the rows that were unread in front of a
-// message of ours when it was written, and have stayed there as far as anybody has seen.
-// It returns none if that is not certain. If the message is gone from its inbox and one of
-// them is there, it was lost: see [inbox.Tracked.Look].
+// message of ours when it was written, and have certainly stayed there. If the message is
+// gone and one of them is there, it was lost: see [inbox.Tracked.Look].
 func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, err error) {
 	err = j.db.Transaction(ctx, "ahead", "DEFERRED", func(c *sqlite.Conn) error {
 		keys = nil // this function runs again if the file was busy
@@ -159,8 +153,7 @@ func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, 
 		if err != nil {
 			return err
 		}
-		// What came after the message, or was gone and came again, is another one in
-		// the journal: another program wrote it back, and it may have been taken before.
+		// A row with a higher number came later, or came again and may have been taken before.
 		ours, err := c.Number("SELECT max(seq) FROM messages WHERE inbox=? AND id=?", box, key.ID)
 		if err != nil {
 			return err
@@ -204,9 +197,8 @@ func (j *Journal) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, fo
 	return r, found, err
 }
 
-// Receipts yields the receipts that q selects, in the order of their last changes. Since
-// and Until refer to the last change, ID to the key. A receipt has no sender: with From it
-// fails with *[ValueError].
+// Receipts yields the receipts that q selects, in the order of their last changes, to which
+// Since and Until refer. A receipt has no sender: with From it fails with *[ValueError].
 func (j *Journal) Receipts(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
 	return pages(q, func(r *Receipt) int64 { return r.Seq }, func(q Query, limit int) ([]Receipt, error) {
 		if q.From != "" {

@@ -35,8 +35,7 @@ type Delivery struct {
 	At         time.Time // when it came to that state; kept to the microsecond, given in UTC
 }
 
-// maxContent is the size of the largest inbox that is read: each row of it must fit, even
-// if it is only recorded as too large for a frame.
+// maxContent is the size of the largest inbox that is read: each row of it must fit.
 const maxContent = 32 << 20
 
 func (d *Delivery) check() error {
@@ -126,10 +125,8 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 	return was.Seq, nil
 }
 
-// Mark records that rows were read back from the file as ours, all or none. It
-// fails with [ErrUnknown].
-//
-// It does not wait for the disk: after a power cut the relay reads the file again.
+// Mark records that rows were read back from the file as ours, all or none. It fails with
+// [ErrUnknown]. It does not wait for the disk: after a power cut the relay reads again.
 func (l *Ledger) Mark(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "mark", quick, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
@@ -147,20 +144,17 @@ func unknown(op, uuid string) error {
 	return fmt.Errorf("ledger: %s %s: %w: it was never there, or was pruned; list what there is", op, uuid, ErrUnknown)
 }
 
-// Marked lists the deliveries of rows with that message id whose rows were read back from
-// the file as ours, in the order of claiming.
+// Marked lists the marked deliveries of rows with that message id, in the order of claiming.
 func (l *Ledger) Marked(ctx context.Context, k InboxKey, id string) ([]Delivery, error) {
 	return l.ofInbox(ctx, "marked", k, "id=? AND key<>'' AND marked=1 ORDER BY seq", id)
 }
 
-// WithID lists the deliveries of rows of an inbox that have that message id, in the
-// order of claiming.
+// WithID lists the deliveries of rows with that message id, in the order of claiming.
 func (l *Ledger) WithID(ctx context.Context, k InboxKey, id string) ([]Delivery, error) {
 	return l.ofInbox(ctx, "with id", k, "id=? AND person=0 ORDER BY seq", id)
 }
 
-// Unmarked lists the deliveries of an inbox that are claimed and not yet marked, in the
-// order of claiming: their claims may be unfinished.
+// Unmarked lists the claimed deliveries not yet marked, in the order of claiming.
 func (l *Ledger) Unmarked(ctx context.Context, k InboxKey) ([]Delivery, error) {
 	return l.ofInbox(ctx, "unmarked", k, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
 }
