@@ -40,8 +40,8 @@ var operations = map[string]func(ctx context.Context, b *inbox.Inbox, m inbox.Me
 	},
 }
 
-// corrupt stands for any CorruptError with the path of the inbox.
-var corrupt = errors.New("corrupt")
+// errCorrupt stands for any CorruptError with the path of the inbox.
+var errCorrupt = errors.New("corrupt")
 
 // What can stand where an inbox belongs: each operation gives a clear answer and
 // leaves it as it was, with nothing beside it.
@@ -57,15 +57,15 @@ func TestWhatIsNoInbox(t *testing.T) {
 		make func(p *place) error
 		want map[string]error // nil: success; what is missing here is not tried
 	}{
-		"garbage":         {content("hello"), all(corrupt)},
-		"cut":             {content(foreign[:len(foreign)-2]), all(corrupt)},
-		"object":          {content("{}"), all(corrupt)},
-		"null":            {content("null"), all(corrupt)},
-		"blank":           {content(" \n"), all(corrupt)},
-		"byte order mark": {content("\ufeff[]"), all(corrupt)},
-		"zeros":           {content(string(make([]byte, 4096))), all(corrupt)},
-		"trailing data":   {content("[] []"), all(corrupt)},
-		"too deep":        {content("[" + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "]"), all(corrupt)},
+		"garbage":         {content("hello"), all(errCorrupt)},
+		"cut":             {content(foreign[:len(foreign)-2]), all(errCorrupt)},
+		"object":          {content("{}"), all(errCorrupt)},
+		"null":            {content("null"), all(errCorrupt)},
+		"blank":           {content(" \n"), all(errCorrupt)},
+		"byte order mark": {content("\ufeff[]"), all(errCorrupt)},
+		"zeros":           {content(string(make([]byte, 4096))), all(errCorrupt)},
+		"trailing data":   {content("[] []"), all(errCorrupt)},
+		"too deep":        {content("[" + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "]"), all(errCorrupt)},
 		"empty": {content(""), map[string]error{
 			"mark": nil, "take": nil, "read": inbox.ErrEmpty}},
 		"missing": {func(*place) error { return nil }, map[string]error{
@@ -108,7 +108,7 @@ func TestWhatIsNoInbox(t *testing.T) {
 				}
 				before := picture(t, filepath.Dir(p.root))
 				err := operations[op](t.Context(), p.open(lockedfile.Options{}), p.memory())
-				if c, ok := errors.AsType[*inbox.CorruptError](err); want == corrupt {
+				if c, ok := errors.AsType[*inbox.CorruptError](err); want == errCorrupt {
 					if !ok || c.Path != p.path() {
 						t.Errorf("%s: got %v, want a CorruptError with the path", op, err)
 					}

@@ -35,7 +35,7 @@ func TestMemoryIsNotUsedUnderTheLock(t *testing.T) {
 		"changed before the lock":    {at: lockedfile.StepLock, do: func(p *place) { p.write([]byte(foreign)) }, calls: []string{"recall", "intend", "written"}},
 		"overwritten":                {at: lockedfile.StepReadBack, do: func(p *place) { p.write([]byte(foreign)) }, want: lockedfile.ErrClobbered, calls: []string{"recall", "intend", "withdraw"}},
 		"lock lost, and gone away":   {at: lockedfile.StepFence, do: func(p *place) { p.breakLock() }, ctx: true, want: lockedfile.ErrCompromised, calls: []string{"recall", "intend", "withdraw"}},
-		"corrupt":                    {setup: func(p *place, _ *notebook) error { p.write([]byte("{}")); return nil }, want: corrupt, calls: []string{"recall", "intend", "withdraw"}},
+		"corrupt":                    {setup: func(p *place, _ *notebook) error { p.write([]byte("{}")); return nil }, want: errCorrupt, calls: []string{"recall", "intend", "withdraw"}},
 		"sent before without memory": {setup: func(p *place, _ *notebook) error { return p.appendTo(nil) }, calls: []string{"recall", "intend", "written"}},
 		"sent before":                {setup: func(p *place, n *notebook) error { return p.appendTo(n) }, calls: []string{"recall"}},
 		"sent before, and taken": {setup: func(p *place, n *notebook) error {
@@ -80,8 +80,8 @@ func TestMemoryIsNotUsedUnderTheLock(t *testing.T) {
 				}
 			}
 			r, err := b.Append(ctx, numbered("m", 0), inbox.AppendOptions{Memory: memory, Force: tc.force})
-			if c := new(*inbox.CorruptError); tc.want == corrupt && errors.As(err, c) {
-				err = corrupt
+			if c := new(*inbox.CorruptError); tc.want == errCorrupt && errors.As(err, c) {
+				err = errCorrupt
 			}
 			if !errors.Is(err, tc.want) || r.Unrecorded != nil || errors.Is(err, errHeld) {
 				t.Errorf("got %+v, %v; want error %v", r, err, tc.want)

@@ -133,6 +133,7 @@ func (b *bridge) start() {
 	b.cmd.Env = append(os.Environ(), envBridge+"="+b.s.dir, envScript+"="+b.s.script.Env(), "GORACE=atexit_sleep_ms=0")
 	b.cmd.Env = append(b.cmd.Env, b.env...)
 	if b.s.other != nil {
+		//lint:ignore SA1026 Permission, which has a func, is nil
 		other, err := json.Marshal(b.s.other)
 		if err != nil {
 			b.s.t.Fatal(err)

@@ -379,9 +379,9 @@ func TestPoisonAmongOthers(t *testing.T) {
 					texts[at] = "[poison]"
 					s.agent().write(texts...)
 					_, stop := s.relay(s.options())
-					all := s.settled(3)
+					s.settled(3)
 					s.send("[m-3]")
-					all = s.settled(4)
+					all := s.settled(4)
 					if err := stop(); err != nil {
 						t.Error(err)
 					}

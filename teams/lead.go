@@ -1,7 +1,6 @@
 package teams
 
 import (
-	"strings"
 	"time"
 )
 
@@ -46,6 +45,3 @@ func (p *LeadProcess) Liveness() Liveness {
 	}
 	return p.probe()
 }
-
-// foreign reports whether PidSpace was written on Linux.
-func (p *LeadProcess) foreign() bool { return strings.Contains(p.PidSpace, "#pid:[") }

@@ -201,17 +201,6 @@ func (h *headless) wait(ctx context.Context, what string, match func(saying) boo
 	}
 }
 
-// status is the last one that the bridge that runs has reported.
-func (h *headless) status() saying {
-	said := h.sayings()
-	for i := len(said) - 1; i >= 0 && said[i].Run == said[len(said)-1].Run; i-- {
-		if said[i].Status != "" {
-			return said[i]
-		}
-	}
-	return saying{}
-}
-
 // type types a line into the bridge's standard input.
 func (h *headless) typing(lines ...string) {
 	h.t.Helper()

@@ -33,7 +33,6 @@ type sim struct {
 	locked  bool // by the sender
 	sender  glances
 	ours    string // that the sender sent and follows; "": none
-	written int    // when
 	sent    []string
 	looking bool // S was handed over: what comes now are looks
 

@@ -13,11 +13,10 @@ import (
 	"teambridge/relay/mode"
 )
 
-// Three modes that differ.
+// Two modes that differ.
 var (
 	modeA = mode.Mode{Model: mode.Set("a")}
 	modeB = mode.Mode{Model: mode.Set("b")}
-	modeC = mode.Mode{Model: mode.Set("c")}
 )
 
 func newQueue[T any](t testing.TB, o Options[T]) *Queue[T] {

@@ -94,7 +94,8 @@ func (g *gate) open() (s source, err error) {
 	go func() {
 		defer close(g.passed)
 		for e := range g.source.events() {
-			g.Lock() // only to wait
+			g.Lock()
+			//lint:ignore SA2001 only to wait
 			g.Unlock()
 			g.passed <- e
 		}
