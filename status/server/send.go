@@ -88,8 +88,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
 	})
 }
 
-// broadcast sends a message to every agent. If one cannot be written to, the others
-// still get theirs.
+// broadcast sends a message to every agent, even if one of them cannot be written to.
 func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) (any, error) {
 	var m api.NewBroadcast
 	if err := body(r, &m); err != nil {

@@ -16,9 +16,9 @@ import (
 	"teambridge/teams"
 )
 
-// statusCache keeps the state of all teams and their agents for the streams of
-// events. A team is read again if the journal has news of it, its config.json was
-// written, its lead started or ended, or a state has ended by time alone.
+// statusCache keeps the state of all teams for the streams of events. A team is read
+// again if the journal has news of it, its config.json was written, its lead started or
+// ended, or a state has ended by time alone.
 type statusCache struct {
 	*Server
 	source  status.Source
@@ -46,15 +46,13 @@ type cachedTeam struct {
 	stale     bool           // it has to be read again
 }
 
-// leadInterval is how often a team is read again whose lead does not record its process,
-// because no event tells when such a lead ends.
+// leadInterval is how often a team is read whose lead does not record its process: no
+// event tells when such a lead ends.
 const leadInterval = time.Minute
 
-// look tells the cache that something may have changed.
 func (c *statusCache) look() { signal(c.dirty) }
 
-// run refreshes the cache while there are streams, and tells them when the snapshot
-// changes.
+// run refreshes the cache while there are streams.
 func (c *statusCache) run(ctx context.Context) error {
 	news, done := c.news.subscribe()
 	defer done()
