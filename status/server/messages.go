@@ -212,8 +212,8 @@ func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // markRead marks messages as read in an inbox of the person.
 func (s *Server) markRead(_ http.ResponseWriter, r *http.Request) (any, error) {
-	var m api.MarkRead
-	if err := body(r, &m); err != nil {
+	m, err := body[api.MarkRead](r)
+	if err != nil {
 		return nil, err
 	}
 	if len(m.IDs) == 0 {

@@ -84,15 +84,14 @@ func noRelay(id string) error {
 }
 
 func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) (any, error) {
-	var n api.NewRelay
-	if err := body(r, &n); err != nil {
+	n, err := body[api.NewRelay](r)
+	if err != nil {
 		return nil, err
 	}
 	settings := ledger.Relay{
 		Team: n.Team, Member: n.Member, Command: n.Command, Plain: n.Plain, Dir: n.Dir, OnCut: n.OnCut, Permissions: n.Permissions, Mode: n.Mode, OwnTeam: n.CreateTeam,
 	}
 	if n.IdleExit != "" {
-		var err error
 		if settings.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil {
 			return nil, api.Decide(api.CodeInvalid, seeDocument, "idleExit: %q is not a duration such as 30m", n.IdleExit)
 		}
@@ -181,8 +180,8 @@ func (s *Server) retryRelay(_ http.ResponseWriter, r *http.Request) (any, error)
 }
 
 func (s *Server) permit(_ http.ResponseWriter, r *http.Request) (any, error) {
-	var p api.Permit
-	if err := body(r, &p); err != nil {
+	p, err := body[api.Permit](r)
+	if err != nil {
 		return nil, err
 	}
 	return s.control(r, func(_ context.Context, id string) error {
@@ -255,31 +254,26 @@ func (s *Server) deliveries(_ http.ResponseWriter, r *http.Request) (any, error)
 	return list, err
 }
 
-func (s *Server) retryDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.changeDelivery(r, s.ledger.Retry)
-}
-
-func (s *Server) dropDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.changeDelivery(r, s.ledger.Drop)
-}
-
-func (s *Server) changeDelivery(r *http.Request, change func(context.Context, string) error) (any, error) {
-	ctx, id := r.Context(), r.PathValue("delivery")
-	_, err := s.delivery(ctx, id)
-	if err == nil {
-		err = change(ctx, id)
+// changeDelivery returns a handler that brings a delivery to another state.
+func (s *Server) changeDelivery(change func(context.Context, string) error) func(http.ResponseWriter, *http.Request) (any, error) {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		ctx, id := r.Context(), r.PathValue("delivery")
+		_, err := s.delivery(ctx, id)
+		if err == nil {
+			err = change(ctx, id)
+		}
+		state, conflict := errors.AsType[*ledger.StateError](err)
+		switch {
+		case conflict:
+			return nil, api.Decide(api.CodeConflict, "", "the delivery is %s: %s", state.State, state.Want)
+		case errors.Is(err, ledger.ErrUnknown):
+			return nil, noDelivery(id)
+		case err != nil:
+			return nil, err
+		}
+		s.replicator.Poke()
+		return s.delivery(ctx, id)
 	}
-	state, conflict := errors.AsType[*ledger.StateError](err)
-	switch {
-	case conflict:
-		return nil, api.Decide(api.CodeConflict, "", "the delivery is %s: %s", state.State, state.Want)
-	case errors.Is(err, ledger.ErrUnknown):
-		return nil, noDelivery(id)
-	case err != nil:
-		return nil, err
-	}
-	s.replicator.Poke()
-	return s.delivery(ctx, id)
 }
 
 func (s *Server) delivery(ctx context.Context, id string) (api.Delivery, error) {

@@ -375,21 +375,19 @@ func (s *Server) warn(what string) func(error) {
 	return func(err error) { s.log.Warn(what, "err", view.Describe(err)) }
 }
 
-func (s *Server) close() error {
-	var errs []error
+func (s *Server) close() (err error) {
 	if s.follower != nil {
 		s.follower.close()
 	}
-	if s.reads != nil {
-		errs = append(errs, s.reads.Close())
-	}
-	if s.journal != nil {
-		errs = append(errs, s.journal.Close())
+	for _, j := range []*journal.Journal{s.reads, s.journal} {
+		if j != nil {
+			err = errors.Join(err, j.Close())
+		}
 	}
 	if s.ledger != nil {
-		errs = append(errs, s.ledger.Close())
+		err = errors.Join(err, s.ledger.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // announce writes the card by which clients find the service.

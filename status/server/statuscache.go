@@ -60,7 +60,10 @@ func (c *statusCache) run(ctx context.Context) error {
 		if c.changed.size() == 0 {
 			return
 		}
-		if err := c.refresh(ctx); err != nil && ctx.Err() == nil {
+		c.mu.Lock()
+		err := c.refresh(ctx)
+		c.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
 			c.log.Warn("the teams cannot be listed", "err", view.Describe(err))
 		}
 		// Changes in quick succession become one.
@@ -74,15 +77,12 @@ func (c *statusCache) run(ctx context.Context) error {
 // snapshot returns the state of one team, or of all teams if the name is empty.
 func (c *statusCache) snapshot(ctx context.Context, team string) (api.Snapshot, error) {
 	c.mu.Lock()
-	old := time.Since(c.fresh) > c.limits.gather
-	c.mu.Unlock()
-	if old {
+	defer c.mu.Unlock()
+	if time.Since(c.fresh) > c.limits.gather {
 		if err := c.refresh(ctx); err != nil {
 			return api.Snapshot{}, err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	return c.current(team), nil
 }
 
@@ -98,10 +98,8 @@ func (c *statusCache) current(team string) api.Snapshot {
 	return s
 }
 
-// refresh reads what may have changed, and tells streams if it has.
+// refresh reads what may have changed, and tells streams if it has. c.mu is held.
 func (c *statusCache) refresh(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
