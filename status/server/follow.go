@@ -193,10 +193,7 @@ func (f *follower) close() {
 
 // look looks at the messages to one inbox.
 func (f *follower) look(ctx context.Context, items []*followed) {
-	info, err := os.Stat(items[0].Inbox.Path())
-	if err != nil {
-		info = nil
-	}
+	info, _ := os.Stat(items[0].Inbox.Path()) // nil if there is none
 	items = slices.DeleteFunc(items, func(i *followed) bool { return i.looked && unchanged(i.seen, info) })
 	if len(items) == 0 {
 		return
@@ -220,9 +217,6 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 	for _, i := range items {
 		if f.judge(ctx, i, at, info) {
 			f.drop(i)
-		}
-		if ctx.Err() != nil {
-			return
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -137,16 +138,12 @@ type statusWriter struct {
 }
 
 func (t *statusWriter) WriteHeader(status int) {
-	if t.status == 0 {
-		t.status = status
-	}
+	t.status = cmp.Or(t.status, status)
 	t.ResponseWriter.WriteHeader(status)
 }
 
 func (t *statusWriter) Write(b []byte) (int, error) {
-	if t.status == 0 {
-		t.status = http.StatusOK
-	}
+	t.status = cmp.Or(t.status, http.StatusOK)
 	return t.ResponseWriter.Write(b)
 }
 

@@ -120,7 +120,7 @@ func (c *statusCache) refresh(ctx context.Context) error {
 			// No event tells that a relay was killed. Only the ledger is read for this.
 			_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readRelays(ctx, e, t) })
 			if ctx.Err() != nil {
-				return err
+				return ctx.Err()
 			}
 			e.stale = err != nil // the next refresh shows the problem
 		}
@@ -194,7 +194,7 @@ func (c *statusCache) read(ctx context.Context, l teams.Listing, now time.Time) 
 	info, _ := os.Stat(configPath(c.opts.Root, l.Name))
 	_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readTeam(ctx, e, t, now) })
 	if ctx.Err() != nil {
-		return nil, err
+		return nil, ctx.Err() // also if it ended just after the team was read
 	}
 	if err != nil {
 		e.states, e.team.Problem = []api.Status{}, view.Describe(err)
