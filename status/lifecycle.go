@@ -28,8 +28,8 @@ type Lifecycle struct {
 	IdleReason, Result, FailureReason string
 }
 
-// LifecycleOf returns what a row in an inbox says about the life of a member. ok is
-// false for rows that say nothing about that. It is the only reader of such rows.
+// LifecycleOf returns what a row in an inbox says about the life of a member. ok is false
+// for rows that say nothing about that.
 func LifecycleOf(e *inbox.Entry) (l Lifecycle, ok bool) {
 	l.Kind = e.Kind()
 	switch l.Kind {

@@ -76,8 +76,8 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]ap
 	return Of(now, c, events, all), nil
 }
 
-// takenAt returns when a message was taken from its inbox. If nobody saw that, it is when
-// the message was written; if it was not taken, it is zero.
+// takenAt returns when a message was taken from its inbox: if nobody saw that, when it was
+// written; if it was not taken, zero.
 func takenAt(m journal.Message) time.Time {
 	at := m.GoneAt
 	if !m.ReadAt.IsZero() {
@@ -91,8 +91,7 @@ func takenAt(m journal.Message) time.Time {
 	return at
 }
 
-// tick is how far behind the clock the time of a file can be: the kernel uses the time of
-// its last tick, and ticks at least 100 times a second.
+// tick is how far behind the clock the time of a file can be: one tick of the kernel.
 const tick = 10 * time.Millisecond
 
 // lastChange returns a time after which an inbox file was not changed. It is zero if there

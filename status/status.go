@@ -18,11 +18,9 @@
 // events of its predecessor.
 //
 // The detail tells whether a member is at work. A waiting member has reported that it is
-// idle, with a reason, and has taken nothing since. All versions also report idle between
-// two tasks. A newer agent then gives no reason, because it has already taken what comes
-// next; an older one takes the next row milliseconds later (measured). Therefore the
-// times at which rows were taken count. A watcher may see that late, so an inbox file that
-// did not change after the report shows that nothing was taken.
+// idle, with a reason, and has taken nothing since. Agents also report idle between two
+// tasks: newer ones without a reason, older ones milliseconds before they take the next
+// row. An inbox file that did not change after the report shows that nothing was taken.
 //
 // The time of an event is its timestamp, but not later than when it was first seen: a
 // clock that is ahead does not keep a member active. A timestamp that cannot be parsed
@@ -74,8 +72,7 @@ func (t Taken) after(member string, c *claim) bool {
 		return false
 	}
 	at := c.at
-	// If a watcher saw the event, its clock counts, because it also dated the taking. An
-	// older agent takes the next row milliseconds after it reported that it is idle.
+	// If a watcher saw the event, its clock counts, because it also dated the taking.
 	if seen := c.event.FirstSeen; seen.After(at) && seen.Sub(at) < seenWithin {
 		at = seen
 	}

@@ -9,12 +9,10 @@ import (
 	"path/filepath"
 )
 
-// Level is the version of the API. It is raised when an older client would
-// misunderstand an answer, but not for new fields and routes.
+// Level is the version of the API. New fields and routes do not raise it.
 const Level = 1
 
-// Card describes a running service. It is a file in the state directory, by which
-// clients find the service.
+// Card is the file in the state directory by which clients find a running service.
 type Card struct {
 	PID     int      `json:"pid"`
 	Listen  []string `json:"listen"`  // unix:PATH, and HOST:PORT for TCP
@@ -32,19 +30,16 @@ func SocketPath(state, root string) string { return filepath.Join(state, key(roo
 // TokenPath returns the path of the token that requests over TCP need.
 func TokenPath(state string) string { return filepath.Join(state, "api.token") }
 
-// LockKey names the lock that the service for root holds while it runs. The lock is in
-// the directory "locks" of the state directory.
+// LockKey names the lock that the service for root holds while it runs.
 func LockKey(root string) string { return "service for " + root }
 
-// LockPath returns the file of that lock. It is named as package
-// teambridge/teams/lockedfile names the file of a key.
+// LockPath returns the file of that lock, named as package teambridge/teams/lockedfile does.
 func LockPath(state, root string) string {
 	sum := sha256.Sum256([]byte(LockKey(root)))
 	return filepath.Join(state, "locks", hex.EncodeToString(sum[:16])+".lock")
 }
 
-// key makes file names of different Claude directories different. It is short
-// because the path of a socket must be.
+// key is short because the path of a socket must be.
 func key(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return hex.EncodeToString(sum[:6])

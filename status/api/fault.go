@@ -127,8 +127,8 @@ type Error struct {
 	Hint    string `json:"hint"`    // what to do about it; may be empty
 }
 
-// Decided is an error whose code and hint were chosen where it was found, because
-// the best hint is known there. It is its code for [errors.Is].
+// Decided is an error whose code and hint were chosen where it was found. It is its code
+// for [errors.Is].
 type Decided struct {
 	Err  error
 	Code Code

@@ -19,9 +19,8 @@ type Relay struct {
 	Held        []Hold     `json:"held,omitempty"`   // senders whose messages are held back
 }
 
-// Hold keeps back the messages of one sender to a headless agent, because the two
-// answered each other too often. They stay unread in the inbox until the hold is
-// released.
+// Hold keeps the messages of one sender to a headless agent unread in the inbox until it
+// is released, because the two answered each other too often.
 type Hold struct {
 	Team   string    `json:"team"`
 	Member string    `json:"member"` // the agent

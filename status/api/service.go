@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// The types below are used only by the service. For programs that are not written in
-// Go, openapi.json of package teambridge/status/server describes the same.
+// The types below are used only by the service; see also its openapi.json.
 
 // TeamDetail is a team, and the names of the person in it.
 type TeamDetail struct {
@@ -181,8 +180,8 @@ type MessageEvent struct {
 	Message Record `json:"message"`
 }
 
-// Reset says that events were deleted before the client got them. What the client
-// has is incomplete: it must read everything again. Events continue after Seq.
+// Reset says that events were deleted before the client got them: it must read everything
+// again. Events continue after Seq.
 type Reset struct {
 	Seq int64 `json:"seq"`
 }
@@ -190,8 +189,7 @@ type Reset struct {
 // ProblemType is the media type of a [Problem].
 const ProblemType = "application/problem+json"
 
-// Problem is an error of the service (RFC 9457), with the code and the hint of the
-// command line.
+// Problem is an error of the service (RFC 9457).
 type Problem struct {
 	Type    string   `json:"type"` // urn:teambridge:CODE
 	Title   string   `json:"title"`
@@ -202,8 +200,7 @@ type Problem struct {
 	Nearest []string `json:"nearest,omitempty"` // names similar to one that was not found
 }
 
-// Error returns what went wrong. A client returns the *Problem itself, so that its
-// caller gets the same code, text and hint as without the service.
+// Error returns what went wrong.
 func (p *Problem) Error() string { return p.Detail }
 
 // Is reports whether target is the code of p.

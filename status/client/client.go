@@ -13,12 +13,11 @@
 //
 // # Errors
 //
-//   - *[api.Problem]: the service refused or failed. It has the code, the text and the
-//     hint that the command line gives without the service. Its code is a sentinel:
+//   - *[api.Problem]: the service refused or failed. Its code is a sentinel:
 //     errors.Is(err, api.CodeNotFound).
 //   - *[UnreachableError], which is [ErrUnreachable]: there was no answer. If Sent is
-//     set, the service may have done it anyway. A message can be sent again under the
-//     same id: it is sent once.
+//     set, the service may have done it anyway. A message that is sent again under the
+//     same id is sent once.
 //   - *[SkewError]: what answered is another version, or not teambridge.
 //   - the cause of ctx, if ctx ended.
 //
@@ -132,10 +131,9 @@ func New(opts Options) (*Client, error) {
 	return c, nil
 }
 
-// Find returns a client of the service that runs for the Claude directory with the
-// real path root and has its files in the directory state. The error is
-// fs.ErrNotExist if no service runs, and a *[SkewError] if it has an API that this
-// package does not know. Find does not connect.
+// Find returns a client of the service for the Claude directory with the real path root,
+// whose files are in the directory state. The error is fs.ErrNotExist if no service runs,
+// and a *[SkewError] if this package does not know its API. Find does not connect.
 func Find(state, root string) (*Client, error) {
 	// First, because it is cheap if there is no service.
 	card, err := api.ReadCard(state, root)
@@ -260,16 +258,11 @@ func (c *Client) problem(ctx context.Context, req *http.Request, res *http.Respo
 	return p
 }
 
-func (c *Client) skewed(p *api.Problem, format string, args ...any) error {
-	e := &SkewError{Where: c.where, Reason: fmt.Sprintf(format, args...)}
-	if p != nil {
-		e.Err = p
-	}
-	return e
+func (c *Client) skewed(err error, format string, args ...any) error {
+	return &SkewError{Where: c.where, Reason: fmt.Sprintf(format, args...), Err: err}
 }
 
-// unreachable says why there was no answer: because ctx ended, or because of the
-// service.
+// unreachable says why there was no answer: because ctx ended, or because of the service.
 func (c *Client) unreachable(ctx context.Context, sent bool, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -22,8 +22,7 @@ import (
 const Now = ""
 
 // After makes a stream begin after a number of the journal, such as the Seq of an
-// [api.Page]. Prefer the ID of an event: from a number alone the service cannot tell
-// that the journal was lost or restored.
+// [api.Page]. With the ID of an event, the service notices a lost or restored journal.
 func After(seq int64) string { return strconv.FormatInt(seq, 10) }
 
 // Event is one event of a stream. One of the pointers is set, or none if this package
@@ -47,13 +46,11 @@ type Event struct {
 // snapshot, and another one follows whenever the state changes. Messages, receipts and
 // relay events come once each, in the order of the journal.
 //
-// If the connection breaks or the service restarts, Events connects again, after 0.1 s
-// to 5 s, and continues after the last event that it yielded, without a gap or a
-// repeat. If that is impossible, because events were pruned or the journal is another
-// one, it yields an api.EventReset: the caller must read everything again.
-//
-// It ends with an error if connecting again is of no use, a *[api.Problem] or a
-// *[SkewError], and without an error if ctx ends.
+// If the connection breaks, Events connects again, after 0.1 s to 5 s, and continues
+// without a gap or a repeat. If events were pruned or the journal is another one, it
+// yields an api.EventReset: the caller must read everything again. It ends with a
+// *[api.Problem] or a *[SkewError] if connecting again is of no use, and without an error
+// if ctx ends.
 func (c *Client) Events(ctx context.Context, team, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		wait := c.back.first
@@ -93,9 +90,8 @@ func lasting(err error) bool {
 	return errors.As(err, new(*SkewError))
 }
 
-// Stream is [Client.Events] over one connection. It ends with an error if the
-// connection breaks, with io.EOF if the service ends the stream, and without an error
-// if ctx ends.
+// Stream is [Client.Events] over one connection. It ends with an error if that breaks,
+// with io.EOF if the service ends the stream, and without an error if ctx ends.
 func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		fail := func(err error) {
@@ -127,15 +123,14 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 		in := reader{in: bufio.NewReader(res.Body), alive: func() { silent.Reset(c.silence) }}
 		for {
 			e, err := in.next()
-			switch {
-			case errors.Is(err, errUndecodable):
-				fail(c.skewed(nil, "%v", err))
-				return
-			case err == io.EOF:
+			if err != nil {
+				switch {
+				case errors.Is(err, errUndecodable):
+					err = c.skewed(nil, "%v", err)
+				case err != io.EOF:
+					err = c.unreachable(running, true, err)
+				}
 				fail(err)
-				return
-			case err != nil:
-				fail(c.unreachable(running, true, err))
 				return
 			}
 			if e.Seq <= last && e.Snapshot == nil && e.Reset == nil {
@@ -149,21 +144,17 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 	}
 }
 
-// errUndecodable means that an event could not be decoded.
 var errUndecodable = errors.New("an event cannot be read")
 
-// maxEvent is the largest size of an event, in bytes: an inbox has at most 32 MiB, and
-// JSON may need six bytes for one.
+// maxEvent is the largest size of an event in bytes: that of an inbox of 32 MiB, as JSON.
 const maxEvent = 256 << 20
 
-// reader reads server-sent events. It knows what the service uses: the fields event,
-// id and data, one line each.
+// reader reads server-sent events with the fields event, id and data, one line each.
 type reader struct {
 	in    *bufio.Reader
 	alive func()
 }
 
-// next returns the next complete event.
 func (r *reader) next() (Event, error) {
 	var e Event
 	for {

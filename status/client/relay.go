@@ -13,9 +13,8 @@ func (c *Client) Relays(ctx context.Context, team string) (list []api.RelayEntry
 	return list, c.get(ctx, "/v1/relays", queryOf("team", team), &list)
 }
 
-// AddRelay makes the service run a program as a headless member of a team, with the
-// rights of the service's user. The error is [api.CodeConflict] if the member has a
-// relay already.
+// AddRelay makes the service run a program, with the rights of its user, as a headless
+// member of a team. The error is [api.CodeConflict] if the member has a relay already.
 func (c *Client) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {
 	return e, c.do(ctx, http.MethodPost, "/v1/relays", nil, n, &e)
 }

@@ -63,8 +63,7 @@ type MessageQuery struct {
 	Protocol  bool   // also confirmations that nobody needs to read
 }
 
-// Messages returns recorded messages of a team, oldest first. The team may have
-// ended.
+// Messages returns recorded messages of a team, oldest first. The team may have ended.
 func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p api.Page, err error) {
 	v := queryOf("inbox", q.Inbox, "from", q.From, "with", q.With, "before", q.Before,
 		"limit", q.Limit, "createdAt", q.CreatedAt, "protocol", q.Protocol)
@@ -92,8 +91,7 @@ func (c *Client) Search(ctx context.Context, q SearchQuery) (f api.Found, err er
 	return f, c.get(ctx, "/v1/search", v, &f)
 }
 
-// Receipt says what happened to a message that was sent through the service. member
-// and id are those that [Client.Send] returned.
+// Receipt says what happened to a message that [Client.Send] sent to member under id.
 func (c *Client) Receipt(ctx context.Context, team, member, id string) (r api.Receipt, err error) {
 	return r, c.get(ctx, memberPath(team, member)+"/receipt", url.Values{"id": {id}}, &r)
 }
@@ -123,9 +121,8 @@ func (c *Client) MarkRead(ctx context.Context, team string, m api.MarkRead) (don
 	return done, c.do(ctx, http.MethodPost, teamPath(team)+"/read", nil, m, &done)
 }
 
-// SignIn returns a URL that opens the page of the service in a browser, signed in. It
-// works once. The error is [api.CodeRefused] if the service listens only on a unix
-// socket.
+// SignIn returns a URL that opens the page of the service, signed in. It works once. The
+// error is [api.CodeRefused] if the service listens only on a unix socket.
 func (c *Client) SignIn(ctx context.Context) (in api.SignIn, err error) {
 	return in, c.do(ctx, http.MethodPost, "/v1/sign-in", nil, nil, &in)
 }
@@ -150,8 +147,8 @@ func segment(name string) string {
 	return url.PathEscape(name)
 }
 
-// idHeader returns the header of a message with an id. It refuses invalid UTF-8 in texts,
-// the texts of the message, because JSON encoding would silently change it.
+// idHeader returns the header of a message with an id. It refuses invalid UTF-8 in the
+// texts of the message, which JSON encoding would silently change.
 func idHeader(id string, texts ...string) (http.Header, error) {
 	for _, text := range append(texts, id) {
 		if !utf8.ValidString(text) {

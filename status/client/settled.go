@@ -9,11 +9,9 @@ import (
 )
 
 // Settled waits until the receipt of a message that was sent through the service is
-// consumed, lost or unknown. member and id are those that [Client.Send] returned.
-//
-// The errors are those of [Client.Receipt] and [Client.Stream]; Settled does not
-// connect again. The error is [api.CodeGone] if the team has ended: then nobody can
-// know what happened to the message.
+// consumed, lost or unknown. member and id are those that [Client.Send] returned. The
+// errors are those of [Client.Receipt] and [Client.Stream], and [api.CodeGone] if the team
+// has ended. Settled does not connect again.
 func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Receipt, error) {
 	settled := func(r api.Receipt) bool { return r.State != api.Verified }
 	requested := false

@@ -50,27 +50,25 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// body decodes the body of a request into v. The body must be one JSON object without
-// unknown fields.
-func body(r *http.Request, v any) error {
+// body decodes the body of a request: one JSON object without unknown fields.
+func body[T any](r *http.Request) (v T, err error) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return api.Decide(api.CodeBody, seeDocument, "the body must be application/json")
+		return v, api.Decide(api.CodeBody, seeDocument, "the body must be application/json")
 	}
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
-	if err == nil {
+	if err = dec.Decode(&v); err == nil {
 		if _, end := dec.Token(); end != io.EOF {
 			err = cmp.Or(end, errors.New("there is more after the object"))
 		}
 	}
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return api.Decide(api.CodeBodyTooLarge, "", "the body is larger than %d bytes", large.Limit)
+		return v, api.Decide(api.CodeBodyTooLarge, "", "the body is larger than %d bytes", large.Limit)
 	}
 	if err != nil {
-		return api.Decide(api.CodeBody, seeDocument, "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return v, api.Decide(api.CodeBody, seeDocument, "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
-	return nil
+	return v, nil
 }
 
 // params are the query parameters of a request. err is the last mistake in them.

@@ -16,8 +16,8 @@ import (
 )
 
 // events answers with a stream of server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each stream reads
-// the journal by itself. The id of an event is its position there.
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). The id of an event is
+// its position in the journal.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "team", "after")
 	from, id := p.text("after"), false
@@ -82,10 +82,9 @@ func parsePosition(s string) (at journal.Position, ok bool) {
 	return journal.Position{Seq: int64(n)}, err == nil
 }
 
-// locate finds a position in the journal. known is false if the journal does not have
-// the history that the position is from, so that its number stands for something
-// else. A number without an epoch is accepted, but not as the id of an event: it is
-// from an earlier version.
+// locate finds a position in the journal. known is false if the position is from another
+// history than the journal's. A number without an epoch is not accepted as the id of an
+// event, because it is from an earlier version.
 func (s *Server) locate(ctx context.Context, at journal.Position, id bool) (found journal.Position, known bool, err error) {
 	last, err := s.reads.Last(ctx)
 	switch {
@@ -152,9 +151,8 @@ func (t *eventStream) run(ctx context.Context, known bool, news, changed <-chan 
 	}
 }
 
-// pageOfChanges is the number of changes that are read at once. Between two pages the
-// stream notices that the client has gone or the service ends. Messages can have 100 KiB:
-// 20 streams that nobody read took 160 MB with pages of 100, and take 14 MB with 10.
+// pageOfChanges is the number of changes that are read at once. Messages can have
+// 100 KiB: 20 streams that nobody read took 160 MB with pages of 100, and take 14 MB with 10.
 const pageOfChanges = 10
 
 // catchUp sends a page of new changes.
@@ -185,30 +183,26 @@ func (t *eventStream) catchUp(ctx context.Context) (more bool, err error) {
 
 // change sends one change, if it is of this root and team.
 func (t *eventStream) change(c journal.Change) error {
-	root := t.server.opts.Root.Path()
-	wanted := func(r, team string) bool { return r == root && (t.team == "" || team == t.team) }
+	var root, team, name string
+	var data any
 	switch c.Kind {
 	case journal.Appeared, journal.Read, journal.Gone:
-		if !wanted(c.Message.Root, c.Message.Team.Team) {
-			return nil
-		}
-		return t.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)})
+		root, team, name = c.Message.Root, c.Message.Team.Team, api.EventMessage
+		data = api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)}
 	case journal.Receipted:
-		if !wanted(c.Receipt.Root, c.Receipt.Team) {
-			return nil
-		}
-		return t.event(api.EventReceipt, t.at, view.Receipt(c.Receipt))
+		root, team, name = c.Receipt.Root, c.Receipt.Team, api.EventReceipt
+		data = view.Receipt(c.Receipt)
 	case journal.Relaying:
-		if !wanted(c.RelayEvent.Root, c.RelayEvent.Team.Team) {
-			return nil
-		}
-		return t.event(api.EventRelay, t.at, view.RelayEvent(c.RelayEvent))
+		root, team, name = c.RelayEvent.Root, c.RelayEvent.Team.Team, api.EventRelay
+		data = view.RelayEvent(c.RelayEvent)
 	}
-	return nil // an unknown kind
+	if root != t.server.opts.Root.Path() || t.team != "" && team != t.team {
+		return nil // or of an unknown kind
+	}
+	return t.event(name, t.at, data)
 }
 
-// snapshot sends the current state, if it has changed. Its id is the position of the
-// stream, so that a client that got nothing else continues there.
+// snapshot sends the current state, if it has changed, with the position of the stream.
 func (t *eventStream) snapshot(ctx context.Context) error {
 	shot, err := t.server.statuses.snapshot(ctx, t.team)
 	if err != nil {
@@ -225,8 +219,7 @@ func (t *eventStream) snapshot(ctx context.Context) error {
 	return t.flush()
 }
 
-// reset tells the client to read everything again, because it has missed events or has
-// seen another journal, and goes on from the end of the journal.
+// reset tells the client to read everything again, and goes on from the end of the journal.
 func (t *eventStream) reset(ctx context.Context) error {
 	at, _, err := t.server.locate(ctx, journal.Position{Seq: now}, false)
 	if err != nil {
@@ -251,8 +244,7 @@ func (t *eventStream) event(name string, id journal.Position, v any) error {
 	return nil
 }
 
-// flush sends the buffer. The error ends the stream, if the client does not take it in
-// time.
+// flush sends the buffer. It fails if the client does not take it in time.
 func (t *eventStream) flush() error {
 	if t.buf.Len() == 0 {
 		return nil

@@ -25,8 +25,7 @@ type follower struct {
 	items []*followed
 }
 
-// maxFollowed is the number of messages that are followed at once. Beyond that, the
-// oldest are no longer followed, and stay verified.
+// maxFollowed is the number of messages that are followed at once. Older ones stay verified.
 const maxFollowed = 1000
 
 // followed is a message that is followed.
@@ -38,8 +37,7 @@ type followed struct {
 	looked bool
 }
 
-// follow adds messages that sender has sent. If it returns true, it has taken over
-// the sender's team and closes it.
+// follow adds messages of sender. If it returns true, it will close the sender's team.
 func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,8 +58,7 @@ func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
 	return true
 }
 
-// remove ends the following of i, and closes its team if it was the last one to use it.
-// f.mu is held.
+// remove drops i, and closes its team after the last message. f.mu is held.
 func (f *follower) remove(i *followed) {
 	n := slices.Index(f.items, i)
 	if n < 0 {
@@ -76,9 +73,8 @@ func (f *follower) remove(i *followed) {
 // adoptAge is the age up to which a message is followed again after a restart.
 const adoptAge = 24 * time.Hour
 
-// adopt follows the messages that were sent before the service started, to teams that
-// still exist. If one was lost in the meantime, the rows in front of it tell, provided
-// that the journal has seen them there ever since.
+// adopt follows messages that were sent before the service started. The rows in front of
+// one tell whether it was lost in the meantime, if the journal has seen them ever since.
 func (f *follower) adopt(ctx context.Context) error {
 	var open []journal.Receipt
 	for r, err := range f.journal.Receipts(ctx, journal.Query{Root: f.opts.Root.Path(), Since: time.Now().Add(-adoptAge)}) {
@@ -197,10 +193,7 @@ func (f *follower) close() {
 
 // look looks at the messages to one inbox.
 func (f *follower) look(ctx context.Context, items []*followed) {
-	info, err := os.Stat(items[0].Inbox.Path())
-	if err != nil {
-		info = nil
-	}
+	info, _ := os.Stat(items[0].Inbox.Path()) // nil if there is none
 	items = slices.DeleteFunc(items, func(i *followed) bool { return i.looked && unchanged(i.seen, info) })
 	if len(items) == 0 {
 		return
@@ -225,28 +218,24 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 		if f.judge(ctx, i, at, info) {
 			f.drop(i)
 		}
-		if ctx.Err() != nil {
-			return
-		}
 	}
 }
 
 // judge finds out what happened to a message, and reports whether that is final. info is
-// the state of the inbox file before at.
+// of the inbox file before at.
 func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info os.FileInfo) (over bool) {
 	fate, err := i.sender.Judge(ctx, i.Delivered, at)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return false
-	case fate == inbox.Unconsumed && err != nil:
-		f.unfollowed(i, err)
-		return false
-	case fate == inbox.Unconsumed && at.Again:
-		i.looked = false
-		signal(f.added)
-		return false
-	case fate == inbox.Unconsumed:
-		if at.Seen != nil {
+	}
+	if fate == inbox.Unconsumed {
+		switch {
+		case err != nil:
+			f.unfollowed(i, err)
+		case at.Again:
+			i.looked = false
+			signal(f.added)
+		case at.Seen != nil:
 			i.seen, i.looked = info, true
 		}
 		return false

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -23,9 +24,8 @@ type (
 	cookieKey struct{} // bool: a person, authenticated by the cookie of a page
 )
 
-// Person reports whether the request of ctx comes from a person: it came through the
-// unix socket, or has the token or the cookie of a browser that is signed in. A row of
-// an inbox never has the authority of a person.
+// Person reports whether the request of ctx comes from a person: through the unix socket,
+// or with the token or the cookie of a browser that is signed in.
 func Person(ctx context.Context) bool {
 	person, _ := ctx.Value(personKey{}).(bool)
 	return person
@@ -35,8 +35,7 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, unixKey{}, c.LocalAddr().Network() == "unix")
 }
 
-// guard refuses requests of other sites, authenticates the others, and recovers from
-// panics.
+// guard refuses requests of other sites, authenticates the others, and recovers from panics.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -59,18 +58,15 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.fail(answer, r, err)
 			return
 		}
-		if s.signedIn(r) {
-			r = r.WithContext(context.WithValue(r.Context(), personKey{}, true))
-		} else if s.hasCookie(r, start) {
-			ctx := context.WithValue(r.Context(), personKey{}, true)
-			r = r.WithContext(context.WithValue(ctx, cookieKey{}, true))
-		}
-		next.ServeHTTP(answer, r)
+		ctx, signedIn := r.Context(), s.signedIn(r)
+		cookie := !signedIn && s.hasCookie(r, start)
+		ctx = context.WithValue(ctx, personKey{}, signedIn || cookie)
+		ctx = context.WithValue(ctx, cookieKey{}, cookie)
+		next.ServeHTTP(answer, r.WithContext(ctx))
 	})
 }
 
-// secure sets the headers of every answer. They limit a page to scripts, styles and
-// requests of this service.
+// secure limits a page to scripts, styles and requests of this service.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "+
 		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
@@ -82,9 +78,8 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// foreign refuses requests that a page of another site makes. The page can only use
-// host names that are not ours (DNS rebinding), and the browser says where the request
-// comes from.
+// foreign refuses requests of pages of other sites. They use host names that are not ours
+// (DNS rebinding), or the browser says where they come from.
 func (s *Server) foreign(r *http.Request) error {
 	const hint = "use a loopback address or localhost"
 	if unix, _ := r.Context().Value(unixKey{}).(bool); !unix && !loopback(r.Host) {
@@ -143,16 +138,12 @@ type statusWriter struct {
 }
 
 func (t *statusWriter) WriteHeader(status int) {
-	if t.status == 0 {
-		t.status = status
-	}
+	t.status = cmp.Or(t.status, status)
 	t.ResponseWriter.WriteHeader(status)
 }
 
 func (t *statusWriter) Write(b []byte) (int, error) {
-	if t.status == 0 {
-		t.status = http.StatusOK
-	}
+	t.status = cmp.Or(t.status, http.StatusOK)
 	return t.ResponseWriter.Write(b)
 }
 

@@ -57,19 +57,18 @@ func (s *Server) listenAll(ctx context.Context) (listeners []net.Listener, err e
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("server: listen: %w", err), closeListeners(listeners))
 		}
-		listeners = append(listeners, newLimited(l, s.limits.connections))
+		listeners = append(listeners, &limited{Listener: l, slots: make(chan struct{}, s.limits.connections), gone: make(chan struct{})})
 	}
 	return listeners, nil
 }
 
-func closeListeners(listeners []net.Listener) error {
-	var errs []error
+func closeListeners(listeners []net.Listener) (err error) {
 	for _, l := range listeners {
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
+		if e := l.Close(); !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // maxSocketPath is the longest path of a socket, in bytes, that every system accepts.
@@ -102,8 +101,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	config := net.ListenConfig{Control: private}
-	l, err := config.Listen(ctx, "unix", path)
+	l, err := (&net.ListenConfig{Control: private}).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +117,6 @@ type limited struct {
 	slots chan struct{}
 	gone  chan struct{} // closed with the listener
 	once  sync.Once
-}
-
-func newLimited(l net.Listener, n int) *limited {
-	return &limited{Listener: l, slots: make(chan struct{}, n), gone: make(chan struct{})}
 }
 
 func (l *limited) Accept() (net.Conn, error) {

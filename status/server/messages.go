@@ -63,13 +63,11 @@ func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	slices.SortFunc(list, func(a, b journal.Message) int { return cmp.Compare(a.Seq, b.Seq) })
 	list = slices.CompactFunc(list, func(a, b journal.Message) bool { return a.Seq == b.Seq }) // it is to itself
-	if len(list) > limit {
-		page.More = true
-		if q.Newest {
-			list = list[len(list)-limit:]
-		} else {
-			list = list[:limit]
-		}
+	page.More = page.More || len(list) > limit
+	if q.Newest {
+		list = list[max(0, len(list)-limit):]
+	} else {
+		list = list[:min(limit, len(list))]
 	}
 	for _, m := range list {
 		record, err := s.record(ctx, m)
@@ -81,8 +79,7 @@ func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return page, nil
 }
 
-// first returns the first items that are wanted, up to a limit, and whether there are
-// more.
+// first returns the first wanted items, up to a limit, and whether there are more.
 func first[T any](items iter.Seq2[T, error], limit int, wanted func(T) bool) (list []T, more bool, err error) {
 	for item, err := range items {
 		switch {
@@ -107,8 +104,8 @@ func (s *Server) memberNames(ctx context.Context, team string, names ...*string)
 	}
 }
 
-// instance returns the team of a name that was created at the given time. If the time
-// is 0, it returns the one that exists, or the last one that was recorded.
+// instance returns the team of a name that was created at the given time or, if that is
+// 0, the one that exists, or else the last one that was recorded.
 func (s *Server) instance(ctx context.Context, name string, createdAt int64) (teams.Instance, error) {
 	t, err := s.opts.Root.Team(name)
 	if err == nil {
@@ -136,8 +133,7 @@ func (s *Server) instance(ctx context.Context, name string, createdAt int64) (te
 	return teams.Instance{}, err
 }
 
-// record returns a message with its receipt, if we sent it, and its delivery, if it was
-// relayed.
+// record returns a message with its receipt and its delivery, if it has them.
 func (s *Server) record(ctx context.Context, m journal.Message) (api.Record, error) {
 	var sent *journal.Receipt
 	if id := m.ID(); strings.TrimSpace(id) != "" && len(id) <= inbox.MaxID { // else not one of ours
@@ -216,8 +212,8 @@ func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // markRead marks messages as read in an inbox of the person.
 func (s *Server) markRead(_ http.ResponseWriter, r *http.Request) (any, error) {
-	var m api.MarkRead
-	if err := body(r, &m); err != nil {
+	m, err := body[api.MarkRead](r)
+	if err != nil {
 		return nil, err
 	}
 	if len(m.IDs) == 0 {

@@ -105,8 +105,8 @@ func (s *Server) prompt(ctx context.Context, sender *mail.Sender, member string,
 	return answer, "", nil
 }
 
-// facts returns what is known of a member's relay. It is only for hints, so that it is
-// incomplete if that cannot be read.
+// facts returns what is known of a member's relay. Errors are only logged: facts are for
+// hints.
 func (s *Server) facts(ctx context.Context, t *teams.Team, c *teams.Config, member string) teams.Facts {
 	f, err := relay.Facts(ctx, s.ledger, s.opts.State, t, c, member)
 	if err != nil {
@@ -135,10 +135,8 @@ func (s *Server) put(ctx context.Context, sender *mail.Sender, member string, m 
 	return d, nil
 }
 
-// recordSent records a message and then its receipt, even if the client has gone away.
-// In this order: if the service is killed in between, a receipt without its message
-// would be useless. The tap can miss the message, because its agent may take it within
-// milliseconds.
+// recordSent records a message, which the tap can miss, and then its receipt, even if the
+// client has gone away. A receipt without its message would be useless.
 func (s *Server) recordSent(ctx context.Context, key inbox.SendKey, d mail.Delivered) error {
 	ctx = context.WithoutCancel(ctx)
 	var ahead []string

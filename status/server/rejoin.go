@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
@@ -13,15 +14,14 @@ import (
 )
 
 // rejoiner joins a team again if the person joined it and did not leave, but is no
-// longer in config.json: a program that overwrites the file with an older state removes
-// members that joined since, and then no agent can write to the person.
+// longer in config.json, because a program wrote an older state over the file. Without
+// the entry no agent can write to the person.
 type rejoiner struct {
 	*Server
 	dirty chan struct{}
 	seen  map[joinKey]os.FileInfo // config.json, when there was nothing to do
 }
 
-// joinKey identifies a join.
 type joinKey struct {
 	team      string
 	createdAt int64
@@ -96,17 +96,14 @@ func (j *rejoiner) join(ctx context.Context, join ledger.Join) (again bool, err 
 	if err != nil {
 		return false, err
 	}
-	for _, m := range ours {
-		if m.Name != join.Member {
-			continue
-		}
-		lead, _ := c.Lead()
-		m, err := t.Join(ctx, j.locker, join.Member, lead.Cwd)
-		if err != nil {
-			return false, err
-		}
-		join.AgentID, join.At = m.AgentID, m.JoinedAt
-		return true, j.ledger.Joined(ctx, join)
+	if !slices.ContainsFunc(ours, func(m teams.Membership) bool { return m.Name == join.Member }) {
+		return false, nil // the person has left
 	}
-	return false, nil // the person has left
+	lead, _ := c.Lead()
+	m, err := t.Join(ctx, j.locker, join.Member, lead.Cwd)
+	if err != nil {
+		return false, err
+	}
+	join.AgentID, join.At = m.AgentID, m.JoinedAt
+	return true, j.ledger.Joined(ctx, join)
 }

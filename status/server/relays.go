@@ -20,7 +20,6 @@ import (
 // The number of deliveries in an answer.
 const defaultDeliveries, maxDeliveries = 100, 500
 
-// relays lists the relays that were added to the service, and those of "teambridge run".
 func (s *Server) relays(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "team")
 	if p.err != nil {
@@ -85,27 +84,26 @@ func noRelay(id string) error {
 }
 
 func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) (any, error) {
-	var n api.NewRelay
-	if err := body(r, &n); err != nil {
+	n, err := body[api.NewRelay](r)
+	if err != nil {
 		return nil, err
 	}
 	settings := ledger.Relay{
 		Team: n.Team, Member: n.Member, Command: n.Command, Plain: n.Plain, Dir: n.Dir, OnCut: n.OnCut, Permissions: n.Permissions, Mode: n.Mode, OwnTeam: n.CreateTeam,
 	}
 	if n.IdleExit != "" {
-		var err error
 		if settings.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil {
 			return nil, api.Decide(api.CodeInvalid, seeDocument, "idleExit: %q is not a duration such as 30m", n.IdleExit)
 		}
 	}
 	added, isNew, err := s.fleet.Add(r.Context(), settings)
-	if errors.Is(err, ledger.ErrConflict) {
+	setting, invalid := errors.AsType[*fleet.SettingError](err)
+	switch {
+	case errors.Is(err, ledger.ErrConflict):
 		return nil, api.Decide(api.CodeConflict, "GET /v1/relays lists the relays; DELETE removes one", "%s", view.Describe(err))
-	}
-	if setting, ok := errors.AsType[*fleet.SettingError](err); ok {
+	case invalid:
 		return nil, api.Decide(api.CodeInvalid, seeDocument, "%s", setting.Error())
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	e, err := s.relay(r.Context(), added.ID)
@@ -142,8 +140,7 @@ func (s *Server) removeRelay(_ http.ResponseWriter, r *http.Request) (any, error
 	return e, err
 }
 
-// control does something with a relay that was added to the service, and answers with
-// the state of the relay after that.
+// control does something with a relay of the service, and answers with its new state.
 func (s *Server) control(r *http.Request, do func(ctx context.Context, id string) error) (any, error) {
 	ctx, id := r.Context(), r.PathValue("relay")
 	if _, err := s.addedRelay(ctx, id); err != nil {
@@ -155,7 +152,6 @@ func (s *Server) control(r *http.Request, do func(ctx context.Context, id string
 	return s.addedRelay(ctx, id)
 }
 
-// interruptRelay stops the turn of an agent.
 func (s *Server) interruptRelay(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.control(r, func(ctx context.Context, id string) error {
 		err := s.fleet.Interrupt(ctx, id)
@@ -183,10 +179,9 @@ func (s *Server) retryRelay(_ http.ResponseWriter, r *http.Request) (any, error)
 	})
 }
 
-// permit answers a question of an agent.
 func (s *Server) permit(_ http.ResponseWriter, r *http.Request) (any, error) {
-	var p api.Permit
-	if err := body(r, &p); err != nil {
+	p, err := body[api.Permit](r)
+	if err != nil {
 		return nil, err
 	}
 	return s.control(r, func(_ context.Context, id string) error {
@@ -199,7 +194,7 @@ func (s *Server) permit(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // releaseRelay releases the messages that are held back from the member of a relay,
-// whoever runs the relay. The relay looks for them every 2 s.
+// whoever runs it.
 func (s *Server) releaseRelay(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "sender")
 	if p.err != nil {
@@ -259,32 +254,26 @@ func (s *Server) deliveries(_ http.ResponseWriter, r *http.Request) (any, error)
 	return list, err
 }
 
-func (s *Server) retryDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.changeDelivery(r, s.ledger.Retry)
-}
-
-func (s *Server) dropDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return s.changeDelivery(r, s.ledger.Drop)
-}
-
-// changeDelivery brings a delivery to another state.
-func (s *Server) changeDelivery(r *http.Request, change func(context.Context, string) error) (any, error) {
-	ctx, id := r.Context(), r.PathValue("delivery")
-	_, err := s.delivery(ctx, id)
-	if err == nil {
-		err = change(ctx, id)
+// changeDelivery returns a handler that brings a delivery to another state.
+func (s *Server) changeDelivery(change func(context.Context, string) error) func(http.ResponseWriter, *http.Request) (any, error) {
+	return func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		ctx, id := r.Context(), r.PathValue("delivery")
+		_, err := s.delivery(ctx, id)
+		if err == nil {
+			err = change(ctx, id)
+		}
+		state, conflict := errors.AsType[*ledger.StateError](err)
+		switch {
+		case conflict:
+			return nil, api.Decide(api.CodeConflict, "", "the delivery is %s: %s", state.State, state.Want)
+		case errors.Is(err, ledger.ErrUnknown):
+			return nil, noDelivery(id)
+		case err != nil:
+			return nil, err
+		}
+		s.replicator.Poke()
+		return s.delivery(ctx, id)
 	}
-	if state, ok := errors.AsType[*ledger.StateError](err); ok {
-		return nil, api.Decide(api.CodeConflict, "", "the delivery is %s: %s", state.State, state.Want)
-	}
-	if errors.Is(err, ledger.ErrUnknown) {
-		return nil, noDelivery(id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.replicator.Poke()
-	return s.delivery(ctx, id)
 }
 
 func (s *Server) delivery(ctx context.Context, id string) (api.Delivery, error) {

@@ -62,8 +62,8 @@ func (s *Server) sendFrom(w http.ResponseWriter, r *http.Request, from string, s
 }
 
 func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
-	var m api.NewMessage
-	if err := body(r, &m); err != nil {
+	m, err := body[api.NewMessage](r)
+	if err != nil {
 		return nil, err
 	}
 	opts, err := promptOptionsOf(m)
@@ -88,11 +88,10 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
 	})
 }
 
-// broadcast sends a message to every agent. If one cannot be written to, the others
-// still get theirs.
+// broadcast sends a message to every agent, even if one of them cannot be written to.
 func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) (any, error) {
-	var m api.NewBroadcast
-	if err := body(r, &m); err != nil {
+	m, err := body[api.NewBroadcast](r)
+	if err != nil {
 		return nil, err
 	}
 	id, err := idempotencyKey(r)

@@ -17,30 +17,26 @@
 // for a minute. Whoever passes is a person, with a person's authority: see [Person].
 // Requests from pages of other sites are refused on every listener.
 //
-// A browser sends cookies to all ports of an address. Whoever opens pages of other users
-// of the machine under the same address should give this service a loopback address of
-// its own, such as 127.7.4.2.
+// A browser sends cookies to all ports of an address. If pages of other users of the
+// machine are opened there too, give this service its own, such as 127.7.4.2.
 //
-// A relay runs a command as the user of the service. Write access to the service
-// therefore means running programs as that user, and nobody else can open the socket or
-// read the token.
+// A relay runs a command as the user of the service, so whoever may write to the service
+// can run programs as that user.
 //
 // # Prompts
 //
 // A message is a user prompt if it goes to a member that a relay of this service serves,
 // from one of the person's own names. It reaches the agent as plain text or as a command,
-// and may change the agent's mode. It is not put into the inbox, where anybody could
-// write it, but goes through the ledger into the relay's queue. The journal has it as a
-// message to that inbox, so that one history and one stream of events are complete. Its
-// receipt is verified once it is committed, consumed once the agent began a turn with it,
-// and lost if it failed before. Every other message is a row, even to a member that
-// another process relays to: the agent learns that a teammate sent it.
+// and may change the agent's mode. It goes through the ledger into the relay's queue, not
+// into the inbox, where anybody could write it; the journal has it as a message to that
+// inbox. Its receipt is verified once it is committed, consumed once the agent began a
+// turn with it, and lost if it failed before. Every other message is a row, even to a
+// member that another process relays to: the agent learns that a teammate sent it.
 //
 // # Guarantees
 //
 //   - One service for each Claude directory. A second one fails with the address of the
-//     first, even if it has another state directory, where directories can be locked
-//     (not on Windows).
+//     first, even with another state directory (but there not on Windows).
 //   - Events have the order and the numbers of the journal. A client that sends the
 //     last number it has seen continues after it, without a gap or a repeat, or is told
 //     to start again.
@@ -261,14 +257,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 // Call release in any case.
 func (s *Server) lock(ctx context.Context) (release func() error, err error) {
 	root := s.opts.Root.Path()
-	var held []func() error
-	release = func() error {
-		var errs []error
-		for _, release := range slices.Backward(held) {
-			errs = append(errs, release())
-		}
-		return errors.Join(errs...)
-	}
+	release = func() error { return nil }
 	own, err := lockedfile.HoldWithin(ctx, s.limits.handover, filepath.Join(s.opts.State, "locks"), api.LockKey(root))
 	if errors.Is(err, lockedfile.ErrLocked) {
 		card, _ := api.ReadCard(s.opts.State, root) // there is none yet if the other service is starting
@@ -277,7 +266,7 @@ func (s *Server) lock(ctx context.Context) (release func() error, err error) {
 	if err != nil {
 		return release, fmt.Errorf("server: %w", err)
 	}
-	held = append(held, own)
+	release = own
 	// Services with other state directories share only the Claude directory.
 	shared, err := lockedfile.HoldDir(ctx, s.limits.handover, root)
 	locked, ok := errors.AsType[*lockedfile.LockedError](err)
@@ -289,7 +278,7 @@ func (s *Server) lock(ctx context.Context) (release func() error, err error) {
 	case err != nil:
 		return release, fmt.Errorf("server: %w", err)
 	default:
-		held = append(held, shared)
+		release = func() error { return errors.Join(shared(), own()) }
 	}
 	if err := os.Remove(api.CardPath(s.opts.State, root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return release, fmt.Errorf("server: %w", err)
@@ -386,21 +375,19 @@ func (s *Server) warn(what string) func(error) {
 	return func(err error) { s.log.Warn(what, "err", view.Describe(err)) }
 }
 
-func (s *Server) close() error {
-	var errs []error
+func (s *Server) close() (err error) {
 	if s.follower != nil {
 		s.follower.close()
 	}
-	if s.reads != nil {
-		errs = append(errs, s.reads.Close())
-	}
-	if s.journal != nil {
-		errs = append(errs, s.journal.Close())
+	for _, j := range []*journal.Journal{s.reads, s.journal} {
+		if j != nil {
+			err = errors.Join(err, j.Close())
+		}
 	}
 	if s.ledger != nil {
-		errs = append(errs, s.ledger.Close())
+		err = errors.Join(err, s.ledger.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // announce writes the card by which clients find the service.
@@ -415,8 +402,7 @@ func (s *Server) announce() error {
 	return nil
 }
 
-// recheck is how often the journal is looked at without a signal: another process may
-// record faster than this one.
+// recheck is how often the journal is read without a signal: another process may record too.
 const recheck = time.Second
 
 // pump tells subscribers when the journal has more, whoever has recorded it.

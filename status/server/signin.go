@@ -17,9 +17,8 @@ import (
 	"teambridge/status/api"
 )
 
-// A cookie is the only secret that a browser sends by itself and that scripts cannot
-// read. So that nobody has to type the token, whoever is signed in without a cookie can
-// request a one-time code, which a browser exchanges for a cookie.
+// So that nobody has to type the token into a browser, whoever is signed in without a
+// cookie can request a one-time code, which a browser exchanges for a cookie.
 
 const (
 	codeLife   = time.Minute
@@ -64,15 +63,15 @@ func (c *codes) use(code string, now time.Time) bool {
 	return valid
 }
 
-// cookieName contains a digest of the Claude directory: a browser sends the cookies of
-// an address to all of its ports, so that two services need different names.
+// cookieName differs between services, because a browser sends the cookies of an address
+// to all of its ports.
 func (s *Server) cookieName() string {
 	sum := sha256.Sum256([]byte(s.opts.Root.Path()))
 	return "teambridge-" + hex.EncodeToString(sum[:6])
 }
 
-// cookie returns a value that is valid until then. It is signed with the token, so that
-// it is also valid for the next service of this directory, until the token is removed.
+// cookie returns a value that is valid until then or until the token is removed, also for
+// the next service.
 func (s *Server) cookie(until time.Time) string {
 	claim := strconv.FormatInt(until.Unix(), 10) + "." + secret()
 	return claim + "." + s.sign(claim)
@@ -114,23 +113,16 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) (any, error) {
 		// Otherwise a stolen cookie could be renewed for ever.
 		return nil, api.Decide(api.CodeForbidden, "run: teambridge ui", "a page cannot sign in another one")
 	}
-	host := ""
-	for i, a := range s.listen {
-		if a.network == "tcp" {
-			host = s.addrs[i]
-			break
-		}
-	}
-	if s.opts.Page == nil || host == "" {
+	i := slices.IndexFunc(s.listen, func(a address) bool { return a.network == "tcp" })
+	if s.opts.Page == nil || i < 0 {
 		return nil, api.Decide(api.CodeRefused, "restart it with: teambridge serve --listen 127.0.0.1:7420",
 			"a browser cannot open the page: the service listens only on a unix socket")
 	}
 	code, until := s.codes.issue(time.Now())
-	return nil, write(w, http.StatusCreated, api.SignIn{URL: "http://" + host + "/?code=" + code, Until: until.UTC()})
+	return nil, write(w, http.StatusCreated, api.SignIn{URL: "http://" + s.addrs[i] + "/?code=" + code, Until: until.UTC()})
 }
 
-// page answers GET / with the page or, if there is a code, with a cookie and a redirect
-// to the page without the code.
+// page answers GET / with the page or, if there is a code, with a cookie and a redirect.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	code := r.URL.Query().Get("code")
 	if code == "" || r.Method != http.MethodGet {

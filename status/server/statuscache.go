@@ -16,9 +16,9 @@ import (
 	"teambridge/teams"
 )
 
-// statusCache keeps the state of all teams and their agents for the streams of
-// events. A team is read again if the journal has news of it, its config.json was
-// written, its lead started or ended, or a state has ended by time alone.
+// statusCache keeps the state of all teams for the streams of events. A team is read
+// again if the journal has news of it, its config.json was written, its lead started or
+// ended, or a state has ended by time alone.
 type statusCache struct {
 	*Server
 	source  status.Source
@@ -46,15 +46,13 @@ type cachedTeam struct {
 	stale     bool           // it has to be read again
 }
 
-// leadInterval is how often a team is read again whose lead does not record its process,
-// because no event tells when such a lead ends.
+// leadInterval is how often a team is read whose lead does not record its process: no
+// event tells when such a lead ends.
 const leadInterval = time.Minute
 
-// look tells the cache that something may have changed.
 func (c *statusCache) look() { signal(c.dirty) }
 
-// run refreshes the cache while there are streams, and tells them when the snapshot
-// changes.
+// run refreshes the cache while there are streams.
 func (c *statusCache) run(ctx context.Context) error {
 	news, done := c.news.subscribe()
 	defer done()
@@ -62,7 +60,10 @@ func (c *statusCache) run(ctx context.Context) error {
 		if c.changed.size() == 0 {
 			return
 		}
-		if err := c.refresh(ctx); err != nil && ctx.Err() == nil {
+		c.mu.Lock()
+		err := c.refresh(ctx)
+		c.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
 			c.log.Warn("the teams cannot be listed", "err", view.Describe(err))
 		}
 		// Changes in quick succession become one.
@@ -76,15 +77,12 @@ func (c *statusCache) run(ctx context.Context) error {
 // snapshot returns the state of one team, or of all teams if the name is empty.
 func (c *statusCache) snapshot(ctx context.Context, team string) (api.Snapshot, error) {
 	c.mu.Lock()
-	old := time.Since(c.fresh) > c.limits.gather
-	c.mu.Unlock()
-	if old {
+	defer c.mu.Unlock()
+	if time.Since(c.fresh) > c.limits.gather {
 		if err := c.refresh(ctx); err != nil {
 			return api.Snapshot{}, err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	return c.current(team), nil
 }
 
@@ -100,10 +98,8 @@ func (c *statusCache) current(team string) api.Snapshot {
 	return s
 }
 
-// refresh reads what may have changed, and tells streams if it has.
+// refresh reads what may have changed, and tells streams if it has. c.mu is held.
 func (c *statusCache) refresh(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
@@ -124,7 +120,7 @@ func (c *statusCache) refresh(ctx context.Context) error {
 			// No event tells that a relay was killed. Only the ledger is read for this.
 			_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readRelays(ctx, e, t) })
 			if ctx.Err() != nil {
-				return err
+				return ctx.Err()
 			}
 			e.stale = err != nil // the next refresh shows the problem
 		}
@@ -198,7 +194,7 @@ func (c *statusCache) read(ctx context.Context, l teams.Listing, now time.Time) 
 	info, _ := os.Stat(configPath(c.opts.Root, l.Name))
 	_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readTeam(ctx, e, t, now) })
 	if ctx.Err() != nil {
-		return nil, err
+		return nil, ctx.Err() // also if it ended just after the team was read
 	}
 	if err != nil {
 		e.states, e.team.Problem = []api.Status{}, view.Describe(err)

@@ -16,11 +16,10 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// tokenBytes is the number of random bytes in a token.
-const tokenBytes = 32
-
-// tokenWait is how long a service waits for another one that is creating the token.
-const tokenWait = 10 * time.Second
+const (
+	tokenBytes = 32               // random ones in a token
+	tokenWait  = 10 * time.Second // for another service that is creating the token
+)
 
 // token reads the token, or creates it. A file that others can read, or that is shorter
 // than a token, is refused, because somebody else may know its content.
@@ -48,8 +47,8 @@ func token(state string) (string, error) {
 	return t, nil
 }
 
-// makeToken creates the file if it is missing. The services of several Claude
-// directories share it: the lock keeps one from replacing what another has just read.
+// makeToken creates the file if it is missing. Services of several Claude directories
+// share it, hence the lock.
 func makeToken(state string) (err error) {
 	path := api.TokenPath(state)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {

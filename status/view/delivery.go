@@ -34,32 +34,26 @@ func RelayEvent(r journal.RelayEvent) api.RelayEvent {
 func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*api.Fate, error) {
 	list := make([]*api.Fate, len(found))
 	for i, m := range found {
-		if m.Answer != "" {
+		var d ledger.Delivery
+		var err error
+		switch {
+		case m.Answer != "":
 			continue
-		}
-		if m.Prompt != "" {
-			said, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Prompt})
-			if err != nil {
-				return nil, err
+		case m.Prompt != "":
+			var prompts []ledger.Delivery
+			if prompts, err = l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Prompt}); len(prompts) > 0 {
+				d = prompts[0]
 			}
-			if len(said) > 0 {
-				list[i] = fate(said[0])
-			}
-			continue
+		default:
+			key := ledger.InboxKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox}
+			d, _, err = l.DeliveryOf(ctx, key, m.Key(), m.Occurrence)
 		}
-		inbox := ledger.InboxKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox}
-		d, ok, err := l.DeliveryOf(ctx, inbox, m.Key(), m.Occurrence)
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			list[i] = fate(d)
+		if d.UUID != "" {
+			list[i] = &api.Fate{Delivery: d.UUID, State: string(d.State), Reason: d.Reason, At: d.At}
 		}
 	}
 	return list, nil
-}
-
-// fate converts a delivery.
-func fate(d ledger.Delivery) *api.Fate {
-	return &api.Fate{Delivery: d.UUID, State: string(d.State), Reason: d.Reason, At: d.At}
 }

@@ -17,59 +17,53 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Explain classifies an error. The hints are here, not in the packages that the
-// errors come from, because those packages do not know which command can help.
+// Explain classifies an error. The hints are here because only commands know what helps.
 func Explain(err error) api.Error {
 	code, hint := classify(err)
 	return api.Error{Code: code, Message: Describe(err), Hint: hint}
 }
 
 func classify(err error) (api.Code, string) {
-	if d, ok := errors.AsType[*api.Decided](err); ok {
-		return d.Code, d.Hint
-	}
-	if p, ok := errors.AsType[*api.Problem](err); ok {
-		return p.Code, p.Hint
-	}
-	if errors.Is(err, lockedfile.ErrReplaced) && !errors.Is(err, lockedfile.ErrClobbered) {
+	var (
+		decided   *api.Decided
+		problem   *api.Problem
+		notFound  *teams.NotFoundError
+		ambiguous *teams.AmbiguousTeamError
+		invalid   *inbox.InvalidError
+		protocol  *inbox.ProtocolError
+	)
+	switch {
+	case errors.As(err, &decided):
+		return decided.Code, decided.Hint
+	case errors.As(err, &problem):
+		return problem.Code, problem.Hint
+	case errors.Is(err, lockedfile.ErrReplaced) && !errors.Is(err, lockedfile.ErrClobbered):
 		return api.CodeUnknown, "look for the message with: teambridge read; then send it again under the same id"
-	}
-	if errors.Is(err, lockedfile.ErrCompromised) {
+	case errors.Is(err, lockedfile.ErrCompromised):
 		return api.CodeCompromised, "nothing was written: send again"
-	}
-	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok {
-		hint := "list the members with: teambridge members"
-		switch {
-		case nf.Kind == "team" && nf.Query == "" && len(nf.Nearest) > 0:
-			hint = "the files of an ended team can still be read with --team " + nf.Nearest[0]
-		case nf.Kind == "team":
-			hint = "list the teams with: teambridge teams"
-		}
-		return api.CodeNotFound, hint
-	}
-	if amb, ok := errors.AsType[*teams.AmbiguousTeamError](err); ok {
-		names := make([]string, 0, len(amb.Teams))
-		for _, c := range amb.Teams {
+	case errors.As(err, &notFound) && notFound.Kind != "team":
+		return api.CodeNotFound, "list the members with: teambridge members"
+	case notFound != nil && notFound.Query == "" && len(notFound.Nearest) > 0:
+		return api.CodeNotFound, "the files of an ended team can still be read with --team " + notFound.Nearest[0]
+	case notFound != nil:
+		return api.CodeNotFound, "list the teams with: teambridge teams"
+	case errors.As(err, &ambiguous):
+		names := make([]string, 0, len(ambiguous.Teams))
+		for _, c := range ambiguous.Teams {
 			names = append(names, c.Name)
 		}
 		return api.CodeAmbiguousTeam, "choose one with --team or $TEAMBRIDGE_TEAM: " + strings.Join(names, ", ")
-	}
-	if _, ok := errors.AsType[*teams.NoRootError](err); ok {
+	case errors.As(err, new(*teams.NoRootError)):
 		return api.CodeNotFound, "name the directory with --claude-dir or $CLAUDE_CONFIG_DIR"
-	}
-	if invalid, ok := errors.AsType[*inbox.InvalidError](err); ok {
-		if invalid.Field == "text" {
-			return api.CodeInvalid, "nothing was sent; put long or binary content into a file and send its path"
-		}
+	case errors.As(err, &invalid) && invalid.Field == "text":
+		return api.CodeInvalid, "nothing was sent; put long or binary content into a file and send its path"
+	case invalid != nil:
 		return api.CodeInvalid, "nothing was sent; see teambridge send --help"
-	}
-	if p, ok := errors.AsType[*inbox.ProtocolError](err); ok {
-		if p.From != "" {
-			return api.CodeRefused, "nothing was sent: agents would take it for that agent's own message; this kind cannot be sent in an agent's name"
-		}
+	case errors.As(err, &protocol) && protocol.From != "":
+		return api.CodeRefused, "nothing was sent: agents would take it for that agent's own message; this kind cannot be sent in an agent's name"
+	case protocol != nil:
 		return api.CodeRefused, "nothing was sent; --protocol sends it as a protocol message; with other words around it, agents read it as text"
-	}
-	if errors.As(err, new(*inbox.CorruptError)) || errors.As(err, new(*teams.CorruptError)) {
+	case errors.As(err, new(*inbox.CorruptError)), errors.As(err, new(*teams.CorruptError)):
 		return api.CodeCorrupt, "the file was not changed; see what to do with: teambridge doctor"
 	}
 	for _, k := range known {
@@ -124,9 +118,8 @@ var known = []struct {
 	{context.DeadlineExceeded, api.CodeTimeout, ""},
 }
 
-// Describe returns the text of an error for a person. Errors name their package,
-// and each layer names the file or what was tried: Describe leaves out the package
-// names and the repetitions.
+// Describe returns the text of an error for a person: without names of packages and
+// repetitions.
 func Describe(err error) string {
 	var kept []string
 	for _, part := range clauses(err.Error()) {

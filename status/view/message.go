@@ -35,8 +35,7 @@ func Record(m journal.Message, r *journal.Receipt) api.Record {
 		shown.Answer = &api.Answer{Frame: m.Answer, InReplyTo: m.InReplyTo(), Truncated: m.Truncated()}
 	}
 	if r != nil {
-		receipt := Receipt(*r)
-		shown.Receipt = &receipt
+		shown.Receipt = new(Receipt(*r))
 	}
 	return shown
 }

@@ -66,10 +66,9 @@ func Elsewhere(e api.RelayEntry) (hint, reason string) {
 
 // Entry shows a relay that was added to the service, as if it were not running.
 func Entry(r ledger.Relay) api.RelayEntry {
-	created := r.Created.UTC()
 	e := api.RelayEntry{
 		ID: r.ID, Team: r.Team, Member: r.Member, Command: r.Command, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions,
-		Plain: r.Plain, CreateTeam: r.OwnTeam, Created: &created, Relay: api.Relay{State: string(relay.Stopped)},
+		Plain: r.Plain, CreateTeam: r.OwnTeam, Created: new(r.Created.UTC()), Relay: api.Relay{State: string(relay.Stopped)},
 	}
 	if r.IdleExit > 0 {
 		e.IdleExit = r.IdleExit.String()
@@ -80,8 +79,7 @@ func Entry(r ledger.Relay) api.RelayEntry {
 	return e
 }
 
-// standing returns the state of one relay, and whether its team is the one that exists
-// now.
+// standing returns the state of one relay, and whether its team is the one that exists now.
 func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, s ledger.RelayInfo) (info api.Relay, now bool, err error) {
 	gone := api.Relay{State: string(relay.Stopped), Queue: s.Open, DeadLetters: s.Failed, Session: s.ID, Reason: "the team has ended"}
 	t, err := root.Team(s.Team)
@@ -106,9 +104,8 @@ func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.R
 	return *Relay(o), true, nil
 }
 
-// Relays returns the state of the relays of a team by member. It has the members with a
-// relay, and those that had one and cannot be reached without it. state is our state
-// directory.
+// Relays returns the state of the relays of a team by member: of members with a relay,
+// and of those that had one and cannot be reached without it.
 func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) (map[string]*api.Relay, error) {
 	c, err := t.Config(ctx)
 	if err != nil {
@@ -145,7 +142,7 @@ func WithRelays(list []api.Status, relays map[string]*api.Relay) {
 func Relay(o relay.Info) *api.Relay {
 	r := &api.Relay{
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
-		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason,
+		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason, LastAck: timeOrNil(o.LastAck.UTC()),
 	}
 	for _, h := range o.Held {
 		r.Held = append(r.Held, hold(h))
@@ -153,14 +150,9 @@ func Relay(o relay.Info) *api.Relay {
 			r.Reason = "messages are held: " + h.Reason
 		}
 	}
-	if !o.LastAck.IsZero() {
-		at := o.LastAck.UTC()
-		r.LastAck = &at
-	}
 	return r
 }
 
-// hold shows a hold of the ledger.
 func hold(h ledger.Hold) api.Hold {
 	return api.Hold{Team: h.Team, Member: h.Inbox, Sender: h.Sender, Reason: h.Reason, Since: h.Since}
 }

@@ -5,18 +5,8 @@
 //	s, err := server.New(server.Options{Page: page.Handler(), …})
 //
 // The page is a client of the API like any other, authenticated by a cookie. It contains
-// no secret itself.
-//
-//   - files/index.html is the frame, files/style.css the style.
-//   - files/app.js connects the parts: which conversation is open (in the fragment of the
-//     URL), and what comes from the service.
-//   - files/live.js is the stream of events, files/request.js all other requests.
-//   - files/history.js keeps the messages of one conversation in order, files/message.js
-//     says how a message is shown, and files/outbox.js keeps what is not known to have
-//     arrived.
-//   - files/people.js shows teams and members, files/conversation.js a conversation, and
-//     files/search.js search results.
-//   - files/text.js escapes texts of others, and files/dom.js makes elements.
+// no secret itself. The first line of each file says what it is for; files/app.js connects
+// the others.
 //
 // Texts of others become text nodes, never markup. Control characters and marks that
 // reorder text are escaped.

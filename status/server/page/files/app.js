@@ -46,15 +46,16 @@ const page = {
       if (!a.error && !a.reachable) reaches.set(a.member + "\0" + a.id, reachWords[a.reach] ?? flat(a.reach));
     }
     const place = conversation.place;
-    const failed = place && page.outbox.of(place.team, place.createdAt, place.member).some((e) => e.code === "read_only");
-    if (failed) {
-      page.readOnly = true;
-      conversation.refresh();
-    }
+    if (place && page.outbox.of(place.team, place.createdAt, place.member).some((e) => e.code === "read_only")) becomeReadOnly();
   },
   seen,
   whenConnected: (f) => waiting.push(f),
 };
+
+function becomeReadOnly() {
+  page.readOnly = true;
+  conversation.refresh();
+}
 
 const reachWords = {
   "not-a-member": "not a member: nobody may read it", "lead-gone": "the team's lead has ended: nobody may read it",
@@ -74,11 +75,11 @@ function unread(team, member) {
 }
 
 function showPeople() {
-  people.show({ snapshot: snapshot ?? undefined, here: conversation.place, unread });
+  people.show({ snapshot: snapshot ?? { teams: [], status: [] }, here: conversation.place, unread });
   let all = 0;
   for (const t of snapshot?.teams ?? []) all += unread(t.team, null);
   const place = conversation.place;
-  const title = place ? `${place.member === null ? flat(place.team) : flat(place.member)} · teambridge` : "teambridge";
+  const title = place ? `${flat(place.member ?? place.team)} · teambridge` : "teambridge";
   document.title = all > 0 ? `(${all}) ${title}` : title;
 }
 
@@ -102,11 +103,11 @@ async function loadPerson(t) {
       else if (person.detail.ours.includes(r.inbox)) list.set(r.seq, r);
     }
     person.unread = list;
-    person.meanwhile = null;
   } catch (problem) {
     person.about = ""; // try again at the next snapshot
-    person.meanwhile = null;
     if (!(problem instanceof Problem)) throw problem;
+  } finally {
+    person.meanwhile = null;
   }
   conversation.refresh();
   conversation.seen();
@@ -137,10 +138,7 @@ async function seen(list) {
     try {
       await markRead(team, inbox, [...new Set(records.map((r) => r.id))]);
     } catch (problem) {
-      if (problem.code === "read_only") {
-        page.readOnly = true;
-        conversation.refresh();
-      }
+      if (problem.code === "read_only") becomeReadOnly();
     }
   }
 }
@@ -159,7 +157,7 @@ const handlers = {
     const names = { live: "Live", reconnecting: "Reconnecting", "signed out": "Signed out" };
     setAttr(document.getElementById("link"), "data-link", state);
     setText(document.getElementById("link-text"), names[state]);
-    if (state === "signed out") signIn(false);
+    if (state === "signed out") signIn(location.hash === "#/expired");
     if (state === "live" && before !== "live") for (const f of waiting.splice(0)) f();
   },
   snapshot(s) {
@@ -217,7 +215,7 @@ function go() {
   if (parts[0] === "search" && fields.get("q")) {
     conversation.close();
     words.value = fields.get("q");
-    view("main");
+    document.body.dataset.view = "main";
     showResults(main, fields.get("q"), (hit) => {
       const names = page.names(hit);
       const member = names.mine(hit.inbox) ? hit.from : hit.inbox;
@@ -227,24 +225,19 @@ function go() {
     const there = snapshot.teams.find((t) => t.team === parts[1]);
     const createdAt = Number(fields.get("of")) || (there ? instance(there) : 0);
     const at = Number(fields.get("at")) || null;
-    view("main");
+    document.body.dataset.view = "main";
     words.value = "";
     conversation.open({ team: parts[1], createdAt, member: parts[2] || null, at });
     // If the list is no longer shown, focus the head.
-    if (getComputedStyle(document.getElementById("people")).display === "none") conversation.focusHead();
+    if (getComputedStyle(document.getElementById("people")).display === "none") document.getElementById("talk-title")?.focus();
     loadPersons();
   } else {
     conversation.close();
-    view("people");
+    document.body.dataset.view = "people"; // the half that a narrow screen shows
     words.value = "";
     showWelcome("No conversation selected", h("p", null, "Select a member, or everyone in a team, to read and send messages."));
   }
   showPeople();
-}
-
-// view sets which half is shown on a narrow screen.
-function view(name) {
-  document.body.dataset.view = name;
 }
 
 function showWelcome(title, ...content) {
@@ -275,13 +268,10 @@ function startSearch(now) {
   searchTimer = setTimeout(() => {
     const q = words.value.trim();
     const searching = location.hash.startsWith("#/search");
+    const to = "#/search?" + new URLSearchParams({ q });
     if (!q) {
       if (searching) history.back();
-      return;
-    }
-    const to = "#/search?" + new URLSearchParams({ q });
-    if (location.hash === to) return;
-    if (searching) {
+    } else if (searching && location.hash !== to) {
       history.replaceState(null, "", to);
       go();
     } else location.hash = to;
@@ -305,9 +295,6 @@ try {
   await version();
   startLive(handlers);
 } catch (problem) {
-  if (problem.status === 401) {
-    setText(document.getElementById("link-text"), "Signed out");
-    setAttr(document.getElementById("link"), "data-link", "signed out");
-    signIn(location.hash === "#/expired");
-  } else startLive(handlers);
+  if (problem.status === 401) handlers.state("signed out");
+  else startLive(handlers);
 }

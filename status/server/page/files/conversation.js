@@ -218,11 +218,8 @@ export class Conversation {
     if (button.hidden && document.activeElement === document.body) p.scroll.focus();
   }
 
-  async #toEnd() {
-    if (this.#history.newer) {
-      this.open({ ...this.#place, at: null });
-      return;
-    }
+  #toEnd() {
+    if (this.#history.newer) return this.reload();
     this.#missed = 0;
     this.#bottom = true;
     this.#stick();
@@ -251,10 +248,7 @@ export class Conversation {
       return;
     }
     const did = this.#take(r);
-    if (!did.fresh) {
-      if (did.changed) this.#update(did.item);
-      return;
-    }
+    if (!did.fresh) return;
     if (history.items.at(-1) === did.item) {
       did.item.li = this.#render(did.item);
       this.#parts.list.append(did.item.li);
@@ -271,10 +265,7 @@ export class Conversation {
 
   receipt(receipt) {
     const item = this.#history?.receipt(receipt);
-    if (item) {
-      this.#update(item);
-      return;
-    }
+    if (item) return this.#update(item);
     // A fast agent can take a message before it is recorded, so that it never is. The
     // outbox has the text.
     const text = this.#page.outbox.text(receipt.id);
@@ -352,13 +343,10 @@ export class Conversation {
     if (item.li.dataset.day && !has) item.li.prepend(h("p", { class: "day" }, h("span", null, day)));
     else if (item.li.dataset.day) setText(first.firstElementChild, day);
     else if (has) first.remove();
-    const follows = b && !item.li.dataset.day && b.from === r.from && this.#to(before) === this.#to(item) &&
+    const to = (item) => (item.records.length > 1 ? "all" : item.records[0].inbox);
+    const follows = b && !item.li.dataset.day && b.from === r.from && to(before) === to(item) &&
       when(r) - when(b) < together && r.kind === "message" && b.kind === "message";
     item.li.classList.toggle("follows", Boolean(follows));
-  }
-
-  #to(item) {
-    return item.records.length > 1 ? "all" : item.records[0].inbox;
   }
 
   // update renders a message again, in its place.
@@ -383,7 +371,7 @@ export class Conversation {
         h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r)))),
       summary ? h("p", { class: "summary", dir: "auto" }, escaped(summary)) : null,
       body,
-      mine ? this.#fates(item) : this.#relayFate(r)));
+      mine ? this.#fates(item) : r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null));
   }
 
   #text(r, text, item) {
@@ -425,10 +413,6 @@ export class Conversation {
     }));
   }
 
-  #relayFate(r) {
-    return r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null;
-  }
-
   #send() {
     const p = this.#parts;
     const text = p.text.value;
@@ -441,7 +425,7 @@ export class Conversation {
     keepDraft(team, createdAt, member, "");
     this.#grow();
     p.text.focus();
-    if (this.#history.newer) this.open({ ...this.#place, at: null });
+    if (this.#history.newer) this.reload();
     this.#missed = 0;
     this.#bottom = true;
     this.#post({ member, text, lead: p.lead.checked });
@@ -490,11 +474,5 @@ export class Conversation {
         t.focus();
       }), " ",
       button("Discard", () => this.#page.outbox.drop(e.key)));
-  }
-
-  // focusHead focuses the head of the conversation, for keyboard users who came from a
-  // list that is no longer shown.
-  focusHead() {
-    document.getElementById("talk-title")?.focus();
   }
 }

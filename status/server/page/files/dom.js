@@ -22,24 +22,19 @@ export function escaped(text, lines = false) {
   return fragment;
 }
 
-// pageHead returns the head of a conversation or a search, with a link back for narrow
-// screens.
+// pageHead returns the head of a view, with a link back for narrow screens.
 export const pageHead = (content) => h("header", { class: "head" },
   h("a", { class: "back", href: "#/", "aria-label": "Back to teams and members" }, h("span", { "aria-hidden": "true" }, "‹")), content);
 
-// setText sets the text of an element if it is different: screen readers read a text
-// again that is set again.
+// setText sets a text if it is different: screen readers repeat what is set again.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
 // setAttr does the same for an attribute. null removes it.
 export function setAttr(element, name, value) {
-  if (value === null || value === undefined || value === false) {
-    if (element.hasAttribute(name)) element.removeAttribute(name);
-  } else if (element.getAttribute(name) !== String(value)) {
-    element.setAttribute(name, value);
-  }
+  if (value === null || value === undefined || value === false) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
 // morph changes an element into another one, but keeps the nodes that both have, so that

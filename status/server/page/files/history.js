@@ -66,26 +66,18 @@ export class History {
     r.last = r.seq;
     const group = this.member === null && toAll.exec(r.id);
     const key = group && group[2] === r.inbox ? group[1] + "\0" + r.from : null;
-    let item = key && this.#groups.get(key);
-    if (item) {
-      item.records.push(r);
-      item.records.sort((a, b) => a.seq - b.seq);
-      this.#keep(r, item, copy);
-      return { item, fresh: false, changed: true };
+    const other = key && this.#groups.get(key);
+    const item = other || { seq: r.seq, records: [] };
+    item.records.push(r);
+    item.records.sort((a, b) => a.seq - b.seq);
+    if (!other) {
+      this.items.splice(this.items.findLastIndex((i) => i.seq <= r.seq) + 1, 0, item);
+      if (key) this.#groups.set(key, item);
     }
-    item = { seq: r.seq, records: [r] };
-    let n = this.items.length;
-    while (n > 0 && this.items[n - 1].seq > r.seq) n--;
-    this.items.splice(n, 0, item);
-    if (key) this.#groups.set(key, item);
-    this.#keep(r, item, copy);
-    return { item, fresh: true, changed: true };
-  }
-
-  #keep(record, item, copy) {
-    const entry = { record, item };
-    this.#records.set(record.seq, entry);
+    const entry = { record: r, item };
+    this.#records.set(r.seq, entry);
     if (copy !== null) this.#copies.set(copy, entry);
+    return { item, fresh: !other, changed: true };
   }
 
   // receipt adds a receipt, and returns the item of its message, if it is here.

@@ -13,11 +13,7 @@ const details = { working: "working", waiting: "waiting", failed: "last turn fai
 
 // state describes what a member is doing.
 export function state(s) {
-  const parts = [words[s.state] ?? flat(s.state)];
-  const detail = details[s.detail] ?? flat(s.detail);
-  if (detail) parts.push(detail);
-  parts.push(since(new Date(s.since)));
-  return parts.join(" · ");
+  return [words[s.state] ?? flat(s.state), details[s.detail] ?? flat(s.detail), since(new Date(s.since))].filter(Boolean).join(" · ");
 }
 
 // dot shows a state by color and shape, next to the words.
@@ -29,9 +25,7 @@ const rank = { alive: 0, unknown: 1, gone: 2 };
 export class People {
   #root;
   #open = new Map(); // by name: whether the reader opened or closed it
-  #state = { teams: [], status: [] };
-  #unread = () => 0;
-  #here = null;
+  #shown; // by show
 
   constructor(root) {
     this.#root = root;
@@ -39,7 +33,7 @@ export class People {
       const name = e.target.closest("button[data-team]")?.dataset.team;
       if (name === undefined) return;
       this.#open.set(name, e.target.closest("button").getAttribute("aria-expanded") !== "true");
-      this.show();
+      this.show(this.#shown);
     });
     // Up and down, in addition to Tab.
     root.addEventListener("keydown", (e) => {
@@ -56,11 +50,9 @@ export class People {
 
   // show shows a snapshot. here is the open conversation, and unread counts the unread
   // messages of a member, or of a team for null.
-  show({ snapshot = this.#state, here = this.#here, unread = this.#unread } = {}) {
-    this.#state = snapshot;
-    this.#here = here;
-    this.#unread = unread;
-    const teams = [...snapshot.teams].sort((a, b) => (rank[a.leadState] ?? 1) - (rank[b.leadState] ?? 1) ||
+  show(shown) {
+    this.#shown = shown;
+    const teams = [...shown.snapshot.teams].sort((a, b) => (rank[a.leadState] ?? 1) - (rank[b.leadState] ?? 1) ||
       Date.parse(b.createdAt) - Date.parse(a.createdAt) || (a.team < b.team ? -1 : 1));
     const list = h("nav", { id: "people", "aria-label": "Teams and members" },
       teams.length === 0
@@ -70,16 +62,11 @@ export class People {
   }
 
   #team(t, n) {
-    const here = this.#here?.team === t.team;
-    const open = this.#open.get(t.team) ?? (here || (n < 6 && t.leadState !== "gone"));
-    const count = this.#unread(t.team, null);
+    const { here, unread, snapshot } = this.#shown;
+    const open = this.#open.get(t.team) ?? (here?.team === t.team || (n < 6 && t.leadState !== "gone"));
+    const count = unread(t.team, null);
     const place = flat(t.cwd).replace(/^.*\/(?=[^/]+\/[^/]+$)/, "…/");
-    const about = [];
-    if (t.problem) about.push("⚠ " + flat(t.problem));
-    else {
-      if (place) about.push(place);
-      if (t.leadState === "gone") about.push("the lead has ended");
-    }
+    const about = t.problem ? ["⚠ " + flat(t.problem)] : [place, t.leadState === "gone" && "the lead has ended"].filter(Boolean);
     return h("li", { class: "team", "data-key": t.team },
       h("h2", null, h("button", { type: "button", "data-team": t.team, "aria-expanded": String(open) },
         h("span", { class: "turn", "aria-hidden": "true" }),
@@ -87,22 +74,19 @@ export class People {
         open ? null : badge(count))),
       about.length ? h("p", { class: "about", title: flat(t.cwd) || null }, about.join(" · ")) : null,
       open && !t.problem ? h("ul", { class: "members" },
-        h("li", { "data-key": "*" }, this.#everyone(t)),
-        this.#state.status.filter((s) => s.team === t.team).map((s) => h("li", { "data-key": "m" + s.member }, this.#member(s, t)))) : null);
-  }
-
-  #everyone(t) {
-    return this.#link(t.team, null, null, h("span", { class: "face all", "aria-hidden": "true" }, "∗"), "Everyone", "All messages in the team");
+        h("li", { "data-key": "*" }, this.#link(t.team, null, null, h("span", { class: "face all", "aria-hidden": "true" }, "∗"), "Everyone", "All messages in the team")),
+        snapshot.status.filter((s) => s.team === t.team).map((s) => h("li", { "data-key": "m" + s.member }, this.#member(s, t)))) : null);
   }
 
   #member(s, t) {
     return this.#link(s.team, s.member, s.state, h("span", { class: "face", "aria-hidden": "true" }, initial(s.member), dot(s)),
       [escaped(s.member), s.member === t.lead ? h("span", { class: "role" }, "lead") : null],
-      [state(s), relay(s), waiting(s)], badge(this.#unread(s.team, s.member)));
+      [state(s), relay(s), waiting(s)], badge(this.#shown.unread(s.team, s.member)));
   }
 
   #link(team, member, state, face, name, doing, badge) {
-    const current = this.#here?.team === team && this.#here.member === member;
+    const { here } = this.#shown;
+    const current = here?.team === team && here.member === member;
     return h("a", { class: "member", href: pathTo(team, member), "aria-current": current ? "page" : null, "data-state": state }, face,
       h("span", { class: "who" }, h("span", { class: "member-name" }, name), h("span", { class: "doing" }, doing)), badge);
   }

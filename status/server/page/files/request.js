@@ -41,11 +41,7 @@ const segment = encodeURIComponent;
 
 // query returns the query string of fields, without the empty ones.
 function query(fields) {
-  const q = new URLSearchParams();
-  for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined && value !== null && value !== "") q.set(name, value);
-  }
-  const text = q.toString();
+  const text = new URLSearchParams(Object.entries(fields).filter(([, value]) => (value ?? "") !== "")).toString();
   return text && "?" + text;
 }
 

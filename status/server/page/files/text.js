@@ -5,13 +5,10 @@
 const unsafe = /[\p{Cc}\p{Cf}\u2028\u2029]/u;
 const joiners = new Set(["\u200c", "\u200d"]);
 
+const letters = { "\n": "\\n", "\t": "\\t", "\r": "\\r", "\u001b": "\\e" };
+
 function escapeOf(c) {
-  switch (c) {
-    case "\n": return "\\n";
-    case "\t": return "\\t";
-    case "\r": return "\\r";
-    case "\u001b": return "\\e";
-  }
+  if (letters[c]) return letters[c];
   const n = c.codePointAt(0);
   if (n < 0x100) return "\\x" + n.toString(16).padStart(2, "0");
   if (n > 0xffff) return "\\U" + n.toString(16).padStart(8, "0");
