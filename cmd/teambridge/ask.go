@@ -13,6 +13,7 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/status"
 	"teambridge/status/api"
@@ -50,9 +51,7 @@ are as for "teambridge send".`,
   teambridge ask worker - --timeout 20m < question.txt`,
 		Args:              exactly(2),
 		ValidArgsFunction: a.completeMembers(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.ask(cmd.Context(), args[0], args[1], o)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.ask(cmd.Context(), args[0], args[1], o) },
 	}
 	sendFlags(cmd, &o.sendOptions)
 	cmd.Flags().DurationVar(&o.timeout, "timeout", o.timeout, "how long to wait for the answer; 0 is forever")
@@ -86,18 +85,16 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	if why := silent(c, member, a.facts(ctx, nil, t, c, member)); why != "" {
-		return notFound(anyway, "%s", why)
-	}
-	if o.from != "" {
-		o.from = t.Root().MemberName(ctx, t.Name(), o.from) // its inbox is where the reply comes
-	}
-	// Before we join: a message that is not sent must not change the team.
-	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol}
-	if err := draft.Check(); err != nil {
+	const anyway = "teambridge send puts it into the inbox anyway"
+	if err := a.canAnswer(ctx, nil, t, c, member, anyway); err != nil {
 		return err
 	}
-	if err := draft.CheckProtocol(c); err != nil {
+	if o.from != "" {
+		o.from = t.Root().MemberName(ctx, t.Name(), o.from) // the reply comes to this inbox
+	}
+	// Before joining: a message that is not sent must not change the team.
+	draft := inbox.Message{From: cmp.Or(o.from, defaultGuest), Text: body, Summary: o.summary, Color: o.color, Protocol: o.protocol}
+	if err := cmp.Or(draft.Check(), draft.CheckProtocol(c)); err != nil {
 		return err
 	}
 	rec, err := a.startRecorder(ctx, t.Root(), t.Name())
@@ -105,11 +102,15 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, rec.close()) }()
-	if why := silent(c, member, a.facts(ctx, rec.sends(ctx), t, c, member)); why != "" {
-		return notFound(anyway, "%s", why)
+	if err := a.canAnswer(ctx, rec.sends(ctx), t, c, member, anyway); err != nil {
+		return err
 	}
-	if over, err := rec.terminated(ctx, t, member); err != nil || over {
-		return cmp.Or(err, notFound(anyway, "%s has shut down: nobody can answer", member))
+	all, err := rec.statuses(ctx, t)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == member && s.State == api.StateTerminated }) {
+		return notFound(anyway, "%s has shut down: nobody can answer", member)
 	}
 	if o.from == "" {
 		if o.from, err = a.askingAs(ctx, t, c); err != nil {
@@ -144,30 +145,21 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	return a.printf("%s\n", escape(reply.text, true))
 }
 
-// anyway is what to do about a member that cannot answer.
-const anyway = "teambridge send puts it into the inbox anyway"
-
-// terminated reports whether a member has shut down.
-func (t *recorder) terminated(ctx context.Context, team *teams.Team, member string) (bool, error) {
-	all, err := t.statuses(ctx, team, time.Now())
-	return slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == member && s.State == api.StateTerminated }), err
-}
-
-// silent says why nobody can answer for a member, or "".
-func silent(c *teams.Config, member string, known teams.Facts) string {
-	switch c.Deliverability(member, known) {
+// canAnswer returns an error with the hint if nobody can answer for a member. l may be nil.
+func (a *app) canAnswer(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config, member, hint string) error {
+	switch c.Deliverability(member, a.facts(ctx, l, t, c, member)) {
 	case teams.NotMember:
-		return fmt.Sprintf("%s is not a member of %s: nobody can answer", member, c.Team)
+		return notFound(hint, "%s is not a member of %s: nobody can answer", member, c.Team)
 	case teams.LeadGone:
-		return fmt.Sprintf("the process that led %s has ended: nobody can answer", c.Team)
+		return notFound(hint, "the process that led %s has ended: nobody can answer", c.Team)
 	case teams.NoRelay:
-		return fmt.Sprintf("%s is headless and has no running relay: nobody can answer", member)
+		return notFound(hint, "%s is headless and has no running relay: nobody can answer", member)
 	}
-	return ""
+	return nil
 }
 
-// askingAs returns the name to ask under. It is that of a member, since every agent
-// of every version can write to those: somebody who has not joined joins.
+// askingAs returns the name to ask under. It joins the team if nobody has, since agents
+// of every version can write to members.
 func (a *app) askingAs(ctx context.Context, t *teams.Team, c *teams.Config) (string, error) {
 	l, err := a.ledger(ctx)
 	if err != nil {
@@ -190,6 +182,22 @@ const (
 	viaResult  = "result"
 )
 
+const (
+	lookStep  = 10 * time.Millisecond  // how often the inbox is read for the sent message
+	recordLag = 2 * time.Second        // how late an agent may write down its conversation
+	lookAgain = 100 * time.Millisecond // how often it is read meanwhile
+
+	// An agent's turn with its model takes at least this long. A report without an
+	// idle reason that comes sooner after a message was taken is of the previous turn.
+	startup = 500 * time.Millisecond
+
+	// A report that may be of the previous turn counts if nothing follows for this long.
+	quiet = 10 * time.Second
+
+	// The kernel dates files by its last tick, of which there are at least 100 a second.
+	tick = 10 * time.Millisecond
+)
+
 // reply is an answer.
 type reply struct {
 	m       journal.Message
@@ -198,39 +206,35 @@ type reply struct {
 	certain bool
 }
 
-// question is a message that was asked, on its way to an answer.
+// question is a sent message that waits for its answer.
 type question struct {
 	mail.Delivered
 	sender *sender
-	from   string // that the answer is to
+	from   string // the answer is sent to this name
 	text   string
 	rec    *recorder
-	clock  bool // files there are dated by our clock
+	clock  bool // the inbox file is dated by our clock
 
-	// The message was taken between these times: it was still there, and was
-	// not any more.
-	since, taken time.Time // taken is zero: not yet
-	said         []journal.Message
+	since, taken time.Time         // the message was taken between these; taken is zero until then
+	said         []journal.Message // by the member; not yet weighed
 
 	begun  time.Time // when its model was given the message; zero: not known
-	before time.Time // when the turn before was reported: what is said next is of ours
-	held   *reply    // may be of the turn before
+	before time.Time // when the previous turn was reported: the next report is of ours
+	held   *reply    // may be of the previous turn
 	heldAt time.Time
-	other  time.Time // when the first message that came after ours was seen
+	other  time.Time // when the first message after ours was seen
 }
 
-// await waits for the answer. What the member says and that it took the message
-// stand in different files, so they can be seen in any order.
+// await waits for the answer. The member's messages and the state of its inbox are in
+// different files, so changes can be seen in any order.
 func (q *question) await(ctx context.Context) (reply, error) {
-	seen := time.Now() // that somebody is there
+	checked := time.Now() // when somebody could answer
 	for {
-		wait := lookStep
-		switch {
-		case q.taken.IsZero():
-		case len(q.said) > 0:
+		wait := recheck
+		if q.taken.IsZero() {
+			wait = lookStep
+		} else if len(q.said) > 0 {
 			wait = lookAgain
-		default:
-			wait = recheck
 		}
 		list, err := q.rec.changes(ctx, wait)
 		if err != nil {
@@ -269,18 +273,26 @@ func (q *question) await(ctx context.Context) (reply, error) {
 			q.said = later
 		}
 		for _, c := range list {
-			if m := c.Message; c.Kind == journal.Appeared && m.Team.Team == q.Team && q.saysThatItEnded(m) {
+			if c.Kind != journal.Appeared || c.Message.Team.Team != q.Team {
+				continue
+			}
+			if l, ok := lifecycle(c.Message); ok && l.Ends && !l.Hearsay && l.Member == q.Member {
 				return reply{}, notFound("the message stays sent", "%s has shut down without an answer", q.Member)
 			}
 		}
 		if q.held != nil && time.Since(q.heldAt) >= quiet {
 			return *q.held, nil
 		}
-		if len(list) == 0 && time.Since(seen) >= recheck {
-			if err := q.alive(ctx); err != nil {
+		if len(list) == 0 && time.Since(checked) >= recheck {
+			c, err := q.sender.Team().Config(ctx)
+			if err != nil {
 				return reply{}, err
 			}
-			seen = time.Now()
+			// Without the ledger: a relay that is being restarted is no reason to give up.
+			if err := q.sender.app.canAnswer(ctx, nil, q.sender.Team(), c, q.Member, "the message stays sent"); err != nil {
+				return reply{}, err
+			}
+			checked = time.Now()
 		}
 	}
 }
@@ -291,53 +303,25 @@ func lifecycle(m journal.Message) (status.Lifecycle, bool) {
 	return status.LifecycleOf(&e)
 }
 
-// saysThatItEnded reports whether the member, or Claude Code, says in m that the member
-// has shut down.
-func (q *question) saysThatItEnded(m journal.Message) bool {
-	l, ok := lifecycle(m)
-	return ok && l.Ends && !l.Hearsay && l.Member == q.Member
-}
-
-// look sees whether the message was taken.
+// look looks whether the message was taken.
 func (q *question) look(ctx context.Context) error {
 	now := time.Now()
 	fate, err := q.sender.Follow(ctx, q.Delivered)
-	switch {
-	case err != nil:
-		return err
-	case fate == inbox.Consumed:
-		if q.taken, q.State = time.Now(), api.Consumed; q.clock {
-			q.taken = takenBy(q.Inbox.Path(), q.since, q.taken)
-		}
-	default:
-		q.since = now
-	}
-	return nil
-}
-
-// alive reports whether somebody is still there who could answer.
-func (q *question) alive(ctx context.Context) error {
-	c, err := q.sender.Team().Config(ctx)
 	if err != nil {
 		return err
 	}
-	// A relay that is just being started again is no reason to give up.
-	if why := silent(c, q.Member, q.sender.app.facts(ctx, nil, q.sender.Team(), c, q.Member)); why != "" {
-		return notFound("the message stays sent", "%s", why)
+	if fate != inbox.Consumed {
+		q.since = now
+		return nil
+	}
+	if q.taken, q.State = time.Now(), api.Consumed; q.clock {
+		q.taken = takenBy(q.Inbox.Path(), q.since, q.taken)
 	}
 	return nil
 }
 
-// The records of a conversation are written up to some tenths of a second late. So
-// long a report waits for the one that says when the turn with the message began,
-// which is looked for that often.
-const (
-	recordLag = 2 * time.Second
-	lookAgain = 100 * time.Millisecond
-)
-
-// early reports whether a report comes too soon: the agent writes down its conversation,
-// and it is not there yet when the turn with the message began.
+// early reports whether a report must wait, because the agent's conversation does not yet
+// show when the turn with the message began.
 func (q *question) early(m journal.Message) bool {
 	if !q.begun.IsZero() {
 		return false
@@ -350,12 +334,8 @@ func (q *question) early(m journal.Message) bool {
 	return known && times == 0 && time.Since(m.FirstSeen) < recordLag
 }
 
-// tick is how far behind the clock the time of a file can be: the kernel dates
-// files by its last tick, of which there are 100 a second at least.
-const tick = 10 * time.Millisecond
-
-// clocked reports whether the inbox, into which a message was put since start, is
-// dated by our clock, and not by that of a server that has the files.
+// clocked reports whether an inbox that was written after start is dated by our clock,
+// and not by that of a file server.
 func clocked(path string, start, now time.Time) bool {
 	info, err := os.Stat(path)
 	if err != nil || info.ModTime().Nanosecond() == 0 { // to the second
@@ -364,10 +344,9 @@ func clocked(path string, start, now time.Time) bool {
 	return info.ModTime().After(start.Add(-tick)) && !info.ModTime().After(now)
 }
 
-// takenBy returns by when the message was taken at the latest that was in the
-// inbox at path at since, and is not now. Where we look late, because the machine
-// has much to do, the inbox tells it better: the agent wrote it last, or somebody
-// did after it.
+// takenBy returns the latest time at which a message can have been taken that was in the
+// inbox at since and is not now. The file's time is more precise than now on a busy
+// machine: the agent, or somebody after it, wrote the file.
 func takenBy(path string, since, now time.Time) time.Time {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -379,47 +358,29 @@ func takenBy(path string, since, now time.Time) time.Time {
 	return now
 }
 
-// lookStep is how often a message that was asked is looked for in its inbox.
-const lookStep = 10 * time.Millisecond
-
-// startup is how long the turn of an agent takes at least, its model included.
-// What an agent reports within so short a time of taking a message, going on with
-// something, is of the turn before: it goes on with that message.
-const startup = 500 * time.Millisecond
-
-// quiet is how long nothing may follow on a report that may be of the turn before,
-// for it to count all the same.
-const quiet = 10 * time.Second
-
 // weigh decides whether something the member said is the answer.
 //
-// Agents take messages between two turns (measured on 2.1.80 and 2.1.329, with
-// tools running too), so what they say after it answers the message. A message
-// that an agent sends lies within its turn, with a call of its model before the
-// end. How a turn came out is in an idle_notification, and there it is close.
-// Measured on both, around the ends of turns of a model that answers at once:
+// Agents take messages between two turns (measured on 2.1.80 and 2.1.329), so a message
+// that is sent after that is the answer. The report of a turn, an idle_notification,
+// needs care, because it is written at about the time when the next message is taken:
 //
-//   - An agent that finds nothing to go on with reports that, with a reason for
-//     being idle, and looks into its inbox again when the report is written: 1 ms
-//     later, and then every 500 ms. So such a report of the turn before is dated
-//     before the message was taken (2 ms at least), and one that is dated after it
-//     is of a turn with the message (12 ms at least).
-//   - A newer agent that finds a message takes it and reports then, up to 60 ms
-//     later (more than 500 ms on a machine that is much too busy) and without a
-//     reason, as it goes on. An older one reports first, and then looks.
+//   - An agent with nothing to do reports an idle reason, and then reads its inbox, 1 ms
+//     later and every 500 ms. Such a report is of the previous turn if it is dated before
+//     the message was taken (by 2 ms or more), else of the turn with the message.
+//   - A newer agent that finds a message takes it, and then reports the previous turn
+//     without a reason, up to 60 ms later, or 500 ms on a busy machine. An older one
+//     reports first.
 //
-// The conversation of a newer agent tells more: it writes down that its model is given
-// the message after the report of the turn before (3 to 90 ms), and before that of its
-// own, unless its model answers within these 90 ms: then that report is known by its
-// reason. The rest is for agents of which there is no transcript, and for a message that
-// was given together with others.
+// The conversation of a newer agent shows when its model was given the message: after the
+// report of the previous turn (3 to 90 ms), and before that of its own, unless the model
+// answers within 90 ms. Then the report has a reason. Without a conversation, or if the
+// message was given together with others, only the rules above apply.
 func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	at, known := m.Time()
 	if !known {
 		at = m.FirstSeen
 	}
-	// Rows have their time in milliseconds.
-	if at.Before(q.since.Truncate(time.Millisecond)) {
+	if at.Before(q.since.Truncate(time.Millisecond)) { // rows have their time in milliseconds
 		return reply{}, false, nil
 	}
 	r = reply{m: m}
@@ -441,7 +402,7 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	r.certain = told || known && !q.doubtful()
 	switch {
 	case told && at.Before(q.begun) && (idle.IdleReason == "" || !at.After(q.taken)):
-		return reply{}, false, nil // of the turn before
+		return reply{}, false, nil // of the previous turn
 	case told:
 	case idle.IdleReason == "" && !at.After(q.taken.Add(startup)):
 		q.before = at
@@ -466,22 +427,17 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 	return reply{}, false, nil
 }
 
-// doubtful reports whether the next report may be of a turn after the one with the
-// message: if that was reported already, by what counts as the report of the turn
-// before. It takes another message for the agent to go on with.
+// doubtful reports whether the next report may be of a later turn, with another message.
+// Then what counts as the report of the previous turn was that of the turn with ours.
 func (q *question) doubtful() bool {
-	if q.other.IsZero() {
-		return false
-	}
-	return q.held != nil || !q.before.IsZero() && q.other.Before(q.before.Add(startup))
+	return !q.other.IsZero() && (q.held != nil || !q.before.IsZero() && q.other.Before(q.before.Add(startup)))
 }
 
-// errNoWord says that the turn with the message has ended, and that its report
-// holds no answer.
+// errNoWord says that the turn with the message ended with a report without an answer.
 var errNoWord = errors.New("no answer in the report")
 
-// unseen returns the message that the member has sent us in the turn that has
-// ended: what it wrote into another file may not have been seen yet.
+// unseen returns the message that the member sent us in the turn that has ended. It is in
+// another file than the report, and may not have been recorded yet.
 func (q *question) unseen(ctx context.Context) (reply, error) {
 	box, err := inbox.Open(q.sender.Team(), q.from, nil) // reading takes no lock
 	if err != nil {

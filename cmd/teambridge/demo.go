@@ -48,26 +48,24 @@ type demonstration struct {
 	err   error // the first of the output
 }
 
-// step is one line of the demo. The names are those of --json.
+// step is one line of the demo.
 type step struct {
 	Seconds float64 `json:"seconds"` // since the start
 	Text    string  `json:"text"`
-	*counts         // of the last one
+	*counts         // only in the last
 }
 
-// counts are what the demo comes to.
 type counts struct {
 	Sent    int `json:"sent"`
 	Taken   int `json:"taken"`
 	Answers int `json:"answers"`
 }
 
-// say prints one line of the demo.
 func (d *demonstration) say(format string, args ...any) {
 	d.print(step{Text: fmt.Sprintf(format, args...)})
 }
 
-// print prints one line, unless that failed before.
+// print prints a step, unless printing has failed before.
 func (d *demonstration) print(s step) {
 	since := time.Since(d.start)
 	s.Seconds = float64(since.Milliseconds()) / 1000
@@ -83,12 +81,12 @@ func (a *app) demo(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// An app of its own: no flag and no variable leads out of the directory.
+	// An app of its own, so that no flag and no variable leads out of the directory.
 	d := &demonstration{app: &app{host: a.host, json: a.json, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}, start: time.Now()}
 	defer func() { err = errors.Join(err, d.app.close(), os.RemoveAll(dir)) }()
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
 		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir,
-		Lead: simagent.Member{Absent: true}, // a process of its own plays it
+		Lead: simagent.Member{Absent: true}, // the headless lead is another process
 		Members: []simagent.Member{
 			{Name: "worker", Handle: answer(300 * time.Millisecond)},
 			{Name: "reviewer", Handle: answer(100 * time.Millisecond)},
@@ -101,20 +99,16 @@ func (a *app) demo(ctx context.Context) (err error) {
 	go func() { ended <- d.sim.Run(running) }()
 	err = errors.Join(d.run(ctx), d.lead.close())
 	stop()
-	// Looked at when they have ended: agents at work have locks and temporary
-	// files.
 	if err = errors.Join(err, <-ended); err != nil {
 		return err
 	}
-	return d.end()
+	return d.end() // after the agents, which have locks and temporary files at work
 }
 
 // toLead are the messages to the lead.
-func toLead() []string {
-	return []string{"plan the release", "and then\ntell everybody"}
-}
+func toLead() []string { return []string{"plan the release", "and then\ntell everybody"} }
 
-// answer is the mind of a simulated agent: it tells whoever wrote what it did.
+// answer handles the messages of a simulated agent: it tells each sender what it did.
 func answer(takes time.Duration) simagent.Handler {
 	return func(_ context.Context, turn simagent.Turn) simagent.Reply {
 		reply := simagent.Reply{Lasts: takes, Text: "done"}
@@ -165,7 +159,7 @@ func (d *demonstration) run(ctx context.Context) error {
 	return d.status(ctx)
 }
 
-// ask asks as a script would: the answer is the output.
+// ask runs the ask command.
 func (d *demonstration) ask(ctx context.Context) error {
 	d.say("→ worker  ask %q, and its answer is:", "which task is next?")
 	start := time.Now()
@@ -176,7 +170,7 @@ func (d *demonstration) ask(ctx context.Context) error {
 	return nil
 }
 
-// status says who is at work.
+// status prints the state of each member.
 func (d *demonstration) status(ctx context.Context) (err error) {
 	rec, err := d.app.startRecorder(ctx, d.team.Root(), d.team.Name())
 	if err != nil {
@@ -209,7 +203,7 @@ func (d *demonstration) join(ctx context.Context) error {
 	return nil
 }
 
-// exchange sends one message and follows it to its answer.
+// exchange sends a message and follows it to its answer.
 func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 	agent := d.sim.Agent(to)
 	before := len(agent.Log())
@@ -235,7 +229,7 @@ func (d *demonstration) exchange(ctx context.Context, to, text string) error {
 	return nil
 }
 
-// twice sends a message again under its id, after the agent has removed it.
+// twice sends a message again under the same id, after the agent has removed it.
 func (d *demonstration) twice(ctx context.Context) error {
 	agent := d.sim.Agent("worker")
 	before := len(agent.Log())
@@ -288,7 +282,7 @@ func (d *demonstration) reply(ctx context.Context, text string) (inbox.Row, erro
 	}
 }
 
-// end counts, and shows that nothing is left over.
+// end counts the messages, and checks that no files are left over.
 func (d *demonstration) end() error {
 	taken := len(d.sim.Agent("worker").Log()) + len(d.sim.Agent("reviewer").Log())
 	if taken != 5 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -17,13 +18,12 @@ import (
 	"teambridge/relay/claude/simchild"
 )
 
-// deafLead is the lead of the demo: an agent without a terminal, that never looks
-// into its inbox, and the relay that gives it what comes there.
+// deafLead is the lead of the demo, a headless agent that never reads its inbox, and its
+// relay.
 type deafLead struct {
 	relay    *relay.Relay
 	ledger   *ledger.Ledger
-	recorded chan struct{} // something happened
-	idle     chan struct{} // closed when it is first
+	recorded chan struct{} // the ledger has a new event
 	ended    chan error
 	stop     context.CancelFunc
 }
@@ -38,8 +38,9 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	h := &deafLead{ledger: l, recorded: make(chan struct{}, 1), idle: make(chan struct{}), ended: make(chan error, 1)}
-	idle := false
+	h := &deafLead{ledger: l, recorded: make(chan struct{}, 1), ended: make(chan error, 1)}
+	idle := make(chan struct{})
+	ready := sync.OnceFunc(func() { close(idle) })
 	h.relay, err = relay.New(ctx, relay.Options{
 		Team: d.team, Member: simagent.Lead, Locker: d.app.locks(), Ledger: l, State: d.app.state,
 		Runtime: relay.Claude(d.app.claudeDir, claude.Options{
@@ -47,15 +48,14 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 			Env: append(os.Environ(), simchild.Script{State: d.app.claudeDir}.Env()),
 		}),
 		Report: func(s relay.Status) {
-			if s.State == relay.Idle && !idle {
-				idle = true
-				close(h.idle)
+			if s.State == relay.Idle {
+				ready()
 			}
 		},
 		Recorded: func() {
 			select {
 			case h.recorded <- struct{}{}:
-			default: // it is said already
+			default: // already pending
 			}
 		},
 	})
@@ -67,7 +67,7 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 	go func() { h.ended <- h.relay.Run(running) }()
 	d.lead = h
 	select {
-	case <-h.idle:
+	case <-idle:
 	case err := <-h.ended:
 		h.ended <- nil
 		return errors.Join(err, errors.New("the relay ended"))

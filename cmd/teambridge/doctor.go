@@ -48,7 +48,7 @@ no Claude directory, or no such team.`,
 	return cmd
 }
 
-// finding is one thing that doctor has to say. The names are those of --json.
+// finding is a problem, or a note.
 type finding struct {
 	Level   string `json:"level"` // "problem", or "note" for what harms nobody
 	Code    string `json:"code"`
@@ -66,13 +66,12 @@ const (
 	notice  = "note"
 )
 
-// examination collects findings.
 type examination struct {
 	app      *app
 	findings []finding
 }
 
-// add adds a finding about a team, which may be none, and a path.
+// add adds a finding. team and path may be empty.
 func (x *examination) add(level, code, team, path, message, advice string) *finding {
 	x.findings = append(x.findings, finding{Level: level, Code: code, Team: team, Path: path, Message: message, Advice: advice})
 	return &x.findings[len(x.findings)-1]
@@ -111,10 +110,9 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	for i := range x.findings {
 		f := &x.findings[i]
 		if fix && f.remedy != nil {
-			if err := f.remedy(); err != nil {
+			err := f.remedy()
+			if f.Fixed = err == nil; err != nil {
 				f.Advice = fmt.Sprintf("it could not be fixed: %v", err)
-			} else {
-				f.Fixed = true
 			}
 		}
 		if f.Level == problem && !f.Fixed {
@@ -143,13 +141,12 @@ func (x *examination) print(teams int) error {
 		case f.Level == problem:
 			level = a.paint(red, f.Level)
 		}
-		if err := a.printf("%s  %s\n    %s\n", level, escape(f.Message, false), escape(f.Path, false)); err != nil {
-			return err
-		}
+		text := fmt.Sprintf("%s  %s\n    %s\n", level, escape(f.Message, false), escape(f.Path, false))
 		if !f.Fixed && f.Advice != "" {
-			if err := a.printf("    %s\n", escape(f.Advice, false)); err != nil {
-				return err
-			}
+			text += fmt.Sprintf("    %s\n", escape(f.Advice, false))
+		}
+		if err := a.print([]byte(text)); err != nil {
+			return err
 		}
 	}
 	if len(x.findings) == 0 {
@@ -207,7 +204,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 	return nil
 }
 
-// config says what is wrong with what config.json says.
+// config examines what config.json says.
 func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
 	if t.LeadState(c, time.Now()) == teams.Gone {
 		process := ""
@@ -268,9 +265,8 @@ func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config,
 	return nil
 }
 
-// objects looks for what should not be in a directory: things in the place of
-// locks, locks that nobody holds any more, our own leftovers. With a name, only
-// those that belong to the file of that name.
+// objects looks in a directory for things in the place of locks, locks that nobody holds,
+// and our own leftovers; if only is not empty, just for those of that file.
 func (x *examination) objects(team, dir, only string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -283,10 +279,9 @@ func (x *examination) objects(team, dir, only string) {
 			continue
 		}
 		of, ok := strings.CutSuffix(e.Name(), ".lock")
-		if !ok || !strings.HasSuffix(of, ".json") || only != "" && of != only {
-			continue
+		if ok && strings.HasSuffix(of, ".json") && (only == "" || of == only) {
+			x.lock(team, path, e)
 		}
-		x.lock(team, path, e)
 	}
 }
 
@@ -313,7 +308,6 @@ func (x *examination) lock(team, path string, e fs.DirEntry) {
 	}
 }
 
-// removable is the advice on what belongs to nobody.
 const removable = "teambridge doctor --fix removes it"
 
 // leftover reports a temporary file of ours. One that is young may be in use.
@@ -338,16 +332,15 @@ func (x *examination) leftTeams(root *teams.Root) error {
 	return err
 }
 
-// removeSame removes path if it is still what was looked at.
+// removeSame removes path unless it has changed.
 func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
 	now, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	if !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()) {
+	case !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()):
 		return errors.New("it has changed since it was looked at")
 	}
 	return remove(path)
@@ -383,7 +376,6 @@ func (x *examination) state(ctx context.Context, root *teams.Root) {
 	}
 }
 
-// relays says of each relay what is wrong with it.
 func (x *examination) relays(ctx context.Context, l *ledger.Ledger, root *teams.Root) error {
 	sessions, err := l.Sessions(ctx, root.Path())
 	if err != nil {
@@ -418,7 +410,7 @@ func (x *examination) relays(ctx context.Context, l *ledger.Ledger, root *teams.
 }
 
 // relay reports an agent that does not stay alive, and messages that wait for one whose
-// relay does not run. What a team that has ended left behind does not matter.
+// relay does not run. Sessions of a team that has ended do not matter.
 func (x *examination) relay(ctx context.Context, l *ledger.Ledger, root *teams.Root, s ledger.Session) error {
 	t, err := root.Team(s.Team)
 	if err != nil {
@@ -446,11 +438,10 @@ func (x *examination) relay(ctx context.Context, l *ledger.Ledger, root *teams.R
 	if err != nil || o.Queue+unread == 0 {
 		return err
 	}
-	how := "has ended"
+	how, waits := "has ended", "1 message waits"
 	if s.State != ledger.RelayEnded {
 		how = "is gone"
 	}
-	waits := "1 message waits"
 	if n := o.Queue + unread; n > 1 {
 		waits = fmt.Sprintf("%d messages wait", n)
 	}

@@ -19,18 +19,18 @@ func refuse(hint, format string, args ...any) error {
 	return api.Decide(api.CodeRefused, hint, format, args...)
 }
 
-// notFound is something that was asked for and is not there.
+// notFound is something that does not exist.
 func notFound(hint, format string, args ...any) error {
 	return api.Decide(api.CodeNotFound, hint, format, args...)
 }
 
-// exitStatus ends the command with a status after everything was said.
+// exitStatus ends the command with a status, and prints nothing more.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// explain classifies an error, and says with which status the command ends. A
-// fault without a code was told already.
+// explain classifies an error and returns the exit status. An error without a code has
+// been printed.
 func explain(ctx context.Context, err error) (api.Error, int) {
 	if s, ok := errors.AsType[exitStatus](err); ok {
 		return api.Error{}, int(s)

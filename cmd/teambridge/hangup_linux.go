@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// hangUp waits until nobody can read what is written to f any more, and returns true
-// then. It returns false when ctx ends, and where the system does not tell, as of a file.
+// hangUp waits until nobody can read what is written to f, and returns true. It returns
+// false when ctx ends, or if f is not a pipe or the like.
 func hangUp(ctx context.Context, f *os.File) bool {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -36,7 +36,7 @@ func hangUp(ctx context.Context, f *os.File) bool {
 			<-closed
 		}
 	}()
-	// Errors, and a closed other side, are reported even if no event is asked for.
+	// Errors and a closed reader are reported even if no event is requested.
 	stdout := -1
 	cerr := conn.Control(func(fd uintptr) {
 		stdout = int(fd)

@@ -8,31 +8,28 @@ import (
 	"io"
 )
 
-// maxLine is the longest line of standard input that run accepts, in bytes and without
-// its line end. It has room for the largest message, even if every character of it is
-// written as a JSON escape.
+// maxLine is the length in bytes of the longest line of standard input that run accepts.
+// The largest message fits, even with every character as a JSON escape.
 const maxLine = 1 << 20
 
-// errLongLine says that a line is longer than the reader allows.
 var errLongLine = fmt.Errorf("it is longer than %d bytes", maxLine)
 
-// lineReader reads lines of bounded length. Unlike a [bufio.Scanner] it does not stop
-// at a line that is too long, and it never holds more than the limit in memory.
+// lineReader reads lines of bounded length. Unlike a [bufio.Scanner] it goes on after a
+// line that is too long.
 type lineReader struct {
 	r      *bufio.Reader
 	limit  int
-	number int  // of the line that next returned last; the first is 1
-	inLine bool // the rest of that line, which was too long, was not read yet
+	number int  // of the line that next returned last, from 1
+	inLine bool // that line was too long, and its rest has not been read
 }
 
 func newLineReader(r io.Reader, limit int) *lineReader {
 	return &lineReader{r: bufio.NewReader(r), limit: limit}
 }
 
-// next returns the next line without its line end. The last line needs none. A line
-// that is longer than the limit is errLongLine as soon as that is known, since its end
-// may be long in coming; the next call skips its rest. At the end of the input the
-// error is io.EOF.
+// next returns the next line without its line end, which the last line need not have. It
+// returns errLongLine as soon as a line exceeds the limit, and the next call skips the
+// rest. The error is io.EOF at the end of the input.
 func (l *lineReader) next() ([]byte, error) {
 	for l.inLine {
 		part, err := l.r.ReadSlice('\n')
@@ -56,8 +53,7 @@ func (l *lineReader) next() ([]byte, error) {
 		if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
 			return nil, err
 		}
-		line = bytes.TrimSuffix(line, []byte("\n"))
-		line = bytes.TrimSuffix(line, []byte("\r"))
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 		if len(line) > l.limit {
 			return nil, errLongLine
 		}

@@ -9,6 +9,6 @@ import (
 )
 
 func main() {
-	simchild.Main() // which it is in the demo, for itself
+	simchild.Main() // the demo runs this program as an agent
 	os.Exit(run(os.Args[1:], process()))
 }

@@ -2,28 +2,25 @@ package main
 
 // The rules of output.
 //
-// stdout carries the answer and nothing else. With --json that is one JSON
-// value on one line (watch: one a line). Without, it is text for a person:
-// columns aligned, times in local time, a message's text with its control
-// characters escaped, colour only on a terminal and without NO_COLOR.
+// stdout has only the answer. With --json that is one JSON value on one line (watch: a
+// line for each). Without, it is text for a person: aligned columns, local times, and
+// colour only on a terminal and without NO_COLOR.
 //
-// stderr carries everything else: "teambridge: " and an error, in lower case
-// and without a full stop, then "hint: " and what to do; "warning: " for what
-// went wrong without stopping the command; "note: " for what a person should
-// know; with -v what is being done. With --json the error is one JSON object
-// {"error": {"code", "message", "hint"}}, a warning is {"warning": {"message"}},
-// each on a line of its own, and notes are left out.
+// stderr has the rest: "teambridge: " and an error, in lower case and without a full stop,
+// then "hint: " and what to do; "warning: " and what went wrong without stopping the
+// command; "note: " and what a person should know; with -v what is being done. With --json
+// an error is {"error": {"code", "message", "hint"}}, a warning {"warning": {"message"}},
+// each on its own line, and notes are left out.
 //
-// Names, texts and paths come from files that others write. For a person they
-// are escaped, so that they cannot steer the terminal or reorder the line; in
-// JSON they are whole, with the same characters written as \u escapes.
+// Names, texts and paths come from files that others write. Characters that could control
+// the terminal or reorder a line are escaped; in JSON they are \u escapes.
 //
-// If the reader of stdout goes away before its end, as head does, the command ends with
-// status 141, as a program does that SIGPIPE ends, and without a word on stderr. What it
-// has done until then stays done.
+// If the reader of stdout goes away, as head does, the command ends with status 141 and
+// prints nothing on stderr. What it has done stays done.
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,8 +48,8 @@ func (a *app) printJSON(v any) error {
 	return a.print(line)
 }
 
-// jsonLine encodes v as one line, with <, > and & as they are. What could steer
-// a terminal is a \u escape, also above U+007E, where JSON does not ask for it.
+// jsonLine encodes v as one line, with <, > and & as they are. Characters that could
+// control a terminal are \u escapes, even where JSON does not require it.
 func jsonLine(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -66,14 +63,12 @@ func jsonLine(v any) ([]byte, error) {
 	}
 	var out []byte
 	for _, r := range string(line) {
-		switch {
-		case !unsafe(r, true):
+		if !unsafe(r, true) {
 			out = utf8.AppendRune(out, r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
 		}
 	}
 	return out, nil
@@ -94,28 +89,24 @@ func (a *app) print(b []byte) error {
 	return nil
 }
 
-// outlet is stdout, with the first error that writing to it gave.
+// outlet is stdout, and keeps the first error of writing to it.
 type outlet struct {
 	w io.Writer
 
 	mu   sync.Mutex
 	err  error
-	gone bool // nobody reads it any more, which was seen without writing
+	gone bool // the reader went away, which was seen without writing
 }
 
 func (o *outlet) Write(b []byte) (int, error) {
 	n, err := o.w.Write(b)
-	if err != nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.err == nil {
-			o.err = err
-		}
-	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = cmp.Or(o.err, err)
 	return n, err
 }
 
-// failed returns that error. It may be called while a Write is stuck.
+// failed returns the first error. It may be called while a Write is stuck.
 func (o *outlet) failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,11 +120,11 @@ func (o *outlet) unread() bool {
 	return o.gone || closedPipe(o.err)
 }
 
-// errUnread ends a command that waits for something to print when nobody would read it.
+// errUnread ends a command that waits for something to print that nobody would read.
 var errUnread = errors.New("nobody reads the output any more")
 
-// whileRead returns a context that ends with the reader of stdout, where the system tells
-// of that. Call stop in the end.
+// whileRead returns a context that ends when the reader of stdout goes away, if the system
+// reports that. Call stop at the end.
 func (a *app) whileRead(ctx context.Context) (reading context.Context, stop func()) {
 	reading, cancel := context.WithCancelCause(ctx)
 	if a.hangUp == nil {
@@ -155,8 +146,7 @@ func (a *app) whileRead(ctx context.Context) (reading context.Context, stop func
 	}
 }
 
-// becauseUnread reports whether err says nothing but that the reader of stdout went away:
-// what was to be done is done, or was only to be printed.
+// becauseUnread reports whether err means only that the reader of stdout went away.
 func (a *app) becauseUnread(err error) bool {
 	if !a.out.unread() {
 		return false
@@ -167,7 +157,7 @@ func (a *app) becauseUnread(err error) bool {
 	if inner := errors.Unwrap(err); inner != nil {
 		return a.becauseUnread(inner)
 	}
-	// What the write gave, or what the end of whileRead has interrupted.
+	// The error of the write, or of what the end of whileRead interrupted.
 	return closedPipe(err) && errors.Is(a.out.failed(), err) || errors.Is(err, errUnread) || errors.Is(err, context.Canceled)
 }
 
@@ -175,19 +165,16 @@ func (a *app) printf(format string, args ...any) error {
 	return a.print(fmt.Appendf(nil, format, args...))
 }
 
-// table prints rows of cells in aligned columns, the first row as a heading.
-// Cells are escaped.
+// table prints rows of cells in aligned columns, and escapes the cells.
 func (a *app) table(rows [][]string) error {
 	var buf bytes.Buffer
 	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
+		cells := make([]string, len(r))
 		for i, cell := range r {
-			if i > 0 {
-				fmt.Fprint(w, "\t")
-			}
-			fmt.Fprint(w, escape(cell, false))
+			cells[i] = escape(cell, false)
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -200,8 +187,7 @@ func (a *app) table(rows [][]string) error {
 	return nil
 }
 
-// note, warn and debug write to stderr. What cannot be written there cannot be
-// reported anywhere.
+// note, warn and debug write to stderr. Their errors could not be reported anywhere.
 func (a *app) note(format string, args ...any) {
 	if !a.json && !a.out.unread() {
 		a.say("note", fmt.Sprintf(format, args...))
@@ -244,8 +230,7 @@ func (a *app) fail(ctx context.Context, err error) int {
 		return status
 	}
 	if a.json {
-		line, err := jsonLine(map[string]api.Error{"error": f})
-		if err == nil {
+		if line, err := jsonLine(map[string]api.Error{"error": f}); err == nil {
 			a.stderr.Write(line)
 			return status
 		}
@@ -257,13 +242,13 @@ func (a *app) fail(ctx context.Context, err error) int {
 	return status
 }
 
-// escape makes text of others safe for a terminal: what could move the cursor,
-// change colours or reorder what is shown is written as an escape. Line breaks
-// and tabs are kept where lines says so.
+// escape makes text safe for a terminal: characters that could move the cursor, change
+// colours or reorder text are escaped. With lines, line breaks and tabs are kept.
 func escape(s string, lines bool) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return unsafe(r, lines) }) && utf8.ValidString(s) {
 		return s
 	}
+	short := map[rune]string{'\n': `\n`, '\t': `\t`, '\r': `\r`, 0x1b: `\e`}
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
@@ -272,14 +257,8 @@ func escape(s string, lines bool) string {
 			fmt.Fprintf(&b, `\x%02x`, s[0])
 		case !unsafe(r, lines):
 			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == 0x1b:
-			b.WriteString(`\e`)
+		case short[r] != "":
+			b.WriteString(short[r])
 		case r < 0x100:
 			fmt.Fprintf(&b, `\x%02x`, r)
 		case r > 0xffff:
@@ -296,8 +275,7 @@ func unsafe(r rune, lines bool) bool {
 	if lines && (r == '\n' || r == '\t') {
 		return false
 	}
-	// Cf holds the marks that reorder text, and the joiners inside emoji,
-	// which do no harm.
+	// Cf has the marks that reorder text, and the joiners inside emoji, which are harmless.
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' ||
 		unicode.Is(unicode.Cf, r) && r != '\u200d' && r != '\u200c'
 }
@@ -311,7 +289,7 @@ const (
 	yellow = "33"
 )
 
-// paint colours s, if that is wanted.
+// paint colours s on a terminal.
 func (a *app) paint(colour, s string) string {
 	if !a.terminal || s == "" {
 		return s
@@ -319,20 +297,16 @@ func (a *app) paint(colour, s string) string {
 	return "\x1b[" + colour + "m" + s + "\x1b[0m"
 }
 
-// colourful reports whether colour is wanted on f: it is a terminal, and
-// neither NO_COLOR (https://no-color.org) nor TERM=dumb is set.
+// colourful reports whether f is a terminal, and neither NO_COLOR (https://no-color.org)
+// nor TERM=dumb is set.
 func colourful(f *os.File, lookup func(string) (string, bool)) bool {
-	if v, _ := lookup("NO_COLOR"); v != "" {
-		return false
-	}
-	if v, _ := lookup("TERM"); v == "dumb" {
-		return false
-	}
+	no, _ := lookup("NO_COLOR")
+	term, _ := lookup("TERM")
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return no == "" && term != "dumb" && err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// clock shows a time to a person: the time of day if it is today's.
+// clock shows a time to a person: only the time of day if it is today.
 func clock(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -351,9 +325,4 @@ func plural(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func dash(s string) string { return cmp.Or(s, "-") }

@@ -9,34 +9,29 @@ import (
 	"time"
 )
 
-// Bounds of what run keeps of an output that nobody reads. The longest line that is
-// taken from an agent has 16 MiB, so that a reader who keeps up gets every line whole.
 const (
+	// Bounds of unread output. The longest line of an agent has 16 MiB, so a reader who
+	// keeps up gets every line whole.
 	maxQueuedBytes  = 32 << 20
 	maxQueuedWrites = 100_000
-)
 
-// How long run waits for the reader of its output once it was told to end.
-const (
+	// How long run waits for the reader of its output after it was told to end.
 	drainStall = 2 * time.Second  // without any progress
 	drainTotal = 10 * time.Second // in all
+
+	// How many bytes are written at a time. Small writes show that a slow reader reads.
+	writeStep = 4 << 10
 )
 
-// writeStep is how much is written at a time, so that a reader who is slow can be told
-// from one who does not read.
-const writeStep = 4 << 10
-
-// writeQueue is a writer that never waits: what is written to it is queued, and one
-// goroutine writes it to the real one. A relay must not stop because somebody pages
-// through its output.
+// writeQueue is a writer that never waits: one goroutine writes what is queued, so that a
+// relay goes on while somebody pages through its output.
 //
-// When the queue is full, what is new is left out, until the reader has taken half of
-// what waits; then one notice tells how much is missing, in the place where it would
-// have been. So what was accepted stays in order and without holes, and a reader who
-// pauses misses one piece and not every other line.
+// When the queue is full, new writes are dropped until half of it has been written. One
+// notice takes their place, so that a slow reader misses one piece and not every other
+// line.
 type writeQueue struct {
 	w        io.Writer
-	notice   func(missing) []byte // called in the place of what is missing; the result is written
+	notice   func(missing) []byte // its result is written in the place of dropped writes
 	failed   func(error)          // called once, with the first error of w
 	maxBytes int
 	maxItems int
@@ -47,19 +42,19 @@ type writeQueue struct {
 	bytes  int
 	full   bool
 	closed bool // no more writes are accepted
-	over   bool // nothing is written any more: w has failed, or nobody reads it
+	over   bool // nothing more is written: w has failed, or nobody reads it
 
 	moved chan struct{} // w has taken something
 	ended chan struct{} // closed when everything is written, or over
 }
 
-// queued is one write, or the place of those that were left out.
+// queued is one write, or the place of those that were dropped.
 type queued struct {
 	data    []byte
 	missing missing
 }
 
-// missing counts what was left out, or not read.
+// missing counts what was dropped, or not read.
 type missing struct {
 	Lines int `json:"lines"`
 	Bytes int `json:"bytes"`
@@ -75,8 +70,8 @@ func (m *missing) add(data []byte) {
 	m.Bytes += len(data)
 }
 
-// newWriteQueue returns a queue in front of w and starts its goroutine, which
-// [writeQueue.drain] ends. notice and failed are called by that goroutine.
+// newWriteQueue returns a queue in front of w and starts its goroutine, which calls notice
+// and failed, and which [writeQueue.drain] ends.
 func newWriteQueue(w io.Writer, notice func(missing) []byte, failed func(error)) *writeQueue {
 	q := &writeQueue{
 		w: w, notice: notice, failed: failed, maxBytes: maxQueuedBytes, maxItems: maxQueuedWrites,
@@ -87,14 +82,13 @@ func newWriteQueue(w io.Writer, notice func(missing) []byte, failed func(error))
 	return q
 }
 
-// Write queues b, or leaves it out. It never fails: whether the real writer does is not
-// known yet.
+// Write queues b, or drops it. It never fails, since w has not been written to yet.
 func (q *writeQueue) Write(b []byte) (int, error) {
 	q.offer(b, false)
 	return len(b), nil
 }
 
-// offer queues b, and reports whether it did. What is urgent has as much room again.
+// offer queues b, and reports whether it did. Urgent writes have twice the room.
 func (q *writeQueue) offer(b []byte, urgent bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -114,7 +108,7 @@ func (q *writeQueue) offer(b []byte, urgent bool) bool {
 		q.items = append(q.items, queued{data: bytes.Clone(b)})
 		q.bytes += len(b)
 	} else {
-		// Data that waits is in front of it, so the last item is not being written.
+		// Data is queued before it, so the last item is not being written.
 		if last := len(q.items) - 1; q.items[last].data != nil {
 			q.items = append(q.items, queued{})
 		}
@@ -153,8 +147,8 @@ func (q *writeQueue) run() {
 	}
 }
 
-// first waits for an item, and returns the first, which stays in the queue. It returns
-// false when there is nothing more to write.
+// first waits for an item and returns it without removing it; false if nothing is left to
+// write.
 func (q *writeQueue) first() (queued, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,7 +161,7 @@ func (q *writeQueue) first() (queued, bool) {
 	return q.items[0], true
 }
 
-// done takes the first item out of the queue.
+// done removes the first item.
 func (q *writeQueue) done() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -197,10 +191,9 @@ func (q *writeQueue) abandon() missing {
 	return lost
 }
 
-// drain accepts no more writes, waits until what is queued is written, and returns what
-// was not. While ctx lasts it waits for as long as the reader takes, as every program
-// does that writes to a pipe. After that it gives up when nothing was read for 2 s, and
-// after 10 s in all.
+// drain stops accepting writes, waits until the queue is written, and returns what was not.
+// Until ctx ends it waits without a limit, then for drainStall without progress and
+// drainTotal in all.
 func (q *writeQueue) drain(ctx context.Context) missing {
 	q.mu.Lock()
 	q.closed = true
@@ -228,12 +221,12 @@ func (q *writeQueue) drain(ctx context.Context) missing {
 	}
 }
 
-// queueErrors puts a queue in front of stderr, for a command whose work must not wait for
-// whoever reads that.
+// queueErrors puts a queue in front of stderr, so that the command does not wait for its
+// reader.
 func (a *app) queueErrors() *writeQueue {
 	q := newWriteQueue(a.stderr, func(m missing) []byte {
 		return a.warning(fmt.Sprintf("%s were dropped here, since nobody read them", m))
-	}, func(error) {}) // there is nowhere to tell it
+	}, func(error) {}) // it cannot be reported
 	a.stderr = q
 	a.drain = func(ctx context.Context) { q.drain(ctx) }
 	return q

@@ -21,7 +21,6 @@ import (
 	"teambridge/teams"
 )
 
-// journal opens the journal.
 func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, sqlite.Patience))
 	defer cancel()
@@ -32,8 +31,7 @@ func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 	return j, err
 }
 
-// journalWait is how long a command that can do without the journal waits for
-// others who lock it.
+// journalWait is how long a command that can do without the journal waits for its lock.
 const journalWait = 2 * time.Second
 
 // journalOrNot opens the journal. If that fails it warns and opens an empty, temporary
@@ -74,12 +72,11 @@ type recorder struct {
 	done    func() error   // closes the journal
 	after   int64          // number of the last change that was returned
 	look    chan struct{}  // there may be more in the journal
-	failed  chan error     // the journal cannot be written any more
-	known   map[string]int // rows of a journal that was given up, which are not new
+	failed  chan error     // the journal can no longer be written
+	known   map[string]int // rows of an abandoned journal, which are not new
+	warned  bool           // that the ledger could not be opened
 
-	warned bool // that the ledger could not be opened
-
-	// Of the tap that is running.
+	// The running tap.
 	ended chan error
 	stop  context.CancelFunc
 
@@ -89,8 +86,8 @@ type recorder struct {
 	stopCopy context.CancelFunc
 }
 
-// startRecorder records what passes through the inboxes of a Claude directory, or of one
-// team, until the recorder is closed. When it returns, the present content is recorded.
+// startRecorder records the messages of one team, or of all if team is empty, until the
+// recorder is closed. When it returns, the present content is recorded.
 func (a *app) startRecorder(ctx context.Context, root *teams.Root, team string) (*recorder, error) {
 	t := &recorder{app: a, root: root, team: team, look: make(chan struct{}, 1), failed: make(chan error, 1)}
 	var err error
@@ -109,7 +106,7 @@ func (a *app) startRecorder(ctx context.Context, root *teams.Root, team string) 
 		if err := t.spare(ctx, err); err != nil {
 			return nil, err
 		}
-		// All of that was there before, whether it could be recorded or not.
+		// All of that was there before, even if it could not be recorded.
 		if t.after, err = t.journal.Last(ctx); err != nil {
 			return nil, errors.Join(err, t.close())
 		}
@@ -120,7 +117,8 @@ func (a *app) startRecorder(ctx context.Context, root *teams.Root, team string) 
 	return t, nil
 }
 
-// replicate copies the ledger's messages into t.journal, and goes on in the background.
+// replicate copies the ledger's messages into t.journal, and then those that follow in the
+// background.
 func (t *recorder) replicate(ctx context.Context) {
 	running, stop := context.WithCancel(ctx)
 	t.stopCopy = stop
@@ -186,8 +184,8 @@ func (t *recorder) warn(err error) {
 	}
 }
 
-// spare goes on with an empty journal when the journal cannot be written any more,
-// because the disk is full or the file is damaged. If it fails, t is closed.
+// spare goes on with an empty journal when the journal can no longer be written, because
+// the disk is full or the file is damaged. If it fails, t is closed.
 func (t *recorder) spare(ctx context.Context, failure error) error {
 	t.app.warn("%s; nothing more is recorded", view.Describe(failure))
 	t.stopCopy()
@@ -221,7 +219,6 @@ func (t *recorder) spare(ctx context.Context, failure error) error {
 	return nil
 }
 
-// rowKey tells rows apart.
 func rowKey(m journal.Message) string {
 	return m.Team.String() + "/" + m.Inbox + "/" + m.Key()
 }
@@ -312,17 +309,12 @@ func (t *recorder) changes(ctx context.Context, wait time.Duration) ([]journal.C
 	}
 }
 
-// source is what the states of members are computed from.
-func (t *recorder) source(ctx context.Context) status.Source {
-	return status.Source{Journal: t.journal, Ledger: t.sends(ctx)}
+// statuses returns the state of each member of team.
+func (t *recorder) statuses(ctx context.Context, team *teams.Team) ([]api.Status, error) {
+	return status.Source{Journal: t.journal, Ledger: t.sends(ctx)}.Read(ctx, team, time.Now())
 }
 
-// statuses says what is known of the members of team.
-func (t *recorder) statuses(ctx context.Context, team *teams.Team, now time.Time) ([]api.Status, error) {
-	return t.source(ctx).Read(ctx, team, now)
-}
-
-// within bounds a wait; 0 is no bound. what is what has not happened when it times out.
+// within bounds a wait; 0 is no bound. what says what has not happened at the timeout.
 func within(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,6 @@ import (
 	"teambridge/status/view"
 	"teambridge/teams"
 )
-
-// The relays that a service runs: relay add, remove, and list.
 
 func newRelayAdd(a *app) *cobra.Command {
 	var r ledger.Relay
@@ -103,13 +102,13 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 		return err
 	}
 	r, added, err := fleet.Admin{Root: root, Ledger: l}.Add(ctx, r)
-	if exists, ok := errors.AsType[*fleet.ExistsError](err); ok {
+	exists, ok := errors.AsType[*fleet.ExistsError](err)
+	switch {
+	case ok:
 		return refuse("see it with: teambridge relay list --relays; to replace it: teambridge relay remove "+exists.Relay.ID, "%s", exists.Error())
-	}
-	if errors.Is(err, ledger.ErrConflict) { // another process has just added it
+	case errors.Is(err, ledger.ErrConflict): // another process has just added it
 		return refuse("see it with: teambridge relay list --relays", "there is a relay for %s already", address)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	e := view.Entry(r)
@@ -122,7 +121,7 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	return errors.Join(err, a.serviceNote(root))
 }
 
-// memberOfAnyTeam understands MEMBER[@TEAM] where the team need not exist yet.
+// memberOfAnyTeam splits MEMBER[@TEAM]. The team need not exist yet.
 func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team string, err error) {
 	member, named := teams.Split(address)
 	if team, err = a.namedTeam(named); err != nil || team != "" {
@@ -135,16 +134,13 @@ func (a *app) memberOfAnyTeam(ctx context.Context, address string) (member, team
 	return member, t.Name(), nil
 }
 
-// serviceNote says that what was changed waits for a service.
+// serviceNote notes that no service runs.
 func (a *app) serviceNote(root *teams.Root) error {
 	running, err := fleet.Running(a.state, root)
-	if err != nil {
-		return err
-	}
-	if !running {
+	if err == nil && !running {
 		a.note("no service is running; the next one starts it")
 	}
-	return nil
+	return err
 }
 
 func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) error {
@@ -153,11 +149,8 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 		return err
 	}
 	r, err := a.findRelay(ctx, l, query)
-	if err != nil {
-		return err
-	}
-	if r == nil {
-		return noRelay(query)
+	if err != nil || r == nil {
+		return cmp.Or(err, noRelay(query))
 	}
 	admin := fleet.Admin{Ledger: l}
 	if deleteTeam {
@@ -189,19 +182,15 @@ func noRelay(query string) error {
 	return notFound("list the relays with: teambridge relay list --relays", "there is no relay %s", query)
 }
 
-// candidate is a relay that a query on the command line can mean.
 type candidate struct{ id, root, team, member string }
 
-// pick returns the index of the relay that a query means: by its id, else its member, as
-// MEMBER or MEMBER@TEAM, else the beginning of its id. It returns -1 if there is none,
-// and a usage error if there are several. Without a root there are only ids.
+// pick returns the index of the relay with the id query, else of MEMBER[@TEAM], else whose
+// id begins with it. It returns -1 if there is none, and a usage error if there are
+// several. Members are not known without a root.
 func (a *app) pick(ctx context.Context, root *teams.Root, query string, all []candidate) (int, error) {
+	fallback, _ := a.lookup("TEAMBRIDGE_TEAM")
 	member, team := teams.Split(query)
-	if team == "" {
-		if team = a.teamName; team == "" {
-			team, _ = a.lookup("TEAMBRIDGE_TEAM")
-		}
-	}
+	team = cmp.Or(team, a.teamName, fallback)
 	for _, fits := range []func(candidate) bool{
 		func(c candidate) bool { return c.id == query },
 		func(c candidate) bool {
@@ -227,16 +216,15 @@ func (a *app) pick(ctx context.Context, root *teams.Root, query string, all []ca
 	return -1, nil
 }
 
-// findRelay returns the relay that was added and is meant, with the current name of its
-// member; nil if there is none. A relay that was run and not added is refused.
+// findRelay returns the added relay that query means, with the current name of its member;
+// nil if there is none. A relay that was started with "teambridge run" is refused.
 func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (*ledger.Relay, error) {
 	all, err := l.Relays(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	root, err := a.root()
-	if err == nil {
-	} else if !errors.As(err, new(*teams.NoRootError)) {
+	if err != nil && !errors.As(err, new(*teams.NoRootError)) {
 		return nil, err
 	}
 	added := make([]candidate, len(all))
@@ -269,13 +257,13 @@ func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (*l
 	return nil, refuse(hint, "%s", reason)
 }
 
-// owner makes and removes the teams of agents that have a team of their own.
+// owner makes and removes the teams that agents own.
 func (a *app) owner(root *teams.Root, l *ledger.Ledger) fleet.TeamOwner {
 	return fleet.TeamOwner{Root: root, Ledger: l, Locker: a.locks(), State: a.state}
 }
 
-// relaysKnown lists the relays that are to be run, and those that were. A service that
-// runs is asked: it alone knows why one that it runs is stopped.
+// relaysKnown lists the relays that were added or run. It asks the service if one runs,
+// since only the service knows why a relay is stopped.
 func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEntry, error) {
 	root, err := a.root()
 	if err != nil {
@@ -300,7 +288,8 @@ func (a *app) relaysKnown(ctx context.Context, l *ledger.Ledger) ([]api.RelayEnt
 	return list, nil
 }
 
-// relaysServed asks the service for them, if one runs. list is nil if there is no answer.
+// relaysServed asks the service, if one runs, for its relays. list is nil if there is no
+// answer.
 func (a *app) relaysServed(ctx context.Context, root *teams.Root) (list []api.RelayEntry, asked bool) {
 	c := a.service(root)
 	if c == nil {
@@ -317,7 +306,6 @@ func (a *app) relaysServed(ctx context.Context, root *teams.Root) (list []api.Re
 	return list, true
 }
 
-// printRelays prints them for a person.
 func (a *app) printRelays(list []api.RelayEntry) error {
 	rows := [][]string{{"RELAY", "MEMBER", "STATE", "QUEUE", "DEAD LETTERS", "LAST ANSWER", "COMMAND", "REASON"}}
 	for _, r := range list {

@@ -82,20 +82,18 @@ func run(args []string, h host) int {
 	cmd := newRoot(a)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
-	if cerr := a.close(); cerr != nil {
-		err = errors.Join(err, cerr)
-	}
+	err = errors.Join(err, a.close())
 	if a.drain != nil {
 		defer a.drain(ctx)
 	}
 	if err == nil && out.failed() != nil {
 		err = fmt.Errorf("write the answer: %w", out.failed()) // cobra's help ignores it
 	}
-	if err != nil && a.becauseUnread(err) {
-		return api.ExitPipe
-	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return api.ExitOK
+	case a.becauseUnread(err):
+		return api.ExitPipe
 	}
 	// If a flag was invalid, --json may follow it.
 	if end := slices.Index(args, "--"); end >= 0 {
@@ -171,8 +169,7 @@ func newRoot(a *app) *cobra.Command {
 }
 
 // setDefaults makes cmd and its subcommands take no arguments, and complete no file
-// names, unless they say otherwise. It puts the example of each after the first
-// paragraph of its help.
+// names, by default. It puts examples after the first paragraph of the help.
 func setDefaults(cmd *cobra.Command) {
 	if cmd.Args == nil {
 		cmd.Args = none
@@ -198,14 +195,12 @@ func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// exactly is the check of a command that takes n arguments, none that of one that takes
-// none.
+// exactly checks for n arguments, none for none.
 func exactly(n int) cobra.PositionalArgs { return between(n, n) }
 
 func none(cmd *cobra.Command, args []string) error { return between(0, 0)(cmd, args) }
 
-// between is the check of a command that takes at least low arguments and at most high;
-// any number for a negative high.
+// between checks for at least low arguments and at most high, if high is not negative.
 func between(low, high int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		hint, want := "usage: "+cmd.UseLine(), plural(low, "argument")
@@ -289,7 +284,6 @@ func must(err error) {
 	}
 }
 
-// close closes what the command opened.
 func (a *app) close() (err error) {
 	if a.leaveOpen {
 		return nil
@@ -384,7 +378,7 @@ func (a *app) findState(flag string) (string, error) {
 
 func (a *app) home() (string, error) {
 	for _, name := range []string{"HOME", "USERPROFILE"} {
-		if dir, ok := a.lookup(name); ok && dir != "" {
+		if dir, _ := a.lookup(name); dir != "" {
 			return dir, nil
 		}
 	}

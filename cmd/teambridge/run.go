@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,7 +40,7 @@ type runOptions struct {
 	exitOnEOF    bool
 }
 
-// The kinds of output of run.
+// The values of --output.
 const (
 	outText   = "text"
 	outEvents = "events"
@@ -126,7 +127,7 @@ func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
 }
 
-// agentRun is a run at work.
+// agentRun is a run command at work.
 type agentRun struct {
 	app      *app
 	opts     runOptions
@@ -234,9 +235,7 @@ func waiting(ctx context.Context, t *teams.Team, member string, locker *lockedfi
 		return 0, err
 	}
 	rows, err := box.Read(ctx)
-	switch {
-	case errors.Is(err, inbox.ErrMissing), errors.Is(err, inbox.ErrEmpty), errors.Is(err, teams.ErrTeamGone):
-	case err != nil:
+	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) && !errors.Is(err, teams.ErrTeamGone) {
 		return 0, err
 	}
 	n := len(open)
@@ -259,8 +258,8 @@ func (a *app) childOptions(ctx context.Context, t *teams.Team, member string, o 
 	return child, err
 }
 
-// queueOutput puts queues in front of stdout and stderr, so that neither the relay nor the
-// agent nor standard input waits for a reader. Only the end of the command does.
+// queueOutput puts queues in front of stdout and stderr, so that only the end of the
+// command waits for a reader.
 func (r *agentRun) queueOutput() {
 	a := r.app
 	r.errors = a.queueErrors()
@@ -303,7 +302,8 @@ func (r *agentRun) serve(ctx context.Context) error {
 
 // signals handles interrupts and SIGTERM.
 func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
-	interrupted := "" // the frame that was interrupted
+	const interruptSlow = 300 * time.Millisecond // then the user is told why
+	interrupted := ""                            // the frame that was interrupted
 	done := make(chan error, 1)
 	var slow <-chan time.Time // fires if an interrupt waits for the turn to begin
 	for {
@@ -344,9 +344,6 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 		}
 	}
 }
-
-// interruptSlow is how long an interrupt may take before the user is told why.
-const interruptSlow = 300 * time.Millisecond
 
 // line is a line of standard input.
 type line struct {
@@ -446,20 +443,17 @@ func (r *agentRun) over() {
 // asked prints a question of the agent, or that it is no longer open. A question that
 // nobody can see is denied, since the agent would wait forever.
 func (r *agentRun) asked(q fleet.Question, open bool) {
-	var line []byte
-	to := r.output
-	switch {
-	case r.opts.output == outEvents:
+	// Even with --json, since somebody has to answer.
+	line := sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID))
+	to := r.errors
+	if r.opts.output == outEvents {
 		var err error
 		if line, err = jsonLine(map[string]any{"permission": q, "open": open}); err != nil {
 			r.fail(err)
 			return
 		}
-	case open:
-		// Even with --json, since somebody has to answer.
-		to = r.errors
-		line = sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID))
-	default:
+		to = r.output
+	} else if !open {
 		return
 	}
 	if !to.offer(line, true) && open {
@@ -482,12 +476,12 @@ func (r *agentRun) missingOutput(m missing) []byte {
 	return line
 }
 
-// event prints what the agent printed.
+// event prints an event of the agent.
 func (r *agentRun) event(e agent.Event) {
 	switch r.opts.output {
 	case outRaw:
 		if e.Line != nil {
-			r.print(append(append([]byte{}, e.Line...), '\n'))
+			r.print(slices.Concat(e.Line, []byte("\n")))
 		}
 	case outText:
 		if result, ok := e.Payload.(claude.Result); ok && result.Text != "" {
@@ -543,8 +537,7 @@ func (r *agentRun) report(s relay.Status) {
 }
 
 // ownTeam makes the team --team with the agent as its lead, or takes it back from a run
-// that was killed. remove removes it unless somebody else has joined it. A team of
-// somebody else is left alone.
+// that was killed. remove removes it, unless it has other members or is somebody else's.
 func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remove func() error, err error) {
 	if err := errors.Join(teams.CheckName("team", a.teamName), teams.CheckName("member", o.as)); err != nil {
 		return nil, err

@@ -70,10 +70,10 @@ func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "only answer questions: change nothing, run no agents")
 }
 
-// serving is what serve says when it is ready. The names are those of --json.
+// serving is what serve prints when it is ready.
 type serving struct {
 	Listen []string `json:"listen"`
-	Token  string   `json:"token,omitempty"` // the file that it is in; only of TCP
+	Token  string   `json:"token,omitempty"` // its file; only for TCP
 }
 
 func (a *app) serve(ctx context.Context, o serveOptions) error {
@@ -94,7 +94,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	told := make(chan error, 1)
 	go func() {
 		told <- a.tellServing(running, s)
-		stop() // nobody could know where it is; or it has ended
+		stop() // if nothing could be printed, nobody knows where it is
 	}()
 	err = s.Run(running)
 	stop()
@@ -111,14 +111,13 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	return nil
 }
 
-// agentEnvironment is what agents get of the environment of a service: not the
-// way to tell systemd how that does.
+// agentEnvironment is the environment of agents, which must not notify systemd.
 func agentEnvironment(all []string) []string {
 	return slices.DeleteFunc(all, func(v string) bool { return strings.HasPrefix(v, "NOTIFY_SOCKET=") })
 }
 
-// tellServing says where the service is, and to systemd that it is ready and that
-// it is ending. It returns when that is so.
+// tellServing prints where the service listens, and notifies systemd when it is ready and
+// when ctx ends.
 func (a *app) tellServing(ctx context.Context, s *server.Server) error {
 	select {
 	case <-ctx.Done():
@@ -152,8 +151,7 @@ func (a *app) tellServing(ctx context.Context, s *server.Server) error {
 	return a.notify("STOPPING=1")
 }
 
-// notify tells systemd how the service is doing, where it wants to know
-// (sd_notify(3)).
+// notify notifies systemd if it has asked for that; see sd_notify(3).
 func (a *app) notify(state string) error {
 	path, _ := a.lookup("NOTIFY_SOCKET")
 	if path == "" {
@@ -170,7 +168,7 @@ func (a *app) notify(state string) error {
 	return nil
 }
 
-// logger writes the log of a service to stderr: lines of key=value, or of JSON.
+// logger writes the service's log to stderr, as key=value or JSON.
 func (a *app) logger() *slog.Logger {
 	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if a.verbose {

@@ -20,12 +20,9 @@ import (
 	"teambridge/teams"
 )
 
-// Messages are sent through the service if one runs: it follows each message even after
-// the command has ended, and prompts the agents that it relays to. All other commands
-// work on the files.
-//
-// If the service does not answer, the command sends the message itself, under the same id
-// and with the same ledger, so that the message is still sent only once.
+// Messages are sent through the service if one runs, since it follows them after the
+// command has ended, and prompts the agents that it relays to. If it does not answer, the
+// command sends the message itself under the same id, so that it is sent only once.
 
 // service returns a client of the service of a Claude directory; nil if none runs.
 func (a *app) service(root *teams.Root) *client.Client {
@@ -40,15 +37,14 @@ func (a *app) service(root *teams.Root) *client.Client {
 	return c
 }
 
-// answerWait is how long a service may take to answer before it gets a health check, and
-// how long that may take.
+// answerWait is how long a request, and then a health check, may take.
 const answerWait = time.Second
 
-// errSilent means that a service does not even answer that it is there.
+// errSilent means that a service does not answer a health check.
 var errSilent = errors.New("it does not say that it is there")
 
-// present bounds ctx by a health check of the service. Sending may have to wait for the
-// lock of an inbox, but a service that has stopped answers nothing.
+// present bounds ctx by a health check of the service: a request may wait for the lock of
+// an inbox, but not for a service that has stopped.
 func (a *app) present(ctx context.Context, c *client.Client) (context.Context, context.CancelFunc) {
 	bound, end := context.WithCancelCause(ctx)
 	wait := cmp.Or(a.wait, answerWait)
@@ -81,24 +77,21 @@ func refusal(err error) error {
 		}
 		return err
 	}
-	if u, ok := errors.AsType[*client.UnreachableError](err); ok {
-		return &serviceError{sent: u.Sent, err: err}
-	}
-	if errors.As(err, new(*client.SkewError)) || errors.Is(err, errSilent) {
-		return &serviceError{sent: true, err: err}
+	u, unreachable := errors.AsType[*client.UnreachableError](err)
+	if unreachable || errors.As(err, new(*client.SkewError)) || errors.Is(err, errSilent) {
+		return &serviceError{sent: !unreachable || u.Sent, err: err}
 	}
 	return err
 }
 
-// notRelayed says that a message that needs a relay cannot be sent to this member.
+// notRelayed is the error for a message that needs a relay, which the member has not.
 func notRelayed(why string) error {
 	return api.Decide(api.CodeInvalid, "omit --mode and --isolated to put it into the inbox, as a teammate's message",
 		"--mode and --isolated are for agents that a service relays to: %s", why)
 }
 
-// send sends a message to member: through the service, if one runs, which prompts an
-// agent that it relays to; else, or if the service fails, into the inbox. It returns
-// what is known even if there is an error.
+// send sends a message through the service, else, or if that fails, into the inbox of
+// member. It returns what is known even if there is an error.
 func (s *sender) send(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
 	if s.service == nil {
 		if s.opts.needsRelay() && (!s.opts.dryRun || s.app.service(s.Team().Root()) == nil) {
@@ -130,8 +123,8 @@ func (s *sender) send(ctx context.Context, member string, m mail.Message) (mail.
 	return direct, err
 }
 
-// viaService sends a message through the service, and waits if that was asked for. With
-// a *serviceError it can still be put into the inbox, under the same id.
+// viaService sends a message through the service, and waits if asked to. After a
+// *serviceError the message can still be put into the inbox, under the same id.
 func (s *sender) viaService(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
 	d := mail.Delivered{Team: s.Team().Name(), Member: member, ID: m.ID, State: api.Failed, Reach: teams.Reachable, Start: time.Now()}
 	asking, done := s.app.present(ctx, s.service)

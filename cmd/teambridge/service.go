@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,7 +105,6 @@ Exit status: 0; 1 journalctl is missing or failed.`,
 	return cmd
 }
 
-// installed is the answer of service install.
 type installed struct {
 	Unit    string `json:"unit"`
 	Changed bool   `json:"changed"` // it was written
@@ -139,14 +139,11 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 		}
 		answer.Started = true
 	}
-	if a.json {
-		return a.printJSON(answer)
-	}
 	word := "installed"
 	if !answer.Changed {
 		word = "unchanged"
 	}
-	if err := a.printf("%s  %s\n", word, escape(path, false)); err != nil {
+	if err := a.answer(answer, "%s  %s\n", word, escape(path, false)); err != nil {
 		return err
 	}
 	if o.noStart {
@@ -157,7 +154,7 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 	return nil
 }
 
-// unitText is the unit for the service that is meant now.
+// unitText is the unit for the flags and the environment of this call.
 func (a *app) unitText(o serveOptions) (string, error) {
 	binary, err := os.Executable()
 	if err != nil {
@@ -171,7 +168,7 @@ func (a *app) unitText(o serveOptions) (string, error) {
 		return "", err
 	}
 	if _, err := server.New(server.Options{Root: root, State: a.state, Listen: o.listen}); err != nil {
-		return "", err // of the addresses
+		return "", err // an invalid address
 	}
 	args := []string{"--claude-dir", root.Path(), "--state-dir", a.state}
 	for _, l := range o.listen {
@@ -193,26 +190,25 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	return unit{binary, args, path}.text()
 }
 
-// readUnit returns a unit that we wrote.
+// readUnit reads a unit, and refuses one that we have not written.
 func readUnit(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return "", err
 	}
-	if !info.Mode().IsRegular() {
-		return "", foreignUnit(path)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
+	var data []byte
+	if info.Mode().IsRegular() {
+		if data, err = os.ReadFile(path); err != nil {
+			return "", err
+		}
 	}
 	if !bytes.HasPrefix(data, []byte(unitMark+"\n")) {
-		return "", foreignUnit(path)
+		return "", refuse("move it away, or edit it by hand", "%s was not written by teambridge", path)
 	}
 	return string(data), nil
 }
 
-// startUnit lets systemd read the unit and start it, again if it was another one.
+// startUnit lets systemd read the unit and start the service, or restart it.
 func (a *app) startUnit(ctx context.Context, again bool) error {
 	_, err := a.systemctl(ctx, "daemon-reload")
 	if err == nil {
@@ -224,8 +220,7 @@ func (a *app) startUnit(ctx context.Context, again bool) error {
 	return err
 }
 
-// startWait bounds what systemd is asked: starting takes as long as opening the
-// journal, stopping as long as TimeoutStopSec.
+// startWait bounds each call of systemctl. Stopping the service may take TimeoutStopSec.
 const startWait = 2 * time.Minute
 
 // systemctl runs systemctl for this user, and returns its output.
@@ -238,17 +233,17 @@ func (a *app) systemctl(ctx context.Context, args ...string) (string, error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
+	if text := strings.TrimSpace(said.String()); err != nil && text != "" {
+		lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+		err = fmt.Errorf("%s: %w", strings.Join(lines, "; "), err)
+	}
 	if err != nil {
-		if text := strings.TrimSpace(said.String()); text != "" {
-			text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), "; ")
-			return "", fmt.Errorf("systemctl %s: %s: %w", strings.Join(args, " "), text, err)
-		}
 		return "", fmt.Errorf("systemctl %s: %w", strings.Join(args, " "), err)
 	}
 	return string(out), nil
 }
 
-// systemdHint is what to do when systemd does not do what it is asked.
+// systemdHint is what to do after systemctl has failed.
 func systemdHint(err error) string {
 	if errors.Is(err, exec.ErrNotFound) {
 		return "there is no systemd here: run \"teambridge serve\" another way"
@@ -259,7 +254,7 @@ func systemdHint(err error) string {
 	return "see why with: teambridge service logs"
 }
 
-// installHint is that for a service that was to be started.
+// installHint is what to do if the service could not be started.
 func (a *app) installHint(err error) string {
 	if root, rerr := a.root(); rerr == nil && !errors.Is(err, exec.ErrNotFound) {
 		if c, ferr := client.Find(a.state, root.Path()); ferr == nil {
@@ -269,7 +264,6 @@ func (a *app) installHint(err error) string {
 	return systemdHint(err)
 }
 
-// uninstalled is the answer of service uninstall.
 type uninstalled struct {
 	Unit    string `json:"unit"`
 	Removed bool   `json:"removed"`
@@ -291,7 +285,7 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Before the file is gone: it says how the service is to be stopped.
+	// While the file is there: it says how the service is to be stopped.
 	_, stopping := a.systemctl(ctx, "disable", "--now", unitName)
 	if stopping != nil && !errors.Is(stopping, exec.ErrNotFound) && !strings.Contains(stopping.Error(), "connect to bus") {
 		return &api.Decided{Err: fmt.Errorf("systemd did not stop the service, and nothing was removed: %w", stopping), Code: api.CodeError, Hint: systemdHint(stopping)}
@@ -314,7 +308,6 @@ func (a *app) serviceUninstall(ctx context.Context) error {
 	return a.answer(uninstalled{path, true}, "removed  %s\n", escape(path, false))
 }
 
-// serviceState is the answer of service status.
 type serviceState struct {
 	Installed bool     `json:"installed"`
 	Unit      string   `json:"unit"`
@@ -339,40 +332,46 @@ func (a *app) serviceStatus(ctx context.Context) error {
 	case err == nil:
 		s.Installed = true
 		out, err := a.systemctl(ctx, "show", "--property=ActiveState", "--value", unitName)
-		if s.State = strings.TrimSpace(out); err != nil || s.State == "" {
-			s.State = "unknown"
+		if s.State = cmp.Or(strings.TrimSpace(out), "unknown"); err != nil {
 			a.debug("%v", err)
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		a.warn("%s", view.Describe(err))
 	}
-	c, err := client.Find(a.state, root.Path())
-	if err == nil {
-		defer c.Close()
-		var v api.ServiceVersion
-		asking, done := a.present(ctx, c)
-		v, err = c.Version(asking)
-		done()
-		if err == nil {
-			s.Answers, s.Version = true, v.Version.Version
-			if card, err := api.ReadCard(a.state, root.Path()); err == nil {
-				s.PID, s.Listen = card.PID, card.Listen
-			}
-		}
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		if s.Reason = "no service runs for " + root.Path(); !errors.Is(err, fs.ErrNotExist) {
-			s.Reason = view.Describe(err)
-		}
+	switch err := a.askVersion(ctx, root.Path(), &s); {
+	case err == nil:
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		s.Reason = "no service runs for " + root.Path()
+	default:
+		s.Reason = view.Describe(err)
 	}
 	if err := a.printService(s); err != nil {
 		return err
 	}
 	if !s.Answers {
 		return exitStatus(api.ExitNotFound)
+	}
+	return nil
+}
+
+// askVersion asks the service of a Claude directory, and completes s.
+func (a *app) askVersion(ctx context.Context, root string, s *serviceState) error {
+	c, err := client.Find(a.state, root)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	asking, done := a.present(ctx, c)
+	defer done()
+	v, err := c.Version(asking)
+	if err != nil {
+		return err
+	}
+	s.Answers, s.Version = true, v.Version.Version
+	if card, err := api.ReadCard(a.state, root); err == nil {
+		s.PID, s.Listen = card.PID, card.Listen
 	}
 	return nil
 }

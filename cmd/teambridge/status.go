@@ -67,7 +67,7 @@ func (a *app) status(ctx context.Context, args []string, watch bool) (err error)
 
 // statusInfos returns the status of all members, or of one.
 func (a *app) statusInfos(ctx context.Context, rec *recorder, t *teams.Team, args []string) ([]api.Status, error) {
-	all, err := rec.statuses(ctx, t, time.Now())
+	all, err := rec.statuses(ctx, t)
 	if err != nil {
 		return nil, err
 	}

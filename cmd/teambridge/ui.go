@@ -59,7 +59,7 @@ func (a *app) ui(ctx context.Context, only bool) error {
 	return a.printf("%s\n", in.URL)
 }
 
-// signIn asks the service that runs for an address that opens its page.
+// signIn asks the service for an address that opens its page.
 func (a *app) signIn(ctx context.Context) (in api.SignIn, err error) {
 	root, err := a.root()
 	if err != nil {
@@ -78,20 +78,18 @@ func (a *app) signIn(ctx context.Context) (in api.SignIn, err error) {
 	return c.SignIn(ctx)
 }
 
-// errNoScreen says that there is nothing a browser could be shown on.
 var errNoScreen = errors.New("there is no screen")
 
-// settle is how long the program that opens a browser may take to say that it
-// cannot. Where there is no desktop it may be the browser, and go on.
+// settle is how long the program that opens a browser may take to fail. Without a desktop
+// it may be the browser itself, and go on.
 const settle = 2 * time.Second
 
-// browse opens an address in the person's browser.
+// browse opens an address in the person's browser, which stays open after ctx.
 func (a *app) browse(ctx context.Context, address string) error {
 	cmd, err := opener(a.lookup, address)
 	if err != nil {
 		return err
 	}
-	// Not of ctx: what it opens stays when this ends.
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -12,31 +12,25 @@ import (
 // unitName is the name of the systemd unit of the service.
 const unitName = "teambridge.service"
 
-// unitMark is the first line of a unit that we wrote. Another one is somebody
-// else's, and is not touched.
+// unitMark is the first line of a unit that we wrote. Others are not touched.
 const unitMark = "# Written by \"teambridge service install\", which writes it anew; \"teambridge service uninstall\" removes it."
 
-// unit is the systemd unit of the service, as what is needed to write it
-// (systemd.service(5), systemd.exec(5), systemd.kill(5)).
+// unit has what the systemd unit of the service needs; see systemd.service(5),
+// systemd.exec(5) and systemd.kill(5).
 type unit struct {
 	binary string
 	args   []string // of serve
-	path   string   // $PATH, in which agents find claude and their tools
+	path   string   // $PATH, for claude and the agents' tools
 }
 
-// text is the content of the unit file. What is said there about agents:
+// text is the content of the unit file.
 //
-//   - KillMode=mixed: at its end the service alone is told to end. It lets its agents
-//     finish their turns and ends them; what is left after that is killed. With
-//     control-group each agent would be told at once, in mid-turn.
+//   - KillMode=mixed signals only the service, which lets its agents finish their turns.
+//     control-group would end agents in mid-turn.
 //   - OOMPolicy=continue: an agent that uses up the memory does not end the others.
-//   - There is no sandbox: in a user unit each of its options implies
-//     NoNewPrivileges, and a private /tmp or an unwritable home besides. Agents run in
-//     it, and are to be able to do what they can do in a terminal. Files that the
-//     service makes itself are private by their modes; a UMask would be the agents',
-//     too.
+//   - There is no sandbox and no UMask: they would apply to the agents too, which must be
+//     able to do what they can do in a terminal.
 func (u unit) text() (string, error) {
-	var b strings.Builder
 	command := append([]string{u.binary, "serve"}, u.args...)
 	for i, arg := range command {
 		quoted, err := unitQuote(arg, i > 0)
@@ -49,7 +43,7 @@ func (u unit) text() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&b, `%s
+	return fmt.Sprintf(`%s
 [Unit]
 Description=teambridge: messages into and out of Claude Code agent teams
 StartLimitIntervalSec=60
@@ -72,12 +66,11 @@ OOMPolicy=continue
 
 [Install]
 WantedBy=default.target
-`, unitMark, strings.Join(command, " "), path)
-	return b.String(), nil
+`, unitMark, strings.Join(command, " "), path), nil
 }
 
-// unitQuote makes one word of a unit file of s, whatever it holds. $ is special in
-// the arguments of a command, and neither in its path nor elsewhere.
+// unitQuote quotes s as one word of a unit file. $ is special only in the arguments of a
+// command.
 func unitQuote(s string, argument bool) (string, error) {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return "", usage("choose a path without control characters", "%q has a control character, which a unit file cannot hold", s)
@@ -89,7 +82,7 @@ func unitQuote(s string, argument bool) (string, error) {
 	return `"` + s + `"`, nil
 }
 
-// unitPath returns where the unit of the service is.
+// unitPath is the path of the unit file.
 func (a *app) unitPath() (string, error) {
 	dir, ok := a.lookup("XDG_CONFIG_HOME")
 	if !ok || !filepath.IsAbs(dir) {
@@ -102,7 +95,6 @@ func (a *app) unitPath() (string, error) {
 	return filepath.Join(dir, "systemd", "user", unitName), nil
 }
 
-// foreignUnit says that a unit is not ours.
 func foreignUnit(path string) error {
 	return api.Decide(api.CodeRefused, "move it away, or edit it by hand", "%s was not written by teambridge", path)
 }

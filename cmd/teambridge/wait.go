@@ -87,7 +87,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, rec.close()) }()
 	if name != "" {
-		all, err := rec.statuses(ctx, t, time.Now())
+		all, err := rec.statuses(ctx, t)
 		if err != nil {
 			return err
 		}

@@ -166,6 +166,11 @@ func (t *Tracker) result(p Result) []agent.Progress {
 		case f.silent && f.init:
 			f.result = &p
 			return append(all, t.end(uuid, agent.Done)...)
+		case unproven && because(p.Errors...) != nil:
+			// No turn has ended: the process could not begin, and exits.
+		case unproven && (p.IsError || p.Subtype != "success"):
+			f.result = &p
+			return append(all, t.end(uuid, agent.Failed)...)
 		case unproven:
 			f.result = &p
 			return append(all, t.end(uuid, agent.Unproven)...)

@@ -79,6 +79,36 @@ func (t Transcript) Exists() (bool, error) {
 	return err == nil, err
 }
 
+// Resumable reports whether a process can resume the session. A session without a
+// transcript can be begun. If the transcript has no message, because its process was
+// killed while it wrote the first one, Claude Code can do neither, on 2.1.80 to 2.1.329 at
+// least: the error is [agent.ErrUnusable].
+func (t Transcript) Resumable() (bool, error) {
+	path, err := t.Path()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false, wrap(err)
+	}
+	defer file.Close()
+	all := newLines(file, recordLimit)
+	for {
+		line, _, err := all.next()
+		if rec, _ := recordOf(line); rec.Type == "user" || rec.Type == "assistant" {
+			return true, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return false, fmt.Errorf("claude: transcript %s: %w", path, agent.ErrUnusable)
+		} else if err != nil {
+			return false, wrap(err)
+		}
+	}
+}
+
 // Turn tells what became of a frame; without a transcript the result is zero. It reads the file from its beginning, about
 // a second per GB.
 //
