@@ -10,8 +10,8 @@ import (
 	"teambridge/relay/pipe"
 )
 
-// backlog holds the events that were not read yet. It never makes the reader of stdout wait, and it does not grow
-// without bounds: first the bulky events are left out, then it fails.
+// backlog holds the events that were not read yet, without making the reader of stdout wait. Over its limit it first
+// leaves out bulky events, then fails.
 type backlog struct {
 	limit  int64
 	events pipe.Stream[kept]

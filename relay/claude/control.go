@@ -10,11 +10,9 @@ import (
 	"teambridge/relay/agent"
 )
 
-// Interrupt stops the turn of a frame, and does nothing if it has none any more: [agent.ErrNotInFlight]. Nil says that the
-// process has taken the request; the frame becomes Cancelled a moment later, unless it was done before. It is not
-// pressed on another frame: the process works on its input in order, and the next frame is written behind this.
-//
-// Errors besides: as of [Process.Send], [ErrNoAnswer] after Options.AnswerTimeout, and [agent.ErrRefused].
+// Interrupt stops the turn of a frame. Nil says that the process has taken the request; the frame becomes Cancelled a
+// moment later, unless it was done before. No other frame can be hit: the process works on its input in order. Errors:
+// [agent.ErrNotInFlight], those of [Process.Send], [ErrNoAnswer] and [agent.ErrRefused].
 func (p *Process) Interrupt(ctx context.Context, uuid string) error {
 	_, err := p.control(ctx, request{Subtype: "interrupt"}, func() error {
 		if !p.tracker.State(uuid).InFlight() {
@@ -26,8 +24,8 @@ func (p *Process) Interrupt(ctx context.Context, uuid string) error {
 	return err
 }
 
-// SetModel changes the model from the next turn on, and returns the name the process knows it by, which older versions do
-// not tell. Frames that are sent meanwhile wait for the answer.
+// SetModel changes the model from the next turn on, and returns the name the process knows it by; older versions tell
+// none. Frames wait for the answer.
 func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 	if model == "" {
 		return "", fmt.Errorf("claude: set model: %w: empty", ErrInvalid)
@@ -43,10 +41,9 @@ func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 	return answer.Model, err
 }
 
-// SetPermissionMode changes the permission mode from the next turn on. Frames that are sent meanwhile wait for the
-// answer. Newer versions refuse a mode they do not know, with an [agent.ErrRefused] that lists those they do: acceptEdits, auto,
-// bypassPermissions, default, dontAsk, plan. Older ones take any word, and what that permits nobody has measured. Plan mode
-// that is set this way may not hold, see [Options.NeedsRestart].
+// SetPermissionMode changes the permission mode from the next turn on. Frames wait for the answer. Newer versions refuse a
+// mode they do not know, with an [agent.ErrRefused] that lists those they do; older ones take any word. Plan mode that is
+// set this way may not hold, see [Options.NeedsRestart].
 func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
 	if mode == "" {
 		return fmt.Errorf("claude: set permission mode: %w: empty", ErrInvalid)
@@ -211,15 +208,12 @@ func (p *Process) withdraw(line json.RawMessage) {
 	}
 }
 
-// reply writes an answer that nobody waits for. A process that asks and does not read the answers is killed, since the
-// reader of its stdout must not wait for it.
+// reply writes an answer without waiting. A process that asks and does not read the answers is killed.
 func (p *Process) reply(data []byte, err error) {
 	if err == nil {
 		err = p.in.post(data)
 	}
-	switch {
-	case err == nil, errors.Is(err, ErrEnded), errors.Is(err, ErrUnusable):
-	default:
+	if err != nil && !errors.Is(err, ErrEnded) && !errors.Is(err, ErrUnusable) {
 		p.fail(fmt.Errorf("claude: answer a control request: %w: %w", ErrOverrun, err))
 	}
 }

@@ -102,13 +102,11 @@ func lastLines(text string, n int) string {
 
 // because looks for the reasons of an exit that a caller decides by. The texts are those of 2.1.80 and 2.1.329.
 func because(texts ...string) error {
-	for _, text := range texts {
-		switch {
-		case strings.Contains(text, "already in use"):
-			return ErrSessionTaken
-		case strings.Contains(text, "No conversation found"):
-			return ErrSessionUnknown
-		}
+	switch text := strings.Join(texts, "\n"); {
+	case strings.Contains(text, "already in use"):
+		return ErrSessionTaken
+	case strings.Contains(text, "No conversation found"):
+		return ErrSessionUnknown
 	}
 	return nil
 }

@@ -8,8 +8,7 @@ import (
 	"teambridge/relay/agent"
 )
 
-// Payload is what a line says, the Payload of an [agent.Event]: one of [Init], [Status], [Echo], [Lifecycle], [Assistant], [Result], [ControlRequest], [ControlResponse], [Other],
-// [Skipped] and [Gap].
+// Payload is what a line says, the Payload of an [agent.Event].
 type Payload interface{ payload() }
 
 // Init is printed at the start of every turn, and not before the first frame.
@@ -25,17 +24,17 @@ type Status struct {
 	PermissionMode string
 }
 
-// Echo is a user's frame that the process prints back. Whether that means that its turn began is for [Tracker] to say.
+// Echo is a user's frame that the process prints back. [Tracker] tells whether its turn began.
 type Echo struct {
 	UUID    string
 	Session string
-	// Stamped says that it has a timestamp, as the echo of a turn that runs has. One without is of a uuid that was
-	// taken before, or of a frame that was joined with the next.
+	// Stamped says that it has a timestamp. An echo without is of a uuid that was taken before, or of a frame that was
+	// joined with the next.
 	Stamped bool
 }
 
-// Lifecycle is what versions from 2.1.206 on say of a frame: State is queued, started, completed or cancelled. A turn that ended with an error
-// of the model API is cancelled too, see [Result].
+// Lifecycle is what versions from 2.1.206 on say of a frame. State is queued, started, completed or cancelled; also
+// cancelled if the model API failed, see [Result].
 type Lifecycle struct {
 	UUID  string
 	State string
@@ -157,28 +156,25 @@ func Parse(line []byte) (Payload, error) {
 		}
 		switch kind.Type {
 		case "user", "command_lifecycle", "assistant", "result", "control_request", "control_response":
-			return nil, fmt.Errorf("claude: a line of type %s: %w", kind.Type, err)
-		case "system":
-			if kind.Subtype == "init" {
-				return nil, fmt.Errorf("claude: a line of type %s: %w", kind.Type, err)
+		default:
+			if kind.Type != "system" || kind.Subtype != "init" {
+				return Other{kind.Type, kind.Subtype}, nil
 			}
 		}
-		return Other{kind.Type, kind.Subtype}, nil
+		return nil, fmt.Errorf("claude: a line of type %s: %w", kind.Type, err)
 	}
 	switch l.Type {
 	case "system":
 		switch {
 		case l.Subtype == "status" && l.PermissionMode != "":
 			return Status{PermissionMode: l.PermissionMode}, nil
-		case l.Subtype != "init":
-			return Other{l.Type, l.Subtype}, nil
+		case l.Subtype == "init":
+			return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version}, nil
 		}
-		return Init{Session: l.Session, Model: l.Model, PermissionMode: l.PermissionMode, Version: l.Version}, nil
 	case "user":
-		if !l.IsReplay || l.UUID == "" {
-			return Other{l.Type, l.Subtype}, nil
+		if l.IsReplay && l.UUID != "" {
+			return Echo{UUID: l.UUID, Session: l.Session, Stamped: l.Timestamp != ""}, nil
 		}
-		return Echo{UUID: l.UUID, Session: l.Session, Stamped: l.Timestamp != ""}, nil
 	case "command_lifecycle":
 		return Lifecycle{UUID: l.CommandUUID, State: l.State}, nil
 	case "assistant":

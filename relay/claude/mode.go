@@ -77,17 +77,15 @@ func (s *permissions) reported(mode string) error {
 	return &agent.WidenedError{Given: s.limit, Got: mode}
 }
 
-// decided notes that a person allowed a use of a tool. One who lets the agent leave plan mode lets it choose what comes
-// after that.
+// decided notes that a person allowed a use of a tool. Whoever lets the agent leave plan mode sets no other limit.
 func (s *permissions) decided(u Use, d Decision) {
 	if u.Tool == exitPlanMode && d.Allow {
 		s.limit = ""
 	}
 }
 
-// forPerson reports whether only a person can decide on a use of a tool, whatever list it is in: everything that
-// plan mode keeps from being done, leaving plan mode, and what is a question to a person in itself. A 2.1.80 says
-// nothing of the reason, so that the mode in force and the name of the tool count.
+// forPerson reports whether only a person can decide on a use of a tool, whatever list it is in. A 2.1.80 tells no
+// reason, so the mode in force and the name of the tool count too.
 func (u Use) forPerson() bool {
 	if u.Mode == planMode || u.Tool == exitPlanMode || u.Tool == askUserQuestion {
 		return true

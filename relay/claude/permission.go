@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,9 +18,8 @@ type Permission struct {
 	Allow []string
 	// Reason is what the agent is told when a tool may not be used; empty is a sentence that says as much.
 	Reason string
-	// Ask decides on one use. It is called in a goroutine of its own, several at a time, and may take as long as it
-	// wants: the turn waits, nothing else does. ctx ends when the process withdraws the question or ends, and Ask must
-	// return then: the process is not over before it has. More than 64 open questions are denied.
+	// Ask decides on one use, in a goroutine of its own, while only the turn waits. It must return when ctx ends: the
+	// process has withdrawn the question or has ended. More than 64 open questions are denied.
 	Ask func(ctx context.Context, use Use) Decision
 }
 
@@ -70,28 +70,19 @@ func (p *Permission) decide(u Use) (d Decision, decided bool) {
 func (p *Permission) answer(id string, u Use, d Decision) ([]byte, error) {
 	var response any
 	if d.Allow {
-		if len(d.Input) == 0 {
-			d.Input = u.Input
-		}
-		if len(d.Input) == 0 {
-			d.Input = json.RawMessage("{}")
-		}
 		response = struct {
 			Behavior string          `json:"behavior"`
 			Input    json.RawMessage `json:"updatedInput"`
-		}{"allow", d.Input}
+		}{"allow", json.RawMessage(cmp.Or(string(d.Input), string(u.Input), "{}"))}
 	} else {
 		reason := d.Reason
-		if reason == "" && p != nil {
-			reason = p.Reason
-		}
-		if reason == "" {
-			reason = denied
+		if p != nil {
+			reason = cmp.Or(reason, p.Reason)
 		}
 		response = struct {
 			Behavior string `json:"behavior"`
 			Message  string `json:"message"`
-		}{"deny", reason}
+		}{"deny", cmp.Or(reason, denied)}
 	}
 	data, err := encodeAnswer(answerBody{Subtype: "success", RequestID: id, Response: response})
 	if err != nil {

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,12 @@ import (
 	"teambridge/relay/agent"
 )
 
-// Predecessor names a process that may outlive who started it. A Claude Code whose bridge was killed goes on and finishes
-// its turn: a second one that resumes its conversation meanwhile would run the message twice, or take a turn for cut
-// that is still running. So wait for the first, or end it.
+// Predecessor names a process that may outlive who started it. A Claude Code whose bridge was killed finishes its turn.
+// Wait for it or end it before another resumes its conversation, or the message may run twice.
 type Predecessor agent.Process
 
-// Alive reports whether the process runs. One that has ended and waits for its parent to ask does not; neither does
-// another that got its id. Where this system does not tell when a process started, one of that id is [ErrUnverified].
+// Alive reports whether the process runs. A zombie does not; neither does another process that got its id. Where this
+// system does not tell when a process started, one of that id is [ErrUnverified].
 func (d Predecessor) Alive() (bool, error) {
 	if d.PID <= 0 {
 		return false, nil
@@ -47,9 +47,8 @@ func (d Predecessor) Wait(ctx context.Context) error {
 	}
 }
 
-// End ends the group of the process, if the process runs: SIGTERM, after grace SIGKILL, and waits until it is gone. A
-// process whose start is another's, or not known ([ErrUnverified]), is left alone. It returns ctx's error when ctx ends
-// first.
+// End ends the group of the process, if the process runs: SIGTERM, after grace SIGKILL. It waits until the process is
+// gone, or ctx ends. An [ErrUnverified] one is left alone.
 func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
 	for _, step := range []struct {
 		do   func(int) error
@@ -59,11 +58,7 @@ func (d Predecessor) End(ctx context.Context, grace time.Duration) error {
 		if !alive || err != nil {
 			return err
 		}
-		group := d.Group
-		if group <= 0 {
-			group = d.PID
-		}
-		if err := step.do(group); err != nil {
+		if err := step.do(cmp.Or(max(d.Group, 0), d.PID)); err != nil {
 			return fmt.Errorf("claude: end process %d: %w", d.PID, err)
 		}
 		if step.wait == 0 {

@@ -309,8 +309,8 @@ func (p *Process) Wait(ctx context.Context) error {
 // whose team has members does not.
 func (p *Process) CloseInput() { p.in.close() }
 
-// End brings the process to an end: it closes stdin, after a while sends SIGTERM to the group, after another SIGKILL, and
-// returns what [Process.Wait] does. The end of ctx skips the waiting. On Windows there is no SIGTERM, so its step kills.
+// End closes stdin, after a while sends SIGTERM to the group, after another SIGKILL, and returns what [Process.Wait] does.
+// The end of ctx skips the waiting. On Windows the step of SIGTERM kills.
 func (p *Process) End(ctx context.Context, g agent.Grace) error {
 	p.in.close()
 	if !p.within(ctx, g.EOF) {

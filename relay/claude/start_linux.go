@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// started tells whether a process runs, and when it started: field 22 of /proc/<pid>/stat, in ticks since the system
-// started, with the id of that start, because ticks begin anew with it. A zombie does not run.
+// started tells whether a process runs, and when it started: field 22 of /proc/<pid>/stat, in ticks since boot, with the
+// id of that boot. A zombie does not run.
 func started(pid int) (start string, there bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -3,8 +3,10 @@
 package claude
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"syscall"
 )
 
 // started cannot tell when a process started here, only, and not everywhere, that it has ended.
@@ -14,7 +16,9 @@ func started(pid int) (start string, there bool) {
 		return "", false
 	}
 	defer p.Release()
-	return "", exists(p)
+	// On Windows, a process that could be opened exists, or somebody has it open still.
+	err = p.Signal(syscall.Signal(0))
+	return "", !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
 }
 
 func identify(pid int) Predecessor { return Predecessor{PID: pid, Group: pid} }

@@ -36,8 +36,8 @@ func newStdin(file *os.File, timeout time.Duration, kill func()) *stdin {
 	return &stdin{file: file, timeout: timeout, kill: kill, lines: pipe.NewStream[*line](waiting)}
 }
 
-// send hands a line to the writer and waits until it was written. A context that ends before the writer has begun with
-// it takes it back; one that ends later changes nothing: the write has a deadline of its own.
+// send hands a line to the writer and waits until it was written. The end of ctx takes back a line that the writer has not
+// begun; a write has a deadline of its own.
 func (s *stdin) send(ctx context.Context, l *line) error {
 	l.done = make(chan error, 1)
 	if err := s.lines.Send(ctx, l); err != nil {
@@ -111,7 +111,7 @@ func (s *stdin) write(l *line) error {
 	case err != nil:
 		return s.failed(l, 0, err)
 	}
-	if s.gone.Load() { // behind the setting of the deadline, which abandon's may not come before
+	if s.gone.Load() { // abandon may have set its deadline before ours
 		return s.failed(l, 0, ErrEnded)
 	}
 	// One write of the whole line: a pipe takes up to 4 KiB of it all or not at all.

@@ -19,8 +19,8 @@ func newLines(r io.Reader, limit int) *lines {
 	return &lines{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
-// next returns a line without its newline, valid until the next call, and its size. A line over the limit has more size
-// than bytes. The last one may lack its newline. The error is io.EOF, or that of the reader, with the bytes before it.
+// next returns a line without its newline, valid until the next call, and its size, which is more than its bytes if it is
+// over the limit. The error is io.EOF, or that of the reader, with the bytes before it.
 func (l *lines) next() (line []byte, size int64, err error) {
 	l.buf = l.buf[:0]
 	for {
@@ -30,10 +30,9 @@ func (l *lines) next() (line []byte, size int64, err error) {
 		size += int64(len(part))
 		if size <= int64(l.limit) {
 			l.buf = append(l.buf, part...)
-		} else if len(l.buf) > headOfSkipped {
-			l.buf = l.buf[:headOfSkipped]
-		} else if room := headOfSkipped - len(l.buf); room > 0 {
-			l.buf = append(l.buf, part[:min(room, len(part))]...)
+		} else {
+			l.buf = append(l.buf, part[:min(headOfSkipped, len(part))]...)
+			l.buf = l.buf[:min(headOfSkipped, len(l.buf))]
 		}
 		switch {
 		case whole:

@@ -17,12 +17,12 @@ import (
 	"teambridge/teams/transcript"
 )
 
-// Transcript is the file in which Claude Code keeps a conversation, one JSON record a line: what it remembers after a
-// resume, uuids included. It is read as it is, also while Claude Code writes it: a torn last line is not there yet.
+// Transcript is the file in which Claude Code keeps a conversation, one JSON record a line. It can be read while Claude
+// Code writes it.
 //
 // Claude Code writes a record about 0.1 s after what it tells: that the model was called with a frame, that it
-// answered, that a tool was done. A process that ends by itself writes what is left; one that is killed in this gap does
-// not, and its successor takes that step for one that has not been taken.
+// answered, that a tool was done. A process that is killed in this gap loses the record, and its successor repeats that
+// step.
 type Transcript struct {
 	Root    string // of Claude Code: $CLAUDE_CONFIG_DIR, or ~/.claude
 	Dir     string // the working directory of the process
@@ -32,8 +32,8 @@ type Transcript struct {
 // recordLimit bounds a line of a transcript. Records with pictures have some MB; longer ones are passed over.
 const recordLimit = 64 << 20
 
-// Path is where the transcript is. Without one it is an error that wraps [fs.ErrNotExist]. One that stands under
-// another directory's name is found too: a process can change its own, and ids of sessions are unique.
+// Path is where the transcript is, or an error that wraps [fs.ErrNotExist]. It may be under another directory's name,
+// since a process can change its own.
 func (t Transcript) Path() (string, error) {
 	if t.Session == "" || t.Session != filepath.Base(t.Session) || strings.HasPrefix(t.Session, ".") {
 		return "", fmt.Errorf("claude: transcript: %w: session %.60q is no id", ErrInvalid, t.Session)
@@ -70,8 +70,7 @@ func wrap(err error) error {
 	return fmt.Errorf("claude: transcript: %w", err)
 }
 
-// Exists reports whether there is a transcript, and so a conversation that can be resumed. A process writes it with its
-// first turn.
+// Exists reports whether there is a transcript, which a process writes with its first turn.
 func (t Transcript) Exists() (bool, error) {
 	_, err := t.Path()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,11 +109,11 @@ func (t Transcript) Resumable() (bool, error) {
 	}
 }
 
-// Turn tells what became of a frame. It reads the file from its beginning, which takes about a second per GB until the
-// frame, and holds only the ids of its turn. Without a transcript the result is zero.
+// Turn tells what became of a frame; without a transcript the result is zero. It reads the file from its beginning, about
+// a second per GB.
 //
-// The turn is what descends from the frame's record by parentUuid, up to the next thing that was said to the agent; a
-// compaction inside the turn is part of it. Records of subagents are not.
+// The turn is what descends from the frame's record by parentUuid, also over a compaction, up to the next thing that was
+// said to the agent, without records of subagents.
 func (t Transcript) Turn(ctx context.Context, uuid string) (agent.Turn, error) {
 	path, err := t.Path()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -206,16 +205,15 @@ type turnReading struct {
 
 // take adds a record to the turn, if it belongs to it.
 func (r *turnReading) take(t *agent.Turn, rec record, uuid string) {
-	members := r.members
 	if rec.UUID == "" || rec.IsSidechain {
 		return
 	}
 	if rec.UUID == uuid {
 		t.Stored = true
-		members[uuid] = true
+		r.members[uuid] = true
 		return
 	}
-	if !members[rec.Parent] && !members[rec.LogicalParent] {
+	if !r.members[rec.Parent] && !r.members[rec.LogicalParent] {
 		return
 	}
 	switch rec.Type {
@@ -237,5 +235,5 @@ func (r *turnReading) take(t *agent.Turn, rec record, uuid string) {
 		}
 		r.text += joined(blocks(rec.Message.Content), "")
 	}
-	members[rec.UUID] = true
+	r.members[rec.UUID] = true
 }

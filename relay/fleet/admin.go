@@ -155,13 +155,12 @@ func sameMode(a, b []byte) bool {
 	return x.Hash() == y.Hash()
 }
 
-// Remove removes a relay for good. A fleet that runs it lets its agent finish its turn,
-// for 30 s, which Remove does not wait for. Messages that wait in the inbox stay there.
-// [ErrUnknown].
+// Remove removes a relay for good, without waiting for its agent, which has 30 s to finish
+// its turn. Messages that wait in the inbox stay there. [ErrUnknown].
 //
-// With deleteTeam, the team that was made for the relay is removed as well, with its
-// inboxes; later is true if a running fleet does that once the agent has ended. If the
-// team must stay, so does the relay, and the error is that of [TeamOwner.PendingDelete].
+// With deleteTeam, the team that was made for the relay is removed as well; later is true
+// if a running fleet does that once the agent has ended. If the team must stay, so does
+// the relay, and the error is that of [TeamOwner.PendingDelete].
 func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (later bool, err error) {
 	var pending *ledger.OwnedTeam
 	if deleteTeam {

@@ -187,8 +187,8 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 	return nil
 }
 
-// leaving reports whether a relay for the same member, which was removed, is still ending.
-// The new one starts right after it, without a back-off. The caller holds f.mu.
+// leaving reports whether a removed relay for the same member is still ending. The caller
+// holds f.mu.
 func (f *Fleet) leaving(ctx context.Context, e ledger.Relay) bool {
 	name := func(e ledger.Relay) string { return f.opts.Root.MemberName(ctx, e.Team, e.Member) }
 	for _, m := range f.members {
@@ -268,9 +268,9 @@ func (f *Fleet) entry(ctx context.Context, id string) (ledger.Relay, error) {
 	return all[i], nil
 }
 
-// Serving returns the relay of this fleet that serves an inbox, even if it is about to
-// start, backs off or is dead. ok is false if there is none, if another process relays
-// the inbox, or if the member is a lead with a terminal.
+// Serving returns the relay of this fleet that serves an inbox, even if it does not run
+// now. ok is false if there is none, if another process relays the inbox, or if the
+// member is a lead with a terminal.
 func (f *Fleet) Serving(ctx context.Context, t *teams.Team, inbox string) (id string, ok bool, err error) {
 	// The ledger counts, since the fleet may not have seen a new relay yet.
 	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
@@ -346,9 +346,8 @@ func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.Pr
 	return result, err
 }
 
-// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does, which waits up
-// to 10 s for the turn to begin. [ErrUnknown], [ErrNotRunning],
-// [relay.ErrNotBegun] and [agent.ErrNotInFlight].
+// Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does. [ErrUnknown],
+// [ErrNotRunning], [relay.ErrNotBegun] and [agent.ErrNotInFlight].
 func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	r, err := f.running(id)
 	if err != nil {
@@ -436,7 +435,6 @@ func (m *runner) set(s relay.Status) {
 
 // run runs the relay again and again.
 func (m *runner) run(ctx context.Context) {
-	every := m.fleet.opts.Every
 	backoff := time.Duration(0)
 	for {
 		began := time.Now()
@@ -449,7 +447,7 @@ func (m *runner) run(ctx context.Context) {
 			backoff = 0
 		}
 		s := relay.Status{State: relay.Stopped, Reason: "it ended"}
-		wait := every
+		wait := m.fleet.opts.Every
 		switch {
 		case err == nil: // only when ctx ends
 		case errors.Is(err, relay.ErrDead):

@@ -97,8 +97,7 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 }
 
 // swept removes a team without config.json if only empty directories are left of it and a
-// relay of this ledger has run under its name, and reports whether it did. Any other may
-// be a team that somebody is just making.
+// relay of this ledger has run under its name. Another may be just being made.
 func (o TeamOwner) swept(ctx context.Context, team string) (bool, error) {
 	sessions, err := o.Ledger.Sessions(ctx, o.Root.Path())
 	if err != nil || !slices.ContainsFunc(sessions, func(s ledger.Session) bool { return s.Team == team }) {
@@ -133,9 +132,8 @@ func (o TeamOwner) served(ctx context.Context, f teams.OwnedTeam) (bool, error) 
 	return relay.StillRunning(ctx, cmp.Or(o.Handover, lockedfile.Handover), o.State, t, f.Lead)
 }
 
-// Discard removes such a team, as [teams.Root.Discard] does. It stays if it is another
-// team now, or if another living process leads it. [*teams.OccupiedError] if other agents
-// are in it.
+// Discard removes such a team, as [teams.Root.Discard] does. [*teams.OccupiedError] if
+// other agents are in it.
 func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool, err error) {
 	if removed, err = o.Root.Discard(ctx, f); !removed {
 		return false, err

@@ -73,13 +73,11 @@ type Question struct {
 	At    time.Time       `json:"at"`
 }
 
-// ErrNoQuestion means that no question of that id is open: it was answered, or
-// withdrawn with the turn that it belonged to.
+// ErrNoQuestion means that no question of that id is open: it was answered or withdrawn.
 var ErrNoQuestion = errors.New("no such question is open")
 
-// A PermissionPrompter asks a person whether an agent may use a tool, and keeps the
-// question until it is answered. Make one with [NewPermissionPrompter]. It may be used
-// from several goroutines.
+// A PermissionPrompter asks a person whether an agent may use a tool. Make one with
+// [NewPermissionPrompter]. It may be used from several goroutines.
 type PermissionPrompter struct {
 	changed func(asked Question, open bool)
 
@@ -94,12 +92,9 @@ type waiting struct {
 	answer chan claude.Decision
 }
 
-// NewPermissionPrompter returns a prompter. changed, if not nil, is called when a
-// question is asked, and again when it is no longer open.
+// NewPermissionPrompter returns a prompter. changed is called when a question is asked,
+// and again when it is no longer open.
 func NewPermissionPrompter(changed func(q Question, open bool)) *PermissionPrompter {
-	if changed == nil {
-		changed = func(Question, bool) {}
-	}
 	return &PermissionPrompter{changed: changed, open: map[string]waiting{}}
 }
 
@@ -131,8 +126,8 @@ func (p *PermissionPrompter) ask(ctx context.Context, use claude.Use) claude.Dec
 	}
 }
 
-// Answer answers a question. reason is what the agent is told if it is not allowed; if
-// empty, a standard sentence. The error is [ErrNoQuestion] if no such question is open.
+// Answer answers a question. reason, if not empty, is what the agent is told if it is not
+// allowed. The error is [ErrNoQuestion].
 func (p *PermissionPrompter) Answer(id string, allow bool, reason string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,8 +140,7 @@ func (p *PermissionPrompter) Answer(id string, allow bool, reason string) error 
 	return nil
 }
 
-// Close denies the open questions and all later ones, because nobody will answer.
-// reason is what the agent is told.
+// Close denies the open questions and all later ones for a reason.
 func (p *PermissionPrompter) Close(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

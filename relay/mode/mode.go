@@ -54,12 +54,11 @@ func (m *Mode) fields() [7]field {
 // fallbackModel, customSystemPrompt and appendSystemPrompt (texts), allowedTools
 // and disallowedTools (lists of texts); each may be missing, or null.
 //
-// It is strict, because a setting that is misspelt and passed over lets an agent
-// run with more permissions than were asked for: an unknown key (they are
-// case-sensitive), a repeated one, a value of another type, bytes that are not
-// UTF-8, and anything behind the object are errors, of type *[Error]. Half
-// a surrogate pair counts as U+FFFD. What the texts say is not looked at: which
-// models and permission modes there are is for the agent to know.
+// It is strict, because a misspelt setting would let an agent run with more
+// permissions than were asked for: an unknown key (they are case-sensitive), a
+// repeated one, a value of another type, bytes that are not UTF-8, and anything
+// behind the object are errors, of type *[Error]. Half a surrogate pair counts as
+// U+FFFD. Which models and permission modes there are is for the agent to know.
 func Parse(data []byte) (Mode, error) {
 	var m Mode
 	var whole json.RawMessage

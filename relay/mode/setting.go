@@ -16,9 +16,8 @@ type Setting[T string | []string] struct {
 	json string
 }
 
-// Set returns a setting with a value: a text, or a list whose order counts. The
-// empty text and the empty list (nil or not) are values too. What is not UTF-8
-// in it is replaced by U+FFFD.
+// Set returns a setting with a value, which may be empty: a text, or a list whose
+// order counts. What is not UTF-8 in it is replaced by U+FFFD.
 func Set[T string | []string](value T) Setting[T] {
 	var b []byte
 	switch v := any(value).(type) {

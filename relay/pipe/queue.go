@@ -58,8 +58,7 @@ type queued[T any] struct {
 	size int
 }
 
-// NewQueue returns an empty queue. The error says which of the options makes no
-// sense.
+// NewQueue returns an empty queue. It refuses options that make no sense.
 func NewQueue[T any](o Options[T]) (*Queue[T], error) {
 	switch {
 	case o.MaxItems < 0, o.MaxBatch < 0, o.MaxBytes < 0:
@@ -70,8 +69,7 @@ func NewQueue[T any](o Options[T]) (*Queue[T], error) {
 	return &Queue[T]{opts: o}, nil
 }
 
-// Push puts a value at the end. It does not wait: it is refused with [ErrFull]
-// or [ErrClosed], or it is queued.
+// Push puts a value at the end, or refuses it with [ErrFull] or [ErrClosed].
 func (q *Queue[T]) Push(item T, mode mode.Mode) error {
 	_, err := q.push(Entry[T]{Item: item, Mode: mode}, false)
 	return err

@@ -82,8 +82,7 @@ func (s *Stream[T]) Send(ctx context.Context, value T) error {
 }
 
 // End lets nothing more in; whoever waits in [Stream.Send] gets [ErrEnded]. The
-// values that are there are still read. On a stream that has ended or failed it
-// changes nothing.
+// values that are there are still read.
 func (s *Stream[T]) End() { s.finish(io.EOF) }
 
 // Fail is [Stream.End] with an error: the consumer gets it after the last value,

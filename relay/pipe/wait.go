@@ -37,33 +37,22 @@ func (q *Queue[T]) leave(w *waiter) {
 
 func (q *Queue[T]) next(ctx context.Context, take bool) (Batch[T], error) {
 	q.mu.Lock()
-	if len(q.waiters) == 0 {
-		// The usual case, for which no waiter is made.
-		if q.entries.len() > 0 {
-			defer q.mu.Unlock()
-			return q.batch(take), nil
-		}
-		if q.closed {
-			defer q.mu.Unlock()
-			return Batch[T]{}, errClosed()
-		}
-	}
 	w := &waiter{wake: make(chan struct{}, 1)}
 	q.waiters = append(q.waiters, w)
 	q.mu.Unlock()
 
 	for {
+		if b, done, err := q.attempt(ctx, w, take); done {
+			return b, err
+		}
 		select {
 		case <-w.wake:
 		case <-ctx.Done():
 		}
-		if b, done, err := q.attempt(ctx, w, take); done {
-			return b, err
-		}
 	}
 }
 
-// attempt does what a waiter was woken for. Not done means: wait on.
+// attempt takes what there is for a waiter. Not done means: wait on.
 func (q *Queue[T]) attempt(ctx context.Context, w *waiter, take bool) (b Batch[T], done bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,12 +66,10 @@ func (q *Queue[T]) attempt(ctx context.Context, w *waiter, take bool) (b Batch[T
 		return b, true, nil
 	case first && q.closed:
 		q.leave(w)
-		return b, true, errClosed()
+		return b, true, fmt.Errorf("pipe: next: %w", ErrClosed)
 	case ctx.Err() != nil:
 		q.leave(w)
 		return b, true, fmt.Errorf("pipe: next: %w", ctx.Err())
 	}
 	return b, false, nil
 }
-
-func errClosed() error { return fmt.Errorf("pipe: next: %w", ErrClosed) }
