@@ -42,9 +42,8 @@ type Receipt struct {
 	// sent before and an agent has taken it.
 	Tracked *Tracked
 
-	// Seen is the inbox as it was read under the lock, with the message in it: an agent
-	// can take the message before anybody else sees it there. nil unless asked for. It
-	// holds all of the file.
+	// Seen is all of the inbox as it was read under the lock, with the message in it: an
+	// agent can take that before anybody else sees it there. nil unless asked for.
 	Seen *Seen
 }
 
@@ -58,9 +57,8 @@ const memoryTimeout = 10 * time.Second
 //
 // The errors are [*InvalidError], [*ProtocolError], [ErrIDTaken], [ErrUnknown] and
 // [ErrNoMemory] about the message; [teams.ErrTeamGone], [*CorruptError] and those of
-// [lockedfile.Locker.Transform] about the file. The message is not in the inbox then, unless
-// the error is [lockedfile.ErrReplaced] too: then it may be, and the memory keeps the
-// intent. Receipt.ID is always set, so that the message can be sent again under its id.
+// [lockedfile.Locker.Transform] about the file. With [lockedfile.ErrReplaced] the message may
+// be in the inbox, and the memory keeps the intent; else it is not. Receipt.ID is always set.
 func (b *Inbox) Append(ctx context.Context, m Message, opts AppendOptions) (Receipt, error) {
 	if err := m.Check(); err != nil {
 		return Receipt{ID: m.ID}, err

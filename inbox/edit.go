@@ -20,14 +20,14 @@ import (
 // that Claude Code takes, and reads it back before it releases the lock. All changes of an
 // inbox go through it. An edit that changes nothing takes no lock.
 //
-// edit is called before the lock is taken. It is called again under the lock, with a new
-// draft, if the file has changed by then or a program that ignores the lock has overwritten
-// the result. So it must be quick, use no database, and change nothing but its draft. If it
-// returns an error, nothing is written.
+// edit is called before the lock is taken, and again under it, with a new draft, if the file
+// has changed by then or a program that ignores the lock has overwritten the result. So it
+// must be quick, use no database, and change nothing but its draft. If it returns an error,
+// nothing is written.
 //
 // An edit that adds something creates the file, and the inboxes directory of an existing
-// team, if they are missing. A file without any content is an empty array. The errors are
-// [teams.ErrTeamGone], [*CorruptError] and those of [lockedfile.Locker.Transform].
+// team, if they are missing. The errors are [teams.ErrTeamGone], [*CorruptError] and those
+// of [lockedfile.Locker.Transform].
 func (b *Inbox) Edit(ctx context.Context, edit func(*Draft) error) error {
 	return b.edit(ctx, edit, lockedfile.File{})
 }
@@ -126,9 +126,9 @@ func (d *Draft) Find(id string) (i int, row Row, ok bool) {
 	return 0, Row{}, false
 }
 
-// mayHold returns a function that reports whether a row in a JSON text may have this id or
-// msg_id, without parsing it: an id of letters, digits and - is there as it is, or with \u
-// escapes. An id that is made of a row's content is not there at all.
+// mayHold returns a function that reports, without parsing, whether a row in a JSON text may
+// have this id or msg_id: an id of letters, digits and - is there as it is, or with \u
+// escapes. An id that is made of a row's content is not there.
 func mayHold(id, uid string) func(raw []byte) bool {
 	if strings.HasPrefix(id, derivedPrefix) || strings.ContainsFunc(id, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-')

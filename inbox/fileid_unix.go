@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// fileID tells files of one name apart: the inode number, which is a new one
-// after each replacement.
+// fileID tells files of one name apart: the inode number, new after each replacement.
 func fileID(info fs.FileInfo) string {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return strconv.FormatUint(uint64(st.Ino), 10)

@@ -3,14 +3,14 @@
 //
 // # The file
 //
-// An inbox is a JSON array of rows, oldest first, indented by two spaces, without a
-// newline at the end. A row is an object: from, text and timestamp (ISO 8601,
-// milliseconds, Z), read, optional summary and color. Newer writers add msgV, msg_id and
-// type, other tools a messageId. All other keys are kept.
+// An inbox is a JSON array of rows, oldest first, indented by two spaces, without a newline
+// at the end. A row is an object: from, text and timestamp (ISO 8601, milliseconds, Z), read,
+// optional summary and color. Newer writers add msgV, msg_id and type, other tools a
+// messageId. All other keys are kept.
 //
-// An inbox is a queue, not a history. Older agents mark rows that they have taken as
-// read; newer ones remove them, with all rows that were read and all that they cannot
-// parse. A row that was taken is queued for the agent; no model need have seen it.
+// An inbox is a queue, not a history. Older agents mark rows that they have taken as read;
+// newer ones remove them, with all that were read and all that they cannot parse. A row that
+// was taken is queued for the agent; no model need have seen it.
 //
 // # What is promised
 //
@@ -44,8 +44,7 @@ var (
 	// ErrMissing means that the inbox file does not exist. Its team does.
 	ErrMissing = errors.New("there is no inbox yet")
 
-	// ErrEmpty means that the inbox file has no content at all, not even an
-	// empty array, and nobody was about to write it.
+	// ErrEmpty means that the inbox file has no content, and nobody was about to write it.
 	ErrEmpty = errors.New("the file is empty")
 
 	// ErrBusy means that the inbox file was being written all the time.
@@ -55,13 +54,11 @@ var (
 	// summary or color, was sent to this inbox before.
 	ErrIDTaken = errors.New("the id belongs to another message")
 
-	// ErrUnknown means that an earlier sender died while it wrote a message with this
-	// id, and that it is not known whether it did: the row is not in the file, and the
-	// file has changed since.
+	// ErrUnknown means that an earlier sender of this id died, and that it is not known
+	// whether it wrote the message: the row is not in the file, which has changed since.
 	ErrUnknown = errors.New("it is not known whether the message was sent before")
 
-	// ErrNoMemory means that an explicit id was given without a [Memory], which would
-	// know whether it was sent before.
+	// ErrNoMemory means that an explicit id was given without a [Memory].
 	ErrNoMemory = errors.New("no ledger to remember the id")
 )
 
@@ -86,9 +83,8 @@ type Inbox struct {
 	cache  *parseCache // nil: every reading parses the whole file
 }
 
-// Open returns the inbox of a name in team. The file need not exist, and the name need not
-// be a member. locker should be the one of the whole process. The error is
-// [teams.ErrBadName].
+// Open returns the inbox of a name in team. The file need not exist, nor the name be a
+// member. locker should be the one of the whole process. The error is [teams.ErrBadName].
 func Open(team *teams.Team, name string, locker *lockedfile.Locker) (*Inbox, error) {
 	if err := teams.CheckName("inbox", name); err != nil {
 		return nil, err

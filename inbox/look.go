@@ -36,9 +36,8 @@ type Tracked struct {
 	Kept  bool            // rows that the agent took were kept in the file: see [Kept]
 }
 
-// mostAhead is how many rows in front of a message are remembered, from the first on and
-// from the last on. One that is still there proves the loss. All rows of a long inbox, for
-// each message that waits in it, would be megabytes.
+// mostAhead is how many rows in front of a message are remembered, of the first and of the
+// last. All rows of a long inbox, for each message that waits in it, would be megabytes.
 const mostAhead = 32
 
 // Ahead returns the keys of the unread ones of rows, which stand in front of a
@@ -122,15 +121,13 @@ func (t *Tracked) In(seen *Seen) bool { return seen.row(t.ID) != nil }
 //
 // A row that is marked as read was taken. Of one that is gone:
 //
-//   - It was overwritten if an unread row that stood in front of it is still
-//     there: agents take all rows that wait, in the order of the file.
-//   - An agent that keeps what it took did not remove it. Somebody else did,
-//     before the agent took it or after.
+//   - It was overwritten if an unread row that stood in front of it is still there: agents
+//     take all rows that wait, in the order of the file.
+//   - An agent that keeps what it took did not remove it: its fate is unknown.
 //   - Otherwise the agent took it.
 //
-// A lost message is never written again by itself: an agent works twice on a message that
-// comes twice, and the file never proves that it has not taken it. A program that writes back
-// what it read earlier brings back rows that were taken.
+// A lost message is never written again by itself: the file never proves that the agent has
+// not taken it, and an agent works twice on a message that comes twice.
 func (t *Tracked) Look(seen *Seen, keeps teams.Answer) Fate {
 	row := seen.row(t.ID)
 	switch {

@@ -13,10 +13,8 @@ type Entry struct {
 	Index int    // of the row among those of the inbox, from 0
 }
 
-// Merge puts the rows of several inboxes into one order: by time, rows of one
-// time by inbox name, rows of one inbox never out of the order of their file
-// where their times are equal. A row whose time cannot be understood stands
-// right behind the one in front of it in its file.
+// Merge puts the rows of several inboxes into one order: by time, then by inbox name, then
+// as in the file. A row whose time cannot be understood has that of the one before it.
 func Merge(inboxes map[string][]Row) []Entry {
 	type timed struct {
 		Entry

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -84,17 +85,12 @@ func isProtocolType(s string) bool {
 	case "idle_notification", "teammate_terminated", "task_assignment", "task_completed", "mode_set_request", "team_permission_update":
 		return true
 	}
-	for _, prefix := range []string{"shutdown_", "permission_", "sandbox_permission_", "plan_approval_"} {
-		if strings.HasPrefix(s, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"shutdown_", "permission_", "sandbox_permission_", "plan_approval_"},
+		func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
 // CheckProtocol returns a [*ProtocolError] if the text of m is an object of Claude Code's own
-// protocol, unless m.Protocol is set and m is not in the name of an agent of the team, which
-// would be a forgery.
+// protocol, unless m.Protocol is set and m is not in the name of an agent of the team.
 func (m *Message) CheckProtocol(c *teams.Config) error {
 	kind := ProtocolType(m.Text)
 	if kind == "" {

@@ -10,9 +10,8 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// How long [Inbox.Read] waits for a whole file. Older versions of Claude Code truncate an
-// inbox and write it within a millisecond; a writer that holds the lock may take until the
-// lock is stale. settleTime counts from when the file was last seen locked or changing.
+// How long [Inbox.Read] waits for a whole file, from when it was last seen changing or
+// locked, and in all. Older versions of Claude Code write an inbox in place within 1 ms.
 const (
 	settleTime = 250 * time.Millisecond
 	settleStep = 3 * time.Millisecond

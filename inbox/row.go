@@ -29,9 +29,8 @@ type Row struct {
 	Extra map[string]json.RawMessage
 }
 
-// ID returns the id by which a message is known: messageId if that is not
-// blank, else msg_id, else "inbox-" and the first 16 hexadecimal digits of the
-// SHA-256 of sender, timestamp and text. Different rows can have one such id.
+// ID returns messageId if that is not blank, else msg_id, else "inbox-" and the first 16
+// hexadecimal digits of the SHA-256 of sender, timestamp and text. Rows can share an id.
 func (r *Row) ID() string {
 	for _, id := range []string{r.MessageID, r.MsgID} {
 		if strings.TrimSpace(id) != "" {
@@ -45,16 +44,14 @@ func (r *Row) ID() string {
 // derivedPrefix begins the id of a row that has none of its own.
 const derivedPrefix = "inbox-"
 
-// Time returns when the row says it was written; ok is false where it does not
-// say so in a way that can be understood.
+// Time returns when the row says it was written, if that can be understood.
 func (r *Row) Time() (t time.Time, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, r.Timestamp)
 	return t.UTC(), err == nil
 }
 
-// Kind returns "message" for an ordinary text, and for a structured one, which
-// is a JSON object, the string that is its type: "idle_notification",
-// "shutdown_request" and others, known or not.
+// Kind returns "message" for an ordinary text, and the type of a JSON object that has one,
+// known or not: "idle_notification", "shutdown_request" and others.
 func (r *Row) Kind() string {
 	if rawjson.Kind([]byte(r.Text)) != '{' {
 		return "message"
@@ -90,8 +87,7 @@ func (r *Row) Noise() bool {
 	return false
 }
 
-// HasID reports whether the row has an id of its own, not one made of its content. Then two
-// rows with that id and one digest are one message.
+// HasID reports whether the row has an id of its own, not one made of its content.
 func (r *Row) HasID() bool {
 	return strings.TrimSpace(r.MessageID) != "" || strings.TrimSpace(r.MsgID) != ""
 }

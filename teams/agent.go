@@ -67,9 +67,8 @@ func (t *Team) conversation(c *Config, name string, own bool) (path string, ok b
 	return transcript.Session(t.root.Path(), lead.Cwd, c.LeadSessionID)
 }
 
-// Given returns when the agent's model was first given a text from a sender since the
-// given time, and how often: see [transcript.Given]. Without a transcript, known is
-// false.
+// Given returns when, and how often, the agent's model was given a text from a sender since
+// a time: see [transcript.Given]. Without a transcript, known is false.
 func (a Agent) Given(from, text string, since time.Time) (first time.Time, times int, known bool) {
 	own, ok := a.config.ownProcess(a.Name)
 	if !ok {
@@ -98,9 +97,8 @@ func (a Agent) KeepsRows(marked bool) Answer {
 	return Unsure
 }
 
-// ReachesUser says whether the agent can write to "user", the name of a person who
-// has not joined. If it is not Yes, the person should join: agents of every version
-// can write to a member.
+// ReachesUser says whether the agent can write to "user", the name of a person who has not
+// joined. If it is not Yes, the person should join: every agent can write to a member.
 func (a Agent) ReachesUser() Answer {
 	own, ok := a.config.ownProcess(a.Name)
 	if ok && !own && a.config.LeadProcess != nil {
@@ -142,9 +140,8 @@ func (c *Config) atStart() bool {
 // process is alive. Few turns go on for longer without a record.
 const recent = 5 * time.Minute
 
-// LeadState says whether the process that leads the team is alive: by leadProcess, else
-// by the process that has the lead's session. If neither is recorded, the lead is alive
-// if its transcript has a record of the last 5 minutes before now.
+// LeadState says whether the process that leads the team is alive: by leadProcess, else by
+// the process of the lead's session, else by a record of the last 5 minutes in its transcript.
 func (t *Team) LeadState(c *Config, now time.Time) Liveness {
 	if state, looked := t.processState(c); looked {
 		return state
@@ -169,9 +166,9 @@ func (t *Team) processState(c *Config) (state Liveness, looked bool) {
 	return Unknown, false
 }
 
-// ReadsInbox says whether a lead with a terminal reads its inbox. If its team was made
-// at session start, it begins to when it spawns its first teammate, and again after
-// each resume. For older leads the answer is Unsure.
+// ReadsInbox says whether a lead with a terminal reads its inbox. If its team was made at
+// session start, it begins to when it spawns a teammate, and again after each resume. For
+// older leads the answer is Unsure.
 func (c *Config) ReadsInbox() Answer {
 	if !c.atStart() {
 		return Unsure

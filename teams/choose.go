@@ -15,10 +15,10 @@ type Candidate struct {
 	Lead Liveness
 }
 
-// Choose opens the team that is meant when none is named: the only one whose lead is
-// not known to be gone, else the only one of these whose lead runs in cwd. Several are
-// an [*AmbiguousTeamError], none is a [*NotFoundError] that names the dead teams. A
-// team with a corrupt config.json counts; one without a config.json does not.
+// Choose opens the team that is meant when none is named: the only one whose lead is not
+// known to be gone, else the only one of these whose lead runs in cwd. The errors are
+// [*AmbiguousTeamError] and a [*NotFoundError] that names the dead teams. A team with a
+// corrupt config.json counts; one without a config.json does not.
 func (r *Root) Choose(ctx context.Context, cwd string) (*Team, error) {
 	all, err := r.Teams()
 	if err != nil {
@@ -79,10 +79,7 @@ func sameDir(a, b string) bool {
 	if a == "" || b == "" {
 		return false
 	}
-	if filepath.Clean(a) == filepath.Clean(b) {
-		return true
-	}
 	fa, erra := os.Stat(a)
 	fb, errb := os.Stat(b)
-	return erra == nil && errb == nil && os.SameFile(fa, fb)
+	return filepath.Clean(a) == filepath.Clean(b) || erra == nil && errb == nil && os.SameFile(fa, fb)
 }

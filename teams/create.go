@@ -25,23 +25,21 @@ type OwnedTeam struct {
 	Lead      string // the name of its lead
 	Session   string // leadSessionId, as it was written; may be empty
 
-	// Leaders are the processes of ours that its leadProcess may name, in a form that
-	// only this package reads: the one that made or adopted it last, and the one that
-	// is about to adopt it.
+	// Leaders are the processes of ours that its leadProcess may name, for this package: the
+	// one that made or adopted it last, and the one that is about to adopt it.
 	Leaders []string
 }
 
-// Create makes a team with one member, its lead, for a headless agent that has no
-// team: the directory, inboxes, and a config.json that names this process as the one
-// that leads. If a team of that name exists, made is false and that team is left as it
-// is. session is the lead's Claude session; it may be empty.
+// Create makes a team with one member, its lead, for a headless agent that has no team: the
+// directory, inboxes, and a config.json that names this process as the one that leads. If a
+// team of that name exists, made is false. session is the lead's Claude session, or empty.
 //
-// The team appears as a whole, by one rename. record, if not nil, is called right
-// before with the team that is about to appear. Its error ends Create.
+// The team appears as a whole, by one rename. record, if not nil, is called right before
+// with the team that is about to appear. Its error ends Create.
 //
-// The errors are [ErrBadName], [ErrNotDir], [ErrTeamGone] if a directory of that name
-// has no config.json, and those of the file system. Nothing is left behind after an
-// error. After a kill, [Root.Sweep] removes what is left.
+// The errors are [ErrBadName], [ErrNotDir], [ErrTeamGone] if a directory of that name has no
+// config.json, and those of the file system. Nothing is left behind after an error, and what
+// a kill leaves, [Root.Sweep] removes.
 func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, record func(OwnedTeam) error) (made bool, err error) {
 	if err := errors.Join(CheckName("team", name), CheckName("member", lead)); err != nil {
 		return false, err
@@ -89,10 +87,9 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 	return true, nil
 }
 
-// Prefixes of the directories in which teams are made, and of those being removed.
-// They are hidden, so that nobody takes them for teams. (Measured: Claude Code 2.1.80
-// never lists the teams; 2.1.329 does, and removes directories that are empty and 30
-// days old, hidden or not.)
+// Prefixes of the directories in which teams are made, and of those being removed. They are
+// hidden, so that nobody takes them for teams. (Claude Code 2.1.329 lists the teams, and
+// removes directories that are empty and 30 days old, hidden or not; 2.1.80 does not.)
 const (
 	unfinishedPrefix = ".teambridge-new-"
 	removedPrefix    = ".teambridge-old-"
@@ -197,9 +194,8 @@ func (p *LeadProcess) leader() leader {
 	return leader{p.PID, p.PidSpace, millis(p.ClaimedAt), p.ProcStart}
 }
 
-// IsOwned reports whether the team is f and nobody else has taken it over: it is the
-// same instance, led by the same member, and leadProcess is as we wrote it. Members
-// and keys that were added do not matter.
+// IsOwned reports whether the team is f and nobody else has taken it over: the instance, its
+// lead and leadProcess are as we wrote them. Added members and keys do not matter.
 func (c *Config) IsOwned(f OwnedTeam) bool {
 	lead, ok := c.Lead()
 	return ok && c.Instance() == Instance{Team: f.Team, CreatedAt: f.CreatedAt} && lead.Name == f.Lead && !lead.Guest() &&
@@ -216,16 +212,13 @@ func (r *Root) ifThere(name string) (*Team, error) {
 }
 
 // Adopt makes this process the leader of a team that another process made with
-// [Root.Create]. It changes leadProcess in config.json under Claude's lock; every
-// other byte stays.
+// [Root.Create]. It changes leadProcess in config.json under Claude's lock; every other byte
+// stays. record is called with the new value of f right before the change.
 //
-// If the team does not exist, is not f any more ([Config.IsOwned]), or is led by
-// another live process, nothing is changed and adopted is false. If it is unknown
-// whether that process is alive (see [LeadProcess.Liveness]), the caller has to know
-// that it is not. record is called with the new value of f right before the change.
-//
-// The errors are those of record, a [*CorruptError] and those of
-// [lockedfile.Locker.Transform].
+// If the team does not exist, is not f any more ([Config.IsOwned]), or is led by another
+// live process, nothing is changed and adopted is false. If it is unknown whether that
+// process is alive (see [LeadProcess.Liveness]), the caller has to know that it is not. The
+// errors are those of record, a [*CorruptError] and those of [lockedfile.Locker.Transform].
 func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, record func(OwnedTeam) error) (adopted bool, err error) {
 	t, err := r.ifThere(f.Team)
 	if t == nil {
@@ -277,13 +270,11 @@ func (r *Root) Adopt(ctx context.Context, l *lockedfile.Locker, f OwnedTeam, rec
 	return adopted, nil
 }
 
-// Restore writes the config.json of a team that [Root.Create] made, if something has
-// removed it, such as an interrupted removal of the whole team. The team is as it was
-// when it was made, except that this process leads it. Its inboxes stay.
-//
-// If there is no such directory, or it has a config.json, nothing is changed and
-// restored is false. The directory does not tell whether it belongs to f: the caller
-// has to know that nobody else uses the name. record is as in [Root.Adopt].
+// Restore writes the config.json of a team that [Root.Create] made, if something has removed
+// it. The team is as it was when it was made, except that this process leads it. Its inboxes
+// stay. If there is no such directory, or it has a config.json, nothing is changed and
+// restored is false. The caller has to know that nobody else uses the name. record is as in
+// [Root.Adopt].
 func (r *Root) Restore(f OwnedTeam, cwd string, record func(OwnedTeam) error) (restored bool, err error) {
 	t, err := r.ifThere(f.Team)
 	if t == nil {
@@ -359,13 +350,11 @@ func firstConfig(f OwnedTeam, cwd string, process leader) ([]byte, error) {
 	return data, nil
 }
 
-// Discard removes a team that [Root.Create] made, and reports whether it did. It does
-// not if the team does not exist, is not f any more ([Config.IsOwned]), or is led by
-// another live process. If the team has other members than its lead and guests, the
-// error is an [*OccupiedError].
-//
-// The team disappears as a whole, by one rename to a hidden name. If the process is
-// killed before that directory is removed, [Root.Sweep] removes it.
+// Discard removes a team that [Root.Create] made, and reports whether it did. It does not if
+// the team does not exist, is not f any more ([Config.IsOwned]), or is led by another live
+// process. If it has other members than its lead and guests, the error is an
+// [*OccupiedError]. The team disappears as a whole, by one rename to a hidden name, which
+// [Root.Sweep] removes after a kill.
 func (r *Root) Discard(ctx context.Context, f OwnedTeam) (removed bool, err error) {
 	t, err := r.ifThere(f.Team)
 	if t == nil {

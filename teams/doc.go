@@ -3,19 +3,16 @@
 //
 // # What is where
 //
-// A Claude directory is $CLAUDE_CONFIG_DIR, else ~/.claude ([Find]). A team is
-// a directory <claude>/teams/<team> with a config.json, which lists the
-// members, and a directory inboxes with one <member>.json each. Claude Code
-// deletes the whole directory when the lead's session ends, and leaves it
-// behind when that session crashes.
+// A Claude directory is $CLAUDE_CONFIG_DIR, else ~/.claude ([Find]). A team is a directory
+// <claude>/teams/<team> with a config.json, which lists the members, and a directory inboxes
+// with one <member>.json each. Claude Code deletes the whole directory when the lead's
+// session ends, and leaves it behind when that session crashes.
 //
-// Versions of Claude Code differ in what their agents do, and one team can have agents
-// of several versions. [Version.Has] is the table of what is known of each version.
-// [Team.Agent] returns what is known of one member's agent: its version comes from its
-// conversation (package transcript) or its process. A config.json does not name the
-// version, but has leadProcess from 2.1.311 on, and "leader" as the lead's pane from
-// 2.1.178 on. Up to 2.1.104 it is rewritten in place without a lock, later under the
-// lock directory config.json.lock.
+// Versions of Claude Code differ in what their agents do ([Version.Has]), and one team can
+// have agents of several versions. [Team.Agent] finds the version of one in its conversation
+// (package transcript) or its process. A config.json does not name it, but has leadProcess
+// from 2.1.311 on, and "leader" as the lead's pane from 2.1.178 on. Up to 2.1.104 it is
+// rewritten in place without a lock, later under the lock directory config.json.lock.
 //
 // # How to use it
 //
@@ -31,20 +28,17 @@
 //
 // # What is promised
 //
-//   - Every name that comes out of this package has passed [CheckName], and
-//     every directory is reached from the Claude directory without following a
-//     symbolic link for the team or its inboxes.
-//   - A [Team] stays with the directory that it was opened on. When that one is
-//     deleted, even if another of the same name is made in its place, the
-//     answer is [ErrTeamGone] and nothing is created.
-//   - A config.json that is being rewritten in place is not taken for an empty
-//     or broken one: reading waits, see [Team.Config].
-//   - Nothing is written except by [Team.Join] and [Team.Leave] (one element of
-//     members, every other byte kept), [Team.InboxDir] (one directory), and, for
-//     teams of our own, [Root.Create], [Root.Adopt] (leadProcess) and
-//     [Root.Discard].
-//   - A member's prompt can hold secrets. It is a [Secret]: no verb of fmt, no
-//     logger and no JSON encoder prints it.
+//   - Every name that comes out of this package has passed [CheckName], and no symbolic link
+//     is followed for a team or its inboxes.
+//   - A [Team] stays with the directory that it was opened on. When that one is deleted, even
+//     if another of its name is made, the answer is [ErrTeamGone] and nothing is created.
+//   - A config.json that is being rewritten in place is not taken for an empty or broken
+//     one: reading waits, see [Team.Config].
+//   - Nothing is written except by [Team.Join] and [Team.Leave] (one element of members,
+//     every other byte kept), [Team.InboxDir] (one directory), and, for teams of our own,
+//     [Root.Create], [Root.Adopt], [Root.Restore] and [Root.Discard].
+//   - A member's prompt can hold secrets. No verb of fmt, no logger and no JSON encoder
+//     prints a [Secret].
 //
 // # What is not promised
 //

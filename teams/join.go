@@ -52,11 +52,10 @@ type Membership struct {
 //
 // A backendType would make it an agent; a pane would be closed when the team ends.
 //
-// Joining twice is joining once. An agent of that name, or of one that differs only in
-// case, and the names user, team-lead, lead and system are refused with a
-// [*TakenError]. The other errors are [ErrTeamGone], a [*CorruptError] and those of
-// [lockedfile.Locker.Transform]; nothing was written then. [Config.ReachesUser] says
-// whether joining is needed.
+// Joining twice is joining once. The name of a member, in any case, and user, team-lead, lead
+// and system are refused with a [*TakenError]. The other errors are [ErrTeamGone], a
+// [*CorruptError] and those of [lockedfile.Locker.Transform]; nothing was written then.
+// [Config.ReachesUser] says whether joining is needed.
 func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (Membership, error) {
 	if err := CheckName("member", as); err != nil {
 		return Membership{}, err
@@ -84,11 +83,10 @@ func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (
 	return joined, nil
 }
 
-// Leave removes the entry m under Claude's lock; every other byte of the file stays.
-// It returns false if there is no entry of that name. The error is [ErrNotOurs] if the
-// entry is not the one that was joined (its agent id or time differs, or it is an
-// agent), [ErrTeamGone], a [*CorruptError] or one of [lockedfile.Locker.Transform];
-// nothing was written then.
+// Leave removes the entry m under Claude's lock; every other byte of the file stays. It
+// returns false if there is no entry of that name. The error is [ErrNotOurs] if its agent id
+// or time differs, or it is an agent, [ErrTeamGone], a [*CorruptError] or one of
+// [lockedfile.Locker.Transform]; nothing was written then.
 func (t *Team) Leave(ctx context.Context, l *lockedfile.Locker, m Membership) (bool, error) {
 	left := false
 	err := t.edit(ctx, l, func(old []byte, c *Config, members rawjson.Span) ([]byte, error) {

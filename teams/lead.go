@@ -23,22 +23,12 @@ const (
 	Gone
 )
 
-func (l Liveness) String() string {
-	switch l {
-	case Alive:
-		return "alive"
-	case Gone:
-		return "gone"
-	}
-	return "unknown"
-}
+func (l Liveness) String() string { return [...]string{"unknown", "alive", "gone"}[l] }
 
-// Liveness says whether the lead's process is alive.
-//
-// On Linux it is Alive if there is a process with this pid and start time, and Gone if there
-// is not or it is a zombie; both only if PidSpace is ours. On other systems, whose start
-// times differ, a missing pid is Gone and an existing one is Unknown, since it can be another
-// process by now. A nil LeadProcess is Unknown.
+// Liveness says whether the lead's process is alive. On Linux it is Alive if there is a
+// process with this pid and start time, and Gone if there is not or it is a zombie; both
+// only if PidSpace is ours. On other systems, whose start times differ, a missing pid is Gone
+// and an existing one Unknown. A nil LeadProcess is Unknown.
 func (p *LeadProcess) Liveness() Liveness {
 	if p == nil || p.PID <= 0 {
 		return Unknown

@@ -71,9 +71,8 @@ func device(name string) bool {
 	return false
 }
 
-// Split takes an address apart at its last "@": "bob@myteam" is the member bob
-// of the team myteam. Without "@", or with nothing on one side of it, all of it
-// is the member.
+// Split takes an address apart at its last "@": "bob@myteam" is the member bob of the team
+// myteam. Without "@", or with nothing on one side of it, all of it is the member.
 func Split(address string) (member, team string) {
 	if i := strings.LastIndexByte(address, '@'); i > 0 && i < len(address)-1 {
 		return address[:i], address[i+1:]

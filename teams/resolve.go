@@ -14,8 +14,7 @@ import (
 //  2. an inbox of that name (inboxes lists them): it need not have a member;
 //  3. "lead": the member whose agent id is leadAgentId;
 //  4. "name@team" with this team: what the name means;
-//  5. the one member or inbox whose name differs in case only, or "lead" if query
-//     differs from that in case only.
+//  5. the one member or inbox whose name differs in case only, or else "lead".
 //
 // Otherwise the error is a [*NotFoundError] with the names most alike, or
 // [ErrBadName] if nobody can be called that.
@@ -111,10 +110,10 @@ func (c *Config) resolve(name string, known []string) (string, bool) {
 			found = append(found, n)
 		}
 	}
-	if len(found) == 1 {
+	switch {
+	case len(found) == 1:
 		return found[0], true
-	}
-	if len(found) == 0 && name != "lead" && strings.EqualFold(name, "lead") {
+	case len(found) == 0 && name != "lead" && strings.EqualFold(name, "lead"):
 		return c.resolve("lead", known)
 	}
 	return "", false

@@ -6,9 +6,8 @@ import (
 	"log/slog"
 )
 
-// Secret is a text that is kept but not shown. Whatever prints it (any verb of
-// fmt, slog, an encoder of JSON or text) writes "[withheld]", also where it is a
-// field of something else; string(s) is the text itself.
+// Secret is a text that is kept but not shown: any verb of fmt, slog and encoders of JSON or
+// text print "[withheld]", even for a field. string(s) is the text itself.
 type Secret string
 
 const withheld = "[withheld]"

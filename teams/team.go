@@ -19,9 +19,8 @@ const (
 	inboxesDir = "inboxes"
 )
 
-// How long reading waits for a config.json that another program is rewriting
-// in place. Claude does that in well under a millisecond; a holder of the lock
-// directory may be slow, but one older than 10 s is broken by every peer.
+// How long reading waits for a config.json that another program is rewriting in place, which
+// Claude does in under a millisecond, or holds the lock of.
 const (
 	tornWait = 250 * time.Millisecond
 	lockWait = lockedfile.DefaultWait
@@ -51,14 +50,12 @@ func (t *Team) Root() *Root { return t.root }
 // Close lets go of the directory.
 func (t *Team) Close() error { return t.dir.Close() }
 
-// Stat describes the directory that t was opened on, which need not be the one
-// that the team's name leads to now.
+// Stat describes the directory that t was opened on, whatever its name leads to now.
 func (t *Team) Stat() (fs.FileInfo, error) { return t.dir.Stat(".") }
 
-// Exists returns nil if the team still exists: the directory that t was opened on has
-// a config.json, and the team's name still leads to it. Otherwise the error is
-// [ErrTeamGone]. It takes three system calls and reads nothing, so that it can be
-// called under a lock.
+// Exists returns nil if the directory that t was opened on has a config.json, and the team's
+// name still leads to it. Otherwise the error is [ErrTeamGone]. It takes three system calls,
+// so that it can be called under a lock.
 func (t *Team) Exists() error {
 	if _, err := t.dir.Lstat(configFile); err != nil {
 		return t.wrap("look for "+configFile, err)
@@ -85,10 +82,9 @@ func (t *Team) wrap(what string, err error) error {
 	return fmt.Errorf("teams: %s: %s: %w", t.path, what, reason(err))
 }
 
-// Config reads config.json. It takes no lock. A file that is empty or not JSON is read
-// again for 250 ms, or as long as a fresh lock directory is next to it, 15 s at most;
-// then the error is a [*CorruptError]. A missing file is [ErrTeamGone] at once: no
-// version of Claude Code removes it in order to write it. A file over
+// Config reads config.json. It takes no lock. A file that is empty or not JSON is read again
+// for 250 ms, or as long as a fresh lock directory is next to it, 15 s at most; then the
+// error is a [*CorruptError]. A missing file is [ErrTeamGone] at once. A file over
 // [lockedfile.MaxSize] is [lockedfile.ErrTooLarge].
 func (t *Team) Config(ctx context.Context) (*Config, error) {
 	start := time.Now()
@@ -135,10 +131,9 @@ func (t *Team) read() ([]byte, error) {
 	return data, nil
 }
 
-// Inboxes lists the names that have an inbox file, sorted, whether or not they
-// are members. Temporary files, locks, hidden files, links, directories and
-// names that [CheckName] refuses are no inboxes. A team that has no inboxes
-// directory yet has none; a team that is gone is [ErrTeamGone].
+// Inboxes lists the names, also of no members, that have an inbox file, sorted. Only regular
+// files NAME.json whose name [CheckName] accepts are inboxes. A team without an inboxes
+// directory has none; a team that is gone is [ErrTeamGone].
 func (t *Team) Inboxes() ([]string, error) {
 	dir, err := t.InboxDir(false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,10 +162,9 @@ func (t *Team) Inboxes() ([]string, error) {
 // InboxDir opens the team's inboxes directory; close it. A link in its place is
 // [ErrNotDir].
 //
-// With create, which is for writing, a missing directory is made (mode 0700), but
-// nothing above it, and a team without config.json is [ErrTeamGone]. Without create,
-// the inboxes of such a team can be opened, and a missing directory is fs.ErrNotExist
-// if the team exists and [ErrTeamGone] if not.
+// With create, which is for writing, a missing directory is made (mode 0700), and a team
+// without config.json is [ErrTeamGone]. Without create, the inboxes of such a team can be
+// opened, and a missing directory is fs.ErrNotExist, or [ErrTeamGone] with its team.
 func (t *Team) InboxDir(create bool) (*os.Root, error) {
 	if create {
 		if err := t.Exists(); err != nil {
@@ -194,9 +188,8 @@ func (t *Team) InboxDir(create bool) (*os.Root, error) {
 	return dir, nil
 }
 
-// Sweep removes the empty directories of a team that has no config.json: a lock of ours
-// can have kept its deletion from finishing. It leaves directories that are not empty,
-// and those of a later team of the same name.
+// Sweep removes the empty directories of a team that has no config.json: a lock of ours can
+// have kept its deletion from finishing. Those of a later team of the same name stay.
 func (t *Team) Sweep() error {
 	if err := t.Exists(); !errors.Is(err, ErrTeamGone) {
 		return err

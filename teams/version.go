@@ -123,10 +123,9 @@ const (
 	NamesModel Trait = "names the model in its answer to set_model"
 )
 
-// changes says between which two versions a trait came: the last one measured
-// without it, and the first one measured with it. Those between were not
-// measured, and were in part never published. About 55 versions from 2.1.62 to
-// 2.1.330 were run against a stand-in for the model.
+// changes says between which two versions a trait came: the last one measured without it,
+// and the first one with it. Those between were not measured, and in part never published.
+// About 55 versions from 2.1.62 to 2.1.330 were run against a stand-in for the model.
 var changes = map[Trait]struct{ without, with Version }{
 	LocksConfig:        {Version{2, 1, 104}, Version{2, 1, 105}},
 	RenamesInbox:       {Version{2, 1, 153}, Version{2, 1, 154}},

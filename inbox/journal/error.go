@@ -19,8 +19,7 @@ var (
 type (
 	// Error is a failure of the journal file.
 	Error = sqlite.Error
-	// ValueError is a part of a record or a question that cannot be used. Nothing was
-	// done.
+	// ValueError is a part of a record or a question that cannot be used. Nothing was done.
 	ValueError = sqlite.ValueError
 )
 

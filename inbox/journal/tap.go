@@ -255,7 +255,7 @@ func (l *life) there() bool {
 	return err == nil && os.SameFile(dir, now)
 }
 
-// config reads the instance of a team.
+// configured reads which one of its name a team is now, and records what that changes.
 func (t *Tap) configured(ctx context.Context, name string) {
 	l := t.lives[name]
 	if l == nil {

@@ -52,8 +52,8 @@ type view struct {
 	counted      int // of them in Journal.held
 	groups       map[digest]*group
 
-	// The group of each row of the last snapshots, by a hash of its bytes. Hashing 10,000
-	// rows with a seeded 64-bit hash takes 1 ms, digesting them 15 ms.
+	// The group of each row of the last snapshots, by a hash of its bytes: 15 times as fast
+	// as a digest.
 	known map[uint64]*group
 }
 

@@ -24,8 +24,7 @@ func (l *Ledger) Epochs(ctx context.Context) ([]Epoch, error) {
 		"SELECT first, id FROM epochs ORDER BY first")
 }
 
-// beginEpoch runs f within a transaction, and begins an epoch if f recorded
-// events. It reports whether it did.
+// beginEpoch runs f, and begins an epoch if f recorded events. It reports whether it did.
 func beginEpoch(c *sqlite.Conn, f func(*sqlite.Conn) error) (began bool, err error) {
 	before, err := lastEvent(c)
 	if err != nil {

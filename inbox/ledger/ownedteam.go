@@ -55,9 +55,8 @@ func (l *Ledger) RemoveTeam(ctx context.Context, t OwnedTeam) error {
 	return l.exec(ctx, "remove team", durable, "DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=?", t.Root, t.Team, t.CreatedAt)
 }
 
-// Teams lists the teams that we made under a Claude root, newest first, all or those of
-// one name. They may have ended, and one may not exist because of a crash while it was
-// made.
+// Teams lists the teams that we made under a Claude root, newest first, all or those of one
+// name. They may have ended or, after a crash, never have existed.
 func (l *Ledger) Teams(ctx context.Context, root, team string) ([]OwnedTeam, error) {
 	var invalid error
 	list, err := sqlite.Select(ctx, l.db, "teams", func(v sqlite.Row) OwnedTeam {

@@ -36,15 +36,13 @@ type Session struct {
 // RelayState is what a relay says of itself.
 type RelayState string
 
-// What [Ledger.Events] tells of the messages of one sender, beside the states of the
-// relay: see [Hold].
+// What [Ledger.Events] tells of the messages of one sender: see [Hold].
 const (
 	RelayHeld     RelayState = "held"
 	RelayReleased RelayState = "released"
 )
 
-// The states of a relay that are recorded. Whether a frame is in flight while it
-// runs, the frames say.
+// The recorded states of a relay. The frames say whether one is in flight.
 const (
 	RelayWaiting  RelayState = "waiting"     // for the agent of an earlier relay to end
 	RelayStarting RelayState = "starting"    // an agent is being started

@@ -1,22 +1,16 @@
 // Package replicate copies the events of a ledger into a journal, each event once.
 //
-// The ledger records an event in the commit that causes it, so the ledger is the
-// truth. The journal records how far it has copied in the commit that copies. So
-// no event is missed or copied twice, no matter who copies, how many processes copy
-// at once, or when one of them is killed.
+// The ledger records an event in the commit that causes it, and the journal how far it has
+// copied in the commit that copies. So no event is missed or copied twice, no matter who
+// copies, how many processes copy at once, or when one of them is killed.
 //
-// This holds even after a power cut that took back the ledger's last commits but not
-// the journal's, and after an older copy of the ledger was restored. The journal then
-// keeps the lost events and gets all events that follow ([ledger.Epoch]).
+// This holds even after a power cut that took back the ledger's last commits but not the
+// journal's, and after an older copy of the ledger was restored. The journal then keeps the
+// lost events and gets all events that follow ([ledger.Epoch]).
 //
-// User prompts are in no inbox file, so watching files does not find them. A prompt
-// is copied as a message to the agent's inbox, with its receipt, in the same commit
-// as its "claimed" event. So the journal has all messages in one order.
-//
-// A sent message is copied with its receipt, because its agent may take it before
-// anybody sees it in the file. If it was seen in the file, the journal has one message,
-// not two. The same holds for a row that a relay claimed. What a headless agent answers
-// is copied as a message in the agent's own inbox.
+// Watching files does not find everything, so messages are copied too: user prompts, which
+// are in no file; sent and claimed rows, which an agent may take before anybody sees them,
+// as one message with what was seen; and a headless agent's answers, in its own inbox.
 //
 // A journal that cannot be written delays nothing. What it lacks is copied later, as
 // long as the ledger still has it ([ledger.Ledger.Prune]).
@@ -75,13 +69,9 @@ func Copy(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (copied int
 	}
 }
 
-// position returns the number of the last event in the ledger that the journal has.
-// Events are copied in order: a journal that has an event of one epoch has all of
-// the epochs before it.
-//
-// An event whose number was used before the ledger went back is in an epoch that the
-// journal does not know. The position is then before that event, even if the journal
-// has a higher number.
+// position returns the number of the last event in the ledger that the journal has: a
+// journal that has an event of one epoch has all of the epochs before it. If the ledger went
+// back, events with numbers that the journal knows are in an epoch that it does not know.
 func position(ctx context.Context, l *ledger.Ledger, j *journal.Journal) (int64, error) {
 	epochs, err := l.Epochs(ctx)
 	if err != nil {
