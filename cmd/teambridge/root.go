@@ -300,7 +300,6 @@ func (a *app) closeUnwritten(c io.Closer) {
 	a.opened = append(a.opened, func() error { _ = c.Close(); return nil })
 }
 
-// root opens the Claude directory.
 func (a *app) root() (*teams.Root, error) {
 	if a.dir != nil {
 		return a.dir, nil

@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
-
-	"teambridge/status/api"
 )
 
 // unitName is the name of the systemd unit of the service.
@@ -93,8 +91,4 @@ func (a *app) unitPath() (string, error) {
 		dir = filepath.Join(home, ".config")
 	}
 	return filepath.Join(dir, "systemd", "user", unitName), nil
-}
-
-func foreignUnit(path string) error {
-	return api.Decide(api.CodeRefused, "move it away, or edit it by hand", "%s was not written by teambridge", path)
 }
