@@ -11,7 +11,6 @@ import (
 	"teambridge/status/view"
 )
 
-// broadcastOptions are the flags of broadcast.
 type broadcastOptions struct {
 	sendOptions
 	except      []string
@@ -96,7 +95,6 @@ type outcome struct {
 	fault api.Error // without a code: none
 }
 
-// printAnswers prints what became of each message.
 func (a *app) printAnswers(answers []outcome) error {
 	if a.json {
 		list := make([]api.Sent, 0, len(answers))

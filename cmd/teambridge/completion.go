@@ -75,7 +75,6 @@ func oneOf(list []string) cobra.CompletionFunc {
 	}
 }
 
-// completeTeams completes the names of teams.
 func (a *app) completeTeams(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	root, err := a.root()
 	if err != nil {

@@ -78,7 +78,7 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	return j, q, sinceQuery(ctx, j, o.since, &q)
 }
 
-// parseSince understands a --since that is a duration or a time.
+// parseSince parses a --since that is a duration or a time.
 func parseSince(since string) (limit time.Time, ok bool) {
 	if d, err := time.ParseDuration(since); err == nil {
 		return time.Now().Add(-d.Abs()), true
@@ -323,7 +323,6 @@ func exportTo(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// gcOptions are the flags of gc.
 type gcOptions struct {
 	olderThan time.Duration
 	maxMiB    int64

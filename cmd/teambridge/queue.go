@@ -60,7 +60,6 @@ type missing struct {
 	Bytes int `json:"bytes"`
 }
 
-// String is "3 lines (270003 bytes)".
 func (m missing) String() string {
 	return fmt.Sprintf("%s (%s)", plural(m.Lines, "line"), plural(m.Bytes, "byte"))
 }
@@ -161,7 +160,6 @@ func (q *writeQueue) first() (queued, bool) {
 	return q.items[0], true
 }
 
-// done removes the first item.
 func (q *writeQueue) done() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

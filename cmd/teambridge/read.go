@@ -22,7 +22,6 @@ import (
 	"teambridge/teams"
 )
 
-// readOptions are the flags of read.
 type readOptions struct {
 	from     string
 	since    string

@@ -135,11 +135,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 
 // relayRetry retries a relay that has given up, or else a delivery.
 func (a *app) relayRetry(ctx context.Context, query string) error {
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	r, err := a.findRelay(ctx, l, query)
+	l, r, err := a.findRelay(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -160,7 +156,6 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 	return a.serviceNote(root)
 }
 
-// relayMove changes the state of a delivery.
 func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger, context.Context, string) error) error {
 	l, err := a.ledger(ctx)
 	if err != nil {

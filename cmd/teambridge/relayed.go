@@ -20,7 +20,6 @@ import (
 	"teambridge/teams"
 )
 
-// relayText describes a relay for a person.
 func relayText(i *api.Relay) string {
 	if i == nil {
 		return "-"
@@ -155,7 +154,6 @@ func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *tea
 	return f
 }
 
-// fateText describes what became of a relayed message.
 func fateText(f *api.Fate) string {
 	if f == nil {
 		return ""

@@ -31,7 +31,6 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// runOptions are the flags of run.
 type runOptions struct {
 	ledger.Relay // its settings
 	as           string
@@ -127,7 +126,6 @@ func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
 }
 
-// agentRun is a run command at work.
 type agentRun struct {
 	app      *app
 	opts     runOptions
@@ -300,7 +298,6 @@ func (r *agentRun) serve(ctx context.Context) error {
 	return err
 }
 
-// signals handles interrupts and SIGTERM.
 func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 	const interruptSlow = 300 * time.Millisecond // then the user is told why
 	interrupted := ""                            // the frame that was interrupted
@@ -345,7 +342,6 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// line is a line of standard input.
 type line struct {
 	Text     string    `json:"text"`
 	Mode     mode.Mode `json:"mode"`

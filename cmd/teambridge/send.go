@@ -22,7 +22,6 @@ import (
 	"teambridge/teams"
 )
 
-// sendOptions are the flags of send.
 type sendOptions struct {
 	from    string
 	summary string
@@ -174,7 +173,6 @@ func (o *sendOptions) message(text string) mail.Message {
 	return mail.Message{ID: o.id, Text: text, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 }
 
-// sentLine is the result for a person.
 func (a *app) sentLine(s mail.Delivered) string {
 	state := a.paint(green, s.State)
 	if s.Deduplicated {
@@ -281,7 +279,6 @@ func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	return nil
 }
 
-// options are the options of the [mail.Sender].
 func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Config) mail.Options {
 	return mail.Options{
 		Team: t, Config: config, Locker: s.app.locks(), Ledger: s.ledger, From: s.opts.from,

@@ -18,7 +18,6 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// serveOptions are the flags of serve.
 type serveOptions struct {
 	listen   []string
 	readOnly bool

@@ -14,7 +14,7 @@ import (
 	"teambridge/teams"
 )
 
-// What can be waited for.
+// The values of --for.
 const (
 	forReply      = "reply"
 	forMessage    = "message"
@@ -25,7 +25,6 @@ const (
 
 var occasions = []string{forReply, forMessage, forIdle, forAllIdle, forTerminated}
 
-// waitOptions are the flags of wait.
 type waitOptions struct {
 	what    string
 	member  string
@@ -128,7 +127,6 @@ func (o *waitOptions) missing(name string) string {
 	return "no " + o.what + " from " + name
 }
 
-// waitMessage waits for a message that is new and wanted.
 func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
 	for {
 		list, err := rec.changes(ctx, recheck) // a team can end without a change
@@ -213,7 +211,6 @@ func judge(infos []api.Status, what, name, lead string) (found []api.Status, hol
 	return found, what == forAllIdle && len(found) > 0
 }
 
-// notTaken is the end of a wait for an agent.
 func notTaken(member string) string {
 	return member + " has not taken the message, which stays in its inbox"
 }

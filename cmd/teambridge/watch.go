@@ -15,7 +15,6 @@ import (
 	"teambridge/teams"
 )
 
-// watchOptions are the flags of watch.
 type watchOptions struct {
 	from     string
 	since    string
@@ -175,7 +174,6 @@ func (a *app) replay(ctx context.Context, rec *recorder, root *teams.Root, team,
 	return nil
 }
 
-// printRecorded prints a message of the journal.
 func (a *app) printRecorded(m journal.Message) error {
 	if a.json {
 		return a.printJSON(view.Recorded(m))
