@@ -225,15 +225,15 @@ func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []jour
 		if err := a.printRecorded(m); err != nil {
 			return err
 		}
+		fates := ""
 		if r := receipts[i]; r != nil && (r.State == journal.Lost || r.State == journal.Unknown) {
-			if err := a.printf("    %s\n", a.paint(yellow, escape(string(r.State)+": "+r.Reason, false))); err != nil {
-				return err
-			}
+			fates = "    " + a.paint(yellow, escape(string(r.State)+": "+r.Reason, false)) + "\n"
 		}
 		if became[i] != nil {
-			if err := a.printf("    %s\n", a.paint(dim, escape(fateText(became[i]), false))); err != nil {
-				return err
-			}
+			fates += "    " + a.paint(dim, escape(fateText(became[i]), false)) + "\n"
+		}
+		if err := a.print([]byte(fates)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -120,11 +120,7 @@ func (q *writeQueue) offer(b []byte, urgent bool) bool {
 // run writes what is queued, one item at a time.
 func (q *writeQueue) run() {
 	defer close(q.ended)
-	for {
-		item, ok := q.first()
-		if !ok {
-			return
-		}
+	for item, ok := q.first(); ok; item, ok = q.first() {
 		data := item.data
 		if item.missing != (missing{}) {
 			data = q.notice(item.missing)

@@ -133,10 +133,9 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 
 // hiddenNote says how many confirmations were left out.
 func (a *app) hiddenNote(n int) {
-	switch {
-	case n == 1:
+	if n == 1 {
 		a.note("1 confirmation is hidden; --protocol shows it")
-	case n > 1:
+	} else if n > 1 {
 		a.note("%d confirmations are hidden; --protocol shows them", n)
 	}
 }

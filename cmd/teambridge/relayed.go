@@ -155,9 +155,6 @@ func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *tea
 }
 
 func fateText(f *api.Fate) string {
-	if f == nil {
-		return ""
-	}
 	text := "relayed: " + f.State
 	if f.Reason != "" {
 		text += " (" + f.Reason + ")"

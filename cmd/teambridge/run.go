@@ -466,9 +466,7 @@ func (r *agentRun) missingOutput(m missing) []byte {
 		return nil
 	}
 	line, err := jsonLine(map[string]missing{"leftOut": m})
-	if err != nil {
-		r.fail(err)
-	}
+	r.fail(err)
 	return line
 }
 
@@ -493,20 +491,14 @@ func (r *agentRun) event(e agent.Event) {
 	}
 }
 
-func (r *agentRun) print(b []byte) {
-	if err := r.app.print(b); err != nil {
-		r.fail(err)
-	}
-}
+func (r *agentRun) print(b []byte)  { r.fail(r.app.print(b)) }
+func (r *agentRun) printJSON(v any) { r.fail(r.app.printJSON(v)) }
 
-func (r *agentRun) printJSON(v any) {
-	if err := r.app.printJSON(v); err != nil {
-		r.fail(err)
-	}
-}
-
-// fail ends the run, since nobody can see what the agent says.
+// fail ends the run if err, of the output, is not nil: nobody can see what the agent says.
 func (r *agentRun) fail(err error) {
+	if err == nil {
+		return
+	}
 	r.mu.Lock()
 	if r.failed == nil {
 		r.failed = err
