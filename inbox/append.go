@@ -138,13 +138,10 @@ var errSent = errors.New("sent before")
 
 func (a *appending) run() error {
 	err := a.inbox.edit(a.ctx, a.edit, lockedfile.File{Commit: a.intend, Seen: a.read.take})
-	if errors.Is(err, errSent) {
-		err = nil
-	}
 	// Recorded even if the caller has gone away.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), memoryTimeout)
 	defer cancel()
-	if err != nil {
+	if err != nil && !errors.Is(err, errSent) {
 		if a.intended && !errors.Is(err, lockedfile.ErrReplaced) {
 			err = errors.Join(err, a.withdraw(ctx))
 		}

@@ -63,12 +63,20 @@ func Ahead(rows []Row) []string {
 // Track returns the last message with that id in rows, which are a whole inbox; nil if there
 // is none.
 func Track(rows []Row, id string) *Tracked {
-	for i := range slices.Backward(rows) {
-		if rows[i].ID() == id {
-			return trackRow(rows, i)
-		}
+	if i := lastWith(rows, id); i >= 0 {
+		return trackRow(rows, i)
 	}
 	return nil
+}
+
+// lastWith returns the index of the last of rows with that id, or -1.
+func lastWith(rows []Row, id string) int {
+	for i := range slices.Backward(rows) {
+		if rows[i].ID() == id {
+			return i
+		}
+	}
+	return -1
 }
 
 // trackSent is Track for a message known by either of its ids. If it was not just written it

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -76,16 +77,12 @@ func (m *Message) Check() error {
 	if m.ID != "" && strings.TrimSpace(m.ID) == "" {
 		return &InvalidError{"id", "is blank"}
 	}
-	if err := line("id", m.ID, MaxID); err != nil {
+	if err := cmp.Or(line("id", m.ID, MaxID), line("summary", m.Summary, MaxSummary)); err != nil {
 		return err
-	}
-	if err := line("summary", m.Summary, MaxSummary); err != nil {
-		return err
-	}
-	if m.Color != "" && !slices.Contains(colors, m.Color) {
-		return &InvalidError{"color", fmt.Sprintf("is %q; there are %s", m.Color, strings.Join(colors, ", "))}
 	}
 	switch {
+	case m.Color != "" && !slices.Contains(colors, m.Color):
+		return &InvalidError{"color", fmt.Sprintf("is %q; there are %s", m.Color, strings.Join(colors, ", "))}
 	case !utf8.ValidString(m.Text):
 		return &InvalidError{"text", "is not valid UTF-8"}
 	case strings.TrimSpace(m.Text) == "":

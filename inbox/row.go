@@ -123,7 +123,7 @@ func Parse(data []byte) ([]Row, error) { return new(Inbox).rows(data) }
 // rows is [Parse], with the cache of the inbox.
 func (b *Inbox) rows(data []byte) ([]Row, error) {
 	d := &Draft{data: data}
-	if err := b.parse(d); err != nil || len(d.spans) == 0 {
+	if err := b.parse(d); err != nil {
 		return nil, err
 	}
 	rows := make([]Row, 0, len(d.spans))

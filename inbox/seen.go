@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -19,10 +18,8 @@ type Seen struct {
 
 // row returns the last row with that id, as [Track] does, or nil.
 func (s *Seen) row(id string) *Row {
-	for i := range slices.Backward(s.Rows) {
-		if s.Rows[i].ID() == id {
-			return &s.Rows[i]
-		}
+	if i := lastWith(s.Rows, id); i >= 0 {
+		return &s.Rows[i]
 	}
 	return nil
 }

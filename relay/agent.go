@@ -95,11 +95,9 @@ func (l *loop) predecessor(ctx context.Context) error {
 		return nil
 	}
 	old := l.opts.Runtime.Predecessor(agent.Process{PID: l.session.PID, Group: l.session.Group, Start: l.session.Start})
-	alive, err := old.Alive()
-	if err != nil {
+	if alive, err := old.Alive(); err != nil {
 		return fmt.Errorf("relay: the agent of an earlier relay: %w", err)
-	}
-	if !alive {
+	} else if !alive {
 		return nil
 	}
 	reason := fmt.Sprintf("the agent of an earlier relay (process %d) is still at work", l.session.PID)
@@ -108,13 +106,10 @@ func (l *loop) predecessor(ctx context.Context) error {
 	}
 	l.set(func(s *Status) { s.State, s.Reason = Waiting, reason })
 	wait, cancel := context.WithTimeout(ctx, l.opts.Predecessor)
-	err = old.Wait(wait)
+	err := old.Wait(wait)
 	cancel()
-	if ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
-	}
-	if err == nil {
-		return nil
 	}
 	if err := old.End(ctx, l.grace.Term); err != nil {
 		return fmt.Errorf("relay: end the agent of an earlier relay (process %d): %w", l.session.PID, err)
@@ -124,12 +119,9 @@ func (l *loop) predecessor(ctx context.Context) error {
 
 // readsOwnInbox reports whether the agent may read its inbox by itself. A headless lead up to
 // 2.1.177 does so in the team that its own process made. It delivers a row before it
-// marks it, so that no claim can be sure of coming first: its inbox is left to it.
-//
-// One that was started with the flags of a member never does, on any version from
-// 2.1.62 on that was measured, nor does one that resumes the session that made the
-// team. So only a program that gets no flags, such as one that hands its lines on to
-// a lead that runs already, can have such an inbox.
+// marks it, so that no claim can be sure of coming first: its inbox is left to it. Measured
+// from 2.1.62 on, no agent with the flags of a member does, nor one that resumes the
+// session that made the team.
 func (l *loop) readsOwnInbox(c *teams.Config) bool {
 	lead, _ := c.Lead()
 	self := l.opts.Runtime.MayPoll() && c.LeadProcess == nil && lead.Name == l.opts.Member && c.LeadSessionID == l.session.ID &&
@@ -153,6 +145,10 @@ func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	l.set(func(s *Status) { s.State, s.Session, s.Reason = Starting, l.session.ID, "" })
 	// Without cancellation: when the relay is ended, the agent may finish its turn.
 	proc, err := l.opts.Runtime.Start(context.WithoutCancel(ctx), l.session.ID, mode)
+	if errors.Is(err, agent.ErrUnusable) {
+		l.session.ID = uuid.NewString()
+		return l.start(ctx, mode)
+	}
 	if err != nil {
 		return fmt.Errorf("relay: start the agent: %w", err)
 	}
@@ -182,8 +178,8 @@ func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	return nil
 }
 
-// stop ends the agent, between two frames.
-func (l *loop) stop(ctx context.Context) error {
+// stop ends the agent, if one runs, and hands on what it still prints.
+func (l *loop) stop(ctx context.Context, event func(agent.Event)) error {
 	if l.proc == nil {
 		return nil
 	}
@@ -191,7 +187,7 @@ func (l *loop) stop(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- proc.End(context.WithoutCancel(ctx), l.grace) }()
 	for e := range events {
-		l.opts.Events(e)
+		event(e)
 	}
 	err := <-done
 	_ = l.forget() // its end was asked for
@@ -204,6 +200,7 @@ func (l *loop) forget() error {
 	l.reading.Wait()
 	l.move(func() { l.child, l.began = nil, false })
 	l.proc, l.events = nil, nil
+	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
 	if l.frame != nil {
 		l.frame.sent, l.frame.pending = false, nil
 	}
@@ -218,7 +215,6 @@ func (l *loop) agentExited(ctx context.Context) error {
 	atWork := l.frame != nil && l.frame.sent
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
-	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
 	// What comes of it is decided below.
 	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err
@@ -257,28 +253,21 @@ func (l *loop) end(ctx context.Context, why error) error {
 	// The context has ended; what the agent still prints is recorded anyway.
 	ctx = context.WithoutCancel(ctx)
 	l.ending = true
-	var errs []error
-	if l.proc != nil {
-		proc, events := l.proc, l.events
-		done := make(chan error, 1)
-		go func() { done <- proc.End(ctx, l.grace) }()
-		for e := range events {
-			if len(errs) > 0 {
-				l.opts.Events(e) // not recorded; the next relay finds out from the transcript
-			} else if err := l.event(ctx, e); err != nil {
-				errs = append(errs, err)
-			}
+	var lost error
+	stopped := l.stop(ctx, func(e agent.Event) {
+		if lost != nil {
+			l.opts.Events(e) // not recorded; the next relay finds out from the transcript
+		} else {
+			lost = l.event(ctx, e)
 		}
-		errs = append(errs, <-done)
-		_ = l.forget() // its end was asked for
-		l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
-	}
+	})
+	err := errors.Join(lost, stopped)
 	if l.session.ID == "" || l.session.Dead != "" {
-		return errors.Join(errs...) // it never began, or has said how it ended
+		return err // it never began, or has said how it ended
 	}
 	reason := ""
 	if why != nil {
 		reason = why.Error()
 	}
-	return errors.Join(append(errs, l.keep(ctx, ledger.RelayEnded, reason))...)
+	return errors.Join(err, l.keep(ctx, ledger.RelayEnded, reason))
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,8 +32,7 @@ type inboxState struct {
 	named     map[string]bool // deliveries that rows name and that were looked up
 	claimErr  string          // why claiming fails; empty if it does not
 
-	holds      []ledger.Hold // senders whose rows are left in the inbox, see guard
-	heldReason string        // the same for people; empty if there are none
+	holds []ledger.Hold // senders whose rows are left in the inbox, see guard
 }
 
 // A claimer claims rows of the inbox: plan says which, by a look at the file without
@@ -46,14 +44,15 @@ type claimer struct {
 	limit  int  // how many more may be claimed
 
 	// The plan.
-	work     bool                // there is something to do in the file
-	fresh    []ledger.Delivery   // not claimed before
-	unmarked map[string]string   // keys of the rows of claimed deliveries that are not known to be marked
-	marks    map[string][]string // by key: the deliveries that its rows are marked with, in order
-	left     int                 // how many those are
-	compact  bool                // rows that are done are to be removed
-	open     []string            // deliveries whose rows stay then
-	guard    *guard
+	work        bool                // there is something to do in the file
+	fresh       []ledger.Delivery   // not claimed before
+	unmarked    map[string]string   // keys of the rows of claimed deliveries that are not known to be marked
+	marks       map[string][]string // by key: the deliveries that its rows are marked with, in order
+	occurrences map[string]int      // by key: of its deliveries, with those of the plan
+	dropped     map[string][]string // by key: deliveries that were given up before their row was marked
+	compact     bool                // rows that are done are to be removed
+	open        []string            // deliveries whose rows stay then
+	guard       *guard
 
 	// What mark did.
 	mine  []string // unmarked deliveries whose rows say so now
@@ -72,11 +71,9 @@ type look struct {
 // the relay is being ended.
 const recordTimeout = 10 * time.Second
 
-// claim takes rows that wait, if there can be any, until [MaxAhead] are claimed.
-//
-// It takes many at once: only when half of the room is free. Each time the whole
-// file is written, and an agent that polls it can find it locked. Rows that are done
-// are removed in the same edit.
+// claim takes rows that wait, if there can be any, until [MaxAhead] are claimed, and removes
+// rows that are done. It waits until half of the room is free: each time the whole file is
+// written, and an agent that polls it can find it locked.
 func (l *loop) claim(ctx context.Context) error {
 	if !l.dirty && !l.more {
 		return nil
@@ -208,8 +205,6 @@ func same(a, b fs.FileInfo) bool {
 }
 
 // plan reads the inbox and says which rows are to be marked, with which deliveries.
-// It also tells of rows that say they were taken by a delivery that is not in the
-// ledger, each once.
 func (c *claimer) plan(ctx context.Context, unmarked []ledger.Delivery) error {
 	rows, err := c.box.Read(ctx)
 	if err != nil && !errors.Is(err, inbox.ErrMissing) && !errors.Is(err, inbox.ErrEmpty) {
@@ -222,22 +217,25 @@ func (c *claimer) plan(ctx context.Context, unmarked []ledger.Delivery) error {
 		return err
 	}
 	c.unmarked, c.marks = map[string]string{}, map[string][]string{}
-	pending := map[string][]string{} // by key of the row
+	c.occurrences, c.dropped = map[string]int{}, map[string][]string{}
+	pending := map[string][]string{} // by key: unmarked deliveries whose row was not met
 	for _, d := range unmarked {
 		c.unmarked[d.UUID] = d.Key
 		pending[d.Key] = append(pending[d.Key], d.UUID)
 	}
+	met := func(key, id string) {
+		pending[key] = slices.DeleteFunc(pending[key], func(other string) bool { return other == id })
+		if len(pending[key]) == 0 {
+			delete(pending, key)
+		}
+	}
 	c.work = len(unmarked) > 0
 	relayed := 0
-	waiting := len(unmarked) // those whose row was not met
-	occurrences := map[string]int{}
-	dropped := map[string][]string{} // by key: they were given up before their row was marked
 	for i := range rows {
 		row := &rows[i]
 		if by := deliveryOf(row); by != "" {
 			if key, ok := c.unmarked[by]; ok {
-				pending[key] = slices.DeleteFunc(pending[key], func(id string) bool { return id == by })
-				waiting--
+				met(key, by)
 			}
 			if row.Read {
 				relayed++
@@ -247,81 +245,75 @@ func (c *claimer) plan(ctx context.Context, unmarked []ledger.Delivery) error {
 		if row.Read || c.self {
 			continue
 		}
-		if row.From == c.opts.Member || c.noise(row) {
+		if c.noise(row) {
 			c.work = true
 			continue
 		}
 		key := row.Key()
+		id := ""
 		if len(pending[key]) > 0 { // claimed by us before, and not marked
-			c.marks[key] = append(c.marks[key], pending[key][0])
-			pending[key] = pending[key][1:]
-			waiting--
+			id = pending[key][0]
+			met(key, id)
+		} else if c.guard.held[row.From] {
 			continue
-		}
-		if c.guard.held[row.From] {
-			continue
-		}
-		if len(c.fresh) >= c.limit {
+		} else if len(c.fresh) >= c.limit {
 			c.work = true
-			if waiting <= 0 {
+			if len(pending) == 0 {
 				break // 10,000 rows are not looked through each time
 			}
 			continue
-		}
-		again, err := c.again(ctx, row)
-		if err != nil {
+		} else if id, err = c.assign(ctx, row, key); err != nil {
 			return err
 		}
-		if again != "" {
+		if id != "" {
 			c.work = true
-			c.marks[key] = append(c.marks[key], again)
-			continue
+			c.marks[key] = append(c.marks[key], id)
 		}
-		hops, held, err := c.guard.count(ctx, row)
-		if err != nil {
-			return err
-		}
-		if held {
-			continue
-		}
-		c.work = true
-		if occurrences[key] == 0 {
-			if occurrences[key], err = c.ledger.Occurrences(ctx, c.post, key); err != nil {
-				return err
-			}
-			if occurrences[key] > 0 {
-				if dropped[key], err = c.ledger.DroppedUnmarked(ctx, c.post, key); err != nil {
-					return err
-				}
-			}
-		}
-		if left := dropped[key]; len(left) > 0 {
-			c.marks[key] = append(c.marks[key], left[0])
-			c.unmarked[left[0]] = key
-			dropped[key] = left[1:]
-			continue
-		}
-		occurrences[key]++
-		d := c.delivery(row, key, occurrences[key])
-		d.Hops = hops
-		c.fresh = append(c.fresh, d)
-		c.marks[key] = append(c.marks[key], d.UUID)
-		c.unmarked[d.UUID] = key
-	}
-	for _, ids := range c.marks {
-		c.left += len(ids)
 	}
 	if c.compact = c.work && relayed >= KeptRows+KeptRows/2; c.compact {
-		if c.open, err = c.ledger.Open(ctx, c.post); err != nil {
-			return err
-		}
+		c.open, err = c.ledger.Open(ctx, c.post)
+		return err
 	}
 	return nil
 }
 
-// again returns the delivery of a row that has an id of its own and that was taken
-// before, or "". A program that writes back what it read earlier brings such a row back
-// as it was before it was taken.
+// assign returns the delivery that a row is to be marked with: that which claimed it
+// before, one of the same text that was dropped before its row was marked, or a new one.
+// It is empty if the row is held.
+func (c *claimer) assign(ctx context.Context, row *inbox.Row, key string) (uuid string, err error) {
+	if again, err := c.again(ctx, row); again != "" || err != nil {
+		return again, err
+	}
+	hops, held, err := c.guard.count(ctx, row)
+	if held || err != nil {
+		return "", err
+	}
+	if c.occurrences[key] == 0 {
+		if c.occurrences[key], err = c.ledger.Occurrences(ctx, c.post, key); err != nil {
+			return "", err
+		}
+		if c.occurrences[key] > 0 {
+			if c.dropped[key], err = c.ledger.DroppedUnmarked(ctx, c.post, key); err != nil {
+				return "", err
+			}
+		}
+	}
+	if left := c.dropped[key]; len(left) > 0 {
+		c.dropped[key], c.unmarked[left[0]] = left[1:], key
+		return left[0], nil
+	}
+	c.occurrences[key]++
+	d := ledger.Delivery{
+		UUID: deliveryUUID(c.post, key, c.occurrences[key]), InboxKey: c.post, Key: key, Occurrence: c.occurrences[key], Hops: hops,
+		ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: slices.Clone(row.Raw), State: ledger.Claimed, At: c.opts.Now(),
+	}
+	c.fresh = append(c.fresh, d)
+	c.unmarked[d.UUID] = key
+	return d.UUID, nil
+}
+
+// again returns the delivery of a row that has an id of its own and that was taken before,
+// or "". A program that writes back what it read earlier brings such a row back.
 func (c *claimer) again(ctx context.Context, row *inbox.Row) (uuid string, err error) {
 	if !row.HasID() {
 		return "", nil
@@ -334,8 +326,7 @@ func (c *claimer) again(ctx context.Context, row *inbox.Row) (uuid string, err e
 		if d.ID != row.ID() {
 			continue
 		}
-		was, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))
-		if err == nil && len(was) == 1 && was[0].Digest() == row.Digest() {
+		if was := rowOf(d); was != nil && was.Digest() == row.Digest() {
 			return d.UUID, nil
 		}
 	}
@@ -344,14 +335,14 @@ func (c *claimer) again(ctx context.Context, row *inbox.Row) (uuid string, err e
 
 // tell warns of rows that name deliveries which were never in the ledger, each once.
 func (c *claimer) tell(ctx context.Context, rows []inbox.Row) error {
-	known := make(map[string]bool, len(c.named))
+	named := map[string]bool{}
 	var asked []string
 	for i := range rows {
-		switch by := deliveryOf(&rows[i]); {
-		case by == "":
-		case c.named[by]:
-			known[by] = true
-		default:
+		by := deliveryOf(&rows[i])
+		if by == "" {
+			continue
+		}
+		if named[by] = true; !c.named[by] {
 			asked = append(asked, by)
 		}
 	}
@@ -362,36 +353,30 @@ func (c *claimer) tell(ctx context.Context, rows []inbox.Row) error {
 	if unknown, err = c.notPruned(ctx, rows, unknown); err != nil {
 		return err
 	}
-	for _, by := range asked {
-		known[by] = true // or warned of
-	}
-	c.named = known
+	c.named = named
 	if len(unknown) > 0 {
 		c.opts.Warn(&UnknownDeliveryError{Inbox: c.box.Path(), Deliveries: unknown})
 	}
 	return nil
 }
 
-// notPruned returns those of the missing deliveries that were never in the ledger. Of a
-// delivery that was pruned the ledger keeps the key of its row and its occurrence. Its
-// UUID is derived from both, so it can be computed again from the row that names it.
+// notPruned returns those of the missing deliveries that were never in the ledger. Of one
+// that was pruned the ledger keeps the key of its row and its occurrence, from which its
+// UUID is derived.
 func (c *claimer) notPruned(ctx context.Context, rows []inbox.Row, missing []string) ([]string, error) {
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	unknown := make(map[string]bool, len(missing))
+	unknown := map[string]bool{}
 	for _, id := range missing {
 		unknown[id] = true
 	}
 	asked := map[string]bool{}
 	for i := range rows {
-		if !unknown[deliveryOf(&rows[i])] {
+		if !unknown[deliveryOf(&rows[i])] || asked[rows[i].Key()] {
 			continue
 		}
 		key := rows[i].Key()
-		if asked[key] {
-			continue
-		}
 		asked[key] = true
 		n, err := c.ledger.Occurrences(ctx, c.post, key)
 		if err != nil {
@@ -421,59 +406,57 @@ func (e *UnknownDeliveryError) Error() string {
 // times. What has come since the plan was made is left for the next one.
 func (c *claimer) mark(d *inbox.Draft) error {
 	c.mine, c.taken, c.gone, c.more = nil, nil, nil, false
-	unmarked, marks, left := maps.Clone(c.unmarked), maps.Clone(c.marks), c.left
+	unmarked, marks, left := maps.Clone(c.unmarked), maps.Clone(c.marks), 0
+	for _, ids := range marks {
+		left += len(ids)
+	}
+	marked := func(id string) {
+		if _, ok := unmarked[id]; ok {
+			c.mine = append(c.mine, id)
+			delete(unmarked, id)
+		}
+	}
 	read := map[string]bool{} // keys of rows that others have marked
-	var relayed []taken
+	var done []int            // rows that may be removed
 	for i, row := range d.All() {
-		if by := deliveryOf(&row); by != "" {
-			if _, ok := unmarked[by]; ok {
-				c.mine = append(c.mine, by)
-				delete(unmarked, by)
-			}
-			if row.Read {
-				relayed = append(relayed, taken{i, by})
+		by := deliveryOf(&row)
+		switch {
+		case by != "":
+			marked(by)
+			if c.compact && row.Read && !slices.Contains(c.open, by) {
+				done = append(done, i)
 			}
 			continue
-		}
-		if row.Read {
+		case row.Read:
 			if len(unmarked) > 0 {
 				read[row.Key()] = true
 			}
 			continue
-		}
-		if c.self {
+		case c.self:
 			continue
 		}
-		if row.From == c.opts.Member || c.noise(&row) {
-			if err := d.Set(i, "read", true); err != nil {
-				return err
+		noise, key := c.noise(&row), row.Key()
+		if ids := marks[key]; !noise && len(ids) == 0 {
+			if !c.guard.held[row.From] {
+				c.more = true
 			}
-			continue
-		}
-		if c.guard.held[row.From] && len(marks[row.Key()]) == 0 {
-			continue
-		}
-		if left == 0 {
-			c.more = true
-			break
-		}
-		key := row.Key()
-		ids := marks[key]
-		if len(ids) == 0 {
-			c.more = true
+			if c.more && left == 0 && len(unmarked) == 0 {
+				break // nothing that follows is of the plan
+			}
 			continue
 		}
 		if err := d.Set(i, "read", true); err != nil {
 			return err
 		}
-		if err := d.Set(i, relayedBy, ids[0]); err != nil {
+		if noise {
+			continue
+		}
+		id := marks[key][0]
+		if err := d.Set(i, relayedBy, id); err != nil {
 			return err
 		}
-		if _, ok := unmarked[ids[0]]; ok {
-			c.mine = append(c.mine, ids[0])
-			delete(unmarked, ids[0])
-		}
-		marks[key], left = ids[1:], left-1
+		marked(id)
+		marks[key], left = marks[key][1:], left-1
 	}
 	for id, key := range unmarked {
 		if read[key] {
@@ -482,47 +465,22 @@ func (c *claimer) mark(d *inbox.Draft) error {
 			c.gone = append(c.gone, id)
 		}
 	}
-	c.remove(d, relayed)
+	// Rows that are done are removed, but for the last [KeptRows] of them.
+	for _, i := range done[:max(0, len(done)-KeptRows)] {
+		d.Remove(i)
+	}
 	return nil
-}
-
-// taken is a row that a relay has taken.
-type taken struct {
-	row int
-	by  string
-}
-
-// remove removes rows that are done, but for the last [KeptRows] of them, once half as
-// many more have gathered.
-func (c *claimer) remove(d *inbox.Draft, relayed []taken) {
-	if !c.compact {
-		return
-	}
-	relayed = slices.DeleteFunc(relayed, func(t taken) bool { return slices.Contains(c.open, t.by) })
-	for _, t := range relayed[:max(0, len(relayed)-KeptRows)] {
-		d.Remove(t.row)
-	}
-}
-
-// delivery is the claim of a row that was not claimed before.
-func (c *claimer) delivery(row *inbox.Row, key string, occurrence int) ledger.Delivery {
-	return ledger.Delivery{
-		UUID: deliveryUUID(c.post, key, occurrence), InboxKey: c.post, Key: key, Occurrence: occurrence,
-		ID: row.ID(), From: row.From, Kind: row.Kind(), Raw: slices.Clone(row.Raw), State: ledger.Claimed, At: c.opts.Now(),
-	}
 }
 
 // deliveryUUID derives the UUID of a delivery from the row that it is of.
 func deliveryUUID(p ledger.InboxKey, key string, occurrence int) string {
-	name := strings.Join([]string{p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, key, strconv.Itoa(occurrence)}, "\n")
-	return uuid.NewSHA1(namespace, []byte(name)).String()
+	return derive(keyName(p), key, strconv.Itoa(occurrence))
 }
 
-// noise reports whether a row is taken and not said: an agent gains nothing by
-// it.
+// noise reports whether a row is taken and not said: the agent wrote it, or gains nothing by it.
 func (c *claimer) noise(row *inbox.Row) bool {
 	lead, _ := c.config.Lead()
-	return row.Noise() || row.Kind() == "shutdown_request" && c.opts.Member == lead.Name
+	return row.From == c.opts.Member || row.Noise() || row.Kind() == "shutdown_request" && c.opts.Member == lead.Name
 }
 
 // deliveryOf returns the delivery that a row says it was taken by.
@@ -531,7 +489,7 @@ func deliveryOf(row *inbox.Row) string {
 	if !ok {
 		return ""
 	}
-	// As we write it; it is asked of each row each time.
+	// As we write it: faster, and asked of each row each time.
 	if n := len(raw); n >= 2 && uuid.Validate(string(raw[1:n-1])) == nil && raw[0] == '"' && raw[n-1] == '"' {
 		return string(raw[1 : n-1])
 	}

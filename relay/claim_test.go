@@ -340,6 +340,44 @@ func TestClaimedAndNotMarked(t *testing.T) {
 	}
 }
 
+// The row of a delivery that is not known to be marked stands behind more unread rows than
+// are claimed at once. It is found, and the delivery is not taken for lost.
+func TestMarkedBehindMoreThanIsClaimed(t *testing.T) {
+	t.Parallel()
+	const ours = "16282682-4f14-56d7-a042-0fabacee5ec5"
+	s := newStation(t, simchild.Script{})
+	r, err := New(t.Context(), s.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for i := range MaxAhead + 6 {
+		list = append(list, fmt.Sprintf(`{"from":"worker","text":"[n-%d]","timestamp":"2026-11-20T12:00:00.000Z","read":false}`, i))
+	}
+	list = append(list, `{"from":"worker","text":"[m]","timestamp":"2026-11-20T12:00:00.000Z","read":true,"relayedBy":"`+ours+`"}`)
+	data := "[" + strings.Join(list, ",") + "]"
+	rows, err := inbox.Parse([]byte(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := rows[len(rows)-1]
+	if err := s.ledger.Claim(t.Context(), ledger.Delivery{
+		UUID: ours, InboxKey: r.post, Key: last.Key(), Occurrence: 1, ID: last.ID(), From: "worker", Kind: "message", Raw: last.Raw,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.overwrite([]byte(data))
+	_, stop := s.relay(s.options())
+	for _, d := range s.settled(len(rows)) {
+		if d.State != ledger.Done {
+			t.Errorf("%s is %s (%s)", d.Raw, d.State, d.Reason)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A row goes between the plan and the lock: its agent, or a person, took it. It was never
 // marked, so it is not delivered, and not in doubt.
 func TestRowTakenBeforeTheLock(t *testing.T) {

@@ -46,7 +46,7 @@ func (r claudeRuntime) Start(ctx context.Context, session string, mode mode.Mode
 	o := r.Options
 	o.Session, o.Mode = session, mode
 	var err error
-	if o.Resume, err = r.transcript(session).Exists(); err != nil {
+	if o.Resume, err = r.transcript(session).Resumable(); err != nil {
 		return nil, err
 	}
 	p, err := claude.Start(ctx, o)

@@ -129,7 +129,18 @@ func realSubject(t *testing.T, v teams.Version) *subject {
 			}
 			return texts
 		},
-		held:  func() bool { return home.API.Count(standin.Any, "[held]") > 0 },
+		held: func() bool {
+			if home.API.Count(standin.Any, "[held]") == 0 {
+				return false
+			}
+			// The message is recorded after the model has it. A kill in between would
+			// have it given to the model again.
+			for _, f := range s.frames() {
+				turn, err := s.options().Runtime.Turn(t.Context(), f.Session, f.UUID)
+				return err == nil && turn.Stored
+			}
+			return false
+		},
 		letGo: func() { close(release) },
 		calm:  func(kill func()) { model.Quiet(home.API, kill) },
 		check: func(markers []string) {

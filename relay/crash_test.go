@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -41,6 +42,10 @@ const (
 )
 
 func runBridge(dir string) int {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test has ended, or was killed
+		os.Exit(1)
+	}()
 	t := &bridgeT{}
 	defer t.cleanup()
 	s := openStation(t, dir, simchild.Script{})
@@ -135,6 +140,9 @@ func (b *bridge) start() {
 		b.cmd.Env = append(b.cmd.Env, envOther+"="+string(other))
 	}
 	b.cmd.Stdout, b.cmd.Stderr = &b.kept, &b.kept
+	if _, err := b.cmd.StdinPipe(); err != nil { // it ends with this process
+		b.s.t.Fatal(err)
+	}
 	if err := b.cmd.Start(); err != nil {
 		b.s.t.Fatal(err)
 	}

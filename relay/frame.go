@@ -18,8 +18,8 @@ import (
 )
 
 // makeFrame makes a frame of what waits, and commits it. It returns false if nothing
-// waits, or if the agent has to be started again first. Otherwise the caller goes on
-// until there is a frame: a delivery that cannot be sent has failed, and makes none.
+// waits or the agent has to be started again first, and true without a frame after a
+// delivery that cannot be sent has failed.
 func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 	waiting, err := l.ledger.Waiting(ctx, l.post)
 	if err != nil || len(waiting) == 0 {
@@ -68,11 +68,10 @@ func (l *loop) commit(ctx context.Context, id string, line []byte, deliveries []
 	var ids []string
 	for _, d := range deliveries {
 		ids = append(ids, d.UUID)
-		if d.Person && d.Isolated {
-			f.Kind = ledger.FrameCommand
-		}
 	}
-	if d := deliveries[0]; d.Isolated && !d.Person {
+	if d := deliveries[0]; d.Isolated && d.Person { // alone
+		f.Kind = ledger.FrameCommand
+	} else if d.Isolated {
 		f.Deaths = 1 // of the frame that was split
 	}
 	var err error
@@ -117,10 +116,8 @@ func (l *loop) failDelivery(ctx context.Context, delivery string, why, warning e
 // taken out of the queue since they were read ("relay drop", and "gc" after it). The
 // step changed nothing in the ledger, and is made again with what is left.
 func ignoreDropped(err error, deliveries ...string) error {
-	if errors.Is(err, ledger.ErrUnknown) {
-		return nil
-	}
-	if state, ok := errors.AsType[*ledger.StateError](err); ok && slices.Contains(deliveries, state.UUID) {
+	state, ok := errors.AsType[*ledger.StateError](err)
+	if errors.Is(err, ledger.ErrUnknown) || ok && slices.Contains(deliveries, state.UUID) {
 		return nil
 	}
 	return err
@@ -150,7 +147,7 @@ func (l *loop) setModeFor(ctx context.Context, to mode.Mode, delivery string) (b
 // possible, else by another process on the same session.
 func (l *loop) setMode(ctx context.Context, to mode.Mode) error {
 	if l.opts.Runtime.NeedsRestart(l.mode, to) {
-		if err := l.stop(ctx); err != nil {
+		if err := l.stop(ctx, l.opts.Events); err != nil {
 			return err
 		}
 		if err := l.start(ctx, to); err != nil {
@@ -228,7 +225,11 @@ func (l *loop) resolve(ctx context.Context, f facts) (action, error) {
 		var err error
 		switch o.do {
 		case readTurn:
-			err = l.readTurn(ctx, &f)
+			var turn agent.Turn
+			if turn, err = l.opts.Runtime.Turn(ctx, l.session.ID, f.frame.UUID); err != nil {
+				err = fmt.Errorf("relay: what became of frame %s: %w", f.frame.UUID, err)
+			}
+			f.turn = &turn
 		case readSubject:
 			err = l.readSubject(ctx, &f)
 		case countDeath:
@@ -241,12 +242,10 @@ func (l *loop) resolve(ctx context.Context, f facts) (action, error) {
 			l.frame.pending = &pendingResult{progress: f.progress, since: time.Now()}
 			f.news = resultPending
 		case split:
-			done, err := l.split(ctx)
-			if done {
+			var done bool
+			if done, err = l.split(ctx); done {
 				l.warnOf(o, f)
-			}
-			if done || err != nil {
-				return split, err
+				return split, nil
 			}
 			f.single = true
 		default:
@@ -285,17 +284,8 @@ func (l *loop) act(ctx context.Context, o outcome, f facts) error {
 	return nil
 }
 
-func (l *loop) readTurn(ctx context.Context, f *facts) error {
-	turn, err := l.opts.Runtime.Turn(ctx, l.session.ID, f.frame.UUID)
-	if err != nil {
-		return fmt.Errorf("relay: what became of frame %s: %w", f.frame.UUID, err)
-	}
-	f.turn = &turn
-	return nil
-}
-
-// readSubject reads the frame that a nudge is about, and of another that frame, with
-// the nudges that the ledger has counted.
+// readSubject reads the frame that a nudge is about, or else the frame itself, with the
+// nudges that the ledger has counted.
 func (l *loop) readSubject(ctx context.Context, f *facts) error {
 	f.subject = &f.frame
 	id := f.frame.UUID
@@ -311,15 +301,14 @@ func (l *loop) readSubject(ctx context.Context, f *facts) error {
 	})
 }
 
-// nudge makes a nudge about a frame whose turn was cut. The frame is in the
-// conversation: if it were sent again, the agent would do the work twice.
+// nudge makes a nudge about a frame whose turn was cut.
 func (l *loop) nudge(ctx context.Context, about ledger.Frame) error {
 	if l.frame.Kind == ledger.FrameNudge {
 		if err := l.advance(ctx, l.frame.UUID, ledger.Failed, "cut by a crash"); err != nil {
 			return err
 		}
 	}
-	id := uuid.NewSHA1(namespace, []byte(about.UUID+"\nnudge\n"+strconv.Itoa(about.Nudges+1))).String()
+	id := derive(about.UUID, "nudge", strconv.Itoa(about.Nudges+1))
 	line, err := l.opts.Runtime.Encode(id, Nudge)
 	if err != nil {
 		return err
@@ -371,15 +360,12 @@ func (l *loop) split(ctx context.Context) (done bool, err error) {
 		done, err = l.ledger.Split(ctx, l.frame.UUID, "the agent died with it and others")
 		return err
 	})
-	if err != nil || !done {
-		return false, err
+	if err == nil && done {
+		l.frame, l.dirty = nil, true
+		l.setTurnRuns(false)
 	}
-	l.frame, l.dirty = nil, true
-	l.setTurnRuns(false)
-	return true, nil
+	return err == nil && done, err
 }
 
 // setTurnRuns notes whether the turn of the frame in flight runs.
-func (l *loop) setTurnRuns(yes bool) {
-	l.move(func() { l.began = yes })
-}
+func (l *loop) setTurnRuns(yes bool) { l.move(func() { l.began = yes }) }

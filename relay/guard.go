@@ -38,7 +38,7 @@ func newGuard(ctx context.Context, c *claimer) (*guard, error) {
 	for _, h := range holds {
 		g.held[h.Sender] = true
 	}
-	c.setHeld(holds)
+	c.holds = holds
 	return g, nil
 }
 
@@ -77,24 +77,23 @@ func (g *guard) count(ctx context.Context, row *inbox.Row) (hops int, held bool,
 	}
 	g.held[row.From] = true
 	g.opts.Warn(fmt.Errorf("relay: the messages of %s to %s are held: %s", h.Sender, g.opts.Member, h.Reason))
-	g.setHeld(append(slices.Clone(g.holds), h))
+	g.holds = append(slices.Clone(g.holds), h)
 	return 0, true, nil
 }
 
 // maxSender is the longest name of a sender that can be an inbox.
 const maxSender = 256
 
-// setHeld notes what is held.
-func (l *loop) setHeld(holds []ledger.Hold) {
-	l.holds = holds
+// heldReason says for people what is held; empty if nothing is.
+func (l *loop) heldReason() string {
+	if len(l.holds) == 0 {
+		return ""
+	}
 	var names []string
-	for _, h := range holds {
+	for _, h := range l.holds {
 		names = append(names, h.Sender)
 	}
-	l.heldReason = ""
-	if len(names) > 0 {
-		l.heldReason = "the messages of " + strings.Join(names, ", ") + " are held: " + holds[len(holds)-1].Reason
-	}
+	return "the messages of " + strings.Join(names, ", ") + " are held: " + l.holds[len(l.holds)-1].Reason
 }
 
 // recordRecipients records to whom the agent writes, as its own output tells.
@@ -134,5 +133,5 @@ func (l *loop) released(ctx context.Context) (bool, error) {
 
 // why is the reason that the status gives, the first that there is; more come last.
 func (l *loop) why(more ...string) string {
-	return cmp.Or(append([]string{l.claimErr, l.ledgerErr, l.heldReason}, more...)...)
+	return cmp.Or(append([]string{l.claimErr, l.ledgerErr, l.heldReason()}, more...)...)
 }

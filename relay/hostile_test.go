@@ -22,6 +22,7 @@ import (
 	"teambridge/relay/claude/simchild"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
+	"teambridge/teams/transcript"
 )
 
 // warnings waits until the relay has warned, and returns of what.
@@ -467,4 +468,34 @@ func TestNothingIsWrittenToTheNext(t *testing.T) {
 	if n := s.works("[m-1]")["[m-1]"]; n != 1 || f.Tries != 2 || len(skipped) > 0 || s.logged("start") != 2 {
 		t.Errorf("worked on %d times, written %d times, %d processes, %v", n, f.Tries, s.logged("start"), skipped)
 	}
+}
+
+// An agent was killed while it recorded its first message. Its session cannot be resumed,
+// nor begun again; the message is given to another session, once.
+func TestUnusableSession(t *testing.T) {
+	eachKind(t, func(t *testing.T, v teams.Version) {
+		s := newStation(t, simchild.Script{Version: v})
+		opts := s.options()
+		work, err := filepath.EvalSymlinks(filepath.Join(s.dir, "work"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := claude.Transcript{Root: filepath.Join(s.dir, "root"), Dir: work, Session: "5f0c9c0e-7a0f-4c2b-9a53-3d6c2f0f8a11"}
+		path := filepath.Join(left.Root, "projects", transcript.Slug(work), left.Session+".jsonl")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		change(&opts, func(o *claude.Options) { o.Session = left.Session })
+		s.send("[m-1]")
+		_, stop := s.relay(opts)
+		if all := s.settled(1); all[0].State != ledger.Done {
+			t.Errorf("it is %s (%s)", all[0].State, all[0].Reason)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if got := s.works("[m-1]")["[m-1]"]; got != 1 {
+			t.Errorf("worked on %d times", got)
+		}
+	})
 }

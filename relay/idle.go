@@ -54,22 +54,16 @@ func (l *loop) setIdle(empty bool) {
 	}
 }
 
-// close closes the stdin of an idle agent, which then exits. Until it has, it may
-// still begin and finish a turn of a background task, and everything that comes for
-// it waits: what is written now might never be read.
+// close closes the stdin of an idle agent, which then exits. Until it has, it may still run
+// a turn of a background task, and everything that comes for it waits.
 func (l *loop) close(ctx context.Context) error {
 	l.at(idle)
 	if len(l.events) > 0 {
 		return nil // it has printed something
 	}
 	open, err := l.ledger.OpenCount(ctx, l.post)
-	if temporary(err) && ctx.Err() == nil {
-		l.ledgerFails(err)
-		l.later()
-		return nil
-	}
 	if err != nil || open > 0 {
-		return err
+		return l.postpone(ctx, err)
 	}
 	config, err := l.config(ctx)
 	if errors.Is(err, teams.ErrTeamGone) || ctx.Err() != nil {
@@ -85,7 +79,8 @@ func (l *loop) close(ctx context.Context) error {
 		if !l.warned {
 			l.opts.Warn(fmt.Errorf("relay: %s is idle and is not ended: %s", l.opts.Member, l.needed))
 		}
-		l.warned, l.active = true, time.Now() // tried again after as long
+		// Tried again after as long, and a moment later even if that is next to nothing.
+		l.warned, l.active = true, time.Now().Add(l.opts.Timing.Look)
 		return nil
 	}
 	l.closing = true
@@ -145,7 +140,6 @@ func (l *loop) closed(ctx context.Context) error {
 		l.opts.Warn(fmt.Errorf("relay: %s was stopped: %w", l.opts.Member, why))
 	}
 	l.idler = idler{asleep: true}
-	l.session.PID, l.session.Group, l.session.Start = 0, 0, ""
 	if err := l.keep(ctx, ledger.RelayAsleep, l.slept()); err != nil {
 		return err
 	}

@@ -94,16 +94,11 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 			if err == nil {
 				released, err = l.released(ctx)
 			}
-			if temporary(err) && ctx.Err() == nil {
-				l.ledgerFails(err)
-				l.later()
-				return nil
-			}
 			if released {
 				l.dirty, l.seen = true, nil
 			}
 			if err != nil || open > 0 || released {
-				return err
+				return l.postpone(ctx, err)
 			}
 		}
 	}
@@ -114,26 +109,33 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 // after [Timing.Retry].
 func (l *loop) step(ctx context.Context) error {
 	defer l.opts.Recorded()
-	err := l.claim(ctx)
-	works := err == nil // the ledger does
-	if works {
+	claimErr := l.claim(ctx)
+	if claimErr == nil {
 		l.claimErr = ""
-	} else if err := l.claimFailed(ctx, err); err != nil {
+	} else if err := l.claimFailed(ctx, claimErr); err != nil {
 		return err
 	}
-	err = l.proceed(ctx)
-	switch {
-	case err == nil:
-		if works {
+	err := l.proceed(ctx)
+	if err == nil {
+		if claimErr == nil {
 			l.ledgerErr = ""
 		}
-	case ctx.Err() != nil || !temporary(err):
-		return err
-	default:
-		l.ledgerFails(err)
-		l.set(func(s *Status) { s.Reason = l.ledgerErr })
-		l.later()
+		return nil
 	}
+	if err = l.postpone(ctx, err); err == nil {
+		l.set(func(s *Status) { s.Reason = l.ledgerErr })
+	}
+	return err
+}
+
+// postpone makes the loop look again later if the ledger cannot be used for a while. It
+// returns every other error.
+func (l *loop) postpone(ctx context.Context, err error) error {
+	if !temporary(err) || ctx.Err() != nil {
+		return err
+	}
+	l.ledgerFails(err)
+	l.later()
 	return nil
 }
 
@@ -151,8 +153,7 @@ func (l *loop) claimFailed(ctx context.Context, err error) error {
 		// It is locked for long, or corrupt, or on a full disk.
 		again := err.Error() == l.claimErr
 		if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
-			// Its text has the time, and so differs each time.
-			again = strings.Contains(l.claimErr, locked.Path)
+			again = strings.Contains(l.claimErr, locked.Path) // its text has the time
 		}
 		if l.claimErr = err.Error(); !again {
 			l.opts.Warn(err)
@@ -239,8 +240,8 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 		l.opts.Recorded()
 	}
 	if e.Result != nil && l.frame != nil && l.frame.pending != nil && l.frame.pending.superseded {
-		l.frame.pending = &pendingResult{progress: l.frame.pending.progress, since: time.Now()}
-		l.frame.pending.progress.Result = e.Result
+		p := l.frame.pending
+		p.since, p.superseded, p.progress.Result = time.Now(), false, e.Result
 		if _, err := l.resolve(ctx, facts{news: resultPending}); err != nil {
 			return err
 		}

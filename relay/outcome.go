@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -81,10 +82,12 @@ type pendingResult struct {
 
 // Claude Code 2.1.80 writes the record of a turn some 100 ms after it printed the
 // result. If no other turn begins for resultTimeout, the one that ended was that of
-// the frame.
+// the frame. A conversation that is kept and does not have the frame speaks against
+// that: under load an agent can take that long to read its stdin.
 const (
-	resultPoll    = 50 * time.Millisecond
-	resultTimeout = 10 * time.Second
+	resultPoll      = 50 * time.Millisecond // at first; then an eighth of the time that has passed
+	resultTimeout   = 10 * time.Second
+	unstoredTimeout = 6 * resultTimeout // of a frame that is not in the conversation
 )
 
 // decide says what to do with the frame in flight. It does no I/O: if it needs more
@@ -95,11 +98,8 @@ const (
 func decide(f facts) outcome {
 	switch f.news {
 	case acknowledged:
-		switch f.progress.State {
-		case agent.Done, agent.Failed, agent.Cancelled:
-			if f.silent {
-				return outcome{do: holdResult}
-			}
+		if s := f.progress.State; f.silent && (s == agent.Done || s == agent.Failed || s == agent.Cancelled) {
+			return outcome{do: holdResult}
 		}
 		return afterProgress(f)
 	case resultPending:
@@ -142,15 +142,20 @@ func afterResult(f facts) outcome {
 	if f.turn == nil {
 		return outcome{do: readTurn}
 	}
+	stored := f.turn.Stored || f.turn.Unknown
 	switch {
 	case f.turn.Over():
 		return afterProgress(f)
 	case f.superseded:
 		return outcome{do: wait}
-	case f.waited > resultTimeout:
+	case stored && f.waited > resultTimeout:
 		return afterProgress(f)
+	case f.waited > unstoredTimeout:
+		o := afterProgress(f)
+		o.reason = cmp.Or(o.reason, "a turn ended, but the conversation has no record of the message; it may not have been taken")
+		return o
 	}
-	return outcome{do: wait, after: resultPoll}
+	return outcome{do: wait, after: max(resultPoll, f.waited/8)}
 }
 
 // beforeWrite looks whether an earlier agent has taken the frame. An older version

@@ -18,8 +18,7 @@ import (
 // Input is a user prompt: what a person says to the agent. Only Text is needed.
 type Input struct {
 	Text string
-	// Mode changes how the agent works, from this message on.
-	Mode mode.Mode
+	Mode mode.Mode // how the agent works from this message on
 	// Isolated keeps it from being joined with anything else. A text that begins
 	// with "/" is a command, and always is.
 	Isolated bool
@@ -86,18 +85,11 @@ func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, in Input) 
 	}
 	if in.ID == "" {
 		d.ID = d.UUID
-		if err := l.Claim(ctx, d); err != nil {
-			return PromptResult{}, err
-		}
-		return PromptResult{Delivery: d.UUID, ID: d.ID}, nil
+		return PromptResult{Delivery: d.UUID, ID: d.ID}, l.Claim(ctx, d)
 	}
-	name := strings.Join([]string{"said", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox, in.ID}, "\n")
-	d.UUID = uuid.NewSHA1(namespace, []byte(name)).String()
+	d.UUID = derive("said", keyName(p), in.ID)
 	_, again, err := l.AddPrompt(ctx, d, in.digest(d.Mode))
-	if err != nil {
-		return PromptResult{}, err
-	}
-	return PromptResult{Delivery: d.UUID, ID: d.ID, Again: again}, nil
+	return PromptResult{Delivery: d.UUID, ID: d.ID, Again: again}, err
 }
 
 // Prompt is the function of that name, for the inbox of this relay.

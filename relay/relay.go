@@ -1,9 +1,9 @@
 // Package relay gives a headless agent every entry of its inbox, exactly once.
 //
-// A headless Claude Code does not read its inbox. The relay of one member of
-// one team watches that inbox, claims each row that is not read, and says it to
-// the agent through its stdin, as Claude Code shows teammates' messages to a
-// model. [Relay.Run] does it, until its context ends.
+// A headless Claude Code does not read its inbox. The relay of one member of one team
+// watches that inbox, claims each unread row, and writes it to the agent's stdin, as
+// Claude Code shows teammates' messages to a model. [Relay.Run] does it, until its
+// context ends.
 //
 // # Exactly once
 //
@@ -17,15 +17,13 @@
 //     uuid, are in the ledger; then they go to the agent's stdin.
 //  3. accepted, done: what the agent itself says of that uuid.
 //
-// After a crash of this process, of the agent, or of both, the transcript of the
-// agent tells whether it had taken the frame. If not, the same bytes are written
-// again, and an agent that knows the uuid after all runs nothing. If it had, its
-// turn was finished or cut. A turn that was cut is not run again: the agent is
-// told, once, that it was, and goes on.
+// After a crash of this process, of the agent, or of both, the agent's transcript tells
+// whether it had taken the frame. If not, the same bytes are written again, and an agent
+// that knows the uuid runs nothing. If it had, and its turn was cut, the agent is told
+// once to go on.
 //
 // A frame of several rows with which the agent died twice, and which is not in its
-// transcript, is taken back, and its rows are said one by one: one of them may be
-// what kills it, and the others do not fail with that.
+// transcript, is split, and its rows are sent one by one: one of them may be what kills it.
 //
 // One frame is in flight at a time, since of several that wait a newer agent
 // remembers only one. What waits when the agent is free becomes one frame.
@@ -33,8 +31,7 @@
 // # Idle agents
 //
 // With [Options.IdleExit] the relay ends an agent that has nothing to do, and starts it
-// again for the next message. It closes the agent's stdin and waits until the agent has
-// exited; what comes in between stays in the queue.
+// again for the next message.
 //
 // # Agents that answer each other
 //
@@ -47,20 +44,19 @@
 //
 // A row of an inbox is text. It reaches the agent inside a teammate-message
 // wrapper that it cannot leave, never as plain text, as a command or as a change
-// of mode. Only [Relay.Prompt], which is for a person, gives those. The mode that a
-// frame is said in is committed with it, and an agent is resumed in that: no crash
-// gives what was sent in plan mode to an agent that may do everything.
+// of mode. Only [Relay.Prompt], which is for a person, gives those. The mode of a frame
+// is committed with it, and an agent is resumed in that: what was sent in plan mode never
+// runs with wider permissions, even after a crash.
 //
 // # What is not promised
 //
 // A program that acknowledges nothing gets each message at least once;
 // [Status.AtLeastOnce] says so.
 //
-// Claude Code writes down what it did about 0.1 s later; see package claude.
-// Killed in between, it does that step of its turn again. The relay itself ends an
-// agent between two frames by closing its stdin, so that it writes the rest; it
-// kills one only where that answered nothing for 10 s, or was left behind by an
-// earlier relay and has had its time.
+// Claude Code writes its transcript about 0.1 s late; see package claude. If it is killed
+// in between, it does that step of its turn again. The relay ends an agent by closing its
+// stdin, so that it writes the rest. It kills one that did not end in time, and one that
+// an earlier relay left behind and that has had its time.
 package relay
 
 import (
@@ -149,56 +145,40 @@ type Options struct {
 	// next message starts it again, on its session. Idle means that no turn runs, its
 	// own or of a background task, and that nothing waits, in the queue or in the inbox.
 	//
-	// An agent that has scheduled work for itself is not ended: the schedule would end
-	// with its process. A lead is not ended while agents are in the team that have come since it was
-	// started: they would end with it. Nor is an agent that reads its inbox itself.
+	// An agent is not ended if it has scheduled work, reads its inbox itself, or leads a
+	// team that agents have joined since it was started: they would end with it.
 	IdleExit time.Duration
 
-	// Timing has the other durations.
-	Timing Timing
+	Timing Timing // the other durations
 
-	// Events, if not nil, gets everything that the agent prints.
-	Events func(agent.Event)
-
-	// Report, if not nil, is called with each change of the status.
-	Report func(Status)
-
-	// Recorded, if not nil, is called when something about the relay or its
-	// deliveries may have been committed to the ledger, which [ledger.Ledger.Events]
-	// tells. It must not wait.
-	Recorded func()
-
-	// Warn, if not nil, is told what went wrong without ending the relay.
-	Warn func(error)
-
-	// Now, if not nil, is the clock by which messages are claimed.
-	Now func() time.Time
+	// Each may be nil.
+	Events   func(agent.Event) // gets everything that the agent prints
+	Report   func(Status)      // is called with each change of the status
+	Recorded func()            // is called when [ledger.Ledger.Events] may have more; it must not wait
+	Warn     func(error)       // is told what went wrong without ending the relay
+	Now      func() time.Time  // the clock by which messages are claimed
 }
 
 // Timing says how long a relay waits, and for what. A field that is 0 is the
 // default.
 type Timing struct {
-	// Backoff is how long after its death an agent is started again. It doubles
-	// with each death in a row, up to 60 times as long. The default is 0.5 s.
+	// Backoff is how long after its death an agent is started again, by default 0.5 s. It
+	// doubles with each death in a row, up to 60 times as long.
 	Backoff time.Duration
 
-	// Startup is how long an agent has to stay alive before it gets a frame that
-	// the last one died with: was it the frame, or would it have died anyway? Only
-	// the first is held against the frame. The default is 2 s.
+	// Startup is how long an agent has to stay alive before it gets a frame that the last
+	// one died with, by default 2 s. Only then is its death held against the frame.
 	Startup time.Duration
 
-	// Retry is the time until what failed for a while is tried again: the inbox
-	// was locked, or a disk full. The default is 2 s.
+	// Retry is the time until what failed for a while is tried again: the inbox was
+	// locked, or a disk full. The default is 2 s.
 	Retry time.Duration
 
-	// Look is how often the ledger is asked whether another process has put
-	// something back into the queue: "relay retry" tells nobody. It takes 0.1 ms.
-	// The default is 2 s.
+	// Look is how often the ledger is asked whether another process has put something back
+	// into the queue, by default 2 s. It takes 0.1 ms.
 	Look time.Duration
 
-	// Handover is how long a relay waits for the lock of one before it. The default is
-	// [lockedfile.Handover].
-	Handover time.Duration
+	Handover time.Duration // how long a relay waits for the lock of one before it, by default [lockedfile.Handover]
 }
 
 func (t Timing) withDefaults() Timing {
@@ -282,12 +262,8 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.OnCut == "" {
-		opts.OnCut = NudgeAgent
-	}
-	if opts.Predecessor == 0 {
-		opts.Predecessor = 30 * time.Second
-	}
+	opts.OnCut = cmp.Or(opts.OnCut, NudgeAgent)
+	opts.Predecessor = cmp.Or(opts.Predecessor, 30*time.Second)
 	opts.Timing = opts.Timing.withDefaults()
 	if opts.Events == nil {
 		opts.Events = func(agent.Event) {}
@@ -304,10 +280,9 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	i := c.Instance()
 	return &Relay{
-		opts: opts, ledger: opts.Ledger, box: box.Cached(), wake: make(chan struct{}, 1), moved: make(chan struct{}), patience: holdInterrupt, grace: grace, at: func(moment) {},
-		post: ledger.InboxKey{Root: opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: opts.Member},
+		opts: opts, post: keyOf(opts.Team, c, opts.Member), box: box.Cached(), wake: make(chan struct{}, 1),
+		moved: make(chan struct{}), ledger: opts.Ledger, patience: holdInterrupt, grace: grace, at: func(moment) {},
 	}, nil
 }
 
@@ -325,11 +300,10 @@ func (r *Relay) Status() Status {
 // agent that runs begins it at once; one that is started needs a second or two.
 const holdInterrupt = 10 * time.Second
 
-// Interrupt stops the turn of the frame that is in flight: its messages become
-// cancelled, and are not sent again. An agent that has not begun the frame would
-// run it after the interrupt, so that is held until it does, for 10 s at most:
-// [ErrNotBegun]. [agent.ErrNotInFlight] if none is in flight, or it has ended
-// meanwhile.
+// Interrupt stops the turn of the frame in flight: its messages become cancelled, and are
+// not sent again. An agent that has not begun the frame would run it after the interrupt,
+// so Interrupt waits until it does, for 10 s at most: [ErrNotBegun].
+// [agent.ErrNotInFlight]: none is in flight, or it has ended meanwhile.
 func (r *Relay) Interrupt(ctx context.Context) error {
 	bound := time.NewTimer(r.patience)
 	defer bound.Stop()
@@ -373,13 +347,11 @@ func (r *Relay) poke() {
 	}
 }
 
-// Run relays until ctx ends, and returns nil then; the agent is ended, after it
-// has finished its turn or 30 s. It returns [ErrBusy] where another process
-// relays this inbox, and still does after [Timing.Handover] (one with another state
-// directory is noticed on Linux alone), [ErrDead], [teams.ErrTeamGone], and errors of
-// the ledger: without it nothing is relayed. That it is locked, or its disk full, is no
-// such error: the relay goes on when it can. What was claimed is delivered by the next
-// Run.
+// Run relays until ctx ends, and returns nil then; the agent is ended after it has
+// finished its turn, or after 30 s. Run returns [ErrBusy] if another process still relays
+// this inbox after [Timing.Handover] (one with another state directory is noticed on Linux
+// alone), [ErrDead], [teams.ErrTeamGone], and errors of the ledger, unless that is only
+// locked or its disk full. What was claimed is delivered by the next Run.
 func (r *Relay) Run(ctx context.Context) error {
 	release, err := r.hold(ctx)
 	if err != nil || release == nil {

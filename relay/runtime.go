@@ -13,9 +13,8 @@ import (
 // all that a relay knows of them. Conformance in conformance_test.go proves that a relay
 // with such a runtime delivers exactly once.
 //
-// A conversation has an id, which the relay chooses. A message has one, too: given twice
-// under it, in one agent or in two that share a conversation, it is run once or the
-// conversation tells that it was taken (Turn).
+// A conversation and a message have ids, which the relay chooses. A message that is given
+// twice under one id is run once, or the conversation tells that it was taken (Turn).
 type Runtime interface {
 	// Command is what is started, for people, and to notice that another one is.
 	Command() string
@@ -34,7 +33,7 @@ type Runtime interface {
 	Frame(line []byte) (agent.Frame, error)
 
 	// Start starts an agent that begins a conversation, or goes on with it if there is
-	// one. The end of ctx kills it.
+	// one. With [agent.ErrUnusable] the relay chooses another id. The end of ctx kills it.
 	Start(ctx context.Context, session string, mode mode.Mode) (Agent, error)
 	// Predecessor finds the process of an agent that an earlier relay started.
 	Predecessor(agent.Process) Predecessor

@@ -43,9 +43,21 @@ func lockOf(state, path string) (dir, key string) {
 
 // RunID is the id of a relay that no service was told to run: a version 5 UUID of its
 // post, so that it stays the same from run to run.
-func RunID(p ledger.InboxKey) string {
-	name := strings.Join([]string{"run", p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox}, "\n")
-	return uuid.NewSHA1(namespace, []byte(name)).String()
+func RunID(p ledger.InboxKey) string { return derive("run", keyName(p)) }
+
+// keyOf is what the deliveries of a member are kept under.
+func keyOf(t *teams.Team, c *teams.Config, member string) ledger.InboxKey {
+	i := c.Instance()
+	return ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member}
+}
+
+func keyName(p ledger.InboxKey) string {
+	return strings.Join([]string{p.Root, p.Team, strconv.FormatInt(p.CreatedAt, 10), p.Inbox}, "\n")
+}
+
+// derive makes a version 5 UUID of a name in parts.
+func derive(parts ...string) string {
+	return uuid.NewSHA1(namespace, []byte(strings.Join(parts, "\n"))).String()
 }
 
 // Running reports whether a relay of ours serves an inbox now. state is our state
@@ -59,10 +71,9 @@ func Running(state string, t *teams.Team, member string) (bool, error) {
 func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.Team, member string) (bool, error) {
 	dir, key := lockOf(state, filepath.Join(t.Path(), "inboxes", member+".json"))
 	release, err := lockedfile.HoldWithin(ctx, d, dir, key)
-	if err != nil {
-		if errors.Is(err, lockedfile.ErrLocked) {
-			return true, nil
-		}
+	if errors.Is(err, lockedfile.ErrLocked) {
+		return true, nil
+	} else if err != nil {
 		return false, err
 	}
 	return false, release()
@@ -72,8 +83,7 @@ func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.T
 // it in this instance of its team. A zero Info with Running is that of a relay
 // that has only just begun.
 func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (o Info, found bool, err error) {
-	i := c.Instance()
-	post := ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member}
+	post := keyOf(t, c, member)
 	running, err := Running(state, t, member)
 	if err != nil {
 		return Info{}, false, err
@@ -137,17 +147,13 @@ func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c
 	if l == nil {
 		return f, nil
 	}
-	i := c.Instance()
-	s, found, err := l.Session(ctx, ledger.InboxKey{Root: t.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: member})
+	s, found, err := l.Session(ctx, keyOf(t, c, member))
 	f.Headless = found && headless(c, member, s)
 	return f, err
 }
 
 func headless(c *teams.Config, member string, s ledger.Session) bool {
 	m, ok := c.Member(member)
-	if !ok || m.JoinedAt.After(s.At) {
-		return false
-	}
 	lead, _ := c.Lead()
-	return member != lead.Name || c.LeadProcess.Liveness() != teams.Alive
+	return ok && !m.JoinedAt.After(s.At) && (member != lead.Name || c.LeadProcess.Liveness() != teams.Alive)
 }

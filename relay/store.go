@@ -42,18 +42,14 @@ type store interface {
 	Finish(ctx context.Context, uuid string, state ledger.DeliveryState, reason, answer string) error
 }
 
-// lastTries is how long the relay goes on to record what has happened after it was
-// told to end, if the ledger is locked or its disk full. What it could not record
-// the next relay finds out from the transcript.
+// lastTries is how long [loop.insist] goes on after the relay was told to end. What it
+// could not record the next relay finds out from the transcript.
 const lastTries = 10 * time.Second
 
-// insist makes a call of the ledger, and makes it again for as long as the ledger
-// is locked or its disk is full. It is for what has happened already, such as an
-// acknowledgement: until that is recorded nothing else can be done. The agent goes on
-// meanwhile; what it tells is kept until it is read.
-//
-// The end of the relay does not cancel the call, and ends the trying after
-// [lastTries].
+// insist makes a call of the ledger, and makes it again for as long as the ledger is locked
+// or its disk is full. It is for what has happened already, such as an acknowledgement:
+// until that is recorded nothing else can be done. The end of the relay does not cancel the
+// call, and ends the trying after [lastTries].
 func (l *loop) insist(ctx context.Context, call func(context.Context) error) error {
 	ended := ctx.Done()
 	ctx = context.WithoutCancel(ctx)
@@ -82,8 +78,7 @@ func (l *loop) insist(ctx context.Context, call func(context.Context) error) err
 	}
 }
 
-// ledgerFails tells that the ledger is locked, or its disk full, if that was not
-// told since it last worked.
+// ledgerFails warns that the ledger cannot be used, once until it works again.
 func (l *loop) ledgerFails(err error) {
 	if l.ledgerErr == "" {
 		l.opts.Warn(err)
@@ -91,20 +86,15 @@ func (l *loop) ledgerFails(err error) {
 	l.ledgerErr = err.Error()
 }
 
-// temporary reports whether an error is one of the ledger that can be waited for: it
-// is locked, or its disk full.
+// temporary reports whether the ledger is locked, or its disk full.
 func temporary(err error) bool {
 	return errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrFull)
 }
 
-// fatal reports whether an error is one of the ledger that waiting does not
-// mend.
+// fatal reports whether an error is one of the ledger that is not [temporary].
 func fatal(err error) bool {
-	if temporary(err) {
-		return false
-	}
 	_, ok := errors.AsType[*ledger.Error](err)
-	return ok || errors.Is(err, ledger.ErrClosed)
+	return !temporary(err) && (ok || errors.Is(err, ledger.ErrClosed))
 }
 
 // keep records the session, and what state the relay is in.

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"teambridge/inbox"
@@ -21,10 +22,9 @@ var attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`,
 //	TEXT
 //	</teammate-message>
 //
-// verified="false" is there unless the sender is a member of the team. A row
-// without a sender is from "(unknown)". No
-// row can leave its wrapper: a tag of that name in its text has its "<" escaped,
-// and so have quotes and angle brackets in the attributes.
+// verified="false" is there unless the sender is a member of the team. A row without a
+// sender is from "(unknown)". No row can leave its wrapper: a tag of that name in its text
+// has its "<" escaped, and so have quotes and angle brackets in the attributes.
 func Wrap(row *inbox.Row, verified bool) string {
 	from := row.From
 	if strings.TrimSpace(from) == "" {
@@ -52,11 +52,19 @@ func text(config *teams.Config, d ledger.Delivery) string {
 	if d.Person {
 		return string(d.Raw)
 	}
-	rows, err := inbox.Parse([]byte("[" + string(d.Raw) + "]"))
-	if err != nil || len(rows) != 1 {
-		// It was a row when it was claimed.
+	row := rowOf(d)
+	if row == nil { // it was one when it was claimed
 		return Wrap(&inbox.Row{From: d.From, Text: string(d.Raw)}, false)
 	}
-	_, member := config.Member(rows[0].From)
-	return Wrap(&rows[0], member)
+	_, member := config.Member(row.From)
+	return Wrap(row, member)
+}
+
+// rowOf is the row that a delivery is of; nil if it is none.
+func rowOf(d ledger.Delivery) *inbox.Row {
+	rows, err := inbox.Parse(slices.Concat([]byte("["), d.Raw, []byte("]")))
+	if err != nil || len(rows) != 1 {
+		return nil
+	}
+	return &rows[0]
 }

@@ -77,11 +77,8 @@ func Parse(team string, data []byte) (*Config, error) {
 	if err != nil {
 		return nil, corrupt(err)
 	}
-	c.Name = top.text("name")
-	c.Description = top.text("description")
-	c.CreatedAt = top.time("createdAt")
-	c.LeadAgentID = top.text("leadAgentId")
-	c.LeadSessionID = top.text("leadSessionId")
+	c.Name, c.Description, c.CreatedAt = top.text("name"), top.text("description"), top.time("createdAt")
+	c.LeadAgentID, c.LeadSessionID = top.text("leadAgentId"), top.text("leadSessionId")
 	if v := top.value("leadProcess", '{', "an object"); v != nil {
 		c.LeadProcess = c.leadProcess(v)
 	}
@@ -105,11 +102,7 @@ func (c *Config) leadProcess(v []byte) *LeadProcess {
 	if err != nil {
 		return nil // not reached: v is part of a valid text
 	}
-	p := &LeadProcess{
-		PidSpace:  o.text("pidSpace"),
-		ClaimedAt: o.time("claimedAt"),
-		ProcStart: o.text("procStart"),
-	}
+	p := &LeadProcess{PidSpace: o.text("pidSpace"), ClaimedAt: o.time("claimedAt"), ProcStart: o.text("procStart")}
 	if n := o.number("pid"); n >= 1 && n <= math.MaxInt32 {
 		p.PID = int(n)
 	}
@@ -201,14 +194,7 @@ func (o object) value(key string, kind byte, want string) []byte {
 }
 
 func (o object) text(key string) string {
-	v := o.value(key, '"', "a string")
-	if v == nil {
-		return ""
-	}
-	s, err := rawjson.Text(v)
-	if err != nil {
-		return "" // not reached: v is part of a valid text
-	}
+	s, _ := rawjson.Text(o.value(key, '"', "a string"))
 	return s
 }
 
@@ -220,13 +206,9 @@ func (o object) flag(key string) bool {
 }
 
 func (o object) number(key string) float64 {
-	v := o.value(key, '0', "a number")
-	if v == nil {
-		return 0
-	}
-	n, err := strconv.ParseFloat(string(v), 64)
+	n, err := strconv.ParseFloat(string(o.value(key, '0', "a number")), 64)
 	if err != nil {
-		return 0 // out of range: as good as absent
+		return 0 // absent or out of range
 	}
 	return n
 }

@@ -63,7 +63,9 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 			err = errors.Join(err, r.dir.RemoveAll(dir))
 		}
 	}()
-	config, err := firstConfig(OwnedTeam{Team: name, CreatedAt: millis(now), Lead: lead, Session: session}, cwd, thisLeader(now))
+	leader := thisLeader(now)
+	f := OwnedTeam{Team: name, CreatedAt: millis(now), Lead: lead, Session: session, Leaders: []string{leader.text()}}
+	config, err := firstConfig(f, cwd, leader)
 	if err != nil {
 		return false, err
 	}
@@ -74,7 +76,7 @@ func (r *Root) Create(ctx context.Context, name, lead, session, cwd string, reco
 		return false, fmt.Errorf("teams: make %s: %w", path, reason(err))
 	}
 	if record != nil {
-		if err := record(OwnedTeam{Team: name, CreatedAt: millis(now), Lead: lead, Session: session, Leaders: []string{thisLeader(now).text()}}); err != nil {
+		if err := record(f); err != nil {
 			return false, err
 		}
 	}
@@ -149,19 +151,15 @@ func (r *Root) leftovers() (names []string, err error) {
 		return nil, fmt.Errorf("teams: list %s: %w", filepath.Join(r.path, "teams"), reason(err))
 	}
 	for _, e := range entries {
-		switch {
-		case !e.IsDir():
-			continue
-		case strings.HasPrefix(e.Name(), removedPrefix):
-			// If another process is removing it right now, both do.
-		case strings.HasPrefix(e.Name(), unfinishedPrefix):
-			if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < unfinishedFor {
-				continue
-			}
-		default:
-			continue
+		// If another process is removing it right now, both do.
+		left := strings.HasPrefix(e.Name(), removedPrefix)
+		if strings.HasPrefix(e.Name(), unfinishedPrefix) {
+			info, err := e.Info()
+			left = err == nil && time.Since(info.ModTime()) >= unfinishedFor
 		}
-		names = append(names, e.Name())
+		if left && e.IsDir() {
+			names = append(names, e.Name())
+		}
 	}
 	return names, nil
 }

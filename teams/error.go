@@ -60,20 +60,17 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	var b strings.Builder
-	b.WriteString("teams: ")
+	text := "teams: no team with a living lead"
 	switch {
 	case e.Kind == "member":
-		fmt.Fprintf(&b, "no member %q in team %q", e.Query, e.Team)
-	case e.Query == "":
-		b.WriteString("no team with a living lead")
-	default:
-		fmt.Fprintf(&b, "no team %q", e.Query)
+		text = fmt.Sprintf("teams: no member %q in team %q", e.Query, e.Team)
+	case e.Query != "":
+		text = fmt.Sprintf("teams: no team %q", e.Query)
 	}
 	if len(e.Nearest) > 0 {
-		fmt.Fprintf(&b, "; there is %s", quoted(e.Nearest))
+		text += "; there is " + quoted(e.Nearest)
 	}
-	return b.String()
+	return text
 }
 
 // Is makes a team that is not found ErrTeamGone: both mean that it is not there.

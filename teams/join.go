@@ -2,6 +2,7 @@ package teams
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -163,10 +164,7 @@ func (c *Config) admit(as string, at time.Time) (Membership, error) {
 
 // address is the part after the "@" in this team's agent ids.
 func (c *Config) address() string {
-	if c.Name != "" {
-		return c.Name
-	}
-	return c.Team
+	return cmp.Or(c.Name, c.Team)
 }
 
 // entry is the row that Join adds, with the keys in Claude's order.

@@ -1,6 +1,9 @@
 package teams
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Member is one entry of members in config.json. Members who shut down are
 // taken out of it by Claude. Keys that are not here stay in the file unread.
@@ -27,10 +30,7 @@ func (m Member) Guest() bool {
 
 // String returns the agent id, or the name if there is none.
 func (m Member) String() string {
-	if m.AgentID != "" {
-		return m.AgentID
-	}
-	return m.Name
+	return cmp.Or(m.AgentID, m.Name)
 }
 
 // millis is the number that JavaScript's Date.now gives for at; 0 for none.

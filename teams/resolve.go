@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -67,10 +68,7 @@ func (r *Root) MemberName(ctx context.Context, team, name string) string {
 			return LeadName(name)
 		}
 	}
-	if one == "" {
-		return LeadName(name)
-	}
-	return one
+	return cmp.Or(one, LeadName(name))
 }
 
 // member resolves the name in the team, or returns "".
@@ -84,10 +82,7 @@ func (r *Root) member(ctx context.Context, team, name string) string {
 	if err != nil {
 		return ""
 	}
-	found, err := c.Resolve(name, nil)
-	if err != nil {
-		return ""
-	}
+	found, _ := c.Resolve(name, nil)
 	return found
 }
 

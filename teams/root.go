@@ -115,7 +115,11 @@ func (r *Root) Team(name string) (*Team, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		nf := &NotFoundError{Kind: "team", Query: name}
 		if all, err := r.Teams(); err == nil {
-			nf.Nearest = nearest(name, names(all))
+			var names []string
+			for _, l := range all {
+				names = append(names, l.Name)
+			}
+			nf.Nearest = nearest(name, names)
 		}
 		return nil, nf
 	}
@@ -192,12 +196,4 @@ func reason(err error) error {
 		return le.Err
 	}
 	return err
-}
-
-func names(all []Listing) []string {
-	out := make([]string, len(all))
-	for i, l := range all {
-		out[i] = l.Name
-	}
-	return out
 }

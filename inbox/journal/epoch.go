@@ -10,11 +10,9 @@ import (
 
 // A Position says how far a reader has come in the changes of a journal.
 //
-// The sequence number alone does not say that. Another journal has the same numbers,
-// and this one uses numbers again after a power cut that took back its last commits
-// or after an older copy was restored. So each opened [Journal] begins an epoch with
-// the first number that it assigns. Whoever uses a lost number again has opened the
-// journal since, so that number is in a new epoch.
+// The sequence number alone does not say that. Another journal has the same numbers, and
+// this one uses again what a power cut took back, or a restored copy lacks. So each opened
+// [Journal] begins an epoch with the first number that it assigns.
 type Position struct {
 	Epoch string // random name of the epoch of Seq
 	Seq   int64

@@ -53,16 +53,12 @@ type relayedLine struct {
 // Export writes the messages that q selects, one JSON object a line: seq, root, team,
 // createdAt (milliseconds), inbox, id, kind, occurrence, firstSeen, readAt and goneAt (if
 // it was), said (the delivery of a user prompt), answer (the frame that an agent answered)
-// and the row as it was in the file.
-//
-// row is that object without the white space between its parts; the order of
-// its keys, duplicate keys, the spelling of numbers and the escapes in strings stay. A row
-// that JSON text cannot hold, because it is not valid UTF-8, is in rowBase64, to the byte.
+// and the row as it was in the file, without the white space between its parts. A row that
+// is not valid UTF-8 is in rowBase64, to the byte.
 //
 // Relay events that q selects are among them, in the order of the numbers: seq, root, team,
 // createdAt, inbox, the id of the message, and relay, an object with state, reason, at, and
-// delivery, from and person or pid and session. With a Limit there are at most so many of
-// each.
+// delivery, from and person or pid and session. A Limit is for each of both.
 func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // which would change rows too

@@ -4,9 +4,9 @@
 //
 // # How it is filled
 //
-// Whoever reads an inbox file passes the rows to [Journal.Observe]. It compares them with
-// the rows known to be in the file and records what appeared, what was read and what is
-// gone. Any number of processes may watch one inbox: a row is recorded once.
+// Whoever reads an inbox file passes the rows to [Journal.Observe], which records what
+// appeared, what was read and what is gone. Any number of processes may watch one inbox: a
+// row is recorded once.
 //
 // # Which row is which
 //
@@ -31,23 +31,20 @@
 //     another look ([Observation.Again]).
 //
 // If the newest snapshot is from the future the clock was set back, and the next one counts
-// as the newest. An unchanged snapshot is not recorded, so an old snapshot can pass for new
-// if all later ones showed no change. A row in it can then count as present until the next
-// look.
+// as the newest. An unchanged snapshot is not recorded, so an old one can pass for new if
+// all later ones showed no change. Its rows can then count as present until the next look.
 //
 // # Sequence
 //
-// Each record has a number from one counter, in the order of their commits: a reader
-// that has seen all up to a number N finds the rest with [Journal.Changes] after N. A
-// number is used again only if its record is lost, by a power cut or because an older
-// copy was restored. A reader that remembers a [Position] notices that.
+// Each record has a number from one counter, in the order of their commits: a reader that
+// has seen all up to N finds the rest with [Journal.Changes]. A number is used again only if
+// its record is lost, by a power cut or a restored copy: see [Position].
 //
 // # Sent messages and relays
 //
-// An agent can take a row before anybody sees it in the file. Our messages are in a ledger
-// first, as is all that happens to relays and their deliveries, and [Journal.CopyEvents]
-// copies them. So they are in one order with everything else and remain when the ledger
-// has forgotten them. A sent row that somebody also saw in the file is one message.
+// An agent can take a row before anybody sees it in the file. So [Journal.CopyEvents] copies
+// what a ledger has of our messages, of relays and their deliveries. They are in one order
+// with everything else. A sent row that somebody also saw in the file is one message.
 //
 // # What is promised
 //
@@ -56,17 +53,15 @@
 // never damages the file. Raw bytes are kept as they were first seen.
 //
 // Nothing depends on the journal: callers can tell by the type of an error what the history
-// will lack, and go on. Package sqlite documents how processes wait for each other, which
-// files are refused and where the file may be.
+// will lack, and go on. Any number of processes may use it at once: see package sqlite.
 //
 // # What it costs
 //
-// On a small virtual machine with two busy cores: 20,000 new rows a second in
-// batches of 500, full-text index included; 0.02 ms for a snapshot of 100 rows
-// without a change; 3 ms for one new row among 10,000, and 20 ms when a process
-// looks there for the first time; 0.9 KB of disk for a row of 350 bytes. A page
-// of 50 messages or 20 hits among 50,000 takes under 1 ms; a search for terms that
-// the index does not have, 0.3 s. go test -bench . measures it.
+// On a small virtual machine with two busy cores: 20,000 new rows a second in batches of
+// 500, with the full-text index; 0.02 ms for a snapshot of 100 rows without a change; 3 ms
+// for one new row among 10,000, and 20 ms at a process's first look; 0.9 KB of disk for a
+// row of 350 bytes. A page of 50 messages or 20 hits among 50,000 takes under 1 ms; a search
+// for terms that the index does not have, 0.3 s. go test -bench . measures it.
 package journal
 
 import (
@@ -91,11 +86,8 @@ type Journal struct {
 	inEpoch bool // it has assigned numbers, so it has begun an epoch
 }
 
-// Open opens the journal at path, and creates it if there is none. The file has mode 0600,
-// and directories that are missing get mode 0700. It brings a journal of an earlier version
-// up to date.
-//
-// Errors are those of [sqlite.Open].
+// Open opens the journal at path, creates it if there is none, and brings one of an earlier
+// version up to date. Modes and errors are those of [sqlite.Open].
 func Open(ctx context.Context, path string) (*Journal, error) {
 	db, err := sqlite.Open(ctx, path, format())
 	if err != nil {

@@ -26,13 +26,10 @@ type Message struct {
 	// starts again when all of them were pruned.
 	Occurrence int
 
-	// Prompt is the delivery of a user prompt to a headless agent, "" for a row. A prompt was
-	// never in the inbox file and counts as gone at once. The content of a row cannot set it.
-	Prompt string
-
-	// Answer is the frame that a headless agent answered, "" for a row. An answer was never in
-	// a file either, and its inbox is that of the agent.
-	Answer string
+	// Prompt is the delivery of a user prompt to a headless agent, and Answer the frame that
+	// one answered, in its own inbox. Both are "" for a row, whatever its content. They were
+	// never in the inbox file and count as gone at once.
+	Prompt, Answer string
 
 	// The first time it was seen, seen read and seen to be gone, in UTC, to the microsecond.
 	// ReadAt and GoneAt are zero if it was not.

@@ -29,12 +29,9 @@ type Snapshot struct {
 	At, Done time.Time
 }
 
-// SnapshotOf returns what was seen of the inbox of key as a snapshot.
-//
-// A sender passes on the inbox as it was read back under the lock and, before it reports
-// that the message is gone, the snapshot that shows this. That makes one record of the
-// message, with its end, whoever else observes the inbox: the first snapshot has the
-// message, and the last one began after that was recorded.
+// SnapshotOf returns what was seen of the inbox of key as a snapshot. A sender passes on the
+// inbox as it was read back under the lock and, before it reports that the message is gone,
+// the snapshot that shows this. That makes one record of the message, with its end.
 func SnapshotOf(key inbox.SendKey, seen *inbox.Seen) Snapshot {
 	return Snapshot{
 		Root: key.Root, Team: teams.Instance{Team: key.Team, CreatedAt: key.CreatedAt}, Inbox: key.Inbox,
@@ -70,17 +67,14 @@ type Observation struct {
 	Changes []Change // in the order of their numbers
 
 	// Again has the index of each snapshot that may be older than what another process
-	// recorded while the file was read. New rows in it are recorded; rows that it lacks or
-	// shows as read are not. The file must be read and observed again to settle that.
+	// recorded meanwhile. Only new rows in it are recorded: read and observe the file again.
 	Again []int
 }
 
-// Observe records how snapshots differ from what was known: all of them or, if
-// there is an error, nothing. A snapshot without a difference costs one query and
-// no write. Snapshots of one inbox must be in the order of their times.
-//
-// The messages of the changes share no memory with the snapshots. Besides
-// *[Error] it fails with *[ValueError].
+// Observe records how snapshots differ from what was known: all of them or, if there is an
+// error (*[Error], *[ValueError]), nothing. A snapshot without a difference costs one query.
+// Snapshots of one inbox must be in the order of their times. The changes share no memory
+// with them.
 func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observation, error) {
 	for i := range snapshots {
 		if err := snapshots[i].check(); err != nil {
@@ -94,8 +88,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		if err != nil {
 			return err
 		}
-		// Most that is observed has not changed. Without BEGIN IMMEDIATE that
-		// holds up nobody.
+		// Most that is observed has not changed. Without BEGIN IMMEDIATE nobody waits.
 		first := len(todo)
 		for i := range todo {
 			v, err := j.view(c, todo[i].key())
@@ -120,10 +113,7 @@ func (j *Journal) Observe(ctx context.Context, snapshots ...Snapshot) (Observati
 		}
 		return err
 	})
-	if err != nil {
-		return Observation{}, err
-	}
-	return o, nil
+	return o, err
 }
 
 func (s *Snapshot) check() error {
@@ -165,11 +155,9 @@ func (j *Journal) expand(c *sqlite.Conn, snapshots []Snapshot) ([]numbered, erro
 		if !s.Done.IsZero() {
 			n.ended = s.Done.UnixMicro()
 		}
-		if !s.Gone {
-			list = append(list, n)
-			continue
+		if s.Gone {
+			n.Rows = nil
 		}
-		n.Rows = nil
 		if s.Inbox != "" {
 			list = append(list, n)
 			continue
@@ -196,10 +184,8 @@ const (
 
 func (j *Journal) order(v *view, s *numbered) order {
 	switch {
-	case v.id == 0, s.began >= v.ended:
+	case v.id == 0, s.began >= v.ended, v.ended > j.now().UnixMicro(): // or the clock was set back
 		return newer
-	case v.ended > j.now().UnixMicro():
-		return newer // the clock was set back
 	case s.ended <= v.began:
 		return older
 	}
@@ -376,9 +362,7 @@ func changed(c *sqlite.Conn, n *numbers, kind Kind, seq int64, update string, at
 	if _, err := c.Exec("INSERT INTO changes (seq, kind, message) VALUES (?, ?, ?)", change.Seq, string(kind), seq); err != nil {
 		return change, err
 	}
-	err = c.Query(func(v sqlite.Row) {
-		change.Message = scan(v)
-	}, "SELECT "+columns+" WHERE m.seq=?", seq)
+	err = c.Query(func(v sqlite.Row) { change.Message = scan(v) }, "SELECT "+columns+" WHERE m.seq=?", seq)
 	return change, err
 }
 

@@ -19,15 +19,13 @@ type Pruned struct {
 // pruneStep limits the messages deleted in one transaction, so that others wait for tens of milliseconds.
 const pruneStep = 500
 
-// Prune deletes the messages that were gone from their inboxes before the given time, the
-// receipts that last changed before it and the relay events before it. Then, if the journal
-// is larger than maxBytes and maxBytes is not 0, it deletes the messages that have been
-// gone for longest and the oldest events until it is not. It keeps messages that are in an
-// inbox: the next look would record them again.
+// Prune deletes the messages that were gone from their inboxes before the given time, and
+// the receipts and relay events before it. Then, while the journal is larger than maxBytes,
+// if that is not 0, it deletes the messages that have been gone for longest and the oldest
+// events. It keeps messages that are in an inbox: the next look would record them again.
 //
 // It works in steps, between which others get their turn, and gives the space back to the
-// disk. With an error or an ended context, what was done until then stays done and is
-// reported.
+// disk. With an error, what was done until then stays done and is reported.
 func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (p Pruned, err error) {
 	start, _, err := j.size(ctx)
 	if err != nil {
@@ -39,35 +37,25 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 		}
 	}()
 
-	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Transaction("IMMEDIATE", func() error {
-			if err := watermark(c, "SELECT max(seq) FROM receipts WHERE at<?", before.UnixMicro()); err != nil {
-				return err
-			}
-			n, err := c.Exec("DELETE FROM receipts WHERE at<?", before.UnixMicro())
-			p.Receipts = n
+	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) error {
+		if err := watermark(c, "SELECT max(seq) FROM receipts WHERE at<?", before.UnixMicro()); err != nil {
 			return err
-		})
+		}
+		n, err := c.Exec("DELETE FROM receipts WHERE at<?", before.UnixMicro())
+		p.Receipts = n
+		return err
 	})
 	if err != nil {
 		return p, err
 	}
-	for {
-		n, err := j.dropRelayed(ctx, before.UnixMicro(), pruneStep)
-		if p.RelayEvents += n; err != nil {
+	for n := int64(pruneStep); n == pruneStep; p.RelayEvents += n {
+		if n, err = j.dropRelayed(ctx, before.UnixMicro(), pruneStep); err != nil {
 			return p, err
-		}
-		if n < pruneStep {
-			break
 		}
 	}
-	for {
-		n, err := j.drop(ctx, before.UnixMicro(), pruneStep)
-		if p.Messages += n; err != nil {
+	for n := int64(pruneStep); n == pruneStep; p.Messages += n {
+		if n, err = j.drop(ctx, before.UnixMicro(), pruneStep); err != nil {
 			return p, err
-		}
-		if n < pruneStep {
-			break
 		}
 	}
 	if p.Messages > 0 || p.Receipts > 0 || p.RelayEvents > 0 {
@@ -84,8 +72,7 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 			break
 		}
 		var dropped int64
-		// As many as have the size that is too much, if all are alike; if
-		// not, at least so many that it takes few rounds.
+		// As many as have the excess size, if all are alike; at least 5% of them.
 		many := max(messages/20+1, messages*(bytes-maxBytes)/bytes)
 		for dropped < many {
 			step := min(pruneStep, many-dropped)
@@ -112,19 +99,8 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 // size returns the size of the journal, and how many messages and relay events it has.
 func (j *Journal) size(ctx context.Context) (bytes, messages int64, err error) {
 	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Transaction("DEFERRED", func() error {
-			size, err := c.Number("PRAGMA page_size")
-			if err != nil {
-				return err
-			}
-			pages, err := c.Number("PRAGMA page_count")
-			if err != nil {
-				return err
-			}
-			bytes = size * pages
-			messages, err = c.Number("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events)")
-			return err
-		})
+		return c.Query(func(v sqlite.Row) { bytes, messages = v.Int(0), v.Int(1) }, `SELECT page_size*page_count,
+			(SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events) FROM pragma_page_size, pragma_page_count`)
 	})
 	return bytes, messages, err
 }
@@ -145,28 +121,21 @@ func watermark(c *sqlite.Conn, query string, args ...sqlite.Value) error {
 // drop deletes at most limit messages that were gone before a time, those that have been
 // gone for longest first.
 func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err error) {
-	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Transaction("IMMEDIATE", func() error {
-			const which = "(SELECT seq FROM messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq LIMIT ?)"
-			// The change that it is gone is the last that a message has.
-			if err := watermark(c, "SELECT max(seq) FROM changes WHERE message IN "+which, before, limit); err != nil {
+	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
+		const which = "(SELECT seq FROM messages WHERE gone_at IS NOT NULL AND gone_at<? ORDER BY gone_at, seq LIMIT ?)"
+		// A message's last change is that it is gone. A prompt or an answer only appeared.
+		for _, last := range []string{"max(seq) FROM changes", "max(message) FROM prompts", "max(message) FROM answers"} {
+			if err := watermark(c, "SELECT "+last+" WHERE message IN "+which, before, limit); err != nil {
 				return err
 			}
-			// But for what a person said, or an agent answered: that has its appearing alone.
-			for _, table := range []string{"prompts", "answers"} {
-				if err := watermark(c, "SELECT max(message) FROM "+table+" WHERE message IN "+which, before, limit); err != nil {
-					return err
-				}
+		}
+		for _, from := range []string{"changes WHERE message", "words WHERE rowid", "prompts WHERE message", "answers WHERE message", "messages WHERE seq"} {
+			if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
+				return err
 			}
-			for _, from := range []string{"changes WHERE message", "words WHERE rowid", "prompts WHERE message", "answers WHERE message", "messages WHERE seq"} {
-				var err error
-				if n, err = c.Exec("DELETE FROM "+from+" IN "+which, before, limit); err != nil {
-					return err
-				}
-			}
-			_, err := c.Exec("DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)", before)
-			return err
-		})
+		}
+		_, err = c.Exec("DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)", before)
+		return err
 	})
 	return n, err
 }
@@ -174,16 +143,13 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 // dropRelayed deletes at most limit relay events before a time, the oldest first. The
 // position up to which events were copied stays.
 func (j *Journal) dropRelayed(ctx context.Context, before, limit int64) (n int64, err error) {
-	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Transaction("IMMEDIATE", func() error {
-			const which = "(SELECT seq FROM relay_events WHERE at<? ORDER BY at, seq LIMIT ?)"
-			if err := watermark(c, "SELECT max(seq) FROM relay_events WHERE seq IN "+which, before, limit); err != nil {
-				return err
-			}
-			var err error
-			n, err = c.Exec("DELETE FROM relay_events WHERE seq IN "+which, before, limit)
+	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) (err error) {
+		const which = "(SELECT seq FROM relay_events WHERE at<? ORDER BY at, seq LIMIT ?)"
+		if err := watermark(c, "SELECT max(seq) FROM relay_events WHERE seq IN "+which, before, limit); err != nil {
 			return err
-		})
+		}
+		n, err = c.Exec("DELETE FROM relay_events WHERE seq IN "+which, before, limit)
+		return err
 	})
 	return n, err
 }
@@ -202,9 +168,8 @@ func (j *Journal) shrink(ctx context.Context) error {
 		}
 		return nil
 	}
-	// The index only notes what was deleted, until its parts are merged. A
-	// negative number begins to merge them all, positive ones go on with it
-	// (https://sqlite.org/fts5.html#the_merge_command).
+	// The index only notes what was deleted until its parts are merged: a negative number
+	// begins that, positive ones go on (https://sqlite.org/fts5.html#the_merge_command).
 	const pages = 500
 	size := int64(-pages)
 	err := step(func(c *sqlite.Conn) (bool, error) {
@@ -235,8 +200,7 @@ func (j *Journal) shrink(ctx context.Context) error {
 		return err
 	}
 	return step(func(c *sqlite.Conn) (bool, error) {
-		// So that the log does not keep what the file gave back. Someone who
-		// reads keeps it from being emptied, which then waits for another time.
+		// So that the log does not keep what the file gave back, unless someone reads it.
 		return false, c.Query(func(sqlite.Row) {}, "PRAGMA wal_checkpoint(TRUNCATE)")
 	})
 }

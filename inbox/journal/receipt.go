@@ -33,106 +33,76 @@ type Receipt struct {
 	State  State
 	Reason string // why it is lost or unknown
 
-	// When it came to be so for the first time, in UTC, to the microsecond; zero
-	// if it did not, or if it was not recorded. LostAt is also when it came to be
-	// unknown; VerifiedAt is that of the last sending.
+	// When it first came to be so, in UTC, to the microsecond; zero if that is not recorded.
+	// LostAt is also when it came to be unknown; VerifiedAt is that of the last sending.
 	VerifiedAt, ConsumedAt, LostAt time.Time
 }
 
-// Verified records that a message was read back from its inbox.
+// Verified records that a message was read back from its inbox, also when a lost or unknown
+// one was sent again. ahead are the keys of the unread rows in front of it, which can prove
+// a loss: see [Journal.Ahead].
 //
-// Each of Verified, Consumed, Lost and Unknown creates the receipt if there is none. A
-// second call has no effect. They return the resulting receipt, and fail with *[Error] or
-// *[ValueError].
-//
-// A lost or unknown message is verified again when it was sent again.
-//
-// ahead are the keys of the unread rows in front of the message, by which a later process
-// can prove that it was lost: see [Journal.Ahead].
+// Verified, Consumed, Lost and Unknown create the receipt if there is none, and return it.
+// A second call has no effect. They fail with *[Error] or *[ValueError].
 func (j *Journal) Verified(ctx context.Context, key inbox.SendKey, at time.Time, ahead ...string) (Receipt, error) {
-	return j.updateReceipt(ctx, "verified", key, at, ahead, toVerified(at))
+	return j.updateReceipt(ctx, key, Verified, at, "", ahead)
 }
 
 // Consumed records that the agent took a message.
 func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
-	return j.updateReceipt(ctx, "consumed", key, at, nil, toConsumed(at))
+	return j.updateReceipt(ctx, key, Consumed, at, "", nil)
 }
 
 // Lost records that a message is lost, and why. It does not change one that was consumed.
 func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
-	if len(reason) > sqlite.MaxName {
-		return Receipt{}, invalid("reason", "is longer than 4 KiB")
-	}
-	return j.updateReceipt(ctx, "lost", key, at, nil, toLost(Lost, at, reason))
+	return j.updateReceipt(ctx, key, Lost, at, reason, nil)
 }
 
 // Unknown records that a message is gone, that nothing shows whether it was taken, and
 // why. It does not change a message that was consumed or lost.
 func (j *Journal) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
+	return j.updateReceipt(ctx, key, Unknown, at, reason, nil)
+}
+
+// become brings a receipt to a state, and reports whether that changed it.
+func (r *Receipt) become(state State, at time.Time, reason string) bool {
+	gone := r.State == Lost || r.State == Unknown
+	switch {
+	case state == Consumed && r.State != Consumed:
+		r.State, r.ConsumedAt = Consumed, at
+	case state == Verified && gone && at.After(r.LostAt):
+		r.State, r.VerifiedAt, r.Reason, r.LostAt = Verified, at, "", time.Time{}
+	case state == Verified && !gone && r.VerifiedAt.IsZero():
+		r.VerifiedAt = at
+	case (state == Lost || state == Unknown) && r.State == Verified:
+		r.State, r.LostAt, r.Reason = state, at, reason
+	default:
+		return false
+	}
+	return true
+}
+
+func (j *Journal) updateReceipt(ctx context.Context, key inbox.SendKey, state State, at time.Time, reason string, ahead []string) (r Receipt, err error) {
 	if len(reason) > sqlite.MaxName {
 		return Receipt{}, invalid("reason", "is longer than 4 KiB")
 	}
-	return j.updateReceipt(ctx, "unknown", key, at, nil, toLost(Unknown, at, reason))
-}
-
-func toVerified(at time.Time) func(*Receipt) bool {
-	return func(r *Receipt) bool {
-		again := r.State == Lost || r.State == Unknown
-		if again && !at.After(r.LostAt) || !again && !r.VerifiedAt.IsZero() {
-			return false
-		}
-		r.VerifiedAt = at
-		if again {
-			r.State, r.Reason, r.LostAt = Verified, "", time.Time{}
-		}
-		return true
-	}
-}
-
-func toConsumed(at time.Time) func(*Receipt) bool {
-	return func(r *Receipt) bool {
-		if r.State == Consumed {
-			return false
-		}
-		r.State, r.ConsumedAt = Consumed, at
-		return true
-	}
-}
-
-// toLost is for Lost and Unknown.
-func toLost(state State, at time.Time, reason string) func(*Receipt) bool {
-	return func(r *Receipt) bool {
-		if r.State != Verified {
-			return false
-		}
-		r.State, r.LostAt, r.Reason = state, at, reason
-		return true
-	}
-}
-
-// updateReceipt changes one receipt, unless change says that there is nothing to change.
-func (j *Journal) updateReceipt(ctx context.Context, op string, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
 	if err := names("root", key.Root, "team", key.Team, "inbox", key.Inbox, "id", key.ID); err != nil {
 		return Receipt{}, err
 	}
 	if at.IsZero() {
 		return Receipt{}, invalid("time", "is missing")
 	}
-	var r Receipt
-	err := j.db.Do(ctx, op, func(c *sqlite.Conn) error {
+	err = j.db.Do(ctx, string(state), func(c *sqlite.Conn) error {
 		return j.number(c, func(n *numbers) (err error) {
-			r, err = updateReceipt(c, n, key, at, ahead, change)
+			r, err = updateReceipt(c, n, key, state, at, reason, ahead)
 			return err
 		})
 	})
-	if err != nil {
-		return Receipt{}, err
-	}
-	return r, nil
+	return r, err
 }
 
 // updateReceipt is the part that is in a transaction.
-func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, ahead []string, change func(*Receipt) bool) (Receipt, error) {
+func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, at time.Time, reason string, ahead []string) (Receipt, error) {
 	was, found, err := lookup(c, key)
 	if err != nil {
 		return Receipt{}, err
@@ -141,7 +111,7 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, 
 	if !found {
 		r = Receipt{SendKey: key, State: Verified}
 	}
-	if !change(&r) {
+	if !r.become(state, at, reason) {
 		if r.State == Verified && len(ahead) > 0 {
 			// It was copied from the ledger, which does not know them.
 			_, err := c.Exec("UPDATE receipts SET ahead=? WHERE seq=? AND ahead IS NULL", strings.Join(ahead, " "), r.Seq)
@@ -168,9 +138,8 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, at time.Time, 
 }
 
 // Ahead returns the keys ([inbox.Row.Key]) of the rows that were unread in front of a
-// message of ours when it was written, and have stayed there as far as anybody has seen.
-// It returns none if that is not certain. If the message is gone from its inbox and one of
-// them is there, it was lost: see [inbox.Tracked.Look].
+// message of ours when it was written, and have certainly stayed there. If the message is
+// gone and one of them is there, it was lost: see [inbox.Tracked.Look].
 func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, err error) {
 	err = j.db.Transaction(ctx, "ahead", "DEFERRED", func(c *sqlite.Conn) error {
 		keys = nil // this function runs again if the file was busy
@@ -184,8 +153,7 @@ func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, 
 		if err != nil {
 			return err
 		}
-		// What came after the message, or was gone and came again, is another one in
-		// the journal: another program wrote it back, and it may have been taken before.
+		// A row with a higher number came later, or came again and may have been taken before.
 		ours, err := c.Number("SELECT max(seq) FROM messages WHERE inbox=? AND id=?", box, key.ID)
 		if err != nil {
 			return err
@@ -229,9 +197,8 @@ func (j *Journal) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, fo
 	return r, found, err
 }
 
-// Receipts yields the receipts that q selects, in the order of their last changes. Since
-// and Until refer to the last change, ID to the key. A receipt has no sender: with From it
-// fails with *[ValueError].
+// Receipts yields the receipts that q selects, in the order of their last changes, to which
+// Since and Until refer. A receipt has no sender: with From it fails with *[ValueError].
 func (j *Journal) Receipts(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
 	return pages(q, func(r *Receipt) int64 { return r.Seq }, func(q Query, limit int) ([]Receipt, error) {
 		if q.From != "" {

@@ -38,34 +38,30 @@ type RelayEvent struct {
 
 	N int64 // its number where it was copied from: growing
 
+	// What follows is for [Journal.CopyEvents] alone, which makes a [Message] of it.
+
 	// Row is a row that was claimed, or a user prompt in the format of a row, with the event
-	// that claims it. It becomes a [Message], once for each Delivery, unless somebody saw it
-	// in the file. Only [Journal.CopyEvents] uses it; it is not returned.
+	// that claims it. It is recorded once for each Delivery, unless somebody saw it in the file.
 	Row []byte
 
-	// Sent means that the event is about Row, which we put into the inbox, and not about a
-	// relay. Either State is [Verified] and At when it was read back, or State is [Unknown] and
-	// At when it was about to be written. It becomes a [Message], unless somebody saw it in
-	// the file before, and a [Receipt]. It is not returned.
+	// Sent means that the event is about Row, which we put into the inbox. Either State is
+	// [Verified] and At when it was read back, or State is [Unknown] and At when it was about
+	// to be written. It also becomes a [Receipt].
 	Sent bool
 
-	// Answer is the uuid of the frame that Row answers: the last words of a headless agent in
-	// its turn. It becomes a [Message], once for each frame, and is not returned.
+	// Answer is the uuid of the frame that Row answers, recorded once for each frame.
 	Answer string
 }
 
 // CopyEvents copies the events of source with a higher N than all that were copied from it
-// before. source names one sequence of numbers in which none is ever used again (an epoch
-// of a ledger). So each event is recorded once, no matter who copies, how often, or where
-// a copier was killed. events are in the order of N, and must have all events of source
-// after [Journal.CopiedUpTo] up to the last of them.
+// before, so each is recorded once. source names one sequence of numbers in which none is
+// ever used again (an epoch of a ledger). events are in the order of N, and must have all
+// events of source after [Journal.CopiedUpTo] up to the last of them.
 //
 // The same commit makes a message and a receipt of what was sent and of user prompts. A
 // prompt is verified when it is claimed, consumed when the agent starts a turn with it,
-// and lost when it ends before that.
-//
-// It returns how many were new. Errors are *[Error] and *[ValueError]; then nothing was
-// recorded.
+// and lost when it ends before that. CopyEvents returns how many were new; with an error,
+// *[Error] or *[ValueError], nothing was recorded.
 func (j *Journal) CopyEvents(ctx context.Context, source string, events ...RelayEvent) (recorded int, err error) {
 	if err := names("source", source); err != nil {
 		return 0, err
@@ -102,10 +98,7 @@ func (j *Journal) CopyEvents(ctx context.Context, source string, events ...Relay
 			return err
 		})
 	})
-	if err != nil {
-		return 0, err
-	}
-	return recorded, nil
+	return recorded, err
 }
 
 // record records one event.
@@ -138,22 +131,22 @@ func (e *RelayEvent) updateReceipt(c *sqlite.Conn, n *numbers) error {
 	if !e.Person || e.Delivery == "" || e.ID == "" {
 		return nil
 	}
-	var change func(*Receipt) bool
+	var state State
 	switch e.State {
 	case "claimed":
-		change = toVerified(e.At)
+		state = Verified
 	case "accepted", "done":
-		change = toConsumed(e.At)
+		state = Consumed
 	case "failed", "cancelled", "dropped":
-		reason := cmp.Or(e.Reason, e.State)
-		if len(reason) > sqlite.MaxName {
-			reason = strings.ToValidUTF8(reason[:sqlite.MaxName], "")
-		}
-		change = toLost(Lost, e.At, reason)
+		state = Lost
 	default:
 		return nil
 	}
-	_, err := updateReceipt(c, n, e.key().message(e.ID), e.At, nil, change)
+	reason := cmp.Or(e.Reason, e.State)
+	if len(reason) > sqlite.MaxName {
+		reason = strings.ToValidUTF8(reason[:sqlite.MaxName], "")
+	}
+	_, err := updateReceipt(c, n, e.key().message(e.ID), state, e.At, reason, nil)
 	return err
 }
 

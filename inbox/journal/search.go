@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"teambridge/inbox/sqlite"
 )
@@ -14,10 +15,9 @@ import (
 type Hit struct {
 	Message
 
-	// Snippet is the part of the sender, the summary or the text in which most
-	// was found, with … where it was cut, and Matches are the bytes of it that
-	// were looked for: from the first of each pair to before the second. It is
-	// text of others, with whatever control characters they put there.
+	// Snippet is the part of the sender, the summary or the text in which most was found, with
+	// … where it was cut and control characters left in. Matches are the bytes of it that were
+	// looked for: from the first of each pair to before the second.
 	Snippet string
 	Matches [][2]int
 }
@@ -39,14 +39,12 @@ const (
 // Search yields the messages that hold all of words in their sender, summary or
 // text, of those that q asks for: the newest first, whatever q says.
 //
-// Case and accents do not matter. "Words in quotes" stand in this order next to
-// each other, and word* is the beginning of a word. Everything else is looked
-// for as it is: there is nothing in words that could be wrong, but for being
-// blank, over 4 KiB or more than 64, which is a *[ValueError].
+// Case and accents do not matter. "Words in quotes" stand in this order next to each other,
+// and word* is the beginning of a word. Everything else is looked for as it is. Words that
+// are blank, over 4 KiB or more than 64 are a *[ValueError].
 //
-// What has no letter or digit, like an emoji, and words of languages that do
-// not put spaces between them, are looked for anywhere in the text. If there
-// is nothing else, the whole journal is read for it.
+// What has no letter or digit, like an emoji, and words of languages without spaces are
+// looked for anywhere in the text. If there is nothing else, the whole journal is read.
 func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[Hit, error] {
 	q.Newest = true
 	match, literals, err := terms(words)
@@ -152,17 +150,10 @@ func (h *Hit) holds(literals []string, snippet bool) bool {
 func around(text string, i, n int) (string, [][2]int) {
 	const runes = 60
 	from, to := i, i+n
-	for k := 0; k < runes && from > 0; k++ {
-		from--
-		for from > 0 && text[from]&0xc0 == 0x80 { // inside a character
-			from--
-		}
-	}
-	for k := 0; k < runes && to < len(text); k++ {
-		to++
-		for to < len(text) && text[to]&0xc0 == 0x80 {
-			to++
-		}
+	for range runes {
+		_, before := utf8.DecodeLastRuneInString(text[:from])
+		_, after := utf8.DecodeRuneInString(text[to:])
+		from, to = from-before, to+after
 	}
 	before, after := "", ""
 	if from > 0 {

@@ -8,11 +8,8 @@ func sent(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 	if err != nil {
 		return err
 	}
-	change := toVerified(e.At)
-	if e.State == string(Unknown) {
-		change = toLost(Unknown, e.At, "its sender ended before it was known whether it is in the inbox")
-	}
-	_, err = updateReceipt(c, n, e.key().message(m.ID()), e.At, nil, change)
+	const unknown = "its sender ended before it was known whether it is in the inbox"
+	_, err = updateReceipt(c, n, e.key().message(m.ID()), State(e.State), e.At, unknown, nil)
 	return err
 }
 
@@ -27,14 +24,8 @@ func claimed(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 
 // stood records the row of e, unless the inbox had an equal one: whoever saw that in the
 // file saw this row. Only rows without an id can be equal and not the same; those are left
-// to the tap.
-//
-// A row that was certainly in the file counts as a look at one time. If the newest look
-// began after it and did not find the row, the row is gone. Otherwise it is in the file
-// until somebody looks again, and an earlier look does not end it.
-//
-// A row that may not have been written may also have been written after the newest look. So
-// the next look tells whether it is there.
+// to the tap. A row that was certainly in the file, and that the newest look did not find
+// later, is gone. About any other the next look decides.
 func stood(c *sqlite.Conn, n *numbers, e *RelayEvent, certain bool) (m Message, err error) {
 	m.set(e.Row)
 	box, began, ended, err := boxOf(c, e)

@@ -24,9 +24,8 @@ type TapOptions struct {
 	// Only, if not nil, reports whether a team of that name is recorded.
 	Only func(team string) bool
 
-	// Report, if not nil, is called after each look, when [Journal.Changes] may have more: even
-	// if nothing was recorded, since another process may have been faster. The tap waits for
-	// it.
+	// Report, if not nil, is called after each look, when [Journal.Changes] may have more, if
+	// only by another process. The tap waits for it.
 	Report func()
 
 	// Warn, if not nil, is called with what could not be read or recorded; the tap goes on.
@@ -39,17 +38,11 @@ type TapOptions struct {
 // Package watch reports the changes, and keeps the content of a file before the next one
 // replaces it. At the start the tap records what is in the inboxes, and as gone what the
 // journal has there and the inbox does not. It records nothing of a team that it cannot
-// read.
+// read. A team without a config.json has a creation time of 0 until its own is known. If an
+// inbox stays no array for as long as [inbox.Inbox.Read] waits, the tap warns of it, once.
 //
-// A team without a config.json is recorded with a creation time of 0, and with its own once
-// that is known. An inbox that is no array is read again for as long as [inbox.Inbox.Read]
-// does; if it stays so, the tap warns of it, once, and records nothing of it.
-//
-// # What it can miss
-//
-// Rows that come and go between two looks. With the events of the kernel that takes an
-// agent that takes a row within microseconds; without them, as on network file systems, a
-// quarter of a second.
+// A tap can miss rows that come and go between two looks: within microseconds with the
+// events of the kernel, within a quarter of a second without, as on network file systems.
 type Tap struct {
 	opts    TapOptions
 	watcher *watch.Watcher
@@ -113,8 +106,7 @@ func (t *Tap) Run(ctx context.Context) error {
 	stop()
 	werr := <-watching
 	t.readers.Wait()
-	// Whoever stops because a team ended is faster than the event of that; what
-	// is in the journal as there would stay so until somebody taps again.
+	// A caller that stops because a team ended is faster than the event of that.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	for name, l := range t.lives {
@@ -323,9 +315,8 @@ func (t *Tap) versions(ctx context.Context, e *watch.Event) {
 	}
 }
 
-// version reads a file that was at path. A file that is still there after reading had this
-// content then. One that is not had it at some time since it was written; file systems
-// record that in ticks of some ms, and never too late.
+// version reads a file that was at path. One that is still there after reading had this
+// content then, any other at some time since it was written.
 func (t *Tap) version(path string, f *os.File) (s Snapshot, stands, ok bool, err error) {
 	s.At = time.Now()
 	before, err := f.Stat()

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -34,36 +35,21 @@ type Delivery struct {
 	At         time.Time // when it came to that state; kept to the microsecond, given in UTC
 }
 
-// maxContent is the size of the largest inbox that is read: each row of it must fit, even
-// if it is only recorded as too large for a frame.
+// maxContent is the size of the largest inbox that is read: each row of it must fit.
 const maxContent = 32 << 20
 
 func (d *Delivery) check() error {
-	if err := d.InboxKey.check(); err != nil {
-		return err
-	}
-	if err := names("uuid", d.UUID); err != nil {
-		return err
-	}
-	if err := content("raw", d.Raw); err != nil {
-		return err
-	}
-	if err := content("mode", d.Mode); err != nil {
-		return err
-	}
-	if d.Person {
-		if d.Key != "" || d.Occurrence != 0 {
-			return invalid("key", "or occurrence is given for a user prompt, which is no row")
+	err := cmp.Or(d.InboxKey.check(), names("uuid", d.UUID), content("raw", d.Raw), content("mode", d.Mode))
+	switch {
+	case err != nil:
+	case !d.Person:
+		if err = names("key", d.Key); err == nil && d.Occurrence < 1 {
+			err = invalid("occurrence", fmt.Sprintf("is %d; the first is 1", d.Occurrence))
 		}
-		return nil
+	case d.Key != "" || d.Occurrence != 0:
+		err = invalid("key", "or occurrence is given for a user prompt, which is no row")
 	}
-	if err := names("key", d.Key); err != nil {
-		return err
-	}
-	if d.Occurrence < 1 {
-		return invalid("occurrence", fmt.Sprintf("is %d; the first is 1", d.Occurrence))
-	}
-	return nil
+	return err
 }
 
 func content(name string, b []byte) error {
@@ -139,10 +125,8 @@ func claim(c *sqlite.Conn, d *Delivery) (seq int64, err error) {
 	return was.Seq, nil
 }
 
-// Mark records that rows were read back from the file as ours, all or none. It
-// fails with [ErrUnknown].
-//
-// It does not wait for the disk: after a power cut the relay reads the file again.
+// Mark records that rows were read back from the file as ours, all or none. It fails with
+// [ErrUnknown]. It does not wait for the disk: after a power cut the relay reads again.
 func (l *Ledger) Mark(ctx context.Context, uuids ...string) error {
 	return l.write(ctx, "mark", quick, func(c *sqlite.Conn) error {
 		for _, uuid := range uuids {
@@ -160,20 +144,17 @@ func unknown(op, uuid string) error {
 	return fmt.Errorf("ledger: %s %s: %w: it was never there, or was pruned; list what there is", op, uuid, ErrUnknown)
 }
 
-// Marked lists the deliveries of rows with that message id whose rows were read back from
-// the file as ours, in the order of claiming.
+// Marked lists the marked deliveries of rows with that message id, in the order of claiming.
 func (l *Ledger) Marked(ctx context.Context, k InboxKey, id string) ([]Delivery, error) {
 	return l.ofInbox(ctx, "marked", k, "id=? AND key<>'' AND marked=1 ORDER BY seq", id)
 }
 
-// WithID lists the deliveries of rows of an inbox that have that message id, in the
-// order of claiming.
+// WithID lists the deliveries of rows with that message id, in the order of claiming.
 func (l *Ledger) WithID(ctx context.Context, k InboxKey, id string) ([]Delivery, error) {
 	return l.ofInbox(ctx, "with id", k, "id=? AND person=0 ORDER BY seq", id)
 }
 
-// Unmarked lists the deliveries of an inbox that are claimed and not yet marked, in the
-// order of claiming: their claims may be unfinished.
+// Unmarked lists the claimed deliveries not yet marked, in the order of claiming.
 func (l *Ledger) Unmarked(ctx context.Context, k InboxKey) ([]Delivery, error) {
 	return l.ofInbox(ctx, "unmarked", k, unended+" AND state='claimed' AND marked=0 ORDER BY seq")
 }
@@ -261,12 +242,8 @@ func (l *Ledger) DeliveryOf(ctx context.Context, k InboxKey, key string, occurre
 	if err := k.check(); err != nil {
 		return Delivery{}, false, err
 	}
-	err = l.db.Do(ctx, "delivery of", func(c *sqlite.Conn) error {
-		d, found, err = sqlite.One(c, scanDelivery, "SELECT "+deliveryColumns+" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+
-			thisInbox+" AND key=? AND occurrence=? AND key<>''", append(k.args(), key, occurrence)...)
-		return err
-	})
-	return d, found, err
+	return first(sqlite.Select(ctx, l.db, "delivery of", scanDelivery, "SELECT "+deliveryColumns+
+		" FROM inboxes JOIN deliveries USING (inbox_id) WHERE "+thisInbox+" AND key=? AND occurrence=? AND key<>''", append(k.args(), key, occurrence)...))
 }
 
 // DeliveryQuery selects deliveries. A field that is empty does not restrict.

@@ -7,11 +7,9 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// EndDeliveries ends deliveries that are in no frame, durably, all or none. state must
-// be one for which [DeliveryState.Ended] is true. A second call has no effect.
-//
-// It fails with *[StateError] if one of them is in a frame or has ended
-// otherwise, with [ErrUnknown] and with *[ValueError].
+// EndDeliveries ends deliveries that are in no frame, durably, all or none. state must be
+// an end ([DeliveryState.Ended]). A second call has no effect. It fails with *[StateError]
+// if one is in a frame or has ended otherwise, with [ErrUnknown] and with *[ValueError].
 func (l *Ledger) EndDeliveries(ctx context.Context, state DeliveryState, reason string, uuids ...string) error {
 	if !state.Ended() {
 		return invalid("state", "is "+string(state)+", which is no end")
@@ -38,12 +36,9 @@ func (l *Ledger) EndDeliveries(ctx context.Context, state DeliveryState, reason 
 }
 
 // Retry makes a failed delivery [Claimed] again, in no frame, durably. It keeps its Seq, so
-// it goes before younger ones. Its next frame must have a new uuid: ledger and agent know
-// the old one. A delivery whose row was never marked is delivered too: whoever retries it
-// accepts that the agent may have read the row itself.
-//
-// It fails with *[StateError] for a delivery in any other state, and with
-// [ErrUnknown].
+// it goes before younger ones. Its next frame must have a new uuid. A delivery whose row was
+// never marked is delivered too, although the agent may have read the row itself. Retry
+// fails with *[StateError] for a delivery in any other state, and with [ErrUnknown].
 func (l *Ledger) Retry(ctx context.Context, uuid string) error {
 	return l.write(ctx, "retry", durable, func(c *sqlite.Conn) error {
 		err := move(c, "retry", uuid, Claimed, "", func(d Delivery) (bool, string) {
@@ -60,11 +55,9 @@ func (l *Ledger) Retry(ctx context.Context, uuid string) error {
 	})
 }
 
-// Drop ends a delivery that is claimed and in no frame, or has failed: it is
-// [Dropped], durably, and will not be delivered.
-//
-// It fails with *[StateError] for a delivery in flight or ended otherwise, and
-// with [ErrUnknown].
+// Drop ends a delivery that is claimed and in no frame, or has failed: it is [Dropped],
+// durably, and will not be delivered. It fails with *[StateError] for a delivery in flight
+// or ended otherwise, and with [ErrUnknown].
 func (l *Ledger) Drop(ctx context.Context, uuid string) error {
 	return l.write(ctx, "drop", durable, func(c *sqlite.Conn) error {
 		return move(c, "drop", uuid, Dropped, "", func(d Delivery) (bool, string) {

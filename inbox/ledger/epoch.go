@@ -9,11 +9,9 @@ import (
 // An Epoch is a range of event numbers. Each opened [Ledger] begins one with the
 // first event that it commits.
 //
-// An event number alone does not identify an event. A power cut can take back
-// commits that did not wait for the disk, and an older copy of the file can be
-// restored. The numbers of the lost events are then used again. Whoever uses them
-// again has opened the ledger since, so they are in a new epoch: the epoch and the
-// number together identify an event.
+// A number alone does not identify an event: numbers of events that a power cut took back,
+// or that a restored copy lacks, are used again. Whoever uses them again has opened the
+// ledger since, so they are in a new epoch. Epoch and number together identify an event.
 type Epoch struct {
 	ID    string // random, and so unique among all ledgers
 	First int64  // its first event; it ends before the first event of the next epoch

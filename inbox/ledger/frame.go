@@ -2,8 +2,8 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,10 +44,7 @@ type Frame struct {
 }
 
 func (f *Frame) check(deliveries int) error {
-	if err := f.InboxKey.check(); err != nil {
-		return err
-	}
-	if err := names("uuid", f.UUID); err != nil {
+	if err := cmp.Or(f.InboxKey.check(), names("uuid", f.UUID)); err != nil {
 		return err
 	}
 	switch f.Kind {
@@ -74,7 +71,7 @@ func (f *Frame) check(deliveries int) error {
 	if bytes.IndexByte(f.Bytes, '\n') >= 0 {
 		return invalid("bytes", "hold a newline, which would end the line")
 	}
-	return errors.Join(content("bytes", f.Bytes), content("mode", f.Mode))
+	return cmp.Or(content("bytes", f.Bytes), content("mode", f.Mode))
 }
 
 // Commit records a frame before its first byte is written, and puts deliveries into it.
@@ -224,8 +221,7 @@ func board(c *sqlite.Conn, f Frame, uuid string, at int64) error {
 // Tried records, right before a frame is written to a process, that it is, and to which
 // session. It fails with *[StateError] for a frame that has ended, and with [ErrUnknown].
 //
-// It does not wait for the disk. A power cut can take back the count and the session,
-// which [Ledger.SetSession] has on the disk; the frame itself is written again.
+// It does not wait for the disk: a power cut can take back the count and the session.
 func (l *Ledger) Tried(ctx context.Context, uuid, session string) error {
 	return l.write(ctx, "tried", quick, func(c *sqlite.Conn) error {
 		if _, err := unendedFrame(c, "tried", uuid); err != nil {
@@ -236,11 +232,8 @@ func (l *Ledger) Tried(ctx context.Context, uuid, session string) error {
 	})
 }
 
-// Died records that the process died while the frame was in flight, and returns
-// the frame with that death counted. It fails as [Ledger.Tried] does.
-//
-// It does not wait for the disk: a power cut can take a death back, and the
-// frame has one more life.
+// Died records that the process died while the frame was in flight, and returns the frame
+// with that death counted. It fails as [Ledger.Tried] does, and does not wait for the disk.
 func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
 	err = l.write(ctx, "died", quick, func(c *sqlite.Conn) (err error) {
 		if f, err = unendedFrame(c, "died", uuid); err != nil {
@@ -253,10 +246,7 @@ func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
 		_, err = c.Exec("UPDATE frames SET deaths=? WHERE uuid=?", f.Deaths, uuid)
 		return err
 	})
-	if err != nil {
-		return Frame{}, err
-	}
-	return f, nil
+	return f, err
 }
 
 // Advance brings a frame that has not ended, and its deliveries, to [Accepted], [Cut],
@@ -267,18 +257,15 @@ func (l *Ledger) Died(ctx context.Context, uuid string) (f Frame, err error) {
 // way. So the caller names the frame to end the work.
 //
 // Cancelled and failed are on the disk when Advance returns nil: what a person stopped
-// must not start again. The others do not wait. If a power cut takes one back, the frame is
-// written again with a uuid that the agent knows.
-//
-// It fails with *[StateError] for a frame that has ended otherwise, with
-// [ErrUnknown] and with *[ValueError].
+// must not start again. If a power cut takes another state back, the frame is written again
+// with a uuid that the agent knows. Advance fails with *[StateError] for a frame that has
+// ended otherwise, with [ErrUnknown] and with *[ValueError].
 func (l *Ledger) Advance(ctx context.Context, uuid string, state DeliveryState, reason string) error {
 	return l.Finish(ctx, uuid, state, reason, "")
 }
 
 // Finish is [Ledger.Advance] to the end of a frame. If that is [Done], the same commit
-// records answer as the agent's answer, unless it is empty: see [Event.Answer]. At most
-// 1 MiB of it is kept.
+// records the agent's answer, if any, up to 1 MiB: see [Event.Answer].
 func (l *Ledger) Finish(ctx context.Context, uuid string, state DeliveryState, reason, answer string) error {
 	level := quick
 	switch state {
@@ -348,13 +335,11 @@ func setFrame(c *sqlite.Conn, uuid string, state DeliveryState, reason string, a
 	return err
 }
 
-// Split takes back a frame of several deliveries that the agent has not taken, which the
-// caller must know. The frame is [Cancelled], and the deliveries are [Claimed] again,
-// durably, each to be alone in its next frame. They keep their Seq. A frame of one is not
-// changed, and split is false.
-//
-// It fails with *[StateError] for a frame that is not written, or has ended, with
-// [ErrUnknown], and with *[ValueError] for a nudge.
+// Split takes back a frame of several deliveries; the caller must know that the agent has
+// not taken it. The frame is [Cancelled], and the deliveries are [Claimed] again, durably,
+// each to be alone in its next frame. They keep their Seq. A frame of one is not changed,
+// and split is false. Split fails with *[StateError] for a frame that is not written, or has
+// ended, with [ErrUnknown], and with *[ValueError] for a nudge.
 func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, err error) {
 	err = l.write(ctx, "split", durable, func(c *sqlite.Conn) error {
 		split = false // this function runs again if the file was busy
@@ -383,8 +368,7 @@ func (l *Ledger) Split(ctx context.Context, uuid, reason string) (split bool, er
 	return split && err == nil, err
 }
 
-// InFlight returns the frame of an inbox that has not ended, and whether there is
-// one: a nudge before the frame it is about.
+// InFlight returns the unended frame of an inbox: a nudge before the frame it is about.
 func (l *Ledger) InFlight(ctx context.Context, k InboxKey) (f Frame, found bool, err error) {
 	if err := k.check(); err != nil {
 		return Frame{}, false, err
@@ -406,10 +390,7 @@ func (l *Ledger) readFrame(ctx context.Context, op string, find func(*sqlite.Con
 		f, err = withLine(c, f)
 		return err
 	})
-	if err != nil {
-		return Frame{}, false, err
-	}
-	return f, found, nil
+	return f, found, err
 }
 
 func unendedFrame(c *sqlite.Conn, op, uuid string) (Frame, error) {

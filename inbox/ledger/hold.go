@@ -23,14 +23,12 @@ type Exchanges struct {
 }
 
 // Exchanges counts the hops of a message from sender that is about to be claimed for an
-// inbox. It has one hop more than the sender's last message if the member has written to
-// the sender in between, as far as a claim for the sender or [Ledger.Answered] shows.
-// Otherwise, as in a burst, it has the same number.
+// inbox: one more than the sender's last message if a claim for the sender, or
+// [Ledger.Answered], shows that the member has written in between, else as many.
 //
 // The count starts again at 0 if nothing came for the duration quiet, if a person wrote to
-// either of them, as one of people or in a user prompt, and after [Ledger.Release].
-//
-// Since is the time of the message that was back hops before this one.
+// either of them, as one of people or in a user prompt, and after [Ledger.Release]. Since is
+// the time of the message that was back hops before this one.
 func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, people []string, now time.Time, quiet time.Duration, back int) (Exchanges, error) {
 	if err := k.check(); err != nil {
 		return Exchanges{}, err
@@ -79,10 +77,7 @@ func (l *Ledger) Exchanges(ctx context.Context, k InboxKey, sender string, peopl
 			"SELECT claimed_at FROM deliveries WHERE inbox_id=? AND sender=? AND person=0 AND hops=? ORDER BY seq DESC LIMIT 1",
 			inboxID, sender, x.Hops-back)
 	})
-	if err != nil {
-		return Exchanges{}, err
-	}
-	return x, nil
+	return x, err
 }
 
 // Answered records that the agent of an inbox has now written to the recipients; "*"
@@ -183,8 +178,5 @@ func (l *Ledger) Release(ctx context.Context, k InboxKey, sender string) (releas
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return released, nil
+	return released, err
 }

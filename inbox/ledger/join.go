@@ -27,12 +27,9 @@ func (l *Ledger) Joined(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
 	}
-	return l.write(ctx, "joined", durable, func(c *sqlite.Conn) error {
-		_, err := c.Exec(`INSERT INTO joins (root, team, created_at, member, agent_id, at) VALUES (?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET agent_id=excluded.agent_id, at=excluded.at`,
-			j.Root, j.Team, j.CreatedAt, j.Member, j.AgentID, j.At.UnixMicro())
-		return err
-	})
+	return l.exec(ctx, "joined", durable, `INSERT INTO joins (root, team, created_at, member, agent_id, at) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET agent_id=excluded.agent_id, at=excluded.at`,
+		j.Root, j.Team, j.CreatedAt, j.Member, j.AgentID, j.At.UnixMicro())
 }
 
 // Left removes the record of a join, durably. It ignores j.AgentID and j.At. It is no
@@ -41,11 +38,8 @@ func (l *Ledger) Left(ctx context.Context, j Join) error {
 	if err := j.check(); err != nil {
 		return err
 	}
-	return l.write(ctx, "left", durable, func(c *sqlite.Conn) error {
-		_, err := c.Exec("DELETE FROM joins WHERE root=? AND team=? AND created_at=? AND member=?",
-			j.Root, j.Team, j.CreatedAt, j.Member)
-		return err
-	})
+	return l.exec(ctx, "left", durable, "DELETE FROM joins WHERE root=? AND team=? AND created_at=? AND member=?",
+		j.Root, j.Team, j.CreatedAt, j.Member)
 }
 
 // Joins lists the names under which we are in a team instance, sorted.

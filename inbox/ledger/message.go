@@ -7,15 +7,12 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// What was sent is kept for the history, by the commit that records the intent:
-// nothing else is sure to see a row that its agent takes at once. A sender makes no
-// event of it. It would begin an epoch for each process that sends, and write more
-// pages in the 5 ms that such a process takes. It only leaves the message among those
-// that are pending, and whoever wants the events makes them with [Ledger.Announce].
+// The commit of the intent keeps the row for the history, as pending: nothing else is sure
+// to see a row that its agent takes at once. A sender that made an event of it would begin
+// an epoch for each process, so readers do that with [Ledger.Announce].
 
-// unknownAfter is how long after its intent a message that was neither written nor
-// withdrawn counts as one of which that is not known. Its sender was killed: one that
-// is alive gives up after seconds.
+// unknownAfter is when the fate of a message that was neither written nor withdrawn is
+// unknown: its sender was killed, since one that is alive gives up after seconds.
 const unknownAfter = time.Minute
 
 // addSent keeps the row of a message that is about to be written, and returns its
@@ -61,9 +58,9 @@ func sentWritten(c *sqlite.Conn, key SendKey, at time.Time) error {
 	return err
 }
 
-// Announce makes events of the messages that were sent and have none: those that were
-// written, and those of which that is not known, a minute after they were to be. It
-// can begin an [Epoch], so it comes before looking for the position of a reader.
+// Announce makes events of sent messages that have none: of written ones, and after a
+// minute of those whose fate is unknown. It can begin an [Epoch]: call it before looking for
+// the position of a reader.
 func (l *Ledger) Announce(ctx context.Context) error {
 	const due = "(p.state='written' OR p.at<?)"
 	old := time.Now().Add(-unknownAfter).UnixMicro()

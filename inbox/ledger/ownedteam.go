@@ -40,13 +40,10 @@ func (l *Ledger) AddTeam(ctx context.Context, t OwnedTeam) error {
 	if err != nil {
 		return err
 	}
-	return l.write(ctx, "add team", durable, func(c *sqlite.Conn) error {
-		_, err := c.Exec(`INSERT INTO owned_teams (root, team, created_at, lead, session, leaders, pending_delete, at)
-			VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET lead=excluded.lead, session=excluded.session,
-			leaders=excluded.leaders, pending_delete=0, at=excluded.at`,
-			t.Root, t.Team, t.CreatedAt, t.Lead, t.Session, string(leaders), micros(time.Time{}))
-		return err
-	})
+	return l.exec(ctx, "add team", durable, `INSERT INTO owned_teams (root, team, created_at, lead, session, leaders, pending_delete, at)
+		VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET lead=excluded.lead, session=excluded.session,
+		leaders=excluded.leaders, pending_delete=0, at=excluded.at`,
+		t.Root, t.Team, t.CreatedAt, t.Lead, t.Session, string(leaders), micros(time.Time{}))
 }
 
 // RemoveTeam forgets a team that we made, durably, because it is removed or no longer
@@ -55,10 +52,7 @@ func (l *Ledger) RemoveTeam(ctx context.Context, t OwnedTeam) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	return l.write(ctx, "remove team", durable, func(c *sqlite.Conn) error {
-		_, err := c.Exec("DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=?", t.Root, t.Team, t.CreatedAt)
-		return err
-	})
+	return l.exec(ctx, "remove team", durable, "DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=?", t.Root, t.Team, t.CreatedAt)
 }
 
 // Teams lists the teams that we made under a Claude root, newest first, all or those of

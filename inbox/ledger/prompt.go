@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -18,13 +19,10 @@ import (
 // the file can tell), and with *[ValueError].
 func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digest [32]byte) (said Delivery, again bool, err error) {
 	key := SendKey{Root: d.Root, Team: d.Team, CreatedAt: d.CreatedAt, Inbox: d.Inbox, ID: d.ID}
-	if err := checkKey(key); err != nil {
-		return Delivery{}, false, err
-	}
 	if !d.Person {
 		return Delivery{}, false, invalid("delivery", "is no person's input")
 	}
-	if err := d.check(); err != nil {
+	if err := cmp.Or(checkKey(key), d.check()); err != nil {
 		return Delivery{}, false, err
 	}
 	err = l.write(ctx, "say", durable, func(c *sqlite.Conn) error {
@@ -54,8 +52,5 @@ func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digest [32]byte) (sa
 		said, _, err = delivery(c, d.UUID)
 		return err
 	})
-	if err != nil {
-		return Delivery{}, false, err
-	}
-	return said, again, nil
+	return said, again, err
 }

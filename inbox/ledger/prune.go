@@ -15,13 +15,11 @@ const (
 	prunePause = 30 * time.Millisecond
 )
 
-// Prune forgets what ended before the given time, in all teams: messages that were
-// written, deliveries and frames that ended, and events. It returns how many, even with an
-// error: what was forgotten until then stays forgotten. It keeps intents, joins, sessions,
-// whatever is open, and a frame as long as one of its deliveries.
-//
-// A forgotten message that is sent again under its id is a new message. A forgotten
-// delivery still counts in [Ledger.Occurrences].
+// Prune forgets what ended before the given time, in all teams: written messages, deliveries
+// and frames that ended, and events. It returns how many, even with an error. It keeps
+// intents, joins, sessions, whatever is open, and a frame as long as one of its deliveries.
+// A forgotten message that is sent again under its id is a new message. A forgotten delivery
+// still counts in [Ledger.Occurrences].
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
 	at := before.UnixMicro()
 	for _, part := range []struct {
@@ -78,8 +76,8 @@ func pruneFrames(c *sqlite.Conn, at int64) (int64, error) {
 	return c.Exec("DELETE FROM frames WHERE uuid IN ("+ended+")", at, pruneRows)
 }
 
-// pruneMessages forgets texts and, by the same commit, their events: a number can be
-// given again. That of the last message is not, since it stays.
+// pruneMessages forgets texts and their events at once, and keeps the last message, so that
+// its number is not used again.
 func pruneMessages(c *sqlite.Conn, at int64) (int64, error) {
 	// They are in the order of their times, but for clocks that were set.
 	const old = `SELECT message FROM messages WHERE message NOT IN (SELECT message FROM pending)

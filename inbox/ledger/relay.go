@@ -78,10 +78,7 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return Relay{}, err
-	}
-	return r, nil
+	return r, err
 }
 
 // RemoveRelay removes a relay, durably. What it has relayed stays recorded. team, if not

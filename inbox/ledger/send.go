@@ -49,10 +49,7 @@ func (l *Ledger) Recall(ctx context.Context, key SendKey) (send Send, found bool
 		send, found, err = lookup(c, key)
 		return err
 	})
-	if err != nil {
-		return Send{}, false, err
-	}
-	return send, found, nil
+	return send, found, err
 }
 
 func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
@@ -70,21 +67,16 @@ func lookup(c *sqlite.Conn, key SendKey) (Send, bool, error) {
 	return send, found, cmp.Or(err, invalid)
 }
 
-// Intend records that s is about to be written, with its row for [Ledger.Events].
-// When it returns nil the record is on the disk. It replaces an earlier intent of the
-// same key and digest; without a row, s restores that intent. It ignores s.State.
-//
-// It fails with [ErrConflict] if the key has another digest, with [ErrWritten] if the
-// message was written before, and with *[ValueError]. The record then stays as it was.
+// Intend records durably that s is about to be written, with its row for [Ledger.Events].
+// It replaces an earlier intent of the same key and digest; without a row, s restores that
+// intent. It ignores s.State. It fails with [ErrConflict] if the key has another digest,
+// with [ErrWritten] if the message was written before, and with *[ValueError].
 func (l *Ledger) Intend(ctx context.Context, s Send) error {
-	if err := checkKey(s.SendKey); err != nil {
+	if err := cmp.Or(checkKey(s.SendKey), content("row", s.Row)); err != nil {
 		return err
 	}
 	if len(s.Before) > maxBefore {
 		return invalid("before", fmt.Sprintf("has %d bytes, over %d", len(s.Before), maxBefore))
-	}
-	if len(s.Row) > maxContent {
-		return invalid("row", fmt.Sprintf("has %d bytes, over %d", len(s.Row), maxContent))
 	}
 	return l.write(ctx, "intend", durable, func(c *sqlite.Conn) error { return intend(c, s) })
 }
@@ -119,12 +111,9 @@ func intend(c *sqlite.Conn, s Send) error {
 	return err
 }
 
-// Written records that the message intended under key was read back from the
-// inbox file at the given time. A second call has no effect. It fails with
-// [ErrNoIntent] if nothing was intended.
-//
-// It does not wait for the disk: a power cut can turn the record back into an
-// intent.
+// Written records that the message intended under key was read back from the inbox file at
+// the given time. A second call has no effect. It fails with [ErrNoIntent]. It does not wait
+// for the disk: a power cut can turn the record back into an intent.
 func (l *Ledger) Written(ctx context.Context, key SendKey, at time.Time) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -160,28 +149,21 @@ func (l *Ledger) Withdraw(ctx context.Context, key SendKey) error {
 	})
 }
 
-// gone is the Before of a message that was written and whose row vanished for no known
-// reason. No file has this state, so whoever sends the message again learns that its fate
-// is unknown and can force it.
+// gone is the Before of a written message whose row vanished for no known reason. No file
+// has this state, so sending the message again reports that its fate is unknown.
 const gone = "row gone"
 
 // MarkUnknown takes back that a message was written: its row vanished, and nothing shows
-// that its agent took it. From then on it is unknown whether the message was sent
-// ([inbox.ErrUnknown]), and it can be sent again by force. It has no effect on other
-// messages.
+// that its agent took it. It can then be sent again by force ([inbox.ErrUnknown]).
 func (l *Ledger) MarkUnknown(ctx context.Context, key SendKey) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	return l.write(ctx, "mark unknown", quick, func(c *sqlite.Conn) error {
-		_, err := c.Exec("UPDATE sends SET state='intent', before=? WHERE state='written' AND "+thisSend, keyArgs(key, gone)...)
-		return err
-	})
+	return l.exec(ctx, "mark unknown", quick, "UPDATE sends SET state='intent', before=? WHERE state='written' AND "+thisSend, keyArgs(key, gone)...)
 }
 
-// LastSends returns when we last wrote, or meant to write, to each inbox of a team
-// instance, by name of the inbox. It lacks inboxes that we never wrote to and those whose
-// records were pruned.
+// LastSends returns when we last wrote, or meant to write, to each inbox of a team instance,
+// by name. It lacks inboxes without records, as after [Ledger.Prune].
 func (l *Ledger) LastSends(ctx context.Context, root, team string, createdAt int64) (map[string]time.Time, error) {
 	if err := names("root", root, "team", team); err != nil {
 		return nil, err

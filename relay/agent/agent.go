@@ -13,6 +13,10 @@ import (
 // an interrupt could only stop another one.
 var ErrNotInFlight = errors.New("frame is not in flight")
 
+// ErrUnusable means that a conversation can neither be resumed nor begun again under its
+// id, and holds nothing: its agent was killed before it recorded the first message.
+var ErrUnusable = errors.New("conversation is empty and its id is taken")
+
 // ErrRefused means that the agent refused a change of its mode.
 var ErrRefused = errors.New("refused by the agent")
 
@@ -74,38 +78,26 @@ type Background struct {
 
 // Frame is a message, encoded for one runtime.
 type Frame struct {
-	Line []byte
-	// Command says that the runtime keeps no record of the frame, so that looking for it
-	// in the conversation is pointless.
-	Command bool
-	// Silent says that the agent may not acknowledge the frame by its uuid.
-	Silent bool
+	Line    []byte
+	Command bool // the runtime keeps no record of it, so that the conversation does not tell of it
+	Silent  bool // the agent may not acknowledge it by its uuid
 }
 
 // State is how far a frame has come. The zero value is that of a frame nobody has sent.
 type State int
 
 const (
-	// Written: it was written; whether it was taken is not known.
-	Written State = iota + 1
-	// Accepted: it is in the conversation, or will be before anything else is run; its
-	// turn runs or is about to.
-	Accepted
-	// Done: its turn has ended.
-	Done
-	// Failed: its turn has ended with an error, of the model API or by a limit. It is in
-	// the conversation and is not run again.
-	Failed
-	// Cancelled: its turn was interrupted, or it was taken out of the queue. It is not
-	// run again by itself.
-	Cancelled
-	// Known: its uuid was taken before, by this agent or by one before it in the same
-	// conversation, and it was not run now. The conversation tells whether its turn
-	// finished then; see [Turn].
+	Written   State = iota + 1 // it was written; whether it was taken is not known
+	Accepted                   // it is in the conversation, or will be before anything else is run
+	Done                       // its turn has ended
+	Failed                     // its turn has ended with an error, of the model API or by a limit, and is not run again
+	Cancelled                  // its turn was interrupted, or it was taken out of the queue; it is not run again by itself
+
+	// Known: its uuid was taken before in the same conversation, and it was not run now.
+	// The conversation tells whether its turn finished then; see [Turn].
 	Known
 	// Unproven: a turn ended after it was written, and this program acknowledges nothing.
-	// It was most likely taken. To such a program messages are sent at least once, not
-	// exactly once.
+	// To such a program messages are sent at least once, not exactly once.
 	Unproven
 )
 
@@ -122,31 +114,20 @@ func (s State) InFlight() bool { return s == Written || s == Accepted }
 
 // Progress is a frame that has come to another state.
 type Progress struct {
-	UUID  string
-	State State
-	// Result is that of its turn; nil unless the state is Done, Failed, Cancelled or
-	// Unproven, and for a frame that was cancelled before its turn.
-	Result *Result
+	UUID   string
+	State  State
+	Result *Result // of its turn, once that has ended; nil for a frame that was cancelled before its turn
 }
 
 // Turn is what a conversation tells about a frame after the agent that got it is gone.
 type Turn struct {
-	// Stored says that the frame is in it: its uuid is known. Of frames that were joined
-	// only the last is stored.
-	Stored bool
-	// Finished says that its turn came to its end: the agent said something last.
-	Finished bool
-	// Interrupted says that somebody stopped the turn, Failed that the model API did.
-	// Neither is Finished.
-	Interrupted, Failed bool
-	// Stop is why the model last stopped in the turn, as it says itself: "end_turn",
-	// "tool_use" (cut while a tool ran), "max_tokens". Empty if the agent said nothing.
-	Stop string
-	// Text is what the agent said last, if its turn is Finished.
-	Text string
-	// Unknown says that there is no record of the conversation and that the agent may
-	// have taken the frame even so.
-	Unknown bool
+	Stored      bool   // its uuid is known; of frames that were joined only that of the last is
+	Finished    bool   // the agent said something last
+	Interrupted bool   // somebody stopped it; it is not Finished
+	Failed      bool   // the model API stopped it; it is not Finished
+	Stop        string // why the model last stopped, as it says itself: "tool_use" if cut while a tool ran; empty if it said nothing
+	Text        string // what the agent said last, if its turn is Finished
+	Unknown     bool   // there is no record of the conversation, and the agent may have taken the frame even so
 }
 
 // Over reports whether the turn has ended, however it did.

@@ -35,16 +35,13 @@ type launch struct {
 //	--model default, --permission-mode default              with the default of these in it, and Resume
 //	--disallowedTools=ExitPlanMode                          in plan mode
 //
-// --dangerously-skip-permissions would win against a permission mode. With one in the Mode it becomes
-// --allow-dangerously-skip-permissions, so that the mode can be changed back. In plan mode neither flag is given: up to
-// 2.1.200 at least, each of them makes plan mode allow everything (measured on 2.1.80, 2.1.160 and 2.1.200, not on 2.1.280).
+// With a permission mode, --dangerously-skip-permissions becomes --allow-dangerously-skip-permissions, so that the mode
+// counts and can be changed back. In plan mode neither flag is given: each makes plan mode allow everything (measured on
+// 2.1.80, 2.1.160 and 2.1.200, not on 2.1.280). ExitPlanMode is taken away there, since a member of a team may use it
+// without anybody being asked (measured on 2.1.80, 2.1.160, 2.1.280 and 2.1.330).
 //
-// ExitPlanMode is taken away in plan mode because a member of a team is allowed to leave plan mode without anybody
-// being asked (measured on 2.1.80, 2.1.160, 2.1.280 and 2.1.330).
-//
-// --session-id and --resume of the command name the session if Options.Session does not, and are replaced, so that the
-// same options serve for the first process and for those that resume it. A command whose flags contradict is refused
-// with [ErrInvalid]: other formats, --continue and --fork-session (the session would not be known),
+// --session-id and --resume of the command are replaced; they name the session if Options.Session does not. Refused with
+// [ErrInvalid] are other formats, --continue and --fork-session (the session would not be known),
 // --no-session-persistence (nothing would remember what was taken), and --permission-mode plan next to
 // --dangerously-skip-permissions (no version plans then).
 func (o Options) Argv() (argv []string, session string, err error) {
@@ -67,19 +64,14 @@ func (o Options) launch() (launch, error) {
 		l.argv = slices.Clone(o.Command)
 		return l, nil
 	}
-	first, known := ownFlags(o.Command)
-	args := flags{list: slices.Clone(o.Command[first:]), short: known}
+	program, args := split(o.Command)
 	for _, name := range [][]string{{"-c", "--continue"}, {"--fork-session"}, {"--no-session-persistence"}} {
 		if args.has(name...) {
 			return invalid("%s is in it: the session must be known, and remembered; name it with --resume", name[len(name)-1])
 		}
 	}
 	for _, name := range []string{"--session-id", "--resume", "-r"} {
-		for {
-			value, there := args.take(name)
-			if !there {
-				break
-			}
+		for value, there := args.take(name); there; value, there = args.take(name) {
 			switch {
 			case value == "":
 				return invalid("%s is in it without the id of a session", name)
@@ -149,28 +141,33 @@ func (o Options) launch() (launch, error) {
 	if o.FreshPrompt && asked && !args.has("--system-prompt-snapshot") {
 		args.add("--system-prompt-snapshot", "off")
 	}
-	l.argv = append(slices.Clone(o.Command[:first]), args.list...)
+	l.argv = append(program, args.list...)
 	return l, nil
 }
 
-// ownFlags is where the program's own arguments begin: behind the script, if the first word is what runs it. known says
-// that the program is Claude Code by its name. Of another, such as a shell, only the long flags are taken for Claude
-// Code's: its -c, -r and -p are its own.
-func ownFlags(command []string) (first int, known bool) {
-	switch base := strings.TrimSuffix(filepath.Base(command[0]), ".exe"); base {
+// split returns the program, with its script if it is an interpreter, and copies of its flags. Of a program that is not
+// Claude Code by its name, such as a shell, the short flags are its own.
+func split(command []string) (program []string, args flags) {
+	at := func(first int, short bool) ([]string, flags) {
+		return slices.Clone(command[:first]), flags{slices.Clone(command[first:]), short}
+	}
+	if len(command) == 0 {
+		return at(0, false)
+	}
+	switch strings.TrimSuffix(filepath.Base(command[0]), ".exe") {
 	case "claude":
-		return 1, true
+		return at(1, true)
 	case "node", "bun", "deno", "npx", "bunx":
 		for i, arg := range command[1:] {
 			switch previous := command[i]; {
 			case i > 0 && (previous == "-r" || previous == "--require" || previous == "--import"):
 			case filepath.Base(arg) == "claude", strings.HasSuffix(arg, "claude-code"),
 				strings.HasSuffix(arg, ".js"), strings.HasSuffix(arg, ".mjs"), strings.HasSuffix(arg, ".cjs"):
-				return i + 2, true
+				return at(i+2, true)
 			}
 		}
 	}
-	return 1, false
+	return at(1, false)
 }
 
 // flags are the arguments of Claude Code.
@@ -224,10 +221,8 @@ func (f *flags) take(name string) (value string, there bool) {
 	return value, there
 }
 
-// forget makes a process that resumes a conversation let go of what it has from there, where the mode asks for the
-// default and the command does not say what that is. Without these flags it begins with another model than a new
-// conversation (measured from 2.1.160 to 2.1.329), and 2.1.329 was seen to go on in plan mode. What its settings call the
-// default it cannot be asked for.
+// forget adds the flags for defaults that a process would otherwise take from the conversation that it resumes: the model
+// (measured from 2.1.160 to 2.1.329), and plan mode (2.1.329).
 func (f *flags) forget(m mode.Mode) {
 	if m.Model.IsDefault() && !f.has("--model") {
 		f.add("--model", "default")
@@ -293,16 +288,16 @@ func (f *flags) permissions() (mode string, err error) {
 
 // plans reports whether a process that is started with that mode is in plan mode by its flags.
 func (o Options) plans(m mode.Mode) bool {
-	if value, ok := m.PermissionMode.Value(); ok || o.Plain || len(o.Command) == 0 {
-		return value == planMode && !o.Plain
+	value, ok := m.PermissionMode.Value()
+	if !ok {
+		_, args := split(o.Command)
+		value, _ = args.value("--permission-mode")
 	}
-	first, known := ownFlags(o.Command)
-	value, _ := (&flags{list: o.Command[first:], short: known}).value("--permission-mode")
-	return value == planMode
+	return value == planMode && !o.Plain
 }
 
-// Begins is the mode that a process works with which was started with these options: theirs, but for what a Plain one is
-// not given and [Process.SetModel] and [Process.SetPermissionMode] can give it.
+// Begins is the mode that a process starts with. A Plain one gets neither a model nor a permission mode;
+// [Process.SetModel] and [Process.SetPermissionMode] can give it both.
 func (o Options) Begins() mode.Mode {
 	m := o.Mode
 	if o.Plain {
@@ -313,11 +308,7 @@ func (o Options) Begins() mode.Mode {
 
 // Unnamed is a mode without the settings for which Command has a flag of its own.
 func (o Options) Unnamed(m mode.Mode) mode.Mode {
-	if len(o.Command) == 0 {
-		return m
-	}
-	first, known := ownFlags(o.Command)
-	f := flags{list: o.Command[first:], short: known}
+	_, args := split(o.Command)
 	for _, s := range []struct {
 		setting *mode.Setting[string]
 		names   []string
@@ -328,14 +319,14 @@ func (o Options) Unnamed(m mode.Mode) mode.Mode {
 		{&m.CustomSystemPrompt, []string{"--system-prompt", "--system-prompt-file"}},
 		{&m.AppendSystemPrompt, []string{"--append-system-prompt", "--append-system-prompt-file"}},
 	} {
-		if f.has(s.names...) {
+		if args.has(s.names...) {
 			*s.setting = mode.Setting[string]{}
 		}
 	}
-	if f.has("--allowedTools", "--allowed-tools") {
+	if args.has("--allowedTools", "--allowed-tools") {
 		m.AllowedTools = mode.Setting[[]string]{}
 	}
-	if f.has("--disallowedTools", "--disallowed-tools") {
+	if args.has("--disallowedTools", "--disallowed-tools") {
 		m.DisallowedTools = mode.Setting[[]string]{}
 	}
 	return m
@@ -349,10 +340,8 @@ func (f *flags) set(name, value string) {
 	f.add(name + "=" + value)
 }
 
-// NeedsRestart reports whether a running process can be brought from one mode to another only by another process. Model
-// and permission mode can be changed in it, as long as a value is named: see [Process.SetModel] and
-// [Process.SetPermissionMode]. Plan mode is begun and left by another process, whose flags make it hold: see
-// [Options.Argv].
+// NeedsRestart reports whether only another process can work in another mode. [Process.SetModel] and
+// [Process.SetPermissionMode] can set values in the running one, but plan mode only holds by the flags of [Options.Argv].
 func (o Options) NeedsRestart(from, to mode.Mode) bool {
 	if o.plans(from) != o.plans(to) {
 		return true
@@ -367,19 +356,5 @@ func (o Options) NeedsRestart(from, to mode.Mode) bool {
 	}
 	to.Model, to.PermissionMode = from.Model, from.PermissionMode
 	// Absent and default are the same to a process that starts.
-	return plain(from) != plain(to)
-}
-
-func plain(m mode.Mode) mode.Mode {
-	for _, s := range []*mode.Setting[string]{&m.PermissionMode, &m.Model, &m.FallbackModel, &m.CustomSystemPrompt, &m.AppendSystemPrompt} {
-		if s.IsDefault() {
-			*s = mode.Setting[string]{}
-		}
-	}
-	for _, s := range []*mode.Setting[[]string]{&m.AllowedTools, &m.DisallowedTools} {
-		if s.IsDefault() {
-			*s = mode.Setting[[]string]{}
-		}
-	}
-	return m
+	return from.WithoutDefaults() != to.WithoutDefaults()
 }

@@ -14,7 +14,7 @@ import (
 // process has taken the request; the frame becomes Cancelled a moment later, unless it was done before. It is not
 // pressed on another frame: the process works on its input in order, and the next frame is written behind this.
 //
-// Errors besides: as of [Process.Send], [ErrNoAnswer] after Options.AnswerTimeout, and [*ControlError].
+// Errors besides: as of [Process.Send], [ErrNoAnswer] after Options.AnswerTimeout, and [agent.ErrRefused].
 func (p *Process) Interrupt(ctx context.Context, uuid string) error {
 	_, err := p.control(ctx, request{Subtype: "interrupt"}, func() error {
 		if !p.tracker.State(uuid).InFlight() {
@@ -44,7 +44,7 @@ func (p *Process) SetModel(ctx context.Context, model string) (string, error) {
 }
 
 // SetPermissionMode changes the permission mode from the next turn on. Frames that are sent meanwhile wait for the
-// answer. Newer versions refuse a mode they do not know, with a ControlError that lists those they do: acceptEdits, auto,
+// answer. Newer versions refuse a mode they do not know, with an [agent.ErrRefused] that lists those they do: acceptEdits, auto,
 // bypassPermissions, default, dontAsk, plan. Older ones take any word, and what that permits nobody has measured. Plan mode
 // that is set this way may not hold, see [Options.NeedsRestart].
 func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
@@ -57,15 +57,23 @@ func (p *Process) SetPermissionMode(ctx context.Context, mode string) error {
 
 // set is control for what must be settled before the next frame.
 func (p *Process) set(ctx context.Context, r request) (json.RawMessage, error) {
+	if err := p.settle(ctx, r.Subtype); err != nil {
+		return nil, err
+	}
+	defer func() { <-p.settings }()
+	return p.control(ctx, r, nil)
+}
+
+// settle takes p.settings for the action.
+func (p *Process) settle(ctx context.Context, action string) error {
 	select {
 	case p.settings <- struct{}{}:
-		defer func() { <-p.settings }()
+		return nil
 	case <-p.gone:
-		return nil, fmt.Errorf("claude: %s: %w", r.Subtype, ErrEnded)
+		return fmt.Errorf("claude: %s: %w", action, ErrEnded)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("claude: %s: nothing was written: %w", r.Subtype, context.Cause(ctx))
+		return fmt.Errorf("claude: %s: nothing was written: %w", action, context.Cause(ctx))
 	}
-	return p.control(ctx, r, nil)
 }
 
 type request struct {
@@ -107,7 +115,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 			}
 		}
 		if r.Subtype == "set_permission_mode" {
-			p.permissions.request(id, r.Mode)
+			p.permissions.setting[id] = r.Mode
 		}
 		return nil
 	}})
@@ -117,7 +125,7 @@ func (p *Process) control(ctx context.Context, r request, check func() error) (j
 	select {
 	case a := <-answer:
 		if a.Error != "" {
-			return nil, &ControlError{Subtype: r.Subtype, Message: a.Error}
+			return nil, fmt.Errorf("claude: %s: %w: %s", r.Subtype, agent.ErrRefused, a.Error)
 		}
 		return a.Body, nil
 	case <-p.done:

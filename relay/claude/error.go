@@ -4,38 +4,33 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"teambridge/relay/agent"
 )
 
 // What the methods of [Process] answer, for [errors.Is].
 var (
-	// ErrEnded says that the process has ended, or that its stdin was closed. Nothing was written. Start another.
+	// ErrEnded says that the process has ended, or that its stdin was closed. Nothing was written.
 	ErrEnded = errors.New("process has ended")
 
-	// ErrUnusable says that an earlier line reached the process only in part. What is written behind it would become
-	// part of that line. Nothing was written. End the process, start another and send the frames anew.
+	// ErrUnusable says that an earlier line reached the process only in part. Nothing was written, since it would become
+	// part of that line. Send the frame to another process.
 	ErrUnusable = errors.New("stdin holds a line that was cut off")
 
-	// ErrNoAnswer says that a control request was written and not answered in time. Whether it took effect is unknown;
-	// the next [Init] tells.
+	// ErrNoAnswer says that a control request was not answered in time. The next [Init] tells whether it took effect.
 	ErrNoAnswer = errors.New("control request was not answered")
 
-	// ErrInvalid says that a frame, or an option, is none that could be used. Trying again does not help.
+	// ErrInvalid says that a frame or an option cannot be used. Trying again does not help.
 	ErrInvalid = errors.New("invalid")
 
-	// ErrOverrun says that the process was killed, because it went on printing, or asking, far beyond what is kept for
-	// a consumer that does not read, or for a stdin that it does not read itself.
+	// ErrOverrun says that the process was killed, since it printed or asked far more than is kept.
 	ErrOverrun = errors.New("more output than is kept")
 
-	// ErrSessionTaken says that there is a session of the id already: resume it.
+	// ErrSessionTaken says that there is a session of the id: resume it.
 	ErrSessionTaken = errors.New("session id is already in use")
 
 	// ErrSessionUnknown says that there is no session of the id to resume: start it.
 	ErrSessionUnknown = errors.New("no session of that id")
 
-	// ErrUnverified says that a process of that id exists and that this system does not tell whether it is the one
-	// meant. It was left alone.
+	// ErrUnverified says that this system does not tell whether the process of that id is the one meant.
 	ErrUnverified = errors.New("process cannot be told from another with its id")
 )
 
@@ -61,35 +56,11 @@ func (e *WriteError) Error() string {
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Torn reports whether a part of the line went in. Then the process is of no more use, see [ErrUnusable], and the frame
-// may still be taken by it: all but the newline can be in the pipe, and the end of stdin ends a line too. Send the same
-// uuid to its successor, which runs it or knows it.
+// Torn reports whether a part of the line went in. Then the process is [ErrUnusable], and may still take the frame, since
+// the end of stdin ends a line too. Send the same uuid to its successor, which runs it or knows it.
 func (e *WriteError) Torn() bool { return e.Written > 0 }
 
-// SizeError says that a frame is larger than [Options.FrameLimit]. Nothing was written.
-type SizeError struct {
-	UUID        string
-	Size, Limit int // bytes of the line, without its newline
-}
-
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("claude: frame %s has %d bytes, over the limit of %d; older versions cut long lines off", e.UUID, e.Size, e.Limit)
-}
-
-// ControlError is the refusal of a control request by the process. It is an [agent.ErrRefused].
-type ControlError struct {
-	Subtype string // of the request, such as "set_model"
-	Message string // what the process said
-}
-
-func (e *ControlError) Error() string {
-	return fmt.Sprintf("claude: %s was refused: %s", e.Subtype, e.Message)
-}
-
-func (e *ControlError) Is(target error) bool { return target == agent.ErrRefused }
-
-// ExitError says how a process ended that did not end with exit code 0. It is no proof of a failure: Claude Code ends
-// with 1 after stdin was closed if its last turn had an error.
+// ExitError says how a process ended, if not with exit code 0. Claude Code also ends with 1 if its last turn had an error.
 type ExitError struct {
 	Code   int      // exit code, -1 if it was ended by a signal or that is not known
 	Signal string   // such as "killed"; empty if it exited by itself

@@ -182,7 +182,7 @@ func Parse(line []byte) (Payload, error) {
 	case "command_lifecycle":
 		return Lifecycle{UUID: l.CommandUUID, State: l.State}, nil
 	case "assistant":
-		return Assistant{Text: blocks(l.Message.Content), Session: l.Session, Parent: l.Parent}, nil
+		return Assistant{Text: joined(blocks(l.Message.Content), "\n"), Session: l.Session, Parent: l.Parent}, nil
 	case "result":
 		return Result{
 			Subtype: l.Subtype, IsError: l.IsError, Text: l.Result, Session: l.Session,
@@ -209,20 +209,27 @@ func Parse(line []byte) (Payload, error) {
 	return Other{l.Type, l.Subtype}, nil
 }
 
-// blocks is the text of a message's content: a string, or the text blocks of a list.
-func blocks(content json.RawMessage) string {
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
+// block is a part of a message's content.
+type block struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// blocks are those of a message's content; a string is one block of text.
+func blocks(content json.RawMessage) (list []block) {
+	if json.Unmarshal(content, &list) != nil {
+		return []block{{"text", text(content)}}
 	}
-	if json.Unmarshal(content, &parts) != nil {
-		return text(content)
-	}
+	return list
+}
+
+// joined is the text of the blocks.
+func joined(list []block, separator string) string {
 	var texts []string
-	for _, p := range parts {
-		if p.Type == "text" && p.Text != "" {
-			texts = append(texts, p.Text)
+	for _, b := range list {
+		if b.Type == "text" && b.Text != "" {
+			texts = append(texts, b.Text)
 		}
 	}
-	return strings.Join(texts, "\n")
+	return strings.Join(texts, separator)
 }

@@ -11,15 +11,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultFrameLimit is the largest frame that is written unless [Options.FrameLimit] says otherwise, in bytes of its
-// line. 3 MB were measured to arrive whole on 2.1.80 and 2.1.329; older versions are reported to cut lines off at about
-// 146 KB.
+// DefaultFrameLimit is the default of [Options.FrameLimit]. 3 MB arrived whole on 2.1.80 and 2.1.329; older versions are
+// reported to cut lines off at about 146 KB.
 const DefaultFrameLimit = 128 << 10
 
 // Message is what a person or a program says to the agent.
 type Message struct {
-	// UUID is what the message is known by. A process, and its session after a resume, runs a uuid once. Empty: a new
-	// one is made.
+	// UUID is what the message is known by; empty for a new one.
 	UUID string
 	// Text is what is said. A text that begins with "/" is taken as a command by Claude Code.
 	Text string
@@ -27,8 +25,8 @@ type Message struct {
 	Content json.RawMessage
 }
 
-// Frame is one line of input, ready to be written: valid, whole, and known by its uuid. Make it with [NewFrame], keep
-// its Bytes, and make it again from them with [ParseFrame], so that a second try writes the same bytes.
+// Frame is one line of input. Make it with [NewFrame], keep its Bytes, and make it again with [ParseFrame], so that a
+// second try writes the same bytes.
 type Frame struct {
 	uuid  string
 	line  []byte
@@ -65,9 +63,8 @@ func NewFrame(m Message) (Frame, error) {
 	return ParseFrame(line)
 }
 
-// ParseFrame takes a line without its newline, such as [Frame.Bytes] of an earlier process. A line that could do
-// anything but hand one user's message to the agent is refused with [ErrInvalid]: Claude Code ends with exit code 1 on a
-// line that is not JSON.
+// ParseFrame takes a line without its newline, such as [Frame.Bytes]. A line that could do anything but hand one user's
+// message to the agent is refused with [ErrInvalid].
 func ParseFrame(line []byte) (Frame, error) {
 	fail := func(format string, args ...any) (Frame, error) {
 		return Frame{}, fmt.Errorf("claude: frame: %w: %s", ErrInvalid, fmt.Sprintf(format, args...))
@@ -107,10 +104,10 @@ func ParseFrame(line []byte) (Frame, error) {
 	return f, nil
 }
 
-// Fits returns a *[SizeError] if the frame is larger than Options.FrameLimit.
+// Fits returns an [ErrInvalid] if the frame is larger than Options.FrameLimit.
 func (o Options) Fits(f Frame) error {
 	if limit := cmp.Or(o.FrameLimit, DefaultFrameLimit); len(f.line) > limit {
-		return &SizeError{UUID: f.uuid, Size: len(f.line), Limit: limit}
+		return fmt.Errorf("claude: frame %s: %w: has %d bytes, over the limit of %d; older versions cut long lines off", f.uuid, ErrInvalid, len(f.line), limit)
 	}
 	return nil
 }
@@ -121,14 +118,11 @@ func (f Frame) UUID() string { return f.uuid }
 // Bytes is the line, without a newline. It must not be changed.
 func (f Frame) Bytes() []byte { return f.line }
 
-// IsSlash reports whether Claude Code takes the frame as a command. Older versions acknowledge a command with init
-// and result alone, and do not remember its uuid in another process.
+// IsSlash reports whether Claude Code takes the frame as a command, which older versions do not remember.
 func (f Frame) IsSlash() bool { return f.slash }
 
-// IsSilent reports whether older versions acknowledge the frame with init and result alone: commands, and texts that hold a
-// teammate's message anywhere (measured on 2.1.80). Given again after a resume such a frame is not echoed either. Before
-// any frame is given again the [Transcript] has to be asked whether it was taken: a newer version that was killed before
-// the echo runs it again, though it is there already (measured on 2.1.329).
+// IsSilent reports whether older versions acknowledge the frame with init and result alone, also after a resume: commands,
+// and texts that hold a teammate's message anywhere (measured on 2.1.80).
 func (f Frame) IsSilent() bool { return f.silent }
 
 // text is the string that the JSON holds, or "".
@@ -140,8 +134,7 @@ func text(data json.RawMessage) string {
 	return s
 }
 
-// encode is one line of JSON without its newline. < and > stay as they are: every message of a teammate has them, and
-// six bytes each would bring it over the limit sooner.
+// encode is one line of JSON without its newline. < and >, which every teammate's message has, stay one byte each.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -70,9 +70,8 @@ func start(t testing.TB, o claude.Options) *claude.Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = p.Kill()
-		if t.Failed() {
-			t.Logf("stderr of %s: %s", strings.Join(o.Command, " "), p.Stderr())
+		if err := p.Kill(); t.Failed() {
+			t.Logf("%s: %v", strings.Join(o.Command, " "), err)
 		}
 	})
 	return p

@@ -240,9 +240,8 @@ func TestRealInterruptAndSettings(t *testing.T) {
 		if err := p.SetPermissionMode(within(t), "plan"); err != nil {
 			t.Errorf("set permission mode: %v", err)
 		}
-		var refused *claude.ControlError
 		if v.Has(teams.ChecksMode) == teams.Yes {
-			if err := p.SetPermissionMode(within(t), "no such mode"); !errors.As(err, &refused) {
+			if err := p.SetPermissionMode(within(t), "no such mode"); !errors.Is(err, agent.ErrRefused) {
 				t.Errorf("a mode that there is not: got %v, want a refusal", err)
 			}
 		}

@@ -77,26 +77,12 @@ func (s *permissions) reported(mode string) error {
 	return &agent.WidenedError{Given: s.limit, Got: mode}
 }
 
-// request notes that a mode is about to be asked for.
-func (s *permissions) request(id, mode string) {
-	if s.setting == nil {
-		s.setting = map[string]string{}
-	}
-	s.setting[id] = mode
-}
-
 // decided notes that a person allowed a use of a tool. One who lets the agent leave plan mode lets it choose what comes
 // after that.
 func (s *permissions) decided(u Use, d Decision) {
 	if u.Tool == exitPlanMode && d.Allow {
 		s.limit = ""
 	}
-}
-
-// why is the part of a question about a tool that says why it is asked.
-type why struct {
-	Reason      string `json:"decision_reason_type"`
-	Interactive bool   `json:"requires_user_interaction"`
 }
 
 // forPerson reports whether only a person can decide on a use of a tool, whatever list it is in: everything that
@@ -106,7 +92,10 @@ func (u Use) forPerson() bool {
 	if u.Mode == planMode || u.Tool == exitPlanMode || u.Tool == askUserQuestion {
 		return true
 	}
-	var w why
+	var why struct {
+		Reason      string `json:"decision_reason_type"`
+		Interactive bool   `json:"requires_user_interaction"`
+	}
 	// A request of another form is one of a version nobody has seen.
-	return json.Unmarshal(u.Body, &w) != nil || w.Reason == "mode" || w.Interactive
+	return json.Unmarshal(u.Body, &why) != nil || why.Reason == "mode" || why.Interactive
 }

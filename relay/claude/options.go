@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -9,8 +10,7 @@ import (
 
 // Options say what to start and how to treat it. Command is all that is needed.
 type Options struct {
-	// Command is the program and its arguments: claude, node and cli.js, a wrapper that hands its arguments on, or any
-	// program that speaks the lines. The flags that are missing are added at its end, see [Options.Argv].
+	// Command is the program and its arguments. Missing flags are added at its end, see [Options.Argv].
 	Command []string
 	// Plain adds no flags: for other programs than Claude Code, and wrappers that add them.
 	Plain bool
@@ -21,40 +21,35 @@ type Options struct {
 
 	// Session is the id of the conversation, a UUID. Empty: what Command names, or a new one.
 	Session string
-	// Resume goes on with that conversation instead of starting it. The transcript must exist, see
-	// [Transcript.Exists]; and no other process may have the conversation, see [Predecessor].
+	// Resume goes on with that conversation. Its transcript must exist ([Transcript.Exists]), and no other process may
+	// have it ([Predecessor]).
 	Resume bool
-	// Mode is what the process starts with. What is absent gets no flag, and what is default gets one only where a
-	// conversation that is resumed would bring another value.
+	// Mode is what the process starts with. A default gets a flag only where a resumed conversation has another value.
 	Mode mode.Mode
-	// Member makes the process a member of a team: it can write to the others, and cannot spawn any. Measured on versions
-	// from 2.1.62 to 2.1.330.
+	// Member makes the process a member of a team, which cannot spawn others (measured from 2.1.62 to 2.1.330).
 	Member Member
 
-	// FreshPrompt says that the version knows --system-prompt-snapshot; one that does not know it does not start with it.
-	// Without it newer versions that resume a conversation keep the system prompt of its first process, whatever Mode
-	// says.
+	// FreshPrompt says that the version knows --system-prompt-snapshot. Without that flag, newer versions that resume a
+	// conversation keep its first system prompt; a version that does not know the flag does not start with it.
 	FreshPrompt bool
 
-	// Permission answers the process when it asks whether a tool may be used. Nil: it is not told that there is
-	// somebody to ask, and denies by itself.
+	// Permission answers the process when it asks whether a tool may be used. Nil: the process denies by itself.
 	Permission *Permission
 
-	// Stderr gets what the process prints there, as it comes; nil passes nothing on. A Write that blocks holds up the
-	// process's own writes to stderr, and nothing else. The last 64 KiB are kept in any case.
+	// Stderr, if not nil, gets what the process prints there. A Write that blocks holds up only the process's writes to
+	// stderr. The last 64 KiB are kept in any case.
 	Stderr io.Writer
 
 	// FrameLimit is the largest frame in bytes, its newline not counted; 0 is DefaultFrameLimit.
 	FrameLimit int
 	// LineLimit is the longest line of output that is read, in bytes; longer ones are [Skipped]. 0 is 16 MiB.
 	LineLimit int
-	// Buffer is how many bytes of events are kept for a consumer that is behind; 0 is 64 MiB. Beyond it the bulky
-	// events ([Assistant], [Other], [Skipped]) are left out and a [Gap] takes their place; those that decide what
-	// became of a frame are kept, without their lines. At twice as much the process is killed with [ErrOverrun].
+	// Buffer is how many bytes of events are kept for a consumer that is behind; 0 is 64 MiB. Beyond it a [Gap] takes
+	// the place of [Assistant], [Other] and [Skipped]; other events are kept without their lines. At twice as much the
+	// process is killed with [ErrOverrun].
 	Buffer int64
 
-	// WriteTimeout is how long a line may take to get into the pipe, which a process that does not read fills; 0 is
-	// 10 s.
+	// WriteTimeout is how long a line may take to get into the pipe; 0 is 10 s.
 	WriteTimeout time.Duration
 	// AnswerTimeout is how long the answer to a control request may take; 0 is 10 s.
 	AnswerTimeout time.Duration
@@ -83,17 +78,9 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.LineLimit == 0 {
-		o.LineLimit = defaultLineLimit
-	}
-	if o.Buffer == 0 {
-		o.Buffer = defaultBuffer
-	}
-	if o.WriteTimeout == 0 {
-		o.WriteTimeout = defaultWriteTimeout
-	}
-	if o.AnswerTimeout == 0 {
-		o.AnswerTimeout = defaultAnswerTimeout
-	}
+	o.LineLimit = cmp.Or(o.LineLimit, defaultLineLimit)
+	o.Buffer = cmp.Or(o.Buffer, defaultBuffer)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, defaultWriteTimeout)
+	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, defaultAnswerTimeout)
 	return o
 }

@@ -121,7 +121,7 @@ func TestPermissionsReported(t *testing.T) {
 	} {
 		p := permissions{mode: test.flags, limit: test.flags}
 		if test.request != "" {
-			p.request("r", test.request)
+			p.setting = map[string]string{"r": test.request}
 		}
 		var err error
 		for _, s := range test.says {

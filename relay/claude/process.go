@@ -48,8 +48,7 @@ type Process struct {
 	err    error
 }
 
-// Start starts a process. It runs until End or Kill, until it ends by itself, or until ctx ends, which kills its group
-// at once. Start returns as soon as it runs; nothing is printed before the first frame.
+// Start starts a process. The end of ctx kills its group at once. Nothing is printed before the first frame.
 func Start(ctx context.Context, options Options) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("claude: start: %w", err)
@@ -61,11 +60,11 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 	options = options.withDefaults()
 	p := &Process{
 		options: options, launch: l,
-		stderr: tail{limit: keptStderr}, log: backlog{limit: options.Buffer},
+		stderr: tail{limit: keptStderr, next: options.Stderr}, log: backlog{limit: options.Buffer},
 		settings: make(chan struct{}, 1),
 		pending:  map[string]chan ControlResponse{}, asked: map[string]context.CancelFunc{},
 		gone: make(chan struct{}), done: make(chan struct{}),
-		permissions: permissions{mode: l.mode, limit: l.mode},
+		permissions: permissions{mode: l.mode, limit: l.mode, setting: map[string]string{}},
 	}
 	p.cmd = exec.Command(l.argv[0], l.argv[1:]...)
 	p.cmd.Dir, p.cmd.Env = options.Dir, l.env
@@ -112,7 +111,7 @@ func (p *Process) run(ctx context.Context, stdout, stderr *os.File) {
 	var all sync.WaitGroup
 	all.Go(p.in.run)
 	all.Go(func() { p.read(stdout) })
-	all.Go(func() { p.readStderr(stderr) })
+	all.Go(func() { _, _ = io.Copy(&p.stderr, stderr) })
 	stop := context.AfterFunc(ctx, func() { p.fail(context.Cause(ctx)) })
 
 	waitExit(p.cmd)
@@ -176,20 +175,16 @@ func (p *Process) signal(do func(group int) error) {
 	}
 }
 
-// Session is the id of the conversation the process was started with, empty for a Plain one without. /clear changes it,
-// which the next [Init] tells.
+// Session is the id of the conversation the process was started with, empty for a Plain one without.
 func (p *Process) Session() string { return p.launch.session }
 
 // Predecessor identifies this process for a later process of ours, which has to wait until this one has ended. Record it
 // before the first frame is sent.
 func (p *Process) Predecessor() Predecessor { return p.self }
 
-// Send writes a frame. It returns nil when the whole line is in the pipe, which says nothing about its being taken: see
-// [agent.Event.Progress]. Errors: [*SizeError]; [ErrEnded] and [ErrUnusable], nothing was written; [*WriteError], which tells
-// how much was; ctx's, nothing was written. It waits for lines before it, and for answers to [Process.SetModel] and
-// [Process.SetPermissionMode].
-//
-// For exactly once, send the next frame when the last has ended: of several that wait, newer versions remember one.
+// Send writes a frame, after the lines before it and the answers to [Process.SetModel] and [Process.SetPermissionMode].
+// Nil says that the whole line is in the pipe; [agent.Event.Progress] tells what becomes of it. Only after a [*WriteError]
+// may a part have been written; other errors are [ErrInvalid], [ErrEnded], [ErrUnusable] and ctx's.
 func (p *Process) Send(ctx context.Context, f Frame) error {
 	if f.uuid == "" {
 		return fmt.Errorf("claude: send: %w: the frame was not made by NewFrame", ErrInvalid)
@@ -197,14 +192,10 @@ func (p *Process) Send(ctx context.Context, f Frame) error {
 	if err := p.options.Fits(f); err != nil {
 		return err
 	}
-	select {
-	case p.settings <- struct{}{}:
-		defer func() { <-p.settings }()
-	case <-p.gone:
-		return fmt.Errorf("claude: send: %w", ErrEnded)
-	case <-ctx.Done():
-		return fmt.Errorf("claude: send: nothing was written: %w", context.Cause(ctx))
+	if err := p.settle(ctx, "send"); err != nil {
+		return err
 	}
+	defer func() { <-p.settings }()
 	return p.in.send(ctx, &line{
 		uuid: f.uuid, data: f.line,
 		before: func() error {
@@ -228,9 +219,8 @@ func (p *Process) State(uuid string) agent.State {
 	return p.tracker.State(uuid)
 }
 
-// Events gives what the process prints, in order, from where the last loop over it stopped, and ends when the process
-// has ended and everything was given; [Process.Wait] then tells how. It ends with ctx's error when ctx does. There can
-// be one loop at a time. Whether and when it is read changes nothing for the process: see [Options.Buffer].
+// Events gives what the process prints, in order, from where the last loop over it stopped. It ends with ctx's error, or
+// when the process has ended; [Process.Wait] then tells how. There can be one loop at a time.
 func (p *Process) Events(ctx context.Context) iter.Seq2[agent.Event, error] { return p.log.all(ctx) }
 
 // read takes lines off stdout until its end.
@@ -299,31 +289,8 @@ func (p *Process) observe(payload Payload, line json.RawMessage) []agent.Progres
 	return progress
 }
 
-func (p *Process) readStderr(stderr io.Reader) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := stderr.Read(buf)
-		if n > 0 {
-			_, _ = p.stderr.Write(buf[:n])
-			if w := p.options.Stderr; w != nil {
-				// What cannot be passed on is kept all the same, and is none of the process's troubles.
-				_, _ = w.Write(buf[:n])
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// Stderr is the last of what the process printed there, at most 64 KiB.
-func (p *Process) Stderr() string { return p.stderr.String() }
-
-// Done is closed when the process has ended, its output was read, and nothing of it is left but events to read.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
-// Wait waits for that and returns nil after exit code 0, an [*ExitError] after any other end. It ends nothing: when ctx
-// ends first, it returns ctx's error.
+// Wait waits until the process has ended and its output was read. It returns nil after exit code 0, an [*ExitError] after
+// any other end, and ctx's error if ctx ends first.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -338,8 +305,8 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// CloseInput closes stdin behind what waits to be written. Claude Code then finishes what it has and exits, with code 0,
-// or 1 if its last turn had an error. A 2.1.80 lead whose team has members does not exit.
+// CloseInput closes stdin after what waits to be written. Claude Code then finishes what it has and exits. A 2.1.80 lead
+// whose team has members does not.
 func (p *Process) CloseInput() { p.in.close() }
 
 // End brings the process to an end: it closes stdin, after a while sends SIGTERM to the group, after another SIGKILL, and

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -142,6 +143,41 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("transcript: got %+v, %v, want interrupted", turn, err)
 		}
 	})
+}
+
+// TestConversation says one thing after the other, also after a turn that failed.
+func TestConversation(t *testing.T) {
+	simulated(t, func(t *testing.T, v teams.Version) {
+		o, state := sim(t, simchild.Script{Version: v})
+		p := start(t, o)
+		var answers []string
+		for _, text := range []string{"one", "two", "FAIL", "SLEEP:0.05 three"} {
+			f := frame(t, text)
+			send(t, p, f)
+			until(t, p, "result", func(e agent.Event) bool {
+				if r, ok := e.Payload.(claude.Result); ok {
+					answers = append(answers, r.Text)
+				}
+				return slices.ContainsFunc(e.Progress, func(p agent.Progress) bool { return !p.State.InFlight() })
+			})
+		}
+		want := []string{"ACK: one", "ACK: two", "API Error: 400 simulated", "ACK: SLEEP:0.05 three"}
+		if !slices.Equal(answers, want) {
+			t.Errorf("got %q, want %q", answers, want)
+		}
+		worked(t, state, map[string]int{"one": 1, "two": 1, "SLEEP:0.05 three": 1})
+	})
+}
+
+// TestNothingToSay ends a process before it was given anything.
+func TestNothingToSay(t *testing.T) {
+	t.Parallel()
+	o, _ := sim(t, simchild.Script{})
+	p := start(t, o)
+	p.CloseInput()
+	if all := rest(t, p); len(all) > 0 || p.Wait(within(t)) != nil {
+		t.Errorf("got %s, %v, want nothing", lines(all), p.Wait(within(t)))
+	}
 }
 
 func TestFailureOfTheModel(t *testing.T) {
@@ -323,8 +359,7 @@ func TestTooLargeFrameIsRefused(t *testing.T) {
 	t.Parallel()
 	o, state := sim(t, simchild.Script{})
 	p := start(t, o)
-	var size *claude.SizeError
-	if err := p.Send(within(t), frame(t, strings.Repeat("x", 300_000))); !errors.As(err, &size) || size.Limit != 128<<10 {
+	if err := p.Send(within(t), frame(t, strings.Repeat("x", 300_000))); !errors.Is(err, claude.ErrInvalid) || !strings.Contains(err.Error(), "limit of 131072") {
 		t.Errorf("300 KB: got %v, want a refusal at 128 KiB", err)
 	}
 	if err := p.Send(within(t), claude.Frame{}); !errors.Is(err, claude.ErrInvalid) {

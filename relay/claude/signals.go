@@ -91,9 +91,8 @@ func (u toolUse) recipient() string {
 	return cmp.Or(input.To, input.Recipient) // older versions have the second
 }
 
-// schedule notes what the agent has scheduled, by the tool that it used. Versions that
-// have these tools (2.1.329 does) keep the schedule in the process: it ends with that.
-// One that was refused counts, too.
+// schedule notes what the agent has scheduled, by the tool that it used, even if that was
+// refused. The schedule ends with the process (2.1.329).
 func (s *signals) schedule(tool string) {
 	switch tool {
 	case "CronCreate":
@@ -105,8 +104,7 @@ func (s *signals) schedule(tool string) {
 	}
 }
 
-// task notes that background tasks began or ended. All measured versions report the end
-// of a task by its id; newer ones also list those that run.
+// task notes that background tasks began or ended; newer versions list those that run.
 func (s *signals) task(subtype string, line []byte) {
 	var l struct {
 		ID    string `json:"task_id"`
@@ -114,12 +112,7 @@ func (s *signals) task(subtype string, line []byte) {
 			ID string `json:"task_id"`
 		} `json:"tasks"`
 	}
-	switch subtype {
-	case "task_started", "task_notification", "background_tasks_changed":
-		if json.Unmarshal(line, &l) != nil {
-			return
-		}
-	default:
+	if json.Unmarshal(line, &l) != nil {
 		return
 	}
 	if s.tasks == nil {

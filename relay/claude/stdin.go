@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,11 +28,8 @@ type line struct {
 	// back if not a byte went in. Both may be nil.
 	before    func() error
 	unwritten func()
-	done      chan error // gets one value
-
-	mu    sync.Mutex
-	begun bool
-	left  bool // the sender has gone away
+	done      chan error  // gets one value
+	claimed   atomic.Bool // by the writer, or by the sender that takes it back
 }
 
 func newStdin(file *os.File, timeout time.Duration, kill func()) *stdin {
@@ -52,7 +48,7 @@ func (s *stdin) send(ctx context.Context, l *line) error {
 		return err
 	case <-ctx.Done():
 	}
-	if l.leave() {
+	if l.claim() {
 		return fmt.Errorf("claude: write: nothing was written: %w", context.Cause(ctx))
 	}
 	return <-l.done
@@ -97,7 +93,7 @@ func (s *stdin) run() {
 }
 
 func (s *stdin) write(l *line) error {
-	if !l.begin() {
+	if !l.claim() {
 		return nil // nobody waits for it
 	}
 	if s.gone.Load() {
@@ -144,16 +140,5 @@ func (s *stdin) abandon() {
 	_ = s.file.SetWriteDeadline(time.Now())
 }
 
-func (l *line) begin() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.begun = true
-	return !l.left
-}
-
-func (l *line) leave() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.left = !l.begun
-	return l.left
-}
+// claim reports whether the line is the caller's: the writer's to write, or the sender's to take back.
+func (l *line) claim() bool { return l.claimed.CompareAndSwap(false, true) }

@@ -48,14 +48,19 @@ func (l *lines) next() (line []byte, size int64, err error) {
 // headOfSkipped is how much of an unusable line is shown.
 const headOfSkipped = 200
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of what is written to it, and passes everything on.
 type tail struct {
-	mu    sync.Mutex
 	limit int
-	data  []byte
+	next  io.Writer // may be nil; its errors are no reason to stop
+
+	mu   sync.Mutex
+	data []byte
 }
 
 func (t *tail) Write(p []byte) (int, error) {
+	if t.next != nil {
+		_, _ = t.next.Write(p)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, p...)

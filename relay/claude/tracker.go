@@ -7,22 +7,16 @@ import (
 	"teambridge/relay/agent"
 )
 
-// Tracker tells from what a process prints how far each frame has come. It does no I/O; [Process] has one of its own
-// and puts its findings into [agent.Event.Progress]. The zero value is ready. It is not safe for concurrent use.
-//
-// A frame is known by its uuid alone. An echo under another uuid (set_model prints one), and a result that is not the
-// one that ends its turn (a background task prints those), prove nothing. What counts:
+// Tracker tells from what a process prints how far each frame has come. The zero value is ready. It is not safe for
+// concurrent use. A frame is known by its uuid alone (measured on 2.1.80 and 2.1.329):
 //
 //   - Accepted: the echo of its uuid with a timestamp, or lifecycle started. A frame that is joined with the next is
-//     echoed without a timestamp; then lifecycle queued came before.
-//   - The end: its lifecycle completed or cancelled or, of a version that prints no lifecycle, the first result after
-//     the echo. A turn that was interrupted and one that the model API failed are both cancelled; their results differ.
+//     echoed without a timestamp, after lifecycle queued.
+//   - The end: lifecycle completed or cancelled; of a version without lifecycle, the first result after the echo. The
+//     result tells an interrupt from a failure of the model API, which are both cancelled.
 //   - Known: an echo without a timestamp and with none of these before.
-//   - A command (a text with "/" in front) has no echo from older versions: there the result of the turn that began after it was
-//     written ends it.
+//   - A command has no echo from older versions: the result of the turn that began after it was written ends it.
 //   - A program that has echoed nothing, told no version and printed a result: Unproven.
-//
-// Measured on 2.1.80 and 2.1.329.
 type Tracker struct {
 	frames  map[string]*frame
 	order   []string // in flight, as they were sent
@@ -44,8 +38,8 @@ type frame struct {
 	result      *Result
 }
 
-// Sent says that the frame is about to be written. Call it before: the echo can come before the write returns. A frame
-// that is in flight stays as it is; one that has ended begins anew.
+// Sent says that the frame is about to be written. A frame that is in flight stays as it is; one that has ended begins
+// again.
 func (t *Tracker) Sent(f Frame) {
 	if t.State(f.uuid).InFlight() {
 		return
@@ -72,8 +66,7 @@ func (t *Tracker) Interrupted(uuid string) {
 	}
 }
 
-// State is that of the frame, 0 if it was not sent or has been forgotten: of those that have ended the last 1024 are
-// kept.
+// State is that of the frame, 0 if it was not sent. Of those that have ended, the last 1024 are kept.
 func (t *Tracker) State(uuid string) agent.State {
 	if f := t.frames[uuid]; f != nil {
 		return f.state
@@ -135,19 +128,15 @@ func (t *Tracker) lifecycle(p Lifecycle) []agent.Progress {
 }
 
 func (t *Tracker) echo(p Echo) []agent.Progress {
-	stamped := t.stamped || p.Stamped
-	defer func() { t.stamped = stamped }()
+	t.stamped = t.stamped || p.Stamped
 	t.echoed = true
 	f := t.frames[p.UUID]
-	if f == nil {
+	if f == nil || f.state != agent.Written {
 		return nil
 	}
-	if f.state != agent.Written {
-		return nil
-	}
-	// Without a timestamp, and behind an init that can be another turn's, it is taken for known if this program is one
-	// that gives timestamps: a transcript then tells the truth, where a wrong agent.Accepted would wait for a wrong end.
-	if p.Stamped || f.lifecycle || f.init && !stamped {
+	// The init can be another turn's. A wrong Known is put right by the transcript; a wrong Accepted would wait for a
+	// wrong end.
+	if p.Stamped || f.lifecycle || f.init && !t.stamped {
 		return t.to(p.UUID, agent.Accepted)
 	}
 	return t.to(p.UUID, agent.Known)
@@ -177,6 +166,11 @@ func (t *Tracker) result(p Result) []agent.Progress {
 		case f.silent && f.init:
 			f.result = &p
 			return append(all, t.end(uuid, agent.Done)...)
+		case unproven && because(p.Errors...) != nil:
+			// No turn has ended: the process could not begin, and exits.
+		case unproven && (p.IsError || p.Subtype != "success"):
+			f.result = &p
+			return append(all, t.end(uuid, agent.Failed)...)
 		case unproven:
 			f.result = &p
 			return append(all, t.end(uuid, agent.Unproven)...)

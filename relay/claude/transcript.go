@@ -80,6 +80,36 @@ func (t Transcript) Exists() (bool, error) {
 	return err == nil, err
 }
 
+// Resumable reports whether a process can resume the session. A session without a
+// transcript can be begun. If the transcript has no message, because its process was
+// killed while it wrote the first one, Claude Code can do neither, on 2.1.80 to 2.1.329 at
+// least: the error is [agent.ErrUnusable].
+func (t Transcript) Resumable() (bool, error) {
+	path, err := t.Path()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false, wrap(err)
+	}
+	defer file.Close()
+	all := newLines(file, recordLimit)
+	for {
+		line, _, err := all.next()
+		if rec, _ := recordOf(line); rec.Type == "user" || rec.Type == "assistant" {
+			return true, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return false, fmt.Errorf("claude: transcript %s: %w", path, agent.ErrUnusable)
+		} else if err != nil {
+			return false, wrap(err)
+		}
+	}
+}
+
 // Turn tells what became of a frame. It reads the file from its beginning, which takes about a second per GB until the
 // frame, and holds only the ids of its turn. Without a transcript the result is zero.
 //
@@ -136,7 +166,7 @@ func readTurn(ctx context.Context, r io.Reader, uuid string) (agent.Turn, error)
 		line, size, err := all.next()
 		// Most of a long conversation stands before the frame, and need not be looked into.
 		if size == int64(len(line)) && (turn.Stored || bytes.Contains(line, id)) {
-			for _, rec := range records(line) {
+			if rec, ok := recordOf(line); ok {
 				reading.take(&turn, rec, uuid)
 			}
 		}
@@ -151,22 +181,20 @@ func readTurn(ctx context.Context, r io.Reader, uuid string) (agent.Turn, error)
 	}
 }
 
-// records are those of a line: one, or, where a killed process left a torn line for its successor to write behind, the
-// last of it.
-func records(line []byte) []record {
-	var rec record
+// recordOf returns the record of a line; of a torn one behind which a successor has written, the last.
+func recordOf(line []byte) (rec record, ok bool) {
 	if json.Unmarshal(line, &rec) == nil {
-		return []record{rec}
+		return rec, true
 	}
 	for _, start := range []string{`{"parentUuid":`, `{"type":`} {
 		if i := bytes.LastIndex(line, []byte(start)); i > 0 {
 			rec = record{}
 			if json.Unmarshal(line[i:], &rec) == nil {
-				return []record{rec}
+				return rec, true
 			}
 		}
 	}
-	return nil
+	return record{}, false
 }
 
 // turnReading is what is known of a turn while it is read.
@@ -194,10 +222,10 @@ func (r *turnReading) take(t *agent.Turn, rec record, uuid string) {
 	case "user":
 		said := blocks(rec.Message.Content)
 		switch {
-		case strings.HasPrefix(said, "[Request interrupted by user"):
+		case strings.HasPrefix(joined(said, "\n"), "[Request interrupted by user"):
 			t.Interrupted = true
 			return
-		case !rec.IsMeta && !rec.IsSummary && !holdsResult(rec.Message.Content):
+		case !rec.IsMeta && !rec.IsSummary && !slices.ContainsFunc(said, func(b block) bool { return b.Type == "tool_result" }):
 			return // the next thing that was said, and its own turn
 		}
 	case "assistant":
@@ -207,37 +235,7 @@ func (r *turnReading) take(t *agent.Turn, rec record, uuid string) {
 		if rec.Message.ID == "" || rec.Message.ID != r.message {
 			r.message, r.text = rec.Message.ID, ""
 		}
-		r.text += texts(rec.Message.Content)
+		r.text += joined(blocks(rec.Message.Content), "")
 	}
 	members[rec.UUID] = true
-}
-
-// texts joins the text blocks of a message.
-func texts(content json.RawMessage) string {
-	var parts []struct{ Type, Text string }
-	if json.Unmarshal(content, &parts) != nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, p := range parts {
-		if p.Type == "text" {
-			b.WriteString(p.Text)
-		}
-	}
-	return b.String()
-}
-
-// holdsResult reports whether a user's record is what a tool answered.
-func holdsResult(content json.RawMessage) bool {
-	var parts []struct {
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(content, &parts) != nil {
-		return false
-	}
-	return slices.ContainsFunc(parts, func(p struct {
-		Type string `json:"type"`
-	}) bool {
-		return p.Type == "tool_result"
-	})
 }

@@ -137,6 +137,24 @@ func TestTurnInTranscript(t *testing.T) {
 	}
 }
 
+// What is left of a session that was killed while it recorded its first message.
+func TestResumable(t *testing.T) {
+	t.Parallel()
+	missing := claude.Transcript{Root: t.TempDir(), Dir: t.TempDir(), Session: "s"}
+	if ok, err := missing.Resumable(); ok || err != nil {
+		t.Errorf("no transcript: got %t, %v; want that it can be begun", ok, err)
+	}
+	queued := `{"type":"queue-operation","operation":"enqueue","content":"x"}` + "\n"
+	for _, content := range []string{"", queued, queued + `{"parentUuid":null,"isSide`} {
+		if ok, err := put(t, []byte(content)).Resumable(); ok || !errors.Is(err, agent.ErrUnusable) {
+			t.Errorf("%q: got %t, %v; want ErrUnusable", content, ok, err)
+		}
+	}
+	if ok, err := put(t, []byte(queued+user("u", "", "x"))).Resumable(); !ok || err != nil {
+		t.Errorf("a message: got %t, %v", ok, err)
+	}
+}
+
 func TestTranscriptPath(t *testing.T) {
 	t.Parallel()
 	missing := claude.Transcript{Root: t.TempDir(), Dir: t.TempDir(), Session: "s"}

@@ -45,12 +45,9 @@ func (e *ExistsError) Unwrap() error { return ledger.ErrConflict }
 var ErrNotDead = errors.New("the relay has not given up")
 
 // Add records that the relay is to be run. Its root is set, its settings are checked,
-// and its member is resolved if the team exists. A member has one relay, by whatever
-// name it was added: if the same relay is recorded already, Add returns that one, and
-// added is false.
-//
-// The errors are *[SettingError], *[LeadError], *[ExistsError], and those of
-// [ledger.Ledger.AddRelay].
+// and its member is resolved if the team exists. A member has one relay: if the same one
+// is recorded already, Add returns it, and added is false. The errors are *[SettingError],
+// *[LeadError], *[ExistsError], and those of [ledger.Ledger.AddRelay].
 func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
 	if err := Check(&r); err != nil {
 		return ledger.Relay{}, false, err

@@ -205,9 +205,14 @@ func (f *Fleet) owner() TeamOwner {
 
 // Poke makes the fleet look at the ledger now. It does not block.
 func (f *Fleet) Poke() {
+	signal(f.wake)
+}
+
+// signal puts a signal into a channel that holds one, unless one is pending.
+func signal(c chan<- struct{}) {
 	select {
-	case f.wake <- struct{}{}:
-	default: // already pending
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -246,10 +251,7 @@ func (f *Fleet) Retry(ctx context.Context, id string) error {
 	default:
 		return fmt.Errorf("fleet: retry relay %s, which is %s: %w", id, state, ErrNotDead)
 	}
-	select {
-	case m.retry <- struct{}{}:
-	default: // already pending
-	}
+	signal(m.retry)
 	return nil
 }
 
@@ -333,7 +335,7 @@ func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.Pr
 	if err != nil {
 		return relay.PromptResult{}, err
 	}
-	// A running relay may still be ending, with an earlier team of that name.
+	// A running relay may still serve an earlier team of that name.
 	if r, err := f.running(id); err == nil && r.Key() == key {
 		return r.Prompt(ctx, in)
 	}
@@ -464,13 +466,11 @@ func (m *runner) run(ctx context.Context) {
 			s.Reason = err.Error()
 		}
 		m.set(s)
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-m.retry:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
 }
 

@@ -33,15 +33,11 @@ type Launch struct {
 // Options returns how the agent is started. It asks the program for its version, unless it
 // is Plain: *[VersionError] if that fails.
 func (l Launch) Options(ctx context.Context) (claude.Options, error) {
-	dir := l.Dir
-	if dir == "" {
-		var err error
-		if dir, err = os.Getwd(); err != nil {
-			return claude.Options{}, err
-		}
+	dir, err := filepath.Abs(l.Dir)
+	if err == nil {
+		// The agent keeps its transcript under the real path.
+		dir, err = filepath.EvalSymlinks(dir)
 	}
-	// The agent keeps its transcript under the real path.
-	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return claude.Options{}, fmt.Errorf("fleet: the agent's directory: %w", err)
 	}
@@ -90,7 +86,6 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("ask %s for its version: %v", e.Program, e.Err)
 }
 
-// Unwrap gives why.
 func (e *VersionError) Unwrap() error { return e.Err }
 
 // versionOf asks a Claude Code for its version: "2.1.80 (Claude Code)".
@@ -111,11 +106,7 @@ func versionOf(ctx context.Context, command []string, dir string, env []string) 
 	if err != nil {
 		return teams.Version{}, &VersionError{Program: command[0], Err: err}
 	}
-	// A wrapper may print something else: then the version is unknown.
-	version, err := teams.ParseVersion(string(out))
-	if err != nil {
-		return teams.Version{}, nil
-	}
+	version, _ := teams.ParseVersion(string(out)) // unknown if a wrapper prints something else
 	return version, nil
 }
 

@@ -35,9 +35,8 @@ type TeamOwner struct {
 // may be empty, and dir are the lead's in a new team.
 //
 // A team of ours whose config.json is missing, because its removal was interrupted, gets
-// it back. If only empty directories are left and the ledger has forgotten the team, it is
-// made again. Leftovers of processes that were killed while they made or removed a team
-// are removed.
+// it back. If only empty directories are left, it is made again. Leftovers of processes
+// that were killed while they made or removed a team are removed.
 func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string) (f teams.OwnedTeam, ours bool, err error) {
 	keep := func(next teams.OwnedTeam) error {
 		f = next
@@ -107,8 +106,7 @@ func (o TeamOwner) swept(ctx context.Context, team string) (bool, error) {
 	}
 	t, err := o.Root.Team(team)
 	if err == nil {
-		err = errors.Join(t.Sweep(), t.Close())
-		if err != nil {
+		if err = errors.Join(t.Sweep(), t.Close()); err != nil {
 			return false, err
 		}
 		t, err = o.Root.Team(team)
@@ -226,11 +224,9 @@ func (o TeamOwner) Reap(ctx context.Context) error {
 	return err
 }
 
-func (o TeamOwner) record(f teams.OwnedTeam) ledger.OwnedTeam { return LedgerTeam(o.Root, f) }
-
-// LedgerTeam is a team that was made as the ledger has it.
-func LedgerTeam(root *teams.Root, f teams.OwnedTeam) ledger.OwnedTeam {
-	return ledger.OwnedTeam{Root: root.Path(), Team: f.Team, CreatedAt: f.CreatedAt, Lead: f.Lead, Session: f.Session, Leaders: f.Leaders}
+// record is a team as the ledger has it.
+func (o TeamOwner) record(f teams.OwnedTeam) ledger.OwnedTeam {
+	return ledger.OwnedTeam{Root: o.Root.Path(), Team: f.Team, CreatedAt: f.CreatedAt, Lead: f.Lead, Session: f.Session, Leaders: f.Leaders}
 }
 
 func ownedTeam(k ledger.OwnedTeam) teams.OwnedTeam {

@@ -173,6 +173,16 @@ func (m Mode) Merge(change Mode) Mode {
 	return m
 }
 
+// WithoutDefaults returns m with its default settings absent.
+func (m Mode) WithoutDefaults() Mode {
+	for _, f := range m.fields() {
+		if *f.json == null {
+			*f.json = ""
+		}
+	}
+	return m
+}
+
 // Hash returns the SHA-256, in hexadecimal, of the mode as JSON with its keys
 // sorted (RFC 8785): absent settings are left out, default ones are null. It is
 // the same in every process and version, so it may be stored.

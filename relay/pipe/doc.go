@@ -22,22 +22,16 @@
 // Guarantees:
 //
 //   - A value that was accepted comes out once: of Next, or as what
-//     [Queue.PushIsolateAndClear] or [Queue.Reset] cleared. Nothing is dropped
-//     to make room: a full queue refuses with [ErrFull].
-//   - Boundaries are kept: a batch is a list of values, not a joined text.
+//     [Queue.PushIsolateAndClear] or [Queue.Reset] cleared. A full queue
+//     refuses with [ErrFull].
 //   - Several may wait in Next at once; they are served in the order they came.
-//   - Next tells why it has nothing: [ErrClosed], [ErrReset] or the context's
-//     error. It prefers a value to each of these but ErrReset: what was queued
-//     before Close is still given out, and so is what is there when the context
-//     is done already. A Next that returns an error has taken nothing.
+//   - Next prefers a value to [ErrClosed] and the context's error, but not to
+//     [ErrReset]. A Next that returns an error has taken nothing.
 //   - Pushing n values and taking them out takes time in proportion to n.
 //
-// Not promised: once Next has returned, the batch is the caller's, and it does
-// not go back. A caller that may die with a batch in its hands needs a record
-// of its own that outlives it, written before it pushes or before it acts; the
-// queue is memory. One that must prepare for a batch before it takes it, such
-// as start another process for another mode, uses [Queue.Peek]: until Next the
-// batch is in the queue, can still grow, and can still be cleared.
+// Not promised: the queue is memory. A caller that may die with a batch in its
+// hands needs a record of its own. One that must prepare for a batch before it
+// takes it uses [Queue.Peek].
 //
 // # Stream
 //
@@ -48,8 +42,7 @@
 // waits for room, in the order of arrival.
 //
 // A context that is done stops a Stream's methods at once, even while values
-// are there: the loop over it is what a cancellation is meant to end, and what
-// was not read stays to be read.
+// are there. What was not read stays to be read.
 //
 // # Outbox
 //
@@ -68,6 +61,5 @@
 // # Use
 //
 // All methods of Queue, Stream and Outbox may be called at the same time. None
-// starts a goroutine, and none has to be closed to be freed. The package has
-// no state of its own.
+// starts a goroutine, and none has to be closed to be freed.
 package pipe

@@ -4,9 +4,8 @@ package pipe
 // burst does not hold its memory for ever.
 const keep = 1024
 
-// fifo is a list that grows at the end and shrinks at the front. Dropping moves
-// a mark; the rest is moved only when that makes room for at least as many
-// values as are moved, so each value is moved a bounded number of times.
+// fifo is a list that grows at the end and shrinks at the front. Values are moved
+// only when that makes room for at least as many, so each is moved seldom.
 type fifo[T any] struct {
 	items []T
 	head  int

@@ -19,13 +19,11 @@ type Options[T any] struct {
 	MaxBatch int
 
 	// MaxBytes is what the sizes of the values of one batch come to. A value
-	// that is larger by itself is a batch alone, never refused: to refuse is
-	// for whoever knows what is too large. 0: no limit.
+	// that is larger by itself is a batch alone. 0: no limit.
 	MaxBytes int
 
 	// Size tells how much a value counts towards MaxBytes, which needs it. It
-	// is asked once for each value, by the goroutine that pushes it. Less than
-	// 0 counts as 0.
+	// is asked once for each value. Less than 0 counts as 0.
 	Size func(T) int
 }
 
@@ -36,17 +34,16 @@ type Entry[T any] struct {
 	Isolated bool
 }
 
-// Batch is what [Queue.Next] gives out: values that were pushed one after the
-// other with the same mode, in that order, or one isolated value. It holds at
-// least one.
+// Batch is what [Queue.Next] gives out: at least one value, in the order they
+// were pushed, of one mode; or one isolated value.
 type Batch[T any] struct {
 	Items    []T // the caller's own
 	Mode     mode.Mode
 	Isolated bool
 }
 
-// Queue is a list of values, first in, first out, given out in batches of one
-// mode. The zero value is a queue without limits.
+// Queue is a list of values, given out in batches of one mode. The zero value is
+// a queue without limits.
 type Queue[T any] struct {
 	opts Options[T]
 
@@ -87,11 +84,8 @@ func (q *Queue[T]) PushIsolated(item T, mode mode.Mode) error {
 	return err
 }
 
-// PushIsolateAndClear is [Queue.PushIsolated] for a value that makes pointless
-// what is queued, such as the command that starts a new conversation: in one
-// step it empties the queue and puts the value in. It returns what it cleared,
-// in order; what becomes of it is for the caller to say. The queue cannot be full for it. On [ErrClosed] nothing is
-// cleared.
+// PushIsolateAndClear empties the queue and puts the value in, in one step, and
+// returns what it cleared, in order. On [ErrClosed] nothing is cleared.
 func (q *Queue[T]) PushIsolateAndClear(item T, mode mode.Mode) (cleared []Entry[T], err error) {
 	return q.push(Entry[T]{Item: item, Mode: mode, Isolated: true}, true)
 }
@@ -121,16 +115,13 @@ func (q *Queue[T]) push(e Entry[T], only bool) (cleared []Entry[T], err error) {
 }
 
 // Next takes the next batch out of the queue, and waits for one if there is
-// none. It ends without one, and without having taken anything, with
-// [ErrClosed] when the queue is closed and nothing is left, [ErrReset] when it
-// was emptied while Next waited, or the error of the context. If a value is
-// there for it, a context that is done does not keep Next from it: with one,
-// Next is the way to take what there is without waiting.
+// none. Its errors are [ErrClosed] when the queue is closed and nothing is left,
+// [ErrReset] when it was emptied while Next waited, and the context's. With a
+// context that is done, Next takes what there is without waiting.
 func (q *Queue[T]) Next(ctx context.Context) (Batch[T], error) { return q.next(ctx, true) }
 
-// Peek is [Queue.Next], but leaves the batch where it is. The batch that Next
-// gives then may have grown, may have been replaced, or may have gone to
-// another consumer.
+// Peek is [Queue.Next], but leaves the batch where it is. Until Next it can grow,
+// be cleared, or go to another consumer.
 func (q *Queue[T]) Peek(ctx context.Context) (Batch[T], error) { return q.next(ctx, false) }
 
 // Len returns how many values are queued.
@@ -140,9 +131,8 @@ func (q *Queue[T]) Len() int {
 	return q.entries.len()
 }
 
-// Reset empties the queue, and ends each Next that waits with [ErrReset], also
-// one that was about to be served. It returns what it cleared, in order. The
-// queue can be used on, unless it was closed: it stays so.
+// Reset empties the queue, ends each Next that waits with [ErrReset], and returns
+// what it cleared, in order. A closed queue stays closed.
 func (q *Queue[T]) Reset() (cleared []Entry[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,8 +144,8 @@ func (q *Queue[T]) Reset() (cleared []Entry[T]) {
 	return q.clear()
 }
 
-// Close lets nothing more in. What is queued is still given out by Next, and
-// then [ErrClosed], also to those who wait. Closing again changes nothing.
+// Close lets nothing more in. Next still gives out what is queued, and then
+// [ErrClosed]. Closing again changes nothing.
 func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -30,13 +30,12 @@ type sender[T any] struct {
 	err   error         // guarded by the stream's mu; why the value was not taken
 }
 
-// NewStream returns an open stream that holds as many as limit values which
-// were not read yet; with less than 1, as many as memory holds.
+// NewStream returns a stream that holds up to limit values; with less than 1, as
+// many as memory holds.
 func NewStream[T any](limit int) *Stream[T] { return &Stream[T]{limit: max(0, limit)} }
 
-// Push puts a value at the end. It does not wait: where there is no room, the
-// value is refused with [ErrFull]. Once the stream has ended it is [ErrEnded],
-// and where it failed, the error wraps the failure too.
+// Push puts a value at the end, or refuses it with [ErrFull] or [ErrEnded]. If the
+// stream failed, the error wraps the failure too.
 func (s *Stream[T]) Push(value T) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,8 +49,7 @@ func (s *Stream[T]) Push(value T) error {
 	return nil
 }
 
-// Send is [Stream.Push], but waits for room. If it returns an error, which can
-// also be that of the context, the value was not taken and will not be read.
+// Send is [Stream.Push], but waits for room, or for the end of ctx.
 func (s *Stream[T]) Send(ctx context.Context, value T) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("pipe: send: %w", err)
@@ -80,8 +78,6 @@ func (s *Stream[T]) Send(ctx context.Context, value T) error {
 		s.senders = slices.Delete(s.senders, i, i+1)
 		return fmt.Errorf("pipe: send: %w", ctx.Err())
 	}
-	// Taken, or refused by the end of the stream, even if the context has
-	// ended too.
 	return w.err
 }
 
@@ -128,10 +124,8 @@ func (s *Stream[T]) Next(ctx context.Context) (T, error) {
 }
 
 // All returns the values for a loop, which ends after the last one when the
-// stream has ended. Where it ends for another reason, it ends with a zero value
-// and the error [Stream.Next] would return. A loop that is left early leaves
-// what it has not seen; another one goes on with that. The stream has its
-// consumer from the start of the loop to its end, not from the call of All on.
+// stream has ended; otherwise with a zero value and the error of [Stream.Next].
+// After a loop that is left early, another one goes on.
 func (s *Stream[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		if err := s.claim(); err != nil {
@@ -192,8 +186,7 @@ func (s *Stream[T]) take() (arrived <-chan struct{}, value T, err error) {
 	value = s.values.all()[0]
 	s.values.drop(1)
 	if len(s.senders) > 0 {
-		// The room goes to who has waited longest, and not to a Push that
-		// comes between.
+		// The room goes to who has waited longest.
 		w := s.senders[0]
 		s.senders = slices.Delete(s.senders, 0, 1)
 		s.values.push(w.value)

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// waiter is a Next that waits. It is woken and then takes for itself, rather
-// than being handed a value: so what is pushed before it runs is in the same
-// batch, and a value is never in the hands of one whose context has ended.
+// waiter is a Next that waits. It is woken and then takes for itself, so that a
+// value is never in the hands of one whose context has ended.
 type waiter struct {
 	wake chan struct{} // holds one signal: there is something to look at
 	err  error         // guarded by the queue's mu; set: the waiter is off the list
@@ -21,16 +20,14 @@ func (w *waiter) signal() {
 	}
 }
 
-// wake signals the first of the waiting if there is anything for it. It looks
-// for itself, and when it leaves it wakes the one behind it.
+// wake signals the first waiter if there is anything for it.
 func (q *Queue[T]) wake() {
 	if len(q.waiters) > 0 && (q.entries.len() > 0 || q.closed) {
 		q.waiters[0].signal()
 	}
 }
 
-// leave takes a waiter off the list, and passes on what it may have been woken
-// for.
+// leave takes a waiter off the list and wakes the next one.
 func (q *Queue[T]) leave(w *waiter) {
 	if i := slices.Index(q.waiters, w); i >= 0 {
 		q.waiters = slices.Delete(q.waiters, i, i+1)

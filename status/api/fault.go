@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -71,61 +70,51 @@ const (
 	ExitPipe        = 141 // the reader of the output closed it, which is not an error of the command
 )
 
-// status is the exit status and the HTTP status of a code.
-type status struct{ exit, http int }
-
-// statuses has every code.
-var statuses = map[Code]status{
-	CodeError:         {ExitError, http.StatusInternalServerError},
-	CodeUsage:         {ExitUsage, http.StatusBadRequest},
-	CodeInvalid:       {ExitUsage, http.StatusUnprocessableEntity},
-	CodeAmbiguousTeam: {ExitUsage, http.StatusBadRequest},
-	CodeNotFound:      {ExitNotFound, http.StatusNotFound},
-	CodeGone:          {ExitNotFound, http.StatusGone},
-	CodeTimeout:       {ExitTimeout, http.StatusGatewayTimeout},
-	CodeRefused:       {ExitRefused, http.StatusForbidden},
-	CodeIDTaken:       {ExitRefused, http.StatusConflict},
-	CodeJoinNotNeeded: {ExitRefused, http.StatusConflict},
-	CodeCorrupt:       {ExitLocked, http.StatusConflict},
-	CodeTooLarge:      {ExitLocked, http.StatusConflict},
-	CodeLocked:        {ExitLocked, http.StatusLocked},
-	CodeForeignLock:   {ExitLocked, http.StatusLocked},
-	CodeBusy:          {ExitLocked, http.StatusLocked},
-	CodeCompromised:   {ExitLocked, http.StatusServiceUnavailable},
-	CodeLost:          {ExitUnknown, http.StatusInternalServerError},
-	CodeUnknown:       {ExitUnknown, http.StatusInternalServerError},
-	CodeNoLedger:      {ExitError, http.StatusServiceUnavailable},
-	CodeNoAnswer:      {ExitNoAnswer, http.StatusBadGateway},
-	CodePermission:    {ExitError, http.StatusInternalServerError},
-	CodeOutput:        {ExitError, http.StatusInternalServerError},
-	CodeInterrupted:   {ExitInterrupted, http.StatusServiceUnavailable},
-	CodeUnauthorized:  {ExitRefused, http.StatusUnauthorized},
-	CodeForbidden:     {ExitRefused, http.StatusForbidden},
-	CodeReadOnly:      {ExitRefused, http.StatusForbidden},
-	CodeMethod:        {ExitUsage, http.StatusMethodNotAllowed},
-	CodeNoRoute:       {ExitError, http.StatusNotFound},
-	CodeBody:          {ExitUsage, http.StatusBadRequest},
-	CodeBodyTooLarge:  {ExitUsage, http.StatusRequestEntityTooLarge},
-	CodeConflict:      {ExitRefused, http.StatusConflict},
-	CodeNotInFlight:   {ExitRefused, http.StatusConflict},
-	CodeTooMany:       {ExitError, http.StatusServiceUnavailable},
-	CodeUnavailable:   {ExitError, http.StatusServiceUnavailable},
+// statuses has every code once, with its exit status and its HTTP status.
+var statuses = []struct {
+	exit, http int
+	codes      []Code
+}{
+	{ExitError, http.StatusInternalServerError, []Code{CodeError, CodePermission, CodeOutput}},
+	{ExitError, http.StatusNotFound, []Code{CodeNoRoute}},
+	{ExitError, http.StatusServiceUnavailable, []Code{CodeNoLedger, CodeTooMany, CodeUnavailable}},
+	{ExitUsage, http.StatusBadRequest, []Code{CodeUsage, CodeAmbiguousTeam, CodeBody}},
+	{ExitUsage, http.StatusMethodNotAllowed, []Code{CodeMethod}},
+	{ExitUsage, http.StatusRequestEntityTooLarge, []Code{CodeBodyTooLarge}},
+	{ExitUsage, http.StatusUnprocessableEntity, []Code{CodeInvalid}},
+	{ExitNotFound, http.StatusNotFound, []Code{CodeNotFound}},
+	{ExitNotFound, http.StatusGone, []Code{CodeGone}},
+	{ExitTimeout, http.StatusGatewayTimeout, []Code{CodeTimeout}},
+	{ExitRefused, http.StatusUnauthorized, []Code{CodeUnauthorized}},
+	{ExitRefused, http.StatusForbidden, []Code{CodeRefused, CodeForbidden, CodeReadOnly}},
+	{ExitRefused, http.StatusConflict, []Code{CodeIDTaken, CodeJoinNotNeeded, CodeConflict, CodeNotInFlight}},
+	{ExitLocked, http.StatusConflict, []Code{CodeCorrupt, CodeTooLarge}},
+	{ExitLocked, http.StatusLocked, []Code{CodeLocked, CodeForeignLock, CodeBusy}},
+	{ExitLocked, http.StatusServiceUnavailable, []Code{CodeCompromised}},
+	{ExitUnknown, http.StatusInternalServerError, []Code{CodeLost, CodeUnknown}},
+	{ExitNoAnswer, http.StatusBadGateway, []Code{CodeNoAnswer}},
+	{ExitInterrupted, http.StatusServiceUnavailable, []Code{CodeInterrupted}},
 }
 
 // Exit returns the exit status of the command line for c, or 1 if c is unknown.
 func (c Code) Exit() int {
-	if s, ok := statuses[c]; ok {
-		return s.exit
-	}
-	return ExitError
+	exit, _ := c.status()
+	return exit
 }
 
 // HTTP returns the HTTP status of the service for c, or 500 if c is unknown.
 func (c Code) HTTP() int {
-	if s, ok := statuses[c]; ok {
-		return s.http
+	_, http := c.status()
+	return http
+}
+
+func (c Code) status() (exit, http int) {
+	for _, s := range statuses {
+		if slices.Contains(s.codes, c) {
+			return s.exit, s.http
+		}
 	}
-	return http.StatusInternalServerError
+	return CodeError.status()
 }
 
 // Title describes c in a few words. All errors with the same code have the same title.
@@ -158,4 +147,10 @@ func Decide(code Code, hint, format string, args ...any) error {
 }
 
 // Codes returns every code, in byte order.
-func Codes() []Code { return slices.Sorted(maps.Keys(statuses)) }
+func Codes() (all []Code) {
+	for _, s := range statuses {
+		all = append(all, s.codes...)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -109,14 +109,12 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 			cancel(&UnreachableError{Where: c.where, Err: fmt.Errorf("nothing was received for %s", c.silence)})
 		})
 		defer silent.Stop()
-		q := query{}
-		q.set("team", team)
-		q.set("after", after)
+		path := withQuery("/v1/events", queryOf("team", team, "after", after))
 		last, ok := seqOf(after)
 		if !ok {
 			last = -1
 		}
-		res, err := c.open(running, http.MethodGet, q.path("/v1/events"), http.Header{"Accept": {"text/event-stream"}}, nil)
+		res, err := c.open(running, http.MethodGet, path, http.Header{"Accept": {"text/event-stream"}}, nil)
 		if err != nil {
 			fail(err)
 			return

@@ -10,9 +10,7 @@ import (
 // Relays returns the relays that were added to the service, and those that "teambridge
 // run" runs or ran: of teams of one name, or of all teams if team is "".
 func (c *Client) Relays(ctx context.Context, team string) (list []api.RelayEntry, err error) {
-	v := query{}
-	v.set("team", team)
-	return list, c.get(ctx, "/v1/relays", v, &list)
+	return list, c.get(ctx, "/v1/relays", queryOf("team", team), &list)
 }
 
 // AddRelay makes the service run a program as a headless member of a team, with the
@@ -42,9 +40,7 @@ func (c *Client) RetryRelay(ctx context.Context, id string) (e api.RelayEntry, e
 // ReleaseRelay releases the messages of one sender that are held back from a relay's
 // agent, or those of all senders if sender is "". It returns what was held.
 func (c *Client) ReleaseRelay(ctx context.Context, id, sender string) (list []api.Hold, err error) {
-	q := query{}
-	q.set("sender", sender)
-	return list, c.do(ctx, http.MethodPost, q.path(relayPath(id)+"/release"), nil, nil, &list)
+	return list, c.do(ctx, http.MethodPost, withQuery(relayPath(id)+"/release", queryOf("sender", sender)), nil, nil, &list)
 }
 
 // Permit answers a question of a relay's agent.
@@ -60,10 +56,7 @@ type DeliveryQuery struct {
 
 // Deliveries returns the deliveries to the member of a relay, the newest first.
 func (c *Client) Deliveries(ctx context.Context, id string, q DeliveryQuery) (list []api.Delivery, err error) {
-	v := query{}
-	v.set("state", q.State)
-	v.set("limit", q.Limit)
-	return list, c.get(ctx, relayPath(id)+"/deliveries", v, &list)
+	return list, c.get(ctx, relayPath(id)+"/deliveries", queryOf("state", q.State, "limit", q.Limit), &list)
 }
 
 // RetryDelivery delivers a failed message again. The first attempt may already be in

@@ -66,17 +66,11 @@ type MessageQuery struct {
 // Messages returns recorded messages of a team, oldest first. The team may have
 // ended.
 func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p api.Page, err error) {
-	v := query{}
-	v.set("inbox", q.Inbox)
-	v.set("from", q.From)
-	v.set("with", q.With)
+	v := queryOf("inbox", q.Inbox, "from", q.From, "with", q.With, "before", q.Before,
+		"limit", q.Limit, "createdAt", q.CreatedAt, "protocol", q.Protocol)
 	if q.Forward || q.After != 0 {
-		v.set("after", After(q.After))
+		v.Set("after", After(q.After))
 	}
-	v.set("before", q.Before)
-	v.set("limit", q.Limit)
-	v.set("createdAt", q.CreatedAt)
-	v.set("protocol", q.Protocol)
 	return p, c.get(ctx, teamPath(team)+"/messages", v, &p)
 }
 
@@ -93,20 +87,15 @@ type SearchQuery struct {
 
 // Search returns messages of all teams, the newest first.
 func (c *Client) Search(ctx context.Context, q SearchQuery) (f api.Found, err error) {
-	v := query{"q": []string{q.Words}}
-	v.set("team", q.Team)
-	v.set("inbox", q.Inbox)
-	v.set("from", q.From)
-	v.set("before", q.Before)
-	v.set("limit", q.Limit)
-	v.set("protocol", q.Protocol)
+	v := queryOf("team", q.Team, "inbox", q.Inbox, "from", q.From, "before", q.Before, "limit", q.Limit, "protocol", q.Protocol)
+	v.Set("q", q.Words)
 	return f, c.get(ctx, "/v1/search", v, &f)
 }
 
 // Receipt says what happened to a message that was sent through the service. member
 // and id are those that [Client.Send] returned.
 func (c *Client) Receipt(ctx context.Context, team, member, id string) (r api.Receipt, err error) {
-	return r, c.get(ctx, memberPath(team, member)+"/receipt", query{"id": []string{id}}, &r)
+	return r, c.get(ctx, memberPath(team, member)+"/receipt", url.Values{"id": {id}}, &r)
 }
 
 // Send sends a message to a member; "lead" is the lead. Sending again under the same id
@@ -141,8 +130,8 @@ func (c *Client) SignIn(ctx context.Context) (in api.SignIn, err error) {
 	return in, c.do(ctx, http.MethodPost, "/v1/sign-in", nil, nil, &in)
 }
 
-func (c *Client) get(ctx context.Context, path string, q query, v any) error {
-	return c.do(ctx, http.MethodGet, q.path(path), nil, nil, v)
+func (c *Client) get(ctx context.Context, path string, q url.Values, v any) error {
+	return c.do(ctx, http.MethodGet, withQuery(path, q), nil, nil, v)
 }
 
 // teamPath and memberPath build request paths. A name is always one segment.
@@ -178,19 +167,21 @@ func idHeader(id string, texts ...string) (http.Header, error) {
 	return http.Header{"Idempotency-Key": []string{`"` + id + `"`}}, nil
 }
 
-type query url.Values
-
-// set sets a parameter, unless v is zero.
-func (q query) set(name string, v any) {
-	if !reflect.ValueOf(v).IsZero() {
-		q[name] = []string{fmt.Sprint(v)}
+// queryOf returns a query of names and values without those that are zero.
+func queryOf(pairs ...any) url.Values {
+	q := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if v := pairs[i+1]; !reflect.ValueOf(v).IsZero() {
+			q.Set(pairs[i].(string), fmt.Sprint(v))
+		}
 	}
+	return q
 }
 
-// path adds the query to a path.
-func (q query) path(path string) string {
+// withQuery adds a query to a path.
+func withQuery(path string, q url.Values) string {
 	if len(q) == 0 {
 		return path
 	}
-	return path + "?" + url.Values(q).Encode()
+	return path + "?" + q.Encode()
 }

@@ -18,7 +18,7 @@ import (
 // events answers with a stream of server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each stream reads
 // the journal by itself. The id of an event is its position there.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "team", "after")
 	from, id := p.text("after"), false
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that connects again
@@ -29,17 +29,17 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		p.invalid("after=%.40q is neither a number nor the id of an event", from)
 	}
 	if p.err != nil {
-		return p.err
+		return nil, p.err
 	}
 	select {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events", cap(s.streams))
+		return nil, api.Decide(api.CodeTooMany, "close one of them", "there are already %d streams of events", cap(s.streams))
 	}
 	select {
 	case <-s.ending:
-		return api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
+		return nil, api.Decide(api.CodeUnavailable, "connect again", "the service is ending")
 	default:
 	}
 	// Before anything is read, so that no later change is missed.
@@ -50,12 +50,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	at, known, err := s.locate(ctx, at, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t := &eventStream{server: s, w: w, control: http.NewResponseController(w), team: p.text("team"), at: at}
 	// The deadlines of the server are meant for answers that end.
 	if err := t.control.SetReadDeadline(time.Time{}); err != nil {
-		return err
+		return nil, err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -63,7 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	t.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
 	err = t.run(ctx, known, news, changed)
 	s.log.Debug("a stream of events ended", "after", t.at, "err", err)
-	return nil // the answer has begun
+	return nil, nil // the answer has begun
 }
 
 // now, as the number of a position without an epoch, is the end of the journal.

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -11,24 +10,16 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
-	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/status/view"
 	"teambridge/teams"
-	"teambridge/teams/lockedfile"
 )
 
 // follower follows sent messages until it is known what happened to them, and records
 // that.
 type follower struct {
-	root    *teams.Root
-	journal *journal.Journal
-	ledger  *ledger.Ledger
-	locker  *lockedfile.Locker
-	limits  limits
-	news    *hub
-	log     *slog.Logger
-	added   chan struct{}
+	*Server
+	added chan struct{}
 
 	mu    sync.Mutex
 	items []*followed
@@ -90,7 +81,7 @@ const adoptAge = 24 * time.Hour
 // that the journal has seen them there ever since.
 func (f *follower) adopt(ctx context.Context) error {
 	var open []journal.Receipt
-	for r, err := range f.journal.Receipts(ctx, journal.Query{Root: f.root.Path(), Since: time.Now().Add(-adoptAge)}) {
+	for r, err := range f.journal.Receipts(ctx, journal.Query{Root: f.opts.Root.Path(), Since: time.Now().Add(-adoptAge)}) {
 		if err != nil {
 			return err
 		}
@@ -115,7 +106,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		return err // the relay reports what happens to a prompt
 	}
 	m := found[0]
-	t, err := f.root.Team(r.Team)
+	t, err := f.opts.Root.Team(r.Team)
 	if err != nil {
 		return err
 	}
@@ -127,7 +118,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	}()
 	sender, err := mail.New(ctx, mail.Options{
 		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User,
-		Journal: func(context.Context) (*journal.Journal, error) { return f.journal, nil }, Unrecorded: unrecorded(f.log),
+		Journal: func(context.Context) (*journal.Journal, error) { return f.journal, nil }, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
 	})
 	if err != nil {
 		return err
@@ -281,11 +272,6 @@ func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info 
 
 func (f *follower) unfollowed(i *followed, err error) {
 	f.log.Warn("a sent message cannot be followed for now", "id", i.ID, "err", view.Describe(err))
-}
-
-// unrecorded logs that what was seen of an inbox is not in the journal.
-func unrecorded(log *slog.Logger) func(error) {
-	return func(err error) { log.Warn("what was seen of an inbox is not recorded", "err", view.Describe(err)) }
 }
 
 // unchanged reports whether a file is the one it was.

@@ -23,7 +23,7 @@ const (
 )
 
 // messages lists recorded messages of a team, which may have ended.
-func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol")
 	q := journal.Query{
 		Root: s.opts.Root.Path(), Inbox: p.text("inbox"), From: p.text("from"),
@@ -34,18 +34,18 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 		p.invalid("with selects both directions, and cannot be used with inbox or from")
 	}
 	if p.err != nil {
-		return p.err
+		return nil, p.err
 	}
 	ctx := r.Context()
 	instance, err := s.instance(ctx, r.PathValue("team"), q.CreatedAt)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	q.Team, q.CreatedAt = instance.Team, instance.CreatedAt
 	s.memberNames(ctx, q.Team, &q.Inbox, &q.From, &with)
 	page := api.Page{Messages: []api.Record{}}
 	if page.Seq, err = s.reads.Last(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	q.Newest = p.text("after") == "" || q.Before != 0
 	queries := []journal.Query{q}
@@ -57,7 +57,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	for _, q := range queries {
 		found, more, err := first(s.reads.Messages(ctx, q), limit, func(m journal.Message) bool { return protocol || !m.Noise() })
 		if err != nil {
-			return err
+			return nil, err
 		}
 		list, page.More = append(list, found...), page.More || more
 	}
@@ -74,11 +74,11 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	for _, m := range list {
 		record, err := s.record(ctx, m)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		page.Messages = append(page.Messages, record)
 	}
-	return write(w, http.StatusOK, page)
+	return page, nil
 }
 
 // first returns the first items that are wanted, up to a limit, and whether there are
@@ -159,92 +159,89 @@ func (s *Server) record(ctx context.Context, m journal.Message) (api.Record, err
 }
 
 // receipt answers with the receipt of a message that was sent through a service.
-func (s *Server) receipt(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) receipt(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "id", "createdAt")
 	id, created := p.text("id"), p.number("createdAt", 0)
 	if p.err == nil && id == "" {
 		p.invalid("the id of the message is missing")
 	}
 	if p.err != nil {
-		return p.err
+		return nil, p.err
 	}
 	ctx := r.Context()
 	team, err := s.instance(ctx, r.PathValue("team"), created)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	member := s.opts.Root.MemberName(ctx, team.Team, r.PathValue("member"))
 	receipt, found, err := s.reads.Receipt(ctx, inbox.SendKey{
 		Root: s.opts.Root.Path(), Team: team.Team, CreatedAt: team.CreatedAt, Inbox: member, ID: id,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !found {
-		return api.Decide(api.CodeNotFound, "the answer to the message has its id",
+		return nil, api.Decide(api.CodeNotFound, "the answer to the message has its id",
 			"no message %q was sent to %s of %s through the service", id, member, team.Team)
 	}
-	return write(w, http.StatusOK, view.Receipt(receipt))
+	return view.Receipt(receipt), nil
 }
 
 // search finds messages of all teams.
-func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "q", "team", "inbox", "from", "before", "limit", "protocol")
 	q := journal.Query{
 		Root: s.opts.Root.Path(), Team: p.text("team"), Inbox: p.text("inbox"), From: p.text("from"), Before: p.number("before", 0),
 	}
 	limit, protocol := p.limit(defaultHits, maxHits), p.flag("protocol")
 	if p.err != nil {
-		return p.err
+		return nil, p.err
 	}
 	ctx := r.Context()
 	s.memberNames(ctx, q.Team, &q.Inbox, &q.From)
 	hits, more, err := first(s.reads.Search(ctx, p.text("q"), q), limit, func(h journal.Hit) bool { return protocol || !h.Noise() })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found := api.Found{Hits: []api.Hit{}, More: more}
 	for _, h := range hits {
 		record, err := s.record(ctx, h.Message)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		found.Hits = append(found.Hits, view.Hit(h, record))
 	}
-	return write(w, http.StatusOK, found)
+	return found, nil
 }
 
 // markRead marks messages as read in an inbox of the person.
-func (s *Server) markRead(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) markRead(_ http.ResponseWriter, r *http.Request) (any, error) {
 	var m api.MarkRead
 	if err := body(r, &m); err != nil {
-		return err
+		return nil, err
 	}
 	if len(m.IDs) == 0 {
-		return api.Decide(api.CodeInvalid, "", "there are no ids to mark as read")
+		return nil, api.Decide(api.CodeInvalid, "", "there are no ids to mark as read")
 	}
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) error {
+	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
 		ctx := r.Context()
 		c, err := t.Config(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		ours, err := mail.Ours(ctx, s.ledger, t, c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		name := cmp.Or(m.Inbox, mail.User)
 		if !slices.Contains(ours, name) {
-			return api.Decide(api.CodeRefused, "only your own messages can be marked as read", "%s would never get messages that somebody else marked as read", name)
+			return nil, api.Decide(api.CodeRefused, "only your own messages can be marked as read", "%s would never get messages that somebody else marked as read", name)
 		}
 		box, err := inbox.Open(t, name, s.locker)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		n, err := box.MarkRead(ctx, m.IDs...)
-		if err != nil {
-			return err
-		}
-		return write(w, http.StatusOK, api.Marked{Inbox: name, Marked: n})
+		return api.Marked{Inbox: name, Marked: n}, err
 	})
 }

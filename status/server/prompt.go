@@ -39,22 +39,21 @@ func promptOptionsOf(m api.NewMessage) (opts promptOptions, err error) {
 
 // deliver brings a message to a member: as a user prompt, if a person sends it and a
 // relay of this service serves the member, and otherwise as a row of the inbox. A row
-// never becomes a prompt, because everybody can write rows. d is to be followed; it is
-// nil for a prompt.
-func (s *Server) deliver(ctx context.Context, sender *mail.Sender, member string, m mail.Message, opts promptOptions, force bool) (answer api.Sent, d *mail.Delivered, err error) {
-	answer, reason, err := s.prompt(ctx, sender, member, m, opts)
+// never becomes a prompt, because everybody can write rows.
+func (s *Server) deliver(ctx context.Context, sender *sending, member string, m mail.Message, opts promptOptions, force bool) (api.Sent, error) {
+	answer, reason, err := s.prompt(ctx, sender.Sender, member, m, opts)
 	if err != nil || reason == "" {
-		return answer, nil, err
+		return answer, err
 	}
 	if opts != (promptOptions{}) {
-		return answer, nil, api.Decide(api.CodeInvalid, "without mode and isolated, it is put into the inbox as a teammate's message",
+		return answer, api.Decide(api.CodeInvalid, "without mode and isolated, it is put into the inbox as a teammate's message",
 			"mode and isolated are only for prompts to an agent that this service relays to: %s", reason)
 	}
-	put, err := s.put(ctx, sender, member, m, force)
-	if err != nil {
-		return view.Sent(put), nil, err
+	d, err := s.put(ctx, sender.Sender, member, m, force)
+	if err == nil {
+		sender.put = append(sender.put, d)
 	}
-	return view.Sent(put), &put, nil
+	return view.Sent(d), err
 }
 
 // prompt sends a message as a user prompt. If that is impossible, it returns the reason.

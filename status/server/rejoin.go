@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 
 	"teambridge/inbox/ledger"
@@ -17,14 +16,9 @@ import (
 // longer in config.json: a program that overwrites the file with an older state removes
 // members that joined since, and then no agent can write to the person.
 type rejoiner struct {
-	root   *teams.Root
-	state  string
-	ledger *ledger.Ledger
-	locker *lockedfile.Locker
-	limits limits
-	log    *slog.Logger
-	dirty  chan struct{}
-	seen   map[joinKey]os.FileInfo // config.json, when there was nothing to do
+	*Server
+	dirty chan struct{}
+	seen  map[joinKey]os.FileInfo // config.json, when there was nothing to do
 }
 
 // joinKey identifies a join.
@@ -40,7 +34,7 @@ func (j *rejoiner) look() { signal(j.dirty) }
 func (j *rejoiner) run(ctx context.Context) error {
 	j.look()
 	return loop(ctx, nil, j.dirty, j.limits.tick, func() {
-		joins, err := j.ledger.JoinsUnder(ctx, j.root.Path())
+		joins, err := j.ledger.JoinsUnder(ctx, j.opts.Root.Path())
 		if err != nil && ctx.Err() == nil {
 			j.log.Warn("the joined teams cannot be read", "err", view.Describe(err))
 		}
@@ -54,7 +48,7 @@ func (j *rejoiner) run(ctx context.Context) error {
 func (j *rejoiner) check(ctx context.Context, join ledger.Join) {
 	key := joinKey{join.Team, join.CreatedAt, join.Member}
 	// Before config.json is read, so that a change in the meantime is noticed.
-	info, err := os.Stat(configPath(j.root, join.Team))
+	info, err := os.Stat(configPath(j.opts.Root, join.Team))
 	if err != nil {
 		delete(j.seen, key)
 		return
@@ -79,7 +73,7 @@ func (j *rejoiner) check(ctx context.Context, join ledger.Join) {
 
 // join joins again if the entry is missing and the person has not left the team.
 func (j *rejoiner) join(ctx context.Context, join ledger.Join) (again bool, err error) {
-	t, err := j.root.Team(join.Team)
+	t, err := j.opts.Root.Team(join.Team)
 	if err != nil {
 		return false, err
 	}
@@ -93,7 +87,7 @@ func (j *rejoiner) join(ctx context.Context, join ledger.Join) (again bool, err 
 	}
 	// Nobody leaves while the lock is held: leaving removes the entry first, and then the
 	// record of the join.
-	release, err := mail.Alone(ctx, j.state)
+	release, err := mail.Alone(ctx, j.opts.State)
 	if err != nil {
 		return false, err
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 
 	"teambridge/relay"
 	"teambridge/relay/fleet"
@@ -32,40 +31,39 @@ func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.R
 		return known, err
 	}
 	told, err := s.ledger.Relays(ctx, s.opts.Root.Path())
-	if err != nil {
-		return nil, err
-	}
 	for _, r := range told {
-		f, err := s.fleet.Status(r.ID)
-		if err != nil || r.Team != t.Name() {
+		if r.Team != t.Name() {
 			continue
 		}
-		name := s.opts.Root.MemberName(ctx, f.Team, f.Member)
-		r := known[name]
-		if r == nil {
-			r = &api.Relay{}
-			known[name] = r
-		}
-		if !r.Running && f.Now.State != "" {
-			r.State, r.Reason = string(f.Now.State), f.Now.Reason
+		if f, err := s.fleet.Status(r.ID); err == nil {
+			name := s.opts.Root.MemberName(ctx, f.Team, f.Member)
+			if known[name] == nil {
+				known[name] = &api.Relay{}
+			}
+			addReason(known[name], f)
 		}
 	}
-	return known, nil
+	return known, err
 }
 
-// startRelays runs the relays until ctx or running ends. It calls fail if they cannot
-// run. end stops them and waits for their agents, which may finish their turns.
-func (s *Server) startRelays(ctx, running context.Context, fail func(error)) (end func()) {
+// addReason adds to a relay of the service why it does not run.
+func addReason(r *api.Relay, f fleet.Status) {
+	if !r.Running && f.Now.State != "" {
+		r.State, r.Reason = string(f.Now.State), f.Now.Reason
+	}
+}
+
+// startRelays runs the relays until ctx or running ends. end stops them and waits for
+// their agents, which may finish their turns.
+func (s *Server) startRelays(ctx, running context.Context, part func(string, func(context.Context) error)) (end func()) {
 	on, stop := context.WithCancel(running)
 	// As soon as ctx ends, not after the last request: agents take longer.
 	forget := context.AfterFunc(ctx, stop)
 	done := make(chan struct{})
-	go func() {
+	part("relays", func(context.Context) error {
 		defer close(done)
-		if err := s.fleet.Run(on); err != nil {
-			fail(fmt.Errorf("server: relays: %w", err))
-		}
-	}()
+		return s.fleet.Run(on)
+	})
 	return func() {
 		forget()
 		stop()

@@ -21,16 +21,12 @@ import (
 const defaultDeliveries, maxDeliveries = 100, 500
 
 // relays lists the relays that were added to the service, and those of "teambridge run".
-func (s *Server) relays(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) relays(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "team")
 	if p.err != nil {
-		return p.err
+		return nil, p.err
 	}
-	list, err := s.relayEntries(r.Context(), p.text("team"))
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, list)
+	return s.relayEntries(r.Context(), p.text("team"))
 }
 
 // relayEntries returns the relays of one team, or of all teams if the name is empty.
@@ -55,9 +51,7 @@ func (s *Server) addRunState(e *api.RelayEntry) {
 	if err != nil {
 		return // it was just added or removed, or is not the service's
 	}
-	if !e.Running && now.Now.State != "" {
-		e.State, e.Reason = string(now.Now.State), now.Now.Reason
-	}
+	addReason(&e.Relay, now)
 	for _, q := range now.Questions {
 		e.Questions = append(e.Questions, api.Question(q))
 	}
@@ -90,89 +84,80 @@ func noRelay(id string) error {
 	return api.Decide(api.CodeNotFound, "GET /v1/relays lists the relays", "there is no relay %s", id)
 }
 
-func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) addRelay(w http.ResponseWriter, r *http.Request) (any, error) {
 	var n api.NewRelay
 	if err := body(r, &n); err != nil {
-		return err
+		return nil, err
 	}
-	ctx := r.Context()
 	settings := ledger.Relay{
 		Team: n.Team, Member: n.Member, Command: n.Command, Plain: n.Plain, Dir: n.Dir, OnCut: n.OnCut, Permissions: n.Permissions, Mode: n.Mode, OwnTeam: n.CreateTeam,
 	}
 	if n.IdleExit != "" {
 		var err error
 		if settings.IdleExit, err = time.ParseDuration(n.IdleExit); err != nil {
-			return api.Decide(api.CodeInvalid, seeDocument, "idleExit: %q is not a duration such as 30m", n.IdleExit)
+			return nil, api.Decide(api.CodeInvalid, seeDocument, "idleExit: %q is not a duration such as 30m", n.IdleExit)
 		}
 	}
-	added, isNew, err := s.fleet.Add(ctx, settings)
+	added, isNew, err := s.fleet.Add(r.Context(), settings)
 	if errors.Is(err, ledger.ErrConflict) {
-		return api.Decide(api.CodeConflict, "GET /v1/relays lists the relays; DELETE removes one", "%s", view.Describe(err))
+		return nil, api.Decide(api.CodeConflict, "GET /v1/relays lists the relays; DELETE removes one", "%s", view.Describe(err))
 	}
 	if setting, ok := errors.AsType[*fleet.SettingError](err); ok {
-		return api.Decide(api.CodeInvalid, seeDocument, "%s", setting.Error())
+		return nil, api.Decide(api.CodeInvalid, seeDocument, "%s", setting.Error())
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e, err := s.relay(ctx, added.ID)
+	e, err := s.relay(r.Context(), added.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w.Header().Set("Location", "/v1/relays/"+added.ID)
-	code := http.StatusOK
 	if isNew {
-		code = http.StatusCreated
+		return nil, write(w, http.StatusCreated, e)
 	}
-	return write(w, code, e)
+	return e, nil
 }
 
-func (s *Server) removeRelay(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) removeRelay(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "deleteTeam")
 	deleteTeam := p.flag("deleteTeam")
 	if p.err != nil {
-		return p.err
+		return nil, p.err
 	}
 	ctx, id := r.Context(), r.PathValue("relay")
 	e, err := s.addedRelay(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = s.fleet.Remove(ctx, id, deleteTeam)
 	_, occupied := errors.AsType[*teams.OccupiedError](err)
 	_, another := errors.AsType[*fleet.NotOwnerError](err)
 	switch {
 	case occupied || another:
-		return api.Decide(api.CodeConflict, "nothing was removed; without deleteTeam, only the relay is removed", "%s", view.Describe(err))
+		err = api.Decide(api.CodeConflict, "nothing was removed; without deleteTeam, only the relay is removed", "%s", view.Describe(err))
 	case errors.Is(err, fleet.ErrUnknown):
-		return noRelay(id)
-	case err != nil:
-		return err
+		err = noRelay(id)
 	}
-	return write(w, http.StatusOK, e)
+	return e, err
 }
 
 // control does something with a relay that was added to the service, and answers with
 // the state of the relay after that.
-func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, id string) error) error {
+func (s *Server) control(r *http.Request, do func(ctx context.Context, id string) error) (any, error) {
 	ctx, id := r.Context(), r.PathValue("relay")
-	_, err := s.addedRelay(ctx, id)
-	if err == nil {
-		err = do(ctx, id)
+	if _, err := s.addedRelay(ctx, id); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return err
+	if err := do(ctx, id); err != nil {
+		return nil, err
 	}
-	e, err := s.addedRelay(ctx, id)
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, e)
+	return s.addedRelay(ctx, id)
 }
 
 // interruptRelay stops the turn of an agent.
-func (s *Server) interruptRelay(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(ctx context.Context, id string) error {
+func (s *Server) interruptRelay(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return s.control(r, func(ctx context.Context, id string) error {
 		err := s.fleet.Interrupt(ctx, id)
 		switch {
 		case errors.Is(err, agent.ErrNotInFlight):
@@ -185,8 +170,8 @@ func (s *Server) interruptRelay(w http.ResponseWriter, r *http.Request) error {
 }
 
 // retryRelay starts an agent again that was given up, or that waits for its next start.
-func (s *Server) retryRelay(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(ctx context.Context, id string) error {
+func (s *Server) retryRelay(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return s.control(r, func(ctx context.Context, id string) error {
 		err := s.fleet.Retry(ctx, id)
 		switch {
 		case errors.Is(err, fleet.ErrNotDead):
@@ -199,12 +184,12 @@ func (s *Server) retryRelay(w http.ResponseWriter, r *http.Request) error {
 }
 
 // permit answers a question of an agent.
-func (s *Server) permit(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) permit(_ http.ResponseWriter, r *http.Request) (any, error) {
 	var p api.Permit
 	if err := body(r, &p); err != nil {
-		return err
+		return nil, err
 	}
-	return s.control(w, r, func(ctx context.Context, id string) error {
+	return s.control(r, func(_ context.Context, id string) error {
 		err := s.fleet.Answer(id, p.Question, p.Allow, p.Reason)
 		if errors.Is(err, fleet.ErrNoQuestion) || errors.Is(err, fleet.ErrUnknown) {
 			return api.Decide(api.CodeNotFound, "GET /v1/relays has the open questions", "question %s is not open: it was answered, or its turn has ended", p.Question)
@@ -215,39 +200,37 @@ func (s *Server) permit(w http.ResponseWriter, r *http.Request) error {
 
 // releaseRelay releases the messages that are held back from the member of a relay,
 // whoever runs the relay. The relay looks for them every 2 s.
-func (s *Server) releaseRelay(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) releaseRelay(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "sender")
 	if p.err != nil {
-		return p.err
+		return nil, p.err
 	}
 	ctx := r.Context()
 	e, err := s.relay(ctx, r.PathValue("relay"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	list := []api.Hold{}
 	t, err := s.opts.Root.Team(e.Team)
-	if err == nil {
-		defer t.Close()
-		var key ledger.InboxKey
-		if key, err = fleet.Key(ctx, t, e.Member); err != nil {
-			return err
-		}
-		list, err = view.Release(ctx, s.ledger, key, p.text("sender"))
-	} else if errors.Is(err, teams.ErrTeamGone) {
-		err = nil
+	if errors.Is(err, teams.ErrTeamGone) {
+		return []api.Hold{}, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
+	defer t.Close()
+	key, err := fleet.Key(ctx, t, e.Member)
+	if err != nil {
+		return nil, err
+	}
+	list, err := view.Release(ctx, s.ledger, key, p.text("sender"))
 	if len(list) > 0 {
 		s.replicator.Poke()
 	}
-	return write(w, http.StatusOK, list)
+	return list, err
 }
 
 // deliveries lists the deliveries to the member of a relay, the newest first.
-func (s *Server) deliveries(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) deliveries(_ http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "state", "limit")
 	q := ledger.DeliveryQuery{Root: s.opts.Root.Path(), Limit: p.limit(defaultDeliveries, maxDeliveries)}
 	for name := range strings.SplitSeq(p.text("state"), ",") {
@@ -261,66 +244,58 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if p.err != nil {
-		return p.err
+		return nil, p.err
 	}
-	ctx := r.Context()
-	e, err := s.relay(ctx, r.PathValue("relay"))
+	e, err := s.relay(r.Context(), r.PathValue("relay"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	q.Team, q.Inbox = e.Team, e.Member
-	found, err := s.ledger.Deliveries(ctx, q)
-	if err != nil {
-		return err
-	}
+	found, err := s.ledger.Deliveries(r.Context(), q)
 	list := make([]api.Delivery, 0, len(found))
 	for _, d := range found {
 		list = append(list, view.Delivery(d))
 	}
-	return write(w, http.StatusOK, list)
+	return list, err
 }
 
-func (s *Server) retryDelivery(w http.ResponseWriter, r *http.Request) error {
-	return s.changeDelivery(w, r, s.ledger.Retry)
+func (s *Server) retryDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return s.changeDelivery(r, s.ledger.Retry)
 }
 
-func (s *Server) dropDelivery(w http.ResponseWriter, r *http.Request) error {
-	return s.changeDelivery(w, r, s.ledger.Drop)
+func (s *Server) dropDelivery(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return s.changeDelivery(r, s.ledger.Drop)
 }
 
 // changeDelivery brings a delivery to another state.
-func (s *Server) changeDelivery(w http.ResponseWriter, r *http.Request, change func(context.Context, string) error) error {
+func (s *Server) changeDelivery(r *http.Request, change func(context.Context, string) error) (any, error) {
 	ctx, id := r.Context(), r.PathValue("delivery")
 	_, err := s.delivery(ctx, id)
 	if err == nil {
 		err = change(ctx, id)
 	}
 	if state, ok := errors.AsType[*ledger.StateError](err); ok {
-		return api.Decide(api.CodeConflict, "", "the delivery is %s: %s", state.State, state.Want)
+		return nil, api.Decide(api.CodeConflict, "", "the delivery is %s: %s", state.State, state.Want)
 	}
 	if errors.Is(err, ledger.ErrUnknown) {
-		return noDelivery(id)
+		return nil, noDelivery(id)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.replicator.Poke()
-	d, err := s.delivery(ctx, id)
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, view.Delivery(d))
+	return s.delivery(ctx, id)
 }
 
-func (s *Server) delivery(ctx context.Context, id string) (ledger.Delivery, error) {
+func (s *Server) delivery(ctx context.Context, id string) (api.Delivery, error) {
 	found, err := s.ledger.Deliveries(ctx, ledger.DeliveryQuery{Root: s.opts.Root.Path(), UUID: id})
 	if err != nil {
-		return ledger.Delivery{}, err
+		return api.Delivery{}, err
 	}
 	if len(found) == 0 {
-		return ledger.Delivery{}, noDelivery(id)
+		return api.Delivery{}, noDelivery(id)
 	}
-	return found[0], nil
+	return view.Delivery(found[0]), nil
 }
 
 func noDelivery(id string) error {

@@ -11,11 +11,11 @@ import (
 // route is one route of the API. openapi.json describes them.
 type route struct {
 	method, path string
-	handle       func(w http.ResponseWriter, r *http.Request) error
-	open         bool // without authentication
-	changes      bool // refused when the service is read-only
-	bare         bool // it has no body, although it changes something
-	stream       bool // it ends with the client or the service
+	handle       func(w http.ResponseWriter, r *http.Request) (answer any, err error) // answer is nil if it has answered
+	open         bool                                                                 // without authentication
+	changes      bool                                                                 // refused when the service is read-only
+	bare         bool                                                                 // it has no body, although it changes something
+	stream       bool                                                                 // it ends with the client or the service
 }
 
 func (s *Server) routes() []route {
@@ -108,7 +108,11 @@ func (s *Server) answer(route route) http.Handler {
 				return
 			}
 		}
-		if err := route.handle(w, r); err != nil {
+		answer, err := route.handle(w, r)
+		if err == nil && answer != nil {
+			err = write(w, http.StatusOK, answer)
+		}
+		if err != nil {
 			s.fail(w, r, err)
 		}
 	})

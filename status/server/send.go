@@ -29,104 +29,101 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// sendFrom sends messages to the team that a request names: send returns those to
-// follow, and the answer with its HTTP status.
-func (s *Server) sendFrom(w http.ResponseWriter, r *http.Request, from string, send func(*mail.Sender) (sent []mail.Delivered, code int, answer any, err error)) error {
+// sending is a sender, and what it has put into inboxes.
+type sending struct {
+	*mail.Sender
+	put []mail.Delivered
+}
+
+// sendFrom sends messages to the team that a request names, follows those in inboxes,
+// and answers as send says.
+func (s *Server) sendFrom(w http.ResponseWriter, r *http.Request, from string, send func(*sending) (code int, answer any, err error)) (any, error) {
 	t, err := s.opts.Root.Team(r.PathValue("team"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	keep := false // the follower has the team
+	followed := false // the follower has the team
 	defer func() {
-		if !keep {
+		if !followed {
 			_ = t.Close()
 		}
 	}()
 	sender, err := s.sender(r.Context(), t, from)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	sent, code, answer, err := send(sender)
+	all := &sending{Sender: sender}
+	code, answer, err := send(all)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	keep = s.follower.follow(sender, sent)
-	return write(w, code, answer)
+	followed = s.follower.follow(sender, all.put)
+	return nil, write(w, code, answer)
 }
 
-func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
 	var m api.NewMessage
 	if err := body(r, &m); err != nil {
-		return err
+		return nil, err
 	}
 	opts, err := promptOptionsOf(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	id, err := idempotencyKey(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.sendFrom(w, r, m.From, func(sender *mail.Sender) (sent []mail.Delivered, code int, _ any, err error) {
+	return s.sendFrom(w, r, m.From, func(sender *sending) (int, any, error) {
 		member, err := sender.Resolve(r.PathValue("member"), m.Force)
 		if err != nil {
-			return nil, 0, nil, err
+			return 0, nil, err
 		}
 		message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
-		answer, d, err := s.deliver(r.Context(), sender, member, message, opts, m.Force)
-		if err != nil {
-			return nil, 0, nil, err
-		}
-		if d != nil {
-			sent = append(sent, *d)
-		}
-		code = http.StatusCreated
+		answer, err := s.deliver(r.Context(), sender, member, message, opts, m.Force)
 		if answer.Deduplicated {
-			code = http.StatusOK
+			return http.StatusOK, answer, err
 		}
-		return sent, code, answer, nil
+		return http.StatusCreated, answer, err
 	})
 }
 
 // broadcast sends a message to every agent. If one cannot be written to, the others
 // still get theirs.
-func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) (any, error) {
 	var m api.NewBroadcast
 	if err := body(r, &m); err != nil {
-		return err
+		return nil, err
 	}
 	id, err := idempotencyKey(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.sendFrom(w, r, m.From, func(sender *mail.Sender) (sent []mail.Delivered, code int, _ any, err error) {
+	return s.sendFrom(w, r, m.From, func(sender *sending) (int, any, error) {
 		message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}
 		if err := sender.Validate(message); err != nil {
-			return nil, 0, nil, err
+			return 0, nil, err
 		}
 		to, err := sender.Audience(m.Except, m.IncludeLead)
 		if err != nil {
-			return nil, 0, nil, err
+			return 0, nil, err
 		}
 		if len(to) == 0 {
-			return nil, 0, nil, api.Decide(api.CodeNotFound, "includeLead sends it to the lead too", "no agent of %s to send to", sender.Team().Name())
+			return 0, nil, api.Decide(api.CodeNotFound, "includeLead sends it to the lead too", "no agent of %s to send to", sender.Team().Name())
 		}
 		answers := make([]api.Sent, 0, len(to))
-		code = http.StatusCreated
+		code := http.StatusCreated
 		for _, member := range to {
 			if id != "" {
 				message.ID = id + "-" + member // each message has an id of its own
 			}
-			answer, d, err := s.deliver(r.Context(), sender, member, message, promptOptions{}, false)
-			switch {
-			case err != nil:
+			answer, err := s.deliver(r.Context(), sender, member, message, promptOptions{}, false)
+			if err != nil {
 				answer.Error = new(view.Explain(err))
 				code = http.StatusMultiStatus
-			case d != nil:
-				sent = append(sent, *d)
 			}
 			answers = append(answers, answer)
 		}
-		return sent, code, answers, nil
+		return code, answers, nil
 	})
 }

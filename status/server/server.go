@@ -64,6 +64,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,7 +116,7 @@ type Server struct {
 	token    string
 	locker   *lockedfile.Locker
 	ledger   *ledger.Ledger
-	journal  *journal.Journal // written by the tap
+	journal  *journal.Journal // written by the tap and, so that they do not collide, for receipts
 	reads    *journal.Journal // the same file, so that a long search does not delay the tap
 	news     *hub             // the journal has more
 	statuses *statusCache
@@ -200,38 +201,15 @@ func (s *Server) Addrs() []string { return s.addrs }
 // the errors are *[RunningError] after 2 s, and those of the journal, the ledger and the
 // listeners. After Ready, the error is that recording or a listener failed.
 func (s *Server) Run(ctx context.Context) (err error) {
-	root := s.opts.Root.Path()
-	release, err := lockedfile.HoldWithin(ctx, s.limits.handover, filepath.Join(s.opts.State, "locks"), api.LockKey(root))
-	if errors.Is(err, lockedfile.ErrLocked) {
-		card, _ := api.ReadCard(s.opts.State, root) // there is none yet if the other service is starting
-		return &RunningError{Root: root, PID: card.PID, Listen: card.Listen}
-	}
-	if err != nil {
-		return fmt.Errorf("server: %w", err)
-	}
+	release, err := s.lock(ctx)
 	defer func() { err = errors.Join(err, release()) }()
-	// Services with other state directories share only the Claude directory.
-	releaseRoot, err := lockedfile.HoldDir(ctx, s.limits.handover, root)
-	if locked, ok := errors.AsType[*lockedfile.LockedError](err); ok {
-		return &RunningError{Root: root, PID: locked.PID, OtherState: true}
-	}
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		s.log.Debug("a service with another state directory would not be noticed", "err", view.Describe(err))
-	case err != nil:
-		return fmt.Errorf("server: %w", err)
-	default:
-		defer func() { err = errors.Join(err, releaseRoot()) }()
-	}
-	// The card of a service that was killed is out of date.
-	if err := os.Remove(api.CardPath(s.opts.State, root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("server: %w", err)
-	}
-	if err := s.open(ctx); err != nil {
-		return errors.Join(err, s.close())
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-
+	if err := s.open(ctx); err != nil {
+		return err
+	}
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
 	defer parts.Wait()
@@ -252,7 +230,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 			s.statuses.look()
 			s.rejoiner.look()
 		},
-		Warn: func(err error) { s.log.Warn("recording", "err", view.Describe(err)) },
+		Warn: s.warn("recording"),
 	})
 	part("recording", tap.Run)
 	select {
@@ -274,9 +252,53 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	part("replicating", s.replicator.Run)
 	if !s.opts.ReadOnly {
 		part("joining", s.rejoiner.run)
-		defer s.startRelays(ctx, running, stop)()
+		defer s.startRelays(ctx, running, part)()
 	}
+	return s.serve(ctx, running, part)
+}
 
+// lock takes the locks of the service, and removes the card of one that was killed.
+// Call release in any case.
+func (s *Server) lock(ctx context.Context) (release func() error, err error) {
+	root := s.opts.Root.Path()
+	var held []func() error
+	release = func() error {
+		var errs []error
+		for _, release := range slices.Backward(held) {
+			errs = append(errs, release())
+		}
+		return errors.Join(errs...)
+	}
+	own, err := lockedfile.HoldWithin(ctx, s.limits.handover, filepath.Join(s.opts.State, "locks"), api.LockKey(root))
+	if errors.Is(err, lockedfile.ErrLocked) {
+		card, _ := api.ReadCard(s.opts.State, root) // there is none yet if the other service is starting
+		return release, &RunningError{Root: root, PID: card.PID, Listen: card.Listen}
+	}
+	if err != nil {
+		return release, fmt.Errorf("server: %w", err)
+	}
+	held = append(held, own)
+	// Services with other state directories share only the Claude directory.
+	shared, err := lockedfile.HoldDir(ctx, s.limits.handover, root)
+	locked, ok := errors.AsType[*lockedfile.LockedError](err)
+	switch {
+	case ok:
+		return release, &RunningError{Root: root, PID: locked.PID, OtherState: true}
+	case errors.Is(err, errors.ErrUnsupported):
+		s.log.Debug("a service with another state directory would not be noticed", "err", view.Describe(err))
+	case err != nil:
+		return release, fmt.Errorf("server: %w", err)
+	default:
+		held = append(held, shared)
+	}
+	if err := os.Remove(api.CardPath(s.opts.State, root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return release, fmt.Errorf("server: %w", err)
+	}
+	return release, nil
+}
+
+// serve answers requests until ctx or running ends.
+func (s *Server) serve(ctx, running context.Context, part func(string, func(context.Context) error)) (err error) {
 	listeners, err := s.listenAll(running)
 	if err != nil {
 		return err
@@ -305,8 +327,8 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if err := s.announce(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.Remove(api.CardPath(s.opts.State, root))) }()
-	s.log.Info("serving", "root", root, "listen", s.addrs, "readOnly", s.opts.ReadOnly)
+	defer func() { err = errors.Join(err, os.Remove(api.CardPath(s.opts.State, s.opts.Root.Path()))) }()
+	s.log.Info("serving", "root", s.opts.Root.Path(), "listen", s.addrs, "readOnly", s.opts.ReadOnly)
 	close(s.ready)
 	select {
 	case <-ctx.Done():
@@ -339,38 +361,29 @@ func (s *Server) open(ctx context.Context) (err error) {
 	if s.reads, err = journal.Open(ctx, path); err != nil {
 		return err
 	}
-	for _, a := range s.listen {
-		if a.network != "unix" && s.token == "" {
-			if s.token, err = token(s.opts.State); err != nil {
-				return err
-			}
+	if slices.ContainsFunc(s.listen, func(a address) bool { return a.network == "tcp" }) {
+		if s.token, err = token(s.opts.State); err != nil {
+			return err
 		}
 	}
 	s.statuses = &statusCache{
-		root: s.opts.Root, source: status.Source{Journal: s.reads, Ledger: s.ledger}, relays: s.relaysOf, limits: s.limits, log: s.log,
-		news: s.news, changed: newHub(), dirty: make(chan struct{}, 1),
+		Server: s, source: status.Source{Journal: s.reads, Ledger: s.ledger}, changed: newHub(), dirty: make(chan struct{}, 1),
 	}
-	s.rejoiner = &rejoiner{
-		root: s.opts.Root, state: s.opts.State, ledger: s.ledger, locker: s.locker, limits: s.limits, log: s.log,
-		dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{},
-	}
-	warn := func(what string) func(error) {
-		return func(err error) { s.log.Warn(what, "err", view.Describe(err)) }
-	}
-	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell, Warn: warn("recording")})
+	s.rejoiner = &rejoiner{Server: s, dirty: make(chan struct{}, 1), seen: map[joinKey]os.FileInfo{}}
+	s.replicator = replicate.New(replicate.Options{Ledger: s.ledger, Journal: s.reads, Copied: s.news.tell, Warn: s.warn("recording")})
 	if !s.opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
 			Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
-			Recorded: s.replicator.Poke, Report: s.relayed, Warn: warn("relaying"),
+			Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
 		})
 	}
-	// Receipts are written through the tap's connection: on another one they would
-	// collide with its transactions and have to be retried.
-	s.follower = &follower{
-		root: s.opts.Root, journal: s.journal, ledger: s.ledger, locker: s.locker, limits: s.limits, news: s.news, log: s.log,
-		added: make(chan struct{}, 1),
-	}
+	s.follower = &follower{Server: s, added: make(chan struct{}, 1)}
 	return nil
+}
+
+// warn returns a function that logs errors.
+func (s *Server) warn(what string) func(error) {
+	return func(err error) { s.log.Warn(what, "err", view.Describe(err)) }
 }
 
 func (s *Server) close() error {

@@ -109,10 +109,10 @@ func secret() string {
 }
 
 // signIn answers with a URL that has a one-time code.
-func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) signIn(w http.ResponseWriter, r *http.Request) (any, error) {
 	if cookie, _ := r.Context().Value(cookieKey{}).(bool); cookie {
 		// Otherwise a stolen cookie could be renewed for ever.
-		return api.Decide(api.CodeForbidden, "run: teambridge ui", "a page cannot sign in another one")
+		return nil, api.Decide(api.CodeForbidden, "run: teambridge ui", "a page cannot sign in another one")
 	}
 	host := ""
 	for i, a := range s.listen {
@@ -122,11 +122,11 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if s.opts.Page == nil || host == "" {
-		return api.Decide(api.CodeRefused, "restart it with: teambridge serve --listen 127.0.0.1:7420",
+		return nil, api.Decide(api.CodeRefused, "restart it with: teambridge serve --listen 127.0.0.1:7420",
 			"a browser cannot open the page: the service listens only on a unix socket")
 	}
 	code, until := s.codes.issue(time.Now())
-	return write(w, http.StatusCreated, api.SignIn{URL: "http://" + host + "/?code=" + code, Until: until.UTC()})
+	return nil, write(w, http.StatusCreated, api.SignIn{URL: "http://" + host + "/?code=" + code, Until: until.UTC()})
 }
 
 // page answers GET / with the page or, if there is a code, with a cookie and a redirect

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -21,14 +20,10 @@ import (
 // events. A team is read again if the journal has news of it, its config.json was
 // written, its lead started or ended, or a state has ended by time alone.
 type statusCache struct {
-	root    *teams.Root
+	*Server
 	source  status.Source
-	relays  func(context.Context, *teams.Team) (map[string]*api.Relay, error) // of a team, by member
-	limits  limits
-	news    *hub          // the journal has more
 	changed *hub          // the snapshot has changed
 	dirty   chan struct{} // something may have changed that is not in the journal
-	log     *slog.Logger
 
 	mu      sync.Mutex
 	entries map[string]*cachedTeam // by team
@@ -112,7 +107,7 @@ func (c *statusCache) refresh(ctx context.Context) error {
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
-	listings, err := c.root.Teams()
+	listings, err := c.opts.Root.Teams()
 	if err != nil {
 		return err
 	}
@@ -127,7 +122,7 @@ func (c *statusCache) refresh(ctx context.Context) error {
 			}
 		} else if e.relayNews || e.relays > 0 {
 			// No event tells that a relay was killed. Only the ledger is read for this.
-			err := withTeam(c.root, l.Name, func(t *teams.Team) error { return c.readRelays(ctx, e, t) })
+			_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readRelays(ctx, e, t) })
 			if ctx.Err() != nil {
 				return err
 			}
@@ -164,10 +159,10 @@ func (c *statusCache) catchUp(ctx context.Context) error {
 			return err
 		}
 		for _, change := range list {
-			if e := c.entries[change.Message.Team.Team]; e != nil && change.Message.Root == c.root.Path() {
+			if e := c.entries[change.Message.Team.Team]; e != nil && change.Message.Root == c.opts.Root.Path() {
 				e.stale = true
 			}
-			if e := c.entries[change.RelayEvent.Team.Team]; e != nil && change.RelayEvent.Root == c.root.Path() {
+			if e := c.entries[change.RelayEvent.Team.Team]; e != nil && change.RelayEvent.Root == c.opts.Root.Path() {
 				e.relayNews = true
 			}
 			c.seq = change.Seq
@@ -183,7 +178,7 @@ func (c *statusCache) upToDate(e *cachedTeam, l teams.Listing, now time.Time) bo
 	if e.stale || e.config == nil || l.Orphan || l.Err != nil || !e.due.IsZero() && !now.Before(e.due) {
 		return false
 	}
-	info, err := os.Stat(configPath(c.root, l.Name))
+	info, err := os.Stat(configPath(c.opts.Root, l.Name))
 	return err == nil && unchanged(info, e.config) && e.lead.Liveness() == e.leadState
 }
 
@@ -196,12 +191,12 @@ func (c *statusCache) read(ctx context.Context, l teams.Listing, now time.Time) 
 	e := &cachedTeam{team: api.Team{Team: l.Name, LeadState: teams.Unknown.String()}, states: []api.Status{}}
 	if l.Orphan || l.Err != nil {
 		var err error
-		e.team, err = view.Listed(ctx, c.root, l)
+		e.team, err = view.Listed(ctx, c.opts.Root, l)
 		return e, err
 	}
 	// Before the team is read, so that a change in the meantime is noticed.
-	info, _ := os.Stat(configPath(c.root, l.Name))
-	err := withTeam(c.root, l.Name, func(t *teams.Team) error { return c.readTeam(ctx, e, t, now) })
+	info, _ := os.Stat(configPath(c.opts.Root, l.Name))
+	_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readTeam(ctx, e, t, now) })
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -237,7 +232,7 @@ func (c *statusCache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team
 
 func (c *statusCache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team) error {
 	e.relayNews = false // what comes while they are read counts again
-	relays, err := c.relays(ctx, t)
+	relays, err := c.relaysOf(ctx, t)
 	if err != nil {
 		return err
 	}

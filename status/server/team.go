@@ -13,57 +13,50 @@ import (
 	"teambridge/teams"
 )
 
-func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) health(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if _, err := s.reads.Last(r.Context()); err != nil {
-		return &api.Decided{Err: err, Code: api.CodeUnavailable, Hint: "find out why with: teambridge doctor"}
+		return nil, &api.Decided{Err: err, Code: api.CodeUnavailable, Hint: "find out why with: teambridge doctor"}
 	}
-	return write(w, http.StatusOK, api.Health{Status: "ok"})
+	return api.Health{Status: "ok"}, nil
 }
 
-func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
-	return write(w, http.StatusOK, api.ServiceVersion{Version: s.opts.Version, ReadOnly: s.opts.ReadOnly})
+func (s *Server) version(http.ResponseWriter, *http.Request) (any, error) {
+	return api.ServiceVersion{Version: s.opts.Version, ReadOnly: s.opts.ReadOnly}, nil
 }
 
 //go:embed openapi.json
 var document []byte
 
-func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) (any, error) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(document)
-	return nil
+	return nil, nil
 }
 
-func (s *Server) teams(w http.ResponseWriter, r *http.Request) error {
-	list, err := view.Teams(r.Context(), s.opts.Root)
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, list)
+func (s *Server) teams(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return view.Teams(r.Context(), s.opts.Root)
 }
 
 // withTeam calls do with a team.
-func withTeam(root *teams.Root, name string, do func(*teams.Team) error) error {
+func withTeam(root *teams.Root, name string, do func(*teams.Team) (any, error)) (any, error) {
 	t, err := root.Team(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer t.Close()
 	return do(t)
 }
 
-func (s *Server) team(w http.ResponseWriter, r *http.Request) error {
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) error {
+func (s *Server) team(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
 		sender, err := s.sender(r.Context(), t, "")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		ours, err := mail.Ours(r.Context(), s.ledger, t, sender.Config())
-		if err != nil {
-			return err
-		}
-		return write(w, http.StatusOK, api.TeamDetail{
+		return api.TeamDetail{
 			Team: view.Team(t, sender.Config(), time.Now()), Ours: ours, From: sender.From(), Answerable: sender.AllAnswerable(),
-		})
+		}, err
 	})
 }
 
@@ -76,40 +69,34 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 		Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from,
 		Facts:      func(member string) teams.Facts { return s.facts(ctx, t, c, member) },
 		Journal:    func(context.Context) (*journal.Journal, error) { return s.journal, nil },
-		Unrecorded: unrecorded(s.log),
+		Unrecorded: s.warn("what was seen of an inbox is not recorded"),
 	})
 }
 
-func (s *Server) members(w http.ResponseWriter, r *http.Request) error {
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) error {
+func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
 		list, err := view.Members(r.Context(), t)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		relays, err := s.relaysOf(r.Context(), t)
-		if err != nil {
-			return err
-		}
 		for i := range list {
 			if r := relays[list[i].Member]; r != nil {
 				list[i].Relay = r.State
 			}
 		}
-		return write(w, http.StatusOK, list)
+		return list, err
 	})
 }
 
-func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) error {
+func (s *Server) status(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
 		list, err := view.Statuses(r.Context(), s.statuses.source, t, time.Now())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		relays, err := s.relaysOf(r.Context(), t)
-		if err != nil {
-			return err
-		}
 		view.WithRelays(list, relays)
-		return write(w, http.StatusOK, list)
+		return list, err
 	})
 }

@@ -102,7 +102,7 @@ func run(script Script, args []string) (code int) {
 		fmt.Fprintln(os.Stderr, "simchild:", err)
 		return 2
 	case script.Mute:
-	case resume && !found:
+	case resume && m.last == "": // nothing is in it, perhaps because its process was killed
 		if !c.kind.late {
 			c.print(object{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": session,
 				"errors": []string{"No conversation found with session ID: " + session}})
