@@ -21,7 +21,6 @@ import (
 	"teambridge/teams"
 )
 
-// askOptions are the flags of ask.
 type askOptions struct {
 	sendOptions
 	timeout time.Duration
@@ -58,7 +57,7 @@ are as for "teambridge send".`,
 	return cmd
 }
 
-// answered is what ask says. The names are those of --json.
+// answered is the answer of ask.
 type answered struct {
 	Sent    api.Sent    `json:"sent"`
 	Reply   api.Message `json:"reply"`
@@ -198,7 +197,6 @@ const (
 	tick = 10 * time.Millisecond
 )
 
-// reply is an answer.
 type reply struct {
 	m       journal.Message
 	text    string
@@ -303,7 +301,7 @@ func lifecycle(m journal.Message) (status.Lifecycle, bool) {
 	return status.LifecycleOf(&e)
 }
 
-// look looks whether the message was taken.
+// look checks whether the message was taken.
 func (q *question) look(ctx context.Context) error {
 	now := time.Now()
 	fate, err := q.sender.Follow(ctx, q.Delivered)
@@ -460,7 +458,6 @@ func (q *question) unseen(ctx context.Context) (reply, error) {
 	return reply{}, noAnswer("%s took the message, and ended its turn without an answer", q.Member)
 }
 
-// noAnswer says that there will be no answer.
 func noAnswer(format string, args ...any) error {
 	return api.Decide(api.CodeNoAnswer, "the message stays sent; wait for a later answer with: teambridge wait --for reply", format, args...)
 }

@@ -11,7 +11,6 @@ import (
 	"teambridge/status/view"
 )
 
-// broadcastOptions are the flags of broadcast.
 type broadcastOptions struct {
 	sendOptions
 	except      []string
@@ -33,9 +32,7 @@ Exit status: the worst of what "teambridge send" gives for each member; 3 if
 there is nobody to send to.`,
 		Example: `  teambridge broadcast "the API freeze starts now" --except reviewer`,
 		Args:    exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.broadcast(cmd.Context(), args[0], o)
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.broadcast(cmd.Context(), args[0], o) },
 	}
 	sendFlags(cmd, &o.sendOptions)
 	cmd.Flags().StringSliceVar(&o.except, "except", nil, "members to leave out, separated by commas")
@@ -61,9 +58,12 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if err := s.Validate(o.message(body)); err != nil {
 		return err
 	}
-	to, err := s.audience(o)
+	to, err := s.Audience(o.except, o.includeLead)
 	if err != nil {
 		return err
+	}
+	if len(to) == 0 {
+		return notFound("list the members with: teambridge members; --include-lead sends to the lead too", "there is nobody to send to in %s", t.Name())
 	}
 	answers := make([]outcome, 0, len(to))
 	var worst api.Error
@@ -92,10 +92,9 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 // outcome is what became of the message to one member.
 type outcome struct {
 	mail.Delivered
-	fault api.Error // its code is empty where there is none
+	fault api.Error // without a code: none
 }
 
-// printAnswers says what became of each message.
 func (a *app) printAnswers(answers []outcome) error {
 	if a.json {
 		list := make([]api.Sent, 0, len(answers))
@@ -122,14 +121,4 @@ func (a *app) printAnswers(answers []outcome) error {
 		a.reachNote(told.Delivered)
 	}
 	return nil
-}
-
-// audience returns the agents of the team that a broadcast goes to.
-func (s *sender) audience(o broadcastOptions) ([]string, error) {
-	to, err := s.Audience(o.except, o.includeLead)
-	if err == nil && len(to) == 0 {
-		err = notFound("list the members with: teambridge members; --include-lead sends to the lead too",
-			"there is nobody to send to in %s", s.Team().Name())
-	}
-	return to, err
 }

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// closedPipe reports whether err is that of a write to a pipe that nobody reads any more.
+// closedPipe reports whether err is from a write to a pipe without a reader.
 func closedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }

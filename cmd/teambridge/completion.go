@@ -10,8 +10,7 @@ import (
 	"teambridge/teams"
 )
 
-// What is completed from the files stays silent when it cannot be read: a shell
-// has no place for an error.
+// Completions are silent about files that cannot be read: a shell has no place for errors.
 
 func newCompletion(a *app) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
@@ -30,14 +29,10 @@ Exit status: 0; 2 no such shell.`,
   teambridge completion fish > ~/.config/fish/completions/teambridge.fish`,
 		Args:              exactly(1),
 		ValidArgsFunction: oneOf(shells),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.completion(cmd.Root(), args[0], shells)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.completion(cmd.Root(), args[0], shells) },
 	}
 }
 
-// bashCompletionNote stands above the script for bash, which without that package fails
-// at each TAB.
 const bashCompletionNote = `# This needs the package bash-completion (2 or later), loaded before a TAB is pressed:
 # https://github.com/scop/bash-completion
 
@@ -80,16 +75,12 @@ func oneOf(list []string) cobra.CompletionFunc {
 	}
 }
 
-// completeTeams completes the names of teams.
 func (a *app) completeTeams(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	root, err := a.root()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	all, err := root.Teams()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+	all, _ := root.Teams()
 	var names []string
 	for _, l := range all {
 		if !l.Orphan && l.Err == nil && strings.HasPrefix(l.Name, prefix) {

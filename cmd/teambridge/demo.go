@@ -37,7 +37,6 @@ Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
 	}
 }
 
-// demonstration is a demo that is running.
 type demonstration struct {
 	app   *app
 	start time.Time
@@ -48,7 +47,6 @@ type demonstration struct {
 	err   error // the first of the output
 }
 
-// step is one line of the demo.
 type step struct {
 	Seconds float64 `json:"seconds"` // since the start
 	Text    string  `json:"text"`
@@ -105,7 +103,6 @@ func (a *app) demo(ctx context.Context) (err error) {
 	return d.end() // after the agents, which have locks and temporary files at work
 }
 
-// toLead are the messages to the lead.
 func toLead() []string { return []string{"plan the release", "and then\ntell everybody"} }
 
 // answer handles the messages of a simulated agent: it tells each sender what it did.
@@ -159,7 +156,6 @@ func (d *demonstration) run(ctx context.Context) error {
 	return d.status(ctx)
 }
 
-// ask runs the ask command.
 func (d *demonstration) ask(ctx context.Context) error {
 	d.say("→ worker  ask %q, and its answer is:", "which task is next?")
 	start := time.Now()
@@ -170,7 +166,6 @@ func (d *demonstration) ask(ctx context.Context) error {
 	return nil
 }
 
-// status prints the state of each member.
 func (d *demonstration) status(ctx context.Context) (err error) {
 	rec, err := d.app.startRecorder(ctx, d.team.Root(), d.team.Name())
 	if err != nil {

@@ -28,7 +28,6 @@ type deafLead struct {
 	stop     context.CancelFunc
 }
 
-// headless starts the lead and its relay.
 func (d *demonstration) headless(ctx context.Context) (err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -76,7 +75,6 @@ func (d *demonstration) headless(ctx context.Context) (err error) {
 	return nil
 }
 
-// close ends the relay and its agent.
 func (h *deafLead) close() error {
 	if h == nil {
 		return nil
@@ -125,7 +123,7 @@ func (d *demonstration) relayed(ctx context.Context, text string) error {
 	}
 }
 
-// stepName says what a step of a delivery means.
+// stepName describes a step of a delivery.
 func stepName(s ledger.DeliveryState) string {
 	switch s {
 	case ledger.Claimed:

@@ -155,7 +155,6 @@ func (x *examination) print(teams int) error {
 	return nil
 }
 
-// team examines one team.
 func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listing) error {
 	path := filepath.Join(root.Path(), "teams", l.Name)
 	switch {
@@ -219,7 +218,6 @@ func (x *examination) config(path string, t *teams.Team, c *teams.Config) {
 	}
 }
 
-// inbox examines one inbox.
 func (x *examination) inbox(ctx context.Context, t *teams.Team, c *teams.Config, name string) error {
 	box, err := x.app.inbox(t, name)
 	if err != nil {
@@ -346,7 +344,6 @@ func removeSame(path string, was fs.FileInfo, remove func(string) error) error {
 	return remove(path)
 }
 
-// state examines our own files.
 func (x *examination) state(ctx context.Context, root *teams.Root) {
 	dir := x.app.state
 	if dir == "" {

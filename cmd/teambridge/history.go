@@ -32,14 +32,14 @@ type historyOptions struct {
 	protocol bool
 }
 
-// flags are those of history and search.
+// flags adds the flags of history and search.
 func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.which(a, cmd)
 	cmd.Flags().IntVar(&o.limit, "limit", limit, "show the last N messages; 0 is all")
 	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
 }
 
-// which are the flags that say which messages are meant.
+// which adds the flags that select messages.
 func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
@@ -49,7 +49,7 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
 
-// query opens the journal and brings it up to date, and returns what the flags ask of it.
+// query opens the journal, brings it up to date, and returns the query of the flags.
 func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, journal.Query, error) {
 	q := journal.Query{Inbox: o.inbox, From: o.from, Newest: true}
 	if o.limit < 0 {
@@ -62,7 +62,7 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	if q.Team, err = a.namedTeam(""); err != nil {
 		return nil, q, err
 	}
-	// The Claude directory may be gone, and what was recorded of it is still found.
+	// If the Claude directory is gone, its messages are still found.
 	if root, err := a.root(); err == nil {
 		q.Root = root.Path()
 		for _, name := range []*string{&q.Inbox, &q.From} {
@@ -78,7 +78,7 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	return j, q, sinceQuery(ctx, j, o.since, &q)
 }
 
-// parseSince understands a --since that is a duration or a time.
+// parseSince parses a --since that is a duration or a time.
 func parseSince(since string) (limit time.Time, ok bool) {
 	if d, err := time.ParseDuration(since); err == nil {
 		return time.Now().Add(-d.Abs()), true
@@ -87,7 +87,7 @@ func parseSince(since string) (limit time.Time, ok bool) {
 	return at, err == nil
 }
 
-// sinceQuery understands --since for the journal.
+// sinceQuery adds --since to a query of the journal.
 func sinceQuery(ctx context.Context, j *journal.Journal, since string, q *journal.Query) error {
 	if at, ok := parseSince(since); ok {
 		q.Since = at
@@ -132,7 +132,7 @@ Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 	return cmd
 }
 
-// history prints messages of the journal: all, or those that hold the words.
+// history prints messages of the journal: all, or those that contain the words.
 func (a *app) history(ctx context.Context, words []string, o historyOptions) error {
 	j, q, err := o.query(ctx, a)
 	if err != nil {
@@ -174,8 +174,7 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 	case len(found)+hidden == 0:
 		a.note("the journal is empty; \"teambridge watch\" records messages")
 	default:
-		// A message is recorded as soon as somebody knows of it; one that was sent
-		// without a service is known a little later.
+		// A message that was sent without a service is recorded a little later.
 		slices.SortStableFunc(found, func(a, b journal.Message) int { return a.FirstSeen.Compare(b.FirstSeen) })
 		defer a.hiddenNote(hidden)
 	}
@@ -226,21 +225,21 @@ func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []jour
 		if err := a.printRecorded(m); err != nil {
 			return err
 		}
+		fates := ""
 		if r := receipts[i]; r != nil && (r.State == journal.Lost || r.State == journal.Unknown) {
-			if err := a.printf("    %s\n", a.paint(yellow, escape(string(r.State)+": "+r.Reason, false))); err != nil {
-				return err
-			}
+			fates = "    " + a.paint(yellow, escape(string(r.State)+": "+r.Reason, false)) + "\n"
 		}
 		if became[i] != nil {
-			if err := a.printf("    %s\n", a.paint(dim, escape(fateText(became[i]), false))); err != nil {
-				return err
-			}
+			fates += "    " + a.paint(dim, escape(fateText(became[i]), false)) + "\n"
+		}
+		if err := a.print([]byte(fates)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// teamLine says of which team the messages below are.
+// teamLine prints the team of the messages below.
 func (a *app) teamLine(i teams.Instance) error {
 	made := ""
 	if i.CreatedAt != 0 {
@@ -324,7 +323,6 @@ func exportTo(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// gcOptions are the flags of gc.
 type gcOptions struct {
 	olderThan time.Duration
 	maxMiB    int64
@@ -352,7 +350,6 @@ Exit status: 0.`,
 	return cmd
 }
 
-// collected is what gc says. The names are those of --json.
 type collected struct {
 	Messages int64 `json:"messages"` // removed from the journal
 	Sends    int64 `json:"sends"`    // removed from the ledger
@@ -364,7 +361,6 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		return usage("", "--older-than and --max-size cannot be negative")
 	}
 	before := time.Now().Add(-o.olderThan)
-	var done collected
 	j, err := a.journal(ctx)
 	if err != nil {
 		return err
@@ -374,33 +370,24 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err != nil {
 		return err
 	}
-	done.Messages, done.Bytes = pruned.Messages, pruned.Bytes
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return err
 	}
-	if done.Sends, err = l.Prune(ctx, before); err != nil {
+	sends, err := l.Prune(ctx, before)
+	if err != nil {
 		return err
 	}
 	if err := lockedfile.Sweep(filepath.Join(a.state, "locks")); err != nil {
 		return err
 	}
-	if err := a.sweepTeams(); err != nil {
-		return err
-	}
-	return a.answer(done, "removed %s and %s; the journal has %s\n", plural(int(done.Messages), "message"),
-		plural(int(done.Sends), "id"), fmt.Sprintf("%.1f MiB", float64(done.Bytes)/(1<<20)))
-}
-
-// sweepTeams removes what is left of teams of ours that were being made or removed. There
-// may be no Claude directory any more.
-func (a *app) sweepTeams() error {
 	root, err := a.root()
-	if errors.As(err, new(*teams.NoRootError)) {
-		return nil
+	if err == nil {
+		err = root.Sweep()
 	}
-	if err != nil {
+	if err != nil && !errors.As(err, new(*teams.NoRootError)) { // there may be no Claude directory
 		return err
 	}
-	return root.Sweep()
+	return a.answer(collected{pruned.Messages, sends, pruned.Bytes}, "removed %s and %s; the journal has %.1f MiB\n",
+		plural(int(pruned.Messages), "message"), plural(int(sends), "id"), float64(pruned.Bytes)/(1<<20))
 }

@@ -41,7 +41,7 @@ join; 6 config.json is corrupt or could not be locked.`,
 	return cmd
 }
 
-// place is a team and a name in it. The names are those of --json.
+// place is a team and a name in it.
 type place struct {
 	Team   string `json:"team"`
 	Member string `json:"member"`
@@ -62,10 +62,7 @@ func (a *app) join(ctx context.Context, as string, chosen bool) error {
 	if err := a.joinAs(ctx, t, c, as); err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(place{t.Name(), as})
-	}
-	if err := a.printf("joined %s as %s\n", t.Name(), as); err != nil {
+	if err := a.answer(place{t.Name(), as}, "joined %s as %s\n", t.Name(), as); err != nil {
 		return err
 	}
 	a.note("agents can now write to %q; read it with: teambridge read %s", as, shellQuote(as))
@@ -81,7 +78,7 @@ func needed(t *teams.Team, c *teams.Config) bool {
 
 // joinAs joins t, and records it.
 func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, as string) (err error) {
-	// Without the ledger nothing would tell us from an agent later.
+	// Only the ledger can tell us from an agent later.
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return fmt.Errorf("join %s: nothing was written: %w", t.Name(), err)
@@ -101,7 +98,7 @@ func (a *app) joinAs(ctx context.Context, t *teams.Team, c *teams.Config, as str
 	}
 	err = l.Joined(ctx, joinRecord(t, c, m))
 	if err != nil && m.Added {
-		// An entry that nobody knows to be ours could never be removed again.
+		// An unrecorded entry could never be removed again.
 		_, lerr := t.Leave(ctx, a.locks(), m)
 		return errors.Join(fmt.Errorf("join %s: not recorded, and so taken back: %w", t.Name(), err), lerr)
 	}
@@ -165,13 +162,12 @@ func (a *app) leave(ctx context.Context, as string) (err error) {
 		}
 		left = append(left, place{t.Name(), m.Name})
 	}
-	if len(left) == 0 {
-		if as != "" {
-			return notFound("omit --as to leave under every name", "you have not joined %s as %q", t.Name(), as)
-		}
+	switch {
+	case len(left) == 0 && as != "":
+		return notFound("omit --as to leave under every name", "you have not joined %s as %q", t.Name(), as)
+	case len(left) == 0:
 		return notFound("join it with: teambridge join", "you have not joined %s", t.Name())
-	}
-	if a.json {
+	case a.json:
 		return a.printJSON(left)
 	}
 	for _, p := range left {

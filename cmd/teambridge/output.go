@@ -39,7 +39,6 @@ import (
 	"teambridge/status/api"
 )
 
-// printJSON prints v as one line.
 func (a *app) printJSON(v any) error {
 	line, err := jsonLine(v)
 	if err != nil {
@@ -113,7 +112,6 @@ func (o *outlet) failed() error {
 	return o.err
 }
 
-// unread reports whether the reader has gone away.
 func (o *outlet) unread() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

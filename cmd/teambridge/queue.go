@@ -60,7 +60,6 @@ type missing struct {
 	Bytes int `json:"bytes"`
 }
 
-// String is "3 lines (270003 bytes)".
 func (m missing) String() string {
 	return fmt.Sprintf("%s (%s)", plural(m.Lines, "line"), plural(m.Bytes, "byte"))
 }
@@ -121,11 +120,7 @@ func (q *writeQueue) offer(b []byte, urgent bool) bool {
 // run writes what is queued, one item at a time.
 func (q *writeQueue) run() {
 	defer close(q.ended)
-	for {
-		item, ok := q.first()
-		if !ok {
-			return
-		}
+	for item, ok := q.first(); ok; item, ok = q.first() {
 		data := item.data
 		if item.missing != (missing{}) {
 			data = q.notice(item.missing)
@@ -161,7 +156,6 @@ func (q *writeQueue) first() (queued, bool) {
 	return q.items[0], true
 }
 
-// done removes the first item.
 func (q *writeQueue) done() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,6 @@ import (
 	"teambridge/teams"
 )
 
-// readOptions are the flags of read.
 type readOptions struct {
 	from     string
 	since    string
@@ -80,7 +80,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if names, err = a.readable(ctx, t, names, o.markRead); err != nil {
 		return err
 	}
-	// What cannot be read does not keep the rest from being shown.
+	// If one inbox cannot be read, the others are still shown.
 	var faults []error
 	unreadable := map[string]bool{}
 	rows := map[string][]inbox.Row{}
@@ -92,7 +92,7 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 		switch rows[name], err = box.Read(ctx); {
 		case err == nil, errors.Is(err, inbox.ErrMissing):
 		case errors.Is(err, inbox.ErrEmpty):
-			// Not the same as one without messages: something went wrong here.
+			// An inbox without messages is an empty array, so something went wrong.
 			a.warn("%s", view.Describe(err))
 		case ctx.Err() != nil, errors.Is(err, teams.ErrTeamGone):
 			return err
@@ -133,21 +133,19 @@ func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 
 // hiddenNote says how many confirmations were left out.
 func (a *app) hiddenNote(n int) {
-	switch {
-	case n == 1:
+	if n == 1 {
 		a.note("1 confirmation is hidden; --protocol shows it")
-	case n > 1:
+	} else if n > 1 {
 		a.note("%d confirmations are hidden; --protocol shows them", n)
 	}
 }
 
-// item is an entry of a feed.
 type item struct {
 	inbox.Entry
-	gone bool // it is not in its inbox any more
+	gone bool // from its inbox
 }
 
-// feed is what was and what is in inboxes, in the order of [inbox.Merge].
+// feed merges what was and what is in inboxes, in the order of [inbox.Merge].
 func feed(past, now map[string][]inbox.Row) []item {
 	all := map[string][]inbox.Row{}
 	for _, inboxes := range []map[string][]inbox.Row{past, now} {
@@ -162,12 +160,12 @@ func feed(past, now map[string][]inbox.Row) []item {
 	return items
 }
 
-// past returns what the journal has of inboxes, and what of it is not in them
-// now. What it takes to be in one that is unreadable is put into now.
+// past returns the recorded messages that have left their inboxes. Those that should still
+// be in an unreadable inbox are put into now.
 func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool, now map[string][]inbox.Row, unreadable map[string]bool) (map[string][]inbox.Row, error) {
 	if _, err := os.Stat(filepath.Join(a.state, "journal.db")); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(a.state, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // and none is made: reading leaves nothing behind
+			return nil, nil // and no journal is created
 		}
 	}
 	c, err := t.Config(ctx)
@@ -186,7 +184,7 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 		}
 	}
 	past, hidden := map[string][]inbox.Row{}, map[string][]inbox.Row{}
-	// The newest first: of equal rows, the last are those that are there.
+	// Newest first: of equal rows, the last ones are still there.
 	q := journal.Query{Root: t.Root().Path(), Team: c.Team, CreatedAt: c.Instance().CreatedAt, Newest: true}
 	for m, err := range j.Messages(ctx, q) {
 		if err != nil {
@@ -213,7 +211,7 @@ func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool,
 	return past, nil
 }
 
-// teamOf opens the team that names such as INBOX@TEAM speak of, or the usual one.
+// teamOf opens the team in names such as INBOX@TEAM, or the default one.
 func (a *app) teamOf(ctx context.Context, names []string) (*teams.Team, error) {
 	shared := ""
 	for _, name := range names {
@@ -226,7 +224,7 @@ func (a *app) teamOf(ctx context.Context, names []string) (*teams.Team, error) {
 	return a.team(ctx, shared)
 }
 
-// readable returns the inboxes that are meant.
+// readable returns the inboxes to read, or with mark those to mark as read.
 func (a *app) readable(ctx context.Context, t *teams.Team, names []string, mark bool) ([]string, error) {
 	var wanted []string
 	for _, name := range names {
@@ -274,7 +272,7 @@ func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
 	return mail.Ours(ctx, l, t, c)
 }
 
-// filter returns what is to be shown, and how many confirmations are left out.
+// filter returns what to show, and how many confirmations are left out.
 func (o readOptions) filter(feed []item) (shown []item, hidden int, err error) {
 	after, err := o.after(feed)
 	if err != nil {
@@ -295,7 +293,7 @@ func (o readOptions) filter(feed []item) (shown []item, hidden int, err error) {
 	return shown, hidden, nil
 }
 
-// after understands --since.
+// after returns the condition of --since.
 func (o readOptions) after(feed []item) (func(int, item) bool, error) {
 	if o.since == "" {
 		return func(int, item) bool { return true }, nil
@@ -311,7 +309,7 @@ func (o readOptions) after(feed []item) (func(int, item) bool, error) {
 	}
 	return func(_ int, e item) bool {
 		at, ok := e.Time()
-		return !ok || at.After(limit) // a time that is not understood may be any
+		return !ok || at.After(limit) // an invalid time may be any
 	}, nil
 }
 
@@ -333,8 +331,7 @@ func (a *app) printFeed(team string, feed []item) error {
 	return nil
 }
 
-// entry is a message for a person: a line about it, and its text indented. gone
-// says that it is in its inbox no more.
+// entry is a message for a person: a line about it, and its text indented.
 func (a *app) entry(e inbox.Entry, gone bool) string {
 	at := dash(e.Timestamp)
 	if t, ok := e.Time(); ok {
@@ -366,12 +363,9 @@ func indent(b *strings.Builder, text string) {
 	}
 }
 
-// readable is what a message says to a person. Of a structured text that is
-// what its fields say; of one that is not known the text itself.
+// readable is the text of a message, or the fields of a known structured text.
 func readable(e inbox.Entry) string {
-	var s struct {
-		Type, IdleReason, Summary, Result, FailureReason, Reason, Message string
-	}
+	var s struct{ Type, IdleReason, Summary, Result, FailureReason, Reason, Message string }
 	if e.Kind() == "message" || json.Unmarshal([]byte(e.Text), &s) != nil {
 		return e.Text
 	}
@@ -385,13 +379,10 @@ func readable(e inbox.Entry) string {
 		parts = []string{s.Message}
 	}
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-	if len(parts) == 0 {
-		return e.Text
-	}
-	return strings.Join(parts, "\n")
+	return cmp.Or(strings.Join(parts, "\n"), e.Text)
 }
 
-// markRead marks what was shown as read.
+// markRead marks the messages that were shown as read.
 func (a *app) markRead(ctx context.Context, t *teams.Team, shown []item) error {
 	ids := map[string][]string{}
 	for _, e := range shown {

@@ -248,7 +248,6 @@ func (t *recorder) sends(ctx context.Context) *ledger.Ledger {
 	return l
 }
 
-// close ends the recording.
 func (t *recorder) close() error {
 	t.app.recording = nil
 	t.stopCopy()

@@ -47,9 +47,7 @@ Exit status: 0; 2 several match; 3 no such delivery or relay; 5 it has not
 failed, or is not dead.`,
 		Example: `  teambridge relay retry 3f0c`,
 		Args:    exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.relayRetry(cmd.Context(), args[0])
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.relayRetry(cmd.Context(), args[0]) },
 	}
 	drop := &cobra.Command{
 		Use:   "drop DELIVERY",
@@ -135,14 +133,9 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 	return a.table(rows)
 }
 
-// relayRetry lets the service try a relay again that has given up, or else puts a
-// delivery into the queue again.
+// relayRetry retries a relay that has given up, or else a delivery.
 func (a *app) relayRetry(ctx context.Context, query string) error {
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	r, err := a.findRelay(ctx, l, query)
+	l, r, err := a.findRelay(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -163,7 +156,6 @@ func (a *app) relayRetry(ctx context.Context, query string) error {
 	return a.serviceNote(root)
 }
 
-// relayMove changes the state of a delivery.
 func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger, context.Context, string) error) error {
 	l, err := a.ledger(ctx)
 	if err != nil {
@@ -173,14 +165,11 @@ func (a *app) relayMove(ctx context.Context, id string, move func(*ledger.Ledger
 		return err
 	}
 	err = move(l, ctx, id)
-	if state, ok := errors.AsType[*ledger.StateError](err); ok {
-		if errors.Is(err, ledger.ErrUnknown) {
-			return notFound("list them with: teambridge relay list", "there is no delivery %s", id)
-		}
-		return refuse("see its state with: teambridge relay list --all", "%s", state.Error())
-	}
 	if errors.Is(err, ledger.ErrUnknown) {
 		return notFound("list them with: teambridge relay list", "there is no delivery %s", id)
+	}
+	if state, ok := errors.AsType[*ledger.StateError](err); ok {
+		return refuse("see its state with: teambridge relay list --all", "%s", state.Error())
 	}
 	return err
 }

@@ -20,7 +20,6 @@ import (
 	"teambridge/teams"
 )
 
-// relayText describes a relay for a person.
 func relayText(i *api.Relay) string {
 	if i == nil {
 		return "-"
@@ -42,8 +41,7 @@ func relayText(i *api.Relay) string {
 	return strings.Join(parts, ", ")
 }
 
-// relays returns the relays of a team's members. Only the service knows why it does not
-// run one.
+// relays returns the relays of a team's members. Only the service knows why one is stopped.
 func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[string]*api.Relay, error) {
 	known, err := view.Relays(ctx, l, a.state, t)
 	if err != nil {
@@ -58,7 +56,7 @@ func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[
 	return known, nil
 }
 
-// ledgerIfAny opens the ledger if it exists; else it returns nil and no error.
+// ledgerIfAny opens the ledger, or returns nil if it does not exist.
 func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
 	if _, err := os.Stat(filepath.Join(a.state, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -66,8 +64,8 @@ func (a *app) ledgerIfAny(ctx context.Context) (*ledger.Ledger, error) {
 	return a.ledger(ctx)
 }
 
-// replicate brings the journal up to date: it copies the messages of the ledger, and looks
-// which of those that q asks for are still in their inboxes. If that fails, it warns.
+// replicate copies the messages of the ledger into the journal, and looks which of those
+// that q selects are still in their inboxes. If that fails, it warns.
 func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query) {
 	err := func() error {
 		l, err := a.ledgerIfAny(ctx)
@@ -89,7 +87,7 @@ func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query
 }
 
 // record fills the journal from the ledger and the inboxes of t until stop is called. poke
-// makes it look at the ledger now. A relay goes on without a journal.
+// makes it read the ledger now. Without a journal it only warns.
 func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke func(), stop func() error) {
 	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 	defer cancel()
@@ -98,7 +96,7 @@ func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke
 		a.warn("%s; messages are not recorded", view.Describe(err))
 		return func() {}, func() error { return nil }
 	}
-	broken := false // the journal is; only the tap's goroutine looks
+	broken := false // the journal; for the tap's goroutine alone
 	r := replicate.New(replicate.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", view.Describe(err)) }})
 	tap := journal.NewTap(journal.TapOptions{
 		Root: t.Root(), Journal: j, Only: func(name string) bool { return name == t.Name() },
@@ -156,11 +154,7 @@ func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *tea
 	return f
 }
 
-// fateText describes what became of a relayed message.
 func fateText(f *api.Fate) string {
-	if f == nil {
-		return ""
-	}
 	text := "relayed: " + f.State
 	if f.Reason != "" {
 		text += " (" + f.Reason + ")"

@@ -144,11 +144,7 @@ func (a *app) serviceNote(root *teams.Root) error {
 }
 
 func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) error {
-	l, err := a.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	r, err := a.findRelay(ctx, l, query)
+	l, r, err := a.findRelay(ctx, query)
 	if err != nil || r == nil {
 		return cmp.Or(err, noRelay(query))
 	}
@@ -216,16 +212,19 @@ func (a *app) pick(ctx context.Context, root *teams.Root, query string, all []ca
 	return -1, nil
 }
 
-// findRelay returns the added relay that query means, with the current name of its member;
-// nil if there is none. A relay that was started with "teambridge run" is refused.
-func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (*ledger.Relay, error) {
+// findRelay returns the ledger, and the added relay that query means, with the current name
+// of its member; nil if there is none. A relay of "teambridge run" is refused.
+func (a *app) findRelay(ctx context.Context, query string) (l *ledger.Ledger, r *ledger.Relay, err error) {
+	if l, err = a.ledger(ctx); err != nil {
+		return nil, nil, err
+	}
 	all, err := l.Relays(ctx, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	root, err := a.root()
 	if err != nil && !errors.As(err, new(*teams.NoRootError)) {
-		return nil, err
+		return nil, nil, err
 	}
 	added := make([]candidate, len(all))
 	for i, r := range all {
@@ -234,27 +233,29 @@ func (a *app) findRelay(ctx context.Context, l *ledger.Ledger, query string) (*l
 		}
 		added[i] = candidate{r.ID, r.Root, r.Team, all[i].Member}
 	}
-	if i, err := a.pick(ctx, root, query, added); err != nil || i >= 0 {
-		return &all[max(i, 0)], err
-	}
-	if root == nil {
-		return nil, nil
+	i, err := a.pick(ctx, root, query, added)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case i >= 0:
+		return l, &all[i], nil
+	case root == nil:
+		return l, nil, nil
 	}
 	known, err := a.relaysKnown(ctx, l)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	known = slices.DeleteFunc(known, func(e api.RelayEntry) bool { return e.Created != nil })
 	run := make([]candidate, len(known))
 	for i, e := range known {
 		run[i] = candidate{e.ID, root.Path(), e.Team, e.Member}
 	}
-	i, err := a.pick(ctx, root, query, run)
-	if err != nil || i < 0 {
-		return nil, err
+	if i, err = a.pick(ctx, root, query, run); err != nil || i < 0 {
+		return l, nil, err
 	}
 	hint, reason := view.Elsewhere(known[i])
-	return nil, refuse(hint, "%s", reason)
+	return nil, nil, refuse(hint, "%s", reason)
 }
 
 // owner makes and removes the teams that agents own.

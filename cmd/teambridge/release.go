@@ -55,11 +55,11 @@ func (a *app) relayRelease(ctx context.Context, address, sender string) error {
 		return err
 	}
 	if len(list) == 0 {
-		who := post.Inbox + "@" + post.Team
+		from := ""
 		if sender != "" {
-			return notFound("see it with: teambridge relay list", "no messages from %s are held for %s", sender, who)
+			from = " from " + sender
 		}
-		return notFound("see it with: teambridge relay list", "no messages are held for %s", who)
+		return notFound("see it with: teambridge relay list", "no messages%s are held for %s@%s", from, post.Inbox, post.Team)
 	}
 	if a.json {
 		return a.printJSON(list)

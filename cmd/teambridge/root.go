@@ -35,7 +35,6 @@ type host struct {
 	hold           time.Duration              // how long to hold one at most; 0: the default
 }
 
-// process is the real host.
 func process() host {
 	return host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
@@ -222,7 +221,6 @@ func between(low, high int) cobra.PositionalArgs {
 	}
 }
 
-// wantsText reports whether a command takes a text to send.
 func wantsText(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, "TEXT") }
 
 // unknownCommand is the error for an argument that should be a command.
@@ -300,7 +298,6 @@ func (a *app) closeUnwritten(c io.Closer) {
 	a.opened = append(a.opened, func() error { _ = c.Close(); return nil })
 }
 
-// root opens the Claude directory.
 func (a *app) root() (*teams.Root, error) {
 	if a.dir != nil {
 		return a.dir, nil
@@ -385,7 +382,6 @@ func (a *app) home() (string, error) {
 	return "", errors.New("there is no home directory")
 }
 
-// locks returns the Locker of this process.
 func (a *app) locks() *lockedfile.Locker {
 	if a.locker == nil {
 		a.locker = lockedfile.New(lockedfile.Options{Dir: filepath.Join(a.state, "locks"), Wait: a.wait, Hold: a.hold})
@@ -393,12 +389,10 @@ func (a *app) locks() *lockedfile.Locker {
 	return a.locker
 }
 
-// inbox opens an inbox of t.
 func (a *app) inbox(t *teams.Team, name string) (*inbox.Inbox, error) {
 	return inbox.Open(t, name, a.locks())
 }
 
-// ledger opens the ledger.
 func (a *app) ledger(ctx context.Context) (*ledger.Ledger, error) {
 	if a.sends == nil && a.sendsErr == nil {
 		if a.sends, a.sendsErr = ledger.Open(ctx, filepath.Join(a.state, "ledger.db")); a.sendsErr == nil {

@@ -31,7 +31,6 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// runOptions are the flags of run.
 type runOptions struct {
 	ledger.Relay // its settings
 	as           string
@@ -127,7 +126,6 @@ func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	must(cmd.RegisterFlagCompletionFunc("permissions", cobra.FixedCompletions([]string{"deny", "allow=", "ask"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)))
 }
 
-// agentRun is a run command at work.
 type agentRun struct {
 	app      *app
 	opts     runOptions
@@ -300,7 +298,6 @@ func (r *agentRun) serve(ctx context.Context) error {
 	return err
 }
 
-// signals handles interrupts and SIGTERM.
 func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 	const interruptSlow = 300 * time.Millisecond // then the user is told why
 	interrupted := ""                            // the frame that was interrupted
@@ -345,7 +342,6 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// line is a line of standard input.
 type line struct {
 	Text     string    `json:"text"`
 	Mode     mode.Mode `json:"mode"`
@@ -470,9 +466,7 @@ func (r *agentRun) missingOutput(m missing) []byte {
 		return nil
 	}
 	line, err := jsonLine(map[string]missing{"leftOut": m})
-	if err != nil {
-		r.fail(err)
-	}
+	r.fail(err)
 	return line
 }
 
@@ -497,20 +491,14 @@ func (r *agentRun) event(e agent.Event) {
 	}
 }
 
-func (r *agentRun) print(b []byte) {
-	if err := r.app.print(b); err != nil {
-		r.fail(err)
-	}
-}
+func (r *agentRun) print(b []byte)  { r.fail(r.app.print(b)) }
+func (r *agentRun) printJSON(v any) { r.fail(r.app.printJSON(v)) }
 
-func (r *agentRun) printJSON(v any) {
-	if err := r.app.printJSON(v); err != nil {
-		r.fail(err)
-	}
-}
-
-// fail ends the run, since nobody can see what the agent says.
+// fail ends the run if err, of the output, is not nil: nobody can see what the agent says.
 func (r *agentRun) fail(err error) {
+	if err == nil {
+		return
+	}
 	r.mu.Lock()
 	if r.failed == nil {
 		r.failed = err

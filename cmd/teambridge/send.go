@@ -22,7 +22,6 @@ import (
 	"teambridge/teams"
 )
 
-// sendOptions are the flags of send.
 type sendOptions struct {
 	from    string
 	summary string
@@ -35,13 +34,11 @@ type sendOptions struct {
 	served   bool // send through a service, if one runs
 	wait     string
 	timeout  time.Duration
-
-	// How the agent works on it, if a service relays to the agent.
-	mode     string // JSON
+	mode     string // JSON; this and isolated need a relay of the service
 	isolated bool
 }
 
-// needsRelay reports whether it can only go to an agent that a service relays to.
+// needsRelay reports whether the message needs a relay of the service.
 func (o *sendOptions) needsRelay() bool { return o.mode != "" || o.isolated }
 
 func newSend(a *app) *cobra.Command {
@@ -88,9 +85,7 @@ be locked; 7 the message is lost, or what became of it is unknown.`,
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
 		Args:              exactly(2),
 		ValidArgsFunction: a.completeMembers(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.send(cmd.Context(), args[0], args[1], o)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.send(cmd.Context(), args[0], args[1], o) },
 	}
 	sendFlags(cmd, &o)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
@@ -164,7 +159,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	return err
 }
 
-// resolve returns the member whose inbox is meant by name.
+// resolve returns the member that a name means.
 func (s *sender) resolve(name string) (string, error) {
 	member, err := s.Resolve(name, s.opts.force)
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok && nf.Kind == "member" {
@@ -174,12 +169,10 @@ func (s *sender) resolve(name string) (string, error) {
 	return member, err
 }
 
-// message is the message with that text.
 func (o *sendOptions) message(text string) mail.Message {
 	return mail.Message{ID: o.id, Text: text, Summary: o.summary, Color: o.color, Protocol: o.protocol}
 }
 
-// sentLine is the result for a person.
 func (a *app) sentLine(s mail.Delivered) string {
 	state := a.paint(green, s.State)
 	if s.Deduplicated {
@@ -209,13 +202,12 @@ func (a *app) text(ctx context.Context, arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
 	}
-	const lineEnd = len("\r\n")
 	var b []byte
 	var err error
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		b, err = io.ReadAll(io.LimitReader(a.stdin, inbox.MaxText+int64(lineEnd)+1))
+		b, err = io.ReadAll(io.LimitReader(a.stdin, inbox.MaxText+int64(len("\r\n"))+1))
 	}()
 	select {
 	case <-read:
@@ -230,8 +222,7 @@ func (a *app) text(ctx context.Context, arg string) (string, error) {
 	if ended {
 		s = strings.TrimSuffix(s, "\r")
 	}
-	if len(s) > inbox.MaxText {
-		// Report this first: what was cut off may end within a character.
+	if len(s) > inbox.MaxText { // checked first, since the text may be cut within a character
 		return "", &inbox.InvalidError{Field: "text", Reason: fmt.Sprintf("on standard input has more than the %d bytes that are allowed", inbox.MaxText)}
 	}
 	return s, nil
@@ -245,11 +236,11 @@ type sender struct {
 	service *client.Client // nil: write to the inboxes
 	opts    sendOptions
 
-	journal *journal.Journal // opened for what is followed; nil: not yet, or the recorder has it
-	warned  bool             // that what is followed is not recorded
+	journal *journal.Journal // for messages that are followed; nil: not open, or the recorder has it
+	warned  bool             // that these are not recorded
 }
 
-// answerNote says what to do if one of the recipients cannot answer.
+// answerNote notes what to do if one of the recipients cannot answer.
 func (s *sender) answerNote(ctx context.Context, members ...string) {
 	if !s.app.json && s.unanswerable(ctx, members) {
 		s.app.note("agents of this team cannot answer \"user\"; \"teambridge join\" gives you a name that they can")
@@ -262,8 +253,8 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 	if err != nil {
 		return nil, err
 	}
-	// Opening the ledger may write, which --dry-run must not. The name under which we
-	// joined is then unknown, and does not matter for the checks.
+	// Opening the ledger may write, which --dry-run must not. Its checks do not need the
+	// name under which we joined.
 	if o.served && !o.dryRun {
 		s.service = a.service(t.Root())
 	}
@@ -273,10 +264,7 @@ func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender
 		}
 	}
 	s.Sender, err = mail.New(ctx, s.options(ctx, t, config))
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, err
 }
 
 // remember opens the ledger, which makes sending under an id idempotent.
@@ -291,19 +279,15 @@ func (s *sender) remember(ctx context.Context, needed bool) (err error) {
 	return nil
 }
 
-// options are the options of the [mail.Sender].
 func (s *sender) options(ctx context.Context, t *teams.Team, config *teams.Config) mail.Options {
-	facts := func(member string) teams.Facts {
-		return s.app.facts(ctx, s.ledger, t, config, member)
-	}
 	return mail.Options{
-		Team: t, Config: config, Locker: s.app.locks(), Ledger: s.ledger, From: s.opts.from, Facts: facts,
+		Team: t, Config: config, Locker: s.app.locks(), Ledger: s.ledger, From: s.opts.from,
+		Facts:   func(member string) teams.Facts { return s.app.facts(ctx, s.ledger, t, config, member) },
 		Journal: s.history, RecordWithin: cmp.Or(s.app.wait, journalWait), Unrecorded: s.unrecorded,
 	}
 }
 
-// history returns the journal for package mail: that of the recorder that this command
-// runs, or else it opens it.
+// history returns the journal of the command's recorder, or else opens it.
 func (s *sender) history(ctx context.Context) (_ *journal.Journal, err error) {
 	if s.app.recording != nil {
 		return s.app.recording.journal, nil
@@ -325,8 +309,8 @@ func (s *sender) unrecorded(err error) {
 	}
 }
 
-// put puts a message into the inbox of member, and records it if it is to be tracked. It
-// returns what is known even if there is an error.
+// put puts a message into the inbox of member, and records it with track. It returns what
+// is known even if there is an error.
 func (s *sender) put(ctx context.Context, member string, m mail.Message, track bool) (mail.Delivered, error) {
 	d, err := s.Put(ctx, member, m, inbox.AppendOptions{Force: s.opts.force, Track: track})
 	if d.Unrecorded != nil {
@@ -339,8 +323,8 @@ func (s *sender) put(ctx context.Context, member string, m mail.Message, track b
 	return d, err
 }
 
-// toInbox puts a message into the inbox of member, and waits if that was asked for. It
-// returns what is known even if there is an error.
+// toInbox puts a message into the inbox of member, and waits if asked to. It returns what
+// is known even if there is an error.
 func (s *sender) toInbox(ctx context.Context, member string, m mail.Message) (mail.Delivered, error) {
 	if s.opts.dryRun {
 		d, err := s.Check(ctx, member, m)

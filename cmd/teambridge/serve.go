@@ -18,7 +18,6 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// serveOptions are the flags of serve.
 type serveOptions struct {
 	listen   []string
 	readOnly bool
@@ -98,17 +97,16 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	}()
 	err = s.Run(running)
 	stop()
-	if err := errors.Join(err, <-told); err != nil {
-		if there, ok := errors.AsType[*server.RunningError](err); ok {
-			hint := "use it, or end it first"
-			if there.OtherState {
-				hint = "end it first, or use its --state-dir"
-			}
-			return &api.Decided{Err: there, Code: api.CodeRefused, Hint: hint}
-		}
+	err = errors.Join(err, <-told)
+	there, ok := errors.AsType[*server.RunningError](err)
+	if !ok {
 		return err
 	}
-	return nil
+	hint := "use it, or end it first"
+	if there.OtherState {
+		hint = "end it first, or use its --state-dir"
+	}
+	return &api.Decided{Err: there, Code: api.CodeRefused, Hint: hint}
 }
 
 // agentEnvironment is the environment of agents, which must not notify systemd.

@@ -29,7 +29,6 @@ func newService(a *app) *cobra.Command {
 		newServiceInstall(a), newServiceUninstall(a), newServiceStatus(a), newServiceLogs(a))
 }
 
-// installOptions are the flags of service install.
 type installOptions struct {
 	serveOptions
 	noStart bool
@@ -223,7 +222,6 @@ func (a *app) startUnit(ctx context.Context, again bool) error {
 // startWait bounds each call of systemctl. Stopping the service may take TimeoutStopSec.
 const startWait = 2 * time.Minute
 
-// systemctl runs systemctl for this user, and returns its output.
 func (a *app) systemctl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()

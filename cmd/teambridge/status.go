@@ -94,7 +94,7 @@ func (a *app) statusInfos(ctx context.Context, rec *recorder, t *teams.Team, arg
 	return all, nil
 }
 
-// statusName finds a member also among those that have left.
+// statusName returns the name of a member, even of one that has left.
 func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []api.Status) (string, error) {
 	name, _ := teams.Split(arg)
 	if slices.ContainsFunc(all, func(s api.Status) bool { return s.Member == name }) {
@@ -104,47 +104,38 @@ func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []a
 }
 
 func (a *app) printStatus(infos []api.Status, stream bool) error {
-	if a.json && stream {
-		for _, i := range infos {
+	if a.json && !stream {
+		return a.printJSON(infos)
+	}
+	rows := [][]string{{"MEMBER", "STATE", "SINCE", "DETAIL", "UNREAD", "RELAY", "BY"}}
+	for _, i := range infos {
+		if a.json {
 			if err := a.printJSON(i); err != nil {
 				return err
 			}
+			continue
 		}
-		return nil
-	}
-	if a.json {
-		return a.printJSON(infos)
-	}
-	heading := []string{"MEMBER", "STATE", "SINCE", "DETAIL", "UNREAD", "BY"}
-	relayed := slices.ContainsFunc(infos, func(i api.Status) bool { return i.Relay != nil })
-	if relayed {
-		heading = slices.Insert(heading, 5, "RELAY")
-	}
-	var rows [][]string
-	if !stream {
-		rows = append(rows, heading)
-	}
-	for _, i := range infos {
 		by := "joined"
 		if i.Evidence.Kind != "" {
 			by = i.Evidence.Kind + " " + i.Evidence.ID
 		}
-		row := []string{i.Member, i.State, clock(i.Since), i.Detail, strconv.Itoa(i.Unread), by}
-		if relayed {
-			row = slices.Insert(row, 5, relayText(i.Relay))
+		rows = append(rows, []string{i.Member, i.State, clock(i.Since), i.Detail, strconv.Itoa(i.Unread), relayText(i.Relay), by})
+	}
+	if !slices.ContainsFunc(infos, func(i api.Status) bool { return i.Relay != nil }) {
+		for i, r := range rows {
+			rows[i] = slices.Delete(r, 5, 6)
 		}
-		rows = append(rows, row)
+	}
+	if stream {
+		rows = rows[1:]
 	}
 	return a.table(rows)
 }
 
-// statusStep is how often a status is looked at that changes by time alone.
-const statusStep = time.Second
-
 // followStatus prints what changes, until the team ends.
 func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, args []string, before []api.Status) error {
 	for {
-		if _, err := rec.changes(ctx, statusStep); err != nil {
+		if _, err := rec.changes(ctx, time.Second); err != nil { // a status can change by time alone
 			return err
 		}
 		now, err := a.statusInfos(ctx, rec, t, args)

@@ -96,11 +96,7 @@ func (a *app) members(ctx context.Context) error {
 	if a.json {
 		return a.printJSON(infos)
 	}
-	rows := [][]string{{"MEMBER", "ROLE", "TYPE", "MODEL", "COLOR", "JOINED", "UNREAD"}}
-	relayed := slices.ContainsFunc(infos, func(i api.Member) bool { return i.Relay != "" })
-	if relayed {
-		rows[0] = append(rows[0], "RELAY")
-	}
+	rows := [][]string{{"MEMBER", "ROLE", "TYPE", "MODEL", "COLOR", "JOINED", "UNREAD", "RELAY"}}
 	for _, i := range infos {
 		unread := "-"
 		switch {
@@ -113,11 +109,12 @@ func (a *app) members(ctx context.Context) error {
 		if i.JoinedAt != nil {
 			joined = clock(*i.JoinedAt)
 		}
-		row := []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread}
-		if relayed {
-			row = append(row, dash(i.Relay))
+		rows = append(rows, []string{i.Member, i.Role, dash(i.Type), dash(i.Model), dash(i.Color), joined, unread, dash(i.Relay)})
+	}
+	if !slices.ContainsFunc(infos, func(i api.Member) bool { return i.Relay != "" }) {
+		for i, r := range rows {
+			rows[i] = r[:len(r)-1]
 		}
-		rows = append(rows, row)
 	}
 	return a.table(rows)
 }

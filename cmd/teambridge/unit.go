@@ -5,10 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
-
 )
 
-// unitName is the name of the systemd unit of the service.
 const unitName = "teambridge.service"
 
 // unitMark is the first line of a unit that we wrote. Others are not touched.
@@ -81,7 +79,6 @@ func unitQuote(s string, argument bool) (string, error) {
 	return `"` + s + `"`, nil
 }
 
-// unitPath is the path of the unit file.
 func (a *app) unitPath() (string, error) {
 	dir, ok := a.lookup("XDG_CONFIG_HOME")
 	if !ok || !filepath.IsAbs(dir) {

@@ -21,7 +21,7 @@ Exit status: 0.`,
 	}
 }
 
-// build says what this program was built from.
+// build is the version of this program.
 func build() api.Version {
 	v := api.Version{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {

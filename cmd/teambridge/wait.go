@@ -14,7 +14,7 @@ import (
 	"teambridge/teams"
 )
 
-// What can be waited for.
+// The values of --for.
 const (
 	forReply      = "reply"
 	forMessage    = "message"
@@ -25,7 +25,6 @@ const (
 
 var occasions = []string{forReply, forMessage, forIdle, forAllIdle, forTerminated}
 
-// waitOptions are the flags of wait.
 type waitOptions struct {
 	what    string
 	member  string
@@ -97,14 +96,10 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	}
 	ctx, cancel := within(ctx, o.timeout, o.missing(name))
 	defer cancel()
-	switch o.what {
-	case forIdle, forAllIdle, forTerminated:
+	if o.what != forReply && o.what != forMessage {
 		found, err := a.waitStatus(ctx, rec, t, o.what, name)
 		if err != nil {
 			return ended(ctx, err)
-		}
-		if a.json {
-			return a.printJSON(found)
 		}
 		return a.printStatus(found, false)
 	}
@@ -119,21 +114,19 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 
 // missing says what has not happened.
 func (o *waitOptions) missing(name string) string {
-	switch o.what {
-	case forIdle:
+	switch {
+	case o.what == forIdle:
 		return name + " is not idle"
-	case forAllIdle:
+	case o.what == forAllIdle:
 		return "not all agents are idle"
-	case forTerminated:
+	case o.what == forTerminated:
 		return name + " has not shut down"
-	}
-	if name == "" {
+	case name == "":
 		return "no " + o.what
 	}
 	return "no " + o.what + " from " + name
 }
 
-// waitMessage waits for a message that is new and wanted.
 func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
 	for {
 		list, err := rec.changes(ctx, recheck) // a team can end without a change
@@ -151,11 +144,11 @@ func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wan
 	}
 }
 
-// settled is how long an agent has to be idle, with nothing waiting for it, to
-// count as idle: longer than an agent takes to look into its inbox (1 s).
+// settled is how long an agent without waiting messages must be idle to count as idle.
+// Agents look into their inboxes each second.
 const settled = 1500 * time.Millisecond
 
-// waitStatus waits until a status holds, and for idle: goes on holding.
+// waitStatus waits until a status holds. Idle must hold for some time.
 func (a *app) waitStatus(ctx context.Context, rec *recorder, t *teams.Team, what, name string) ([]api.Status, error) {
 	var since time.Time
 	for {
@@ -178,7 +171,7 @@ func (a *app) waitStatus(ctx context.Context, rec *recorder, t *teams.Team, what
 		if err != nil {
 			return nil, err
 		}
-		// Whatever it said or was told meanwhile, it was not idle all the time.
+		// With a message to it or from it, it was not idle all the time.
 		for _, c := range list {
 			if c.Kind == journal.Appeared && what != forTerminated && c.Message.Team.Team == t.Name() &&
 				(name == "" || c.Message.Inbox == name || c.Message.From == name) {
@@ -191,13 +184,13 @@ func (a *app) waitStatus(ctx context.Context, rec *recorder, t *teams.Team, what
 func (a *app) leadName(ctx context.Context, t *teams.Team) string {
 	c, err := t.Config(ctx)
 	if err != nil {
-		return "" // the next look at the status says why
+		return "" // statusInfos reports the error
 	}
 	lead, _ := c.Lead()
 	return lead.Name
 }
 
-// judge says whether what is waited for holds now.
+// judge reports whether an occasion holds now, and for whom.
 func judge(infos []api.Status, what, name, lead string) (found []api.Status, holds bool) {
 	for _, i := range infos {
 		idle := i.State == api.StateTerminated || i.Unread == 0 && (i.Detail == api.DetailWaiting || i.Detail == api.DetailFailed)
@@ -218,7 +211,6 @@ func judge(infos []api.Status, what, name, lead string) (found []api.Status, hol
 	return found, what == forAllIdle && len(found) > 0
 }
 
-// notTaken is the end of a wait for an agent.
 func notTaken(member string) string {
 	return member + " has not taken the message, which stays in its inbox"
 }

@@ -15,7 +15,6 @@ import (
 	"teambridge/teams"
 )
 
-// watchOptions are the flags of watch.
 type watchOptions struct {
 	from     string
 	since    string
@@ -154,28 +153,27 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 	}
 }
 
-// lastWords is how long nothing may come any more of a team that has ended: what
-// was said right before is on its way.
+// lastWords is how long nothing may come from a team that has ended. The last messages may
+// still be on their way.
 const lastWords = 250 * time.Millisecond
 
-// replay prints what the journal has from before.
+// replay shows what the journal had before.
 func (a *app) replay(ctx context.Context, rec *recorder, root *teams.Root, team, since string, show func(journal.Message) error) error {
 	q := journal.Query{Root: root.Path(), Team: team, Before: rec.after + 1}
 	if err := sinceQuery(ctx, rec.journal, since, &q); err != nil {
 		return err
 	}
 	for m, err := range rec.journal.Messages(ctx, q) {
-		if err != nil {
-			return err
+		if err == nil {
+			err = show(m)
 		}
-		if err := show(m); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printRecorded prints one message of the journal.
 func (a *app) printRecorded(m journal.Message) error {
 	if a.json {
 		return a.printJSON(view.Recorded(m))
@@ -188,7 +186,7 @@ func (a *app) printRecorded(m journal.Message) error {
 	return a.print([]byte(a.entry(e, false)))
 }
 
-// answerEntry is what a headless agent answered, for a person.
+// answerEntry is the answer of a headless agent, for a person.
 func (a *app) answerEntry(m journal.Message) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s answers  %s\n", a.paint(dim, clock(m.FirstSeen)), a.paint(bold, escape(m.From, false)), a.paint(dim, escape(m.ID(), false)))

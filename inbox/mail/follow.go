@@ -40,8 +40,7 @@ func (s *Sender) Follow(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	return s.Judge(ctx, d, at)
 }
 
-// A Sight is one look at an inbox. All messages that are followed there can be judged
-// by it.
+// A Sight is one look at an inbox, for all messages that are followed there.
 type Sight struct {
 	Seen  *inbox.Seen // nil if the inbox cannot be read for now
 	Again bool        // look again: somebody else looked at the same time, and may have seen more
@@ -60,10 +59,9 @@ func (s *Sender) Sight(ctx context.Context, d Delivered) (*Sight, error) {
 	return &Sight{Seen: seen}, err
 }
 
-// Judge says what became of a message, as [Sender.Look] does. Before it says anything
-// but [inbox.Unconsumed] it records the sight in the journal: an agent can take a
-// message so quickly that nobody else sees it, and no receipt may say more than the
-// journal's messages.
+// Judge says what became of a message, as [Sender.Look] does. Before it says anything but
+// [inbox.Unconsumed] it records the sight, since no receipt may say more than the journal,
+// and an agent can take a message before anybody else sees it.
 func (s *Sender) Judge(ctx context.Context, d Delivered, at *Sight) (inbox.Fate, error) {
 	fate, err := s.Look(ctx, d, at.Seen)
 	if fate == inbox.Unconsumed || ctx.Err() != nil {
@@ -79,8 +77,8 @@ func (s *Sender) Judge(ctx context.Context, d Delivered, at *Sight) (inbox.Fate,
 	return fate, err
 }
 
-// Record records what was seen of an inbox, if there is a journal, and reports whether
-// it has to be looked at again. Options.Unrecorded learns of a failure.
+// Record records what was seen of an inbox, if there is a journal, and reports whether to
+// look at it again. Options.Unrecorded gets its errors.
 func (s *Sender) Record(ctx context.Context, seen journal.Snapshot) (again bool) {
 	if s.opts.Journal == nil {
 		return false

@@ -13,24 +13,22 @@ import (
 	"teambridge/teams"
 )
 
-// Look says what became of a message that was put, from what was seen of its inbox since.
-// The first of these that fits counts:
+// Look says what became of a message, from what was seen of its inbox since. The first of
+// these rules that fits applies:
 //
 //   - Its row is marked as read: consumed.
 //   - A relay of ours claimed it: consumed, or lost with the reason if the relay
 //     gave it up.
-//   - It is gone, and an unread row that stood in front of it is still there, and
-//     was there all the time as far as the journal knows: lost.
+//   - It is gone, and an unread row in front of it is still there, and was there all the
+//     time as far as the journal knows: lost.
 //   - It is gone, and the agent is known to keep the rows it took: unknown.
 //   - It is gone otherwise: consumed.
 //   - It was sent before, is not there, and nobody recorded that it went: unknown.
 //
-// What would be lost or unknown is consumed if the agent's conversation shows that its
-// model was given the message.
-//
-// If that is not known yet, or seen is nil, the message is not consumed. The error of a
-// lost message wraps [inbox.ErrLost], and that of an unknown one [inbox.ErrUnclear]; both
-// can then be sent again by force. Look writes to no inbox: see [inbox.Tracked.Look].
+// A message is not lost or unknown but consumed if the agent's conversation shows it, and
+// unconsumed if that is not known yet or seen is nil. The error of a lost message wraps
+// [inbox.ErrLost], that of an unknown one [inbox.ErrUnclear]; both can then be sent again
+// by force. Look writes to no inbox: see [inbox.Tracked.Look].
 func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox.Fate, error) {
 	if seen == nil {
 		return inbox.Unconsumed, nil
@@ -78,21 +76,15 @@ func (s *Sender) keeps(member string, marked bool) teams.Answer {
 // explain returns the error of a message that is lost or unknown, and lets the ledger doubt
 // that it was written, so that it can be sent again.
 func (s *Sender) explain(ctx context.Context, d Delivered, fate inbox.Fate) error {
-	var why error
-	switch fate {
-	case inbox.Lost:
-		why = inbox.ErrLost
-	case inbox.Unknown:
-		why = inbox.ErrUnclear
-	default:
+	why := map[inbox.Fate]error{inbox.Lost: inbox.ErrLost, inbox.Unknown: inbox.ErrUnclear}[fate]
+	if why == nil {
 		return nil
 	}
 	why = fmt.Errorf("message %q to %s: %w", d.ID, d.Member, why)
-	if s.opts.Ledger == nil {
-		return why
-	}
-	if err := s.opts.Ledger.MarkUnknown(ctx, s.Key(d)); err != nil {
-		why = errors.Join(why, err)
+	if s.opts.Ledger != nil {
+		if err := s.opts.Ledger.MarkUnknown(ctx, s.Key(d)); err != nil {
+			why = errors.Join(why, err)
+		}
 	}
 	return why
 }
@@ -111,7 +103,7 @@ func (s *Sender) relayed(ctx context.Context, d Delivered) (inbox.Fate, error) {
 	} else if err != nil {
 		return inbox.Unconsumed, err
 	}
-	fate := inbox.Fate("")
+	var fate inbox.Fate
 	for _, c := range all {
 		if d.Tracked != nil && !same(d.Tracked.Row, c.Raw) {
 			continue // of another message under that id
@@ -182,8 +174,8 @@ func (s *Sender) recorded(ctx context.Context, d Delivered, seen *inbox.Seen) (i
 }
 
 // broughtBack reports whether all unread rows in front of a message were gone too, and came
-// back later, according to the journal. Such rows prove nothing: a program that ignores
-// the lock may have written back what it read before the agent took the rows.
+// back later, according to the journal. Such rows prove nothing: a program that ignores the
+// lock may have written back what the agent had taken.
 func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen) bool {
 	if s.opts.Journal == nil {
 		return false
@@ -201,13 +193,11 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 	return err == nil && !passed
 }
 
-// givenWithin is longer than the time between taking a message and recording in the
-// conversation that the model got it.
+// givenWithin is longer than an agent takes to record that its model got a message.
 const givenWithin = time.Minute
 
-// given reports whether the agent's conversation shows that its model got a message. A
-// conversation has no ids, so it proves nothing if the same sender sent the same text at
-// about the same time.
+// given reports whether the agent's conversation shows that its model got a message. It has
+// no ids, so it proves nothing if the same sender sent the same text at about that time.
 func (s *Sender) given(ctx context.Context, d Delivered) bool {
 	row := parse(d.Tracked.Row)
 	if row == nil || s.opts.Journal == nil {
@@ -247,9 +237,8 @@ func latest(ctx context.Context, j *journal.Journal, key inbox.SendKey) (last jo
 	return last, nil
 }
 
-// stood reports whether an unread row has been in the inbox since before the message with
-// the number seq. The journal numbers rows in the order of the file; a row that was gone
-// and came back has a new number.
+// stood reports whether an unread row has been in the inbox since before message seq. A row
+// that was gone and came back has a new number in the journal.
 func stood(ctx context.Context, j *journal.Journal, key inbox.SendKey, seq int64, seen *inbox.Seen) (bool, error) {
 	q := inboxOf(key)
 	q.Before, q.Newest = seq, true

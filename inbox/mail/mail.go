@@ -10,6 +10,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// User is the name of a person who has not joined a team, and of the inbox in which older
-// agents answer.
+// User is the name of a person who has not joined a team, and of that person's inbox.
 const User = "user"
 
 // How far a message has come.
@@ -40,34 +40,31 @@ type Options struct {
 	Team   *teams.Team
 	Locker *lockedfile.Locker
 
-	// Config is that of the team, if it was read already; else New reads it.
-	Config *teams.Config
+	Config *teams.Config // if nil, New reads it
 
 	// Ledger remembers what was sent. If it is nil, sending under an id is not
 	// idempotent, and the name under which the person joined is not known.
 	Ledger *ledger.Ledger
 
-	// From is the sender's name. That of a member can be any that
-	// [teams.Config.Resolve] understands. Empty: the name under which the team was
-	// joined, else "user".
+	// From is the sender's name, which [teams.Config.Resolve] resolves if it is a
+	// member's. Empty: the name under which the team was joined, else "user".
 	From string
 
-	// Journal, if not nil, returns the journal. It tells what became of a message that
-	// is no longer in its inbox. The sender does not close it.
+	// Journal, if not nil, returns the journal, which knows messages that are no longer
+	// in their inboxes. The sender does not close it.
 	Journal func(ctx context.Context) (*journal.Journal, error)
 
-	// Unrecorded, if not nil, learns why the journal could not be opened or written
-	// for [Sender.Record], which takes at most RecordWithin; 0 is without a limit.
+	// Unrecorded, if not nil, gets the errors of [Sender.Record], which takes at most
+	// RecordWithin; 0 is without a limit.
 	Unrecorded   func(error)
 	RecordWithin time.Duration
 
-	// Facts, if not nil, says what config.json does not about a member: whether
-	// it is headless, and whether a relay runs for it.
+	// Facts, if not nil, says whether a member is headless, and whether its relay runs.
 	Facts func(member string) teams.Facts
 }
 
-// Sender sends to the members of one team, as config.json had them when it was
-// made. It may be used by several goroutines.
+// Sender sends to the members that a team had when New was called. It may be used by
+// several goroutines.
 type Sender struct {
 	opts   Options
 	config *teams.Config
@@ -77,35 +74,26 @@ type Sender struct {
 
 // New returns a sender. It asks the ledger under which name the team was joined. The
 // errors are those of [teams.Team.Config] and of the ledger.
-func New(ctx context.Context, opts Options) (*Sender, error) {
-	config := opts.Config
-	if config == nil {
-		var err error
-		if config, err = opts.Team.Config(ctx); err != nil {
+func New(ctx context.Context, opts Options) (_ *Sender, err error) {
+	s := &Sender{opts: opts, config: opts.Config, from: opts.From}
+	if s.config == nil {
+		if s.config, err = opts.Team.Config(ctx); err != nil {
 			return nil, err
 		}
 	}
-	s := &Sender{opts: opts, config: config, from: opts.From}
 	if s.from != "" {
-		if name, err := config.Resolve(s.from, nil); err == nil {
+		if name, err := s.config.Resolve(s.from, nil); err == nil {
 			s.from = name // one member, one name
 		}
 		return s, nil
 	}
-	s.from = User
-	if opts.Ledger == nil {
-		s.asUser = true
-		return s, nil
+	if opts.Ledger != nil {
+		if s.from, err = Guest(ctx, opts.Ledger, opts.Team, s.config); err != nil {
+			return nil, err
+		}
 	}
-	guest, err := Guest(ctx, opts.Ledger, opts.Team, config)
-	if err != nil {
-		return nil, err
-	}
-	if guest != "" {
-		s.from = guest
-	} else {
-		s.asUser = true
-	}
+	s.asUser = s.from == ""
+	s.from = cmp.Or(s.from, User)
 	return s, nil
 }
 
@@ -115,8 +103,8 @@ func (s *Sender) From() string { return s.from }
 // DefaultFrom reports whether nobody chose that name; see [inbox.Message].
 func (s *Sender) DefaultFrom() bool { return s.opts.From == "" }
 
-// Answerable says whether a member can write to the sender's name. It can if the name was
-// chosen or joined under.
+// Answerable says whether a member can write to the sender's name. It can if somebody chose
+// that name or joined under it.
 func (s *Sender) Answerable(member string) teams.Answer {
 	if !s.asUser {
 		return teams.Yes
@@ -157,9 +145,8 @@ func (s *Sender) Resolve(name string, force bool) (string, error) {
 	return "", err
 }
 
-// Audience returns the recipients of a broadcast: all agents but the sender and those of
-// except, which [teams.Config.Resolve] resolves, and the lead only if lead is true. People
-// who joined are left out.
+// Audience returns the recipients of a broadcast: all agents but the sender and those in
+// except, which [teams.Config.Resolve] resolves; the lead only if lead is true.
 func (s *Sender) Audience(except []string, lead bool) ([]string, error) {
 	var out []string
 	for _, name := range except {
@@ -181,20 +168,15 @@ func (s *Sender) Audience(except []string, lead bool) ([]string, error) {
 	return to, nil
 }
 
-// Message is what is to be sent. Only Text is needed; who it is from, the sender
-// knows.
+// Message is what is to be sent. Only Text is needed.
 type Message struct {
-	ID      string // under which sending again is sending once; empty: a new one
-	Text    string
-	Summary string
-	Color   string
-
-	// Protocol says that Text may be an object of Claude Code's own protocol: see
-	// [inbox.Message.CheckProtocol].
-	Protocol bool
+	ID       string // sending twice under one id is sending once; empty: a new id
+	Text     string
+	Summary  string
+	Color    string
+	Protocol bool // Text may be an object of Claude Code's protocol; see [inbox.Message.CheckProtocol]
 }
 
-// draft returns a message as it is written.
 func (s *Sender) draft(m Message) *inbox.Message {
 	return &inbox.Message{
 		ID: m.ID, From: s.from, DefaultFrom: s.DefaultFrom(), Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol,
@@ -205,10 +187,7 @@ func (s *Sender) draft(m Message) *inbox.Message {
 // [*inbox.InvalidError] or an [*inbox.ProtocolError].
 func (s *Sender) Validate(m Message) error {
 	draft := s.draft(m)
-	if err := draft.Check(); err != nil {
-		return err
-	}
-	return draft.CheckProtocol(s.config)
+	return cmp.Or(draft.Check(), draft.CheckProtocol(s.config))
 }
 
 // Delivered is what is known of a message that was sent, or could not be.
@@ -226,8 +205,8 @@ type Delivered struct {
 
 	Start   time.Time
 	Inbox   *inbox.Inbox
-	Tracked *inbox.Tracked // for [Sender.Look]; nil if it was sent before and is not there, or was not asked for
-	Seen    *inbox.Seen    // the inbox with the message in it, for a journal; nil as Tracked. It is large
+	Tracked *inbox.Tracked // for [Sender.Look]; nil without AppendOptions.Track, or if it was sent before and is gone
+	Seen    *inbox.Seen    // the inbox with the message, for a journal; nil as Tracked. It is large
 }
 
 // Reachable reports whether somebody will read the message.
@@ -239,8 +218,8 @@ func (s *Sender) Key(d Delivered) inbox.SendKey {
 	return inbox.SendKey{Root: s.opts.Team.Root().Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: d.Member, ID: d.ID}
 }
 
-// Put puts a message into the inbox of member. opts.Memory is ignored: the sender has its
-// own. The errors are those of [inbox.Inbox.Append]; what is known is returned even then.
+// Put puts a message into the inbox of member. opts.Memory is ignored. The errors are those
+// of [inbox.Inbox.Append]; what is known is returned even then.
 func (s *Sender) Put(ctx context.Context, member string, m Message, opts inbox.AppendOptions) (Delivered, error) {
 	d := s.begin(member, m)
 	var err error
@@ -274,8 +253,7 @@ func (s *Sender) begin(member string, m Message) Delivered {
 	}
 }
 
-// Check is [Sender.Put] without writing: it reports what would prevent the message, as far
-// as that can be seen.
+// Check reports what is known to prevent [Sender.Put], and writes nothing.
 func (s *Sender) Check(ctx context.Context, member string, m Message) (Delivered, error) {
 	d := s.begin(member, m)
 	var err error
@@ -292,15 +270,15 @@ func (s *Sender) Check(ctx context.Context, member string, m Message) (Delivered
 	return d, nil
 }
 
-// quickRead is the size in bytes of the largest inbox that is searched for old messages.
-// That takes about as long as sending.
+// quickRead is the size in bytes of the largest inbox that is searched for old messages,
+// which takes about as long as sending.
 const quickRead = 256 << 10
 
 // StillUnread is how long the oldest message may wait before senders are warned.
 const StillUnread = 2 * time.Minute
 
-// Waiting reports whether the inbox of a message holds messages that have not been read
-// for minutes. The inbox of a guest, who is a person, does not count, nor does a large one.
+// Waiting reports whether the recipient has not read older messages for minutes. It is
+// false for guests, who are people, and for large inboxes.
 func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 	if m, ok := s.config.Member(d.Member); !ok || m.Guest() {
 		return false
@@ -308,32 +286,22 @@ func (s *Sender) Waiting(ctx context.Context, d Delivered) bool {
 	if info, err := os.Stat(d.Inbox.Path()); err != nil || info.Size() > quickRead {
 		return false
 	}
-	rows, err := d.Inbox.Read(ctx)
-	if err != nil {
-		return false // others are writing now
-	}
-	for _, r := range rows {
-		if at, ok := r.Time(); !r.Read && ok && time.Since(at) > StillUnread {
-			return true
-		}
-	}
-	return false
+	rows, err := d.Inbox.Read(ctx) // fails if others are writing now
+	return err == nil && slices.ContainsFunc(rows, func(r inbox.Row) bool {
+		at, ok := r.Time()
+		return !r.Read && ok && time.Since(at) > StillUnread
+	})
 }
 
 // See looks at the inbox of a message that was put, for [Sender.Look]. It returns nil if
 // the inbox is being written, or is corrupt for now.
 func (s *Sender) See(ctx context.Context, d Delivered) (*inbox.Seen, error) {
 	seen, err := d.Inbox.See(ctx)
-	return seen, passing(ctx, err)
-}
-
-// passing returns err, unless it means that an inbox cannot be read for now.
-func passing(ctx context.Context, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
 	case errors.Is(err, inbox.ErrBusy), errors.As(err, new(*inbox.CorruptError)):
-		return nil
+		err = nil
 	}
-	return err
+	return seen, err
 }

@@ -45,8 +45,7 @@ func Guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config
 }
 
 // Ours returns the names of the person's own inboxes: "user", and those under which the
-// team was joined. Only there may rows be marked as read, since an agent never gets a row
-// that is marked.
+// team was joined. Rows may be marked as read only there: agents never get marked rows.
 func Ours(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) ([]string, error) {
 	joined, err := Memberships(ctx, l, t, c)
 	if err != nil {
@@ -62,9 +61,9 @@ func Ours(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config)
 // aloneWithin is how long [Alone] waits for another process.
 const aloneWithin = 5 * time.Second
 
-// Alone keeps other processes of ours from joining and leaving teams until release is
-// called, since both change config.json and then the ledger. state is our state directory.
-// [lockedfile.ErrLocked] after 5 s.
+// Alone keeps other processes of ours from joining and leaving teams, which changes
+// config.json and the ledger, until release is called. state is our state directory. The
+// error is [lockedfile.ErrLocked] after 5 s.
 func Alone(ctx context.Context, state string) (release func() error, err error) {
 	return lockedfile.HoldWithin(ctx, aloneWithin, filepath.Join(state, "locks"), "joining and leaving")
 }
