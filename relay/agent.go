@@ -33,14 +33,13 @@ var grace = agent.Grace{EOF: 30 * time.Second, Term: 5 * time.Second}
 
 // restore finds out where an earlier relay stopped, and starts the agent.
 func (l *loop) restore(ctx context.Context) error {
-	err := l.insist(ctx, func(ctx context.Context) (err error) {
+	if err := l.insist(ctx, func(ctx context.Context) (err error) {
 		l.session, _, err = l.ledger.Session(ctx, l.post)
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
-	if err := l.restoreMode(ctx); err != nil {
+	if err := l.restoreMode(); err != nil {
 		return err
 	}
 	l.session.InboxKey = l.post
@@ -50,32 +49,26 @@ func (l *loop) restore(ctx context.Context) error {
 	if err := l.predecessor(ctx); err != nil {
 		return err
 	}
-	var f ledger.Frame
-	var found bool
-	err = l.insist(ctx, func(ctx context.Context) (err error) {
-		f, found, err = l.ledger.InFlight(ctx, l.post)
+	if err := l.insist(ctx, func(ctx context.Context) error {
+		f, found, err := l.ledger.InFlight(ctx, l.post)
+		if found {
+			f.Tries = max(f.Tries, 1) // a power cut may have taken back that it was written
+			l.frame = &flight{Frame: f}
+		}
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return err
-	}
-	if found {
-		// A power cut may have taken back that it was written.
-		f.Tries = max(f.Tries, 1)
-		l.frame = &flight{Frame: f}
 	}
 	l.dirty = true
 	return l.start(ctx, l.kept)
 }
 
-// restoreMode finds out in which mode the agent is to work. A new session begins with
-// that of [Options]. A session that is resumed keeps its own, so that nothing runs with
-// wider permissions than it was sent with. Flags of another command come after that: a
-// person has given them since.
-func (l *loop) restoreMode(ctx context.Context) error {
+// restoreMode finds out in which mode the agent is to work. A session that is resumed keeps
+// its own, so that nothing runs with wider permissions than it was sent with. Flags of
+// another command come after that: a person has given them since.
+func (l *loop) restoreMode() (err error) {
 	l.kept = l.opts.Mode
 	if l.session.ID != "" && l.session.Mode != nil {
-		var err error
 		if l.kept, err = mode.Parse(l.session.Mode); err != nil {
 			return fmt.Errorf("relay: the mode of the session in the ledger: %w", err)
 		}
@@ -83,7 +76,6 @@ func (l *loop) restoreMode(ctx context.Context) error {
 	if l.session.ID != "" && l.session.Command != l.opts.Runtime.Command() {
 		l.kept = l.opts.Runtime.Unnamed(l.kept)
 	}
-	var err error
 	l.session.Mode, err = l.kept.MarshalJSON()
 	return err
 }
@@ -137,8 +129,7 @@ func (l *loop) readsOwnInbox(c *teams.Config) bool {
 func (l *loop) start(ctx context.Context, mode mode.Mode) error {
 	l.session.PID, l.session.Group, l.session.Start, l.session.Dead = 0, 0, "", ""
 	l.session.Command, l.session.At = l.opts.Runtime.Command(), time.Now()
-	// The id is recorded before there is a process: otherwise, after a crash, nobody
-	// could resume the session.
+	// The id is recorded before there is a process, so that a crash leaves none unknown.
 	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err
 	}

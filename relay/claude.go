@@ -12,8 +12,8 @@ import (
 )
 
 // Claude returns the runtime of Claude Code, and of programs that speak the same lines.
-// root is the Claude directory, which holds the transcripts. Options.Session is for the
-// first conversation alone; Resume and Mode are set by the relay.
+// root is the Claude directory, which holds the transcripts. Resume and Mode are set by
+// the relay.
 func Claude(root string, options claude.Options) Runtime { return claudeRuntime{options, root} }
 
 type claudeRuntime struct {
@@ -75,9 +75,9 @@ type claudeAgent struct {
 	mode mode.Mode
 }
 
-func (a claudeAgent) Mode() mode.Mode { return a.mode }
-
+func (a claudeAgent) Mode() mode.Mode   { return a.mode }
 func (a claudeAgent) ID() agent.Process { return agent.Process(a.Predecessor()) }
+func (a claudeAgent) Kill() error       { return ignoreExit(a.Process.Kill()) }
 
 func (a claudeAgent) Send(ctx context.Context, line []byte) error {
 	f, err := claude.ParseFrame(line)
@@ -105,8 +105,6 @@ func (a claudeAgent) SetMode(ctx context.Context, from, to mode.Mode) (mode.Mode
 func (a claudeAgent) End(ctx context.Context, g agent.Grace) error {
 	return ignoreExit(a.Process.End(ctx, g))
 }
-
-func (a claudeAgent) Kill() error { return ignoreExit(a.Process.Kill()) }
 
 // ignoreExit leaves out the exit status of a process that was told to end.
 func ignoreExit(err error) error {

@@ -45,11 +45,13 @@ func (l *loop) makeFrame(ctx context.Context) (bool, error) {
 		return true, l.failDelivery(ctx, batch.Items[0].UUID, err, fmt.Errorf("relay: a message to %s cannot be said: %w", l.opts.Member, err))
 	}
 	if batch.Mode != l.mode {
-		if made, err := l.setModeFor(ctx, batch.Mode, batch.Items[0].UUID); !made || err != nil {
-			return made, err
-		}
-		if batch.Mode != l.mode {
-			return true, nil // it was refused, and what asked for it has failed
+		refused := false
+		if set, err := l.setMode(ctx, batch.Mode, func(err error) error {
+			// The first of the batch asked for the mode: what is before it has another.
+			refused = true
+			return l.failDelivery(ctx, batch.Items[0].UUID, err, err)
+		}); !set {
+			return refused, err
 		}
 	}
 	made, err := l.commit(ctx, id, line, batch.Items[:n])
@@ -123,42 +125,32 @@ func ignoreDropped(err error, deliveries ...string) error {
 	return err
 }
 
-// setModeFor sets the mode that a delivery asks for. If the agent refuses it, the
-// delivery fails. It returns false if the agent has to be started again first.
-func (l *loop) setModeFor(ctx context.Context, to mode.Mode, delivery string) (bool, error) {
-	err := l.setMode(ctx, to)
-	if err == nil {
-		return true, nil
-	}
-	if ctx.Err() != nil || l.proc == nil {
-		return false, err
-	}
-	if errors.Is(err, agent.ErrRefused) {
-		// The first of the batch is what asked for the mode: with what is before it
-		// the agent had another. What was changed on the way to it is changed back for
-		// the next.
-		return true, l.failDelivery(ctx, delivery, err, err)
-	}
-	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
-	return false, l.proc.Kill()
-}
-
-// setMode brings the agent to another mode: in the running process if that is
-// possible, else by another process on the same session.
-func (l *loop) setMode(ctx context.Context, to mode.Mode) error {
+// setMode brings the agent to another mode: in the running process if that is possible, else
+// by another process on the same session. It returns false if that failed: an agent that
+// refuses the mode calls for refused, and every other one is killed, to be started again.
+func (l *loop) setMode(ctx context.Context, to mode.Mode, refused func(error) error) (bool, error) {
 	if l.opts.Runtime.NeedsRestart(l.mode, to) {
 		if err := l.stop(ctx, l.opts.Events); err != nil {
-			return err
+			return false, err
 		}
 		if err := l.start(ctx, to); err != nil {
-			return err
+			return false, err
 		}
 	}
 	var err error
-	if l.mode, err = l.proc.SetMode(ctx, l.mode, to); err != nil {
-		return fmt.Errorf("relay: %w", err)
+	l.mode, err = l.proc.SetMode(ctx, l.mode, to)
+	if err == nil {
+		return true, nil
 	}
-	return nil
+	err = fmt.Errorf("relay: %w", err)
+	if ctx.Err() != nil {
+		return false, err
+	}
+	if errors.Is(err, agent.ErrRefused) {
+		return false, refused(err)
+	}
+	l.opts.Warn(fmt.Errorf("%w; the agent is started again", err))
+	return false, l.proc.Kill()
 }
 
 // write writes the frame to the agent. If that fails the agent is killed, and
@@ -173,18 +165,13 @@ func (l *loop) write(ctx context.Context) error {
 		l.poke() // for the frame that comes after it
 		return err
 	}
-	if l.mode != l.kept {
-		// A program that is not told by flags.
-		if err := l.setMode(ctx, l.kept); err != nil {
-			if ctx.Err() != nil || l.proc == nil {
-				return err
-			}
+	if l.mode != l.kept { // a program that is not told by flags
+		if set, err := l.setMode(ctx, l.kept, func(err error) error {
 			l.opts.Warn(err)
-			if errors.Is(err, agent.ErrRefused) {
-				l.poke() // for the frame that comes after it
-				return l.finish(ctx, failed(err.Error()))
-			}
-			return l.proc.Kill()
+			l.poke() // for the frame that comes after it
+			return l.finish(ctx, failed(err.Error()))
+		}); !set {
+			return err
 		}
 	}
 	if err := l.ledger.Tried(ctx, l.frame.UUID, l.session.ID); err != nil {

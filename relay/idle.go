@@ -121,8 +121,7 @@ func (l *loop) dependents(c *teams.Config) (string, error) {
 	return "its team would lose " + strings.Join(names, ", "), nil
 }
 
-// terminate ends an agent that did not exit when its stdin was closed. A turn that it
-// has begun may end first.
+// terminate ends an agent that did not exit when its stdin was closed, after its turn.
 func (l *loop) terminate() {
 	if l.late = nil; l.turn {
 		l.late = time.After(l.grace.EOF)

@@ -104,9 +104,8 @@ func (l *loop) next(ctx context.Context, look <-chan time.Time) error {
 	}
 }
 
-// step does what can be done now: it claims rows, makes a frame and writes it. A
-// failure that may pass is reported once. It is tried again with the next change or
-// after [Timing.Retry].
+// step claims rows, makes a frame and writes it. What failed and may pass is reported once,
+// and tried again with the next change or after [Timing.Retry].
 func (l *loop) step(ctx context.Context) error {
 	defer l.opts.Recorded()
 	claimErr := l.claim(ctx)
@@ -139,8 +138,7 @@ func (l *loop) postpone(ctx context.Context, err error) error {
 	return nil
 }
 
-// claimFailed returns an error of claim that ends the relay. After every other error
-// rows are claimed later.
+// claimFailed returns an error of claim that ends the relay. After others it is tried later.
 func (l *loop) claimFailed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, teams.ErrTeamGone), ctx.Err() != nil, fatal(err):
@@ -226,8 +224,7 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 		return err
 	}
 	if known, ok := l.mode.PermissionMode.Value(); ok && e.PermissionMode != "" && known != e.PermissionMode {
-		// A person let it leave plan mode, or it has begun to plan. The next frame
-		// changes it back.
+		// A person let it leave plan mode, or it plans. The next frame changes it back.
 		l.mode.PermissionMode = mode.Set(e.PermissionMode)
 	}
 	for _, p := range e.Progress {

@@ -71,9 +71,8 @@ type outcome struct {
 	agentDied bool // a frame that ends so is no progress of the agent
 }
 
-// pendingResult is the end of a turn of an agent that does not say whose turn it was.
-// The tracker takes the first that began after the frame was written. It can have been
-// that of a background task, or of a message that the agent took itself.
+// pendingResult is the end of a turn of an agent that does not say whose turn it was. It
+// began after the frame was written, but can have been that of a background task.
 type pendingResult struct {
 	progress   agent.Progress
 	since      time.Time
@@ -111,9 +110,9 @@ func decide(f facts) outcome {
 }
 
 func afterProgress(f facts) outcome {
-	text := ""
-	if f.progress.Result != nil {
-		text = f.progress.Result.Text
+	text, failure := "", ""
+	if r := f.progress.Result; r != nil {
+		text, failure = r.Text, r.Failure
 	}
 	switch f.progress.State {
 	case agent.Accepted:
@@ -125,10 +124,7 @@ func afterProgress(f facts) outcome {
 			do: finish, state: ledger.Done, reason: "the program acknowledges nothing; it may have been said twice", answer: text, unproven: true,
 		}
 	case agent.Failed:
-		if f.progress.Result == nil {
-			return failed("its turn failed")
-		}
-		return failed(f.progress.Result.Failure)
+		return failed(cmp.Or(failure, "its turn failed"))
 	case agent.Cancelled:
 		return outcome{do: finish, state: ledger.Cancelled, reason: "interrupted"}
 	case agent.Known:
@@ -144,12 +140,10 @@ func afterResult(f facts) outcome {
 	}
 	stored := f.turn.Stored || f.turn.Unknown
 	switch {
-	case f.turn.Over():
+	case f.turn.Over(), !f.superseded && stored && f.waited > resultTimeout:
 		return afterProgress(f)
 	case f.superseded:
 		return outcome{do: wait}
-	case stored && f.waited > resultTimeout:
-		return afterProgress(f)
 	case f.waited > unstoredTimeout:
 		o := afterProgress(f)
 		o.reason = cmp.Or(o.reason, "a turn ended, but the conversation has no record of the message; it may not have been taken")
@@ -158,9 +152,9 @@ func afterResult(f facts) outcome {
 	return outcome{do: wait, after: max(resultPoll, f.waited/8)}
 }
 
-// beforeWrite looks whether an earlier agent has taken the frame. An older version
-// would not say that it knows a teammate's message. A newer one that was killed before
-// it echoed a frame runs it again although the frame is in the conversation.
+// beforeWrite looks whether an earlier agent has taken the frame. An older version would
+// not say that it knows a teammate's message. A newer one can have been killed before it
+// echoed the frame, and would run it again.
 func beforeWrite(f facts) outcome {
 	switch {
 	case f.frame.Tries == 0 || f.command:
@@ -195,9 +189,8 @@ func afterTurn(f facts) outcome {
 	return outcome{do: nudge}
 }
 
-// afterDeath gives the frame to the next agent, unless it is what agents die of. Of
-// several messages only one may be that: they are sent one by one, if the agent has
-// never taken them. What it has taken goes on as one frame.
+// afterDeath gives the frame to the next agent, unless it is what agents die of. Several
+// messages that the agent has never taken are sent one by one: one of them may be that.
 func afterDeath(f facts) outcome {
 	if widened, ok := errors.AsType[*agent.WidenedError](f.exit); ok {
 		// With the same permissions it would do the same again.

@@ -23,18 +23,13 @@ type Input struct {
 	// with "/" is a command, and always is.
 	Isolated bool
 
-	// ID is the id of the message: under one id there is one, also of those that
-	// are sent into the inbox. Empty: that of the delivery.
-	ID string
-	// Protocol says that Text may be an object of Claude Code's own protocol. The agent
-	// reads it as it reads every other text, and so may others in the history.
-	Protocol bool
+	ID       string // of the message, unique also among those sent into the inbox; empty is that of the delivery
+	Protocol bool   // Text may be an object of Claude Code's own protocol
 
 	// How the history has it; the agent is told the text alone. From empty is
-	// whoever types.
+	// whoever types. DefaultFrom is that of [inbox.Message].
 	From, Summary, Color string
-	// DefaultFrom is that of [inbox.Message].
-	DefaultFrom bool
+	DefaultFrom          bool
 }
 
 // digest tells inputs of one ID apart, as [inbox.Message.Digest] does. One that is plain
@@ -55,16 +50,14 @@ type PromptResult struct {
 	Again    bool   // it was sent before, under its ID
 }
 
-// Prompt puts a user prompt into the queue of a post, ahead of the rows that wait. It is
+// Prompt puts a user prompt into the queue of an inbox, ahead of the rows that wait. It is
 // committed when Prompt returns, and reaches the agent as it is: plain text, or a
-// command. Where no relay runs, the next one sends it.
+// command. If no relay runs, the next one sends it.
 //
 // A text that is an object of Claude Code's own protocol is refused with an
-// *[inbox.ProtocolError], unless in.Protocol says that it is meant.
-//
-// Sending it twice with one ID is sending it once. [ledger.ErrConflict]: the ID
-// belongs to another message. [ledger.ErrWritten]: that message was put into the
-// inbox before.
+// *[inbox.ProtocolError], unless in.Protocol is set. A prompt that is sent twice with one
+// ID is sent once. [ledger.ErrConflict]: the ID belongs to another message.
+// [ledger.ErrWritten]: that message was put into the inbox before.
 func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, in Input) (PromptResult, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return PromptResult{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)

@@ -30,10 +30,9 @@ func newQueue() (*queue, error) {
 	return q, err
 }
 
-// feed makes the queue hold what waits in the ledger. Usually that is what it holds, with
-// more at the end. Otherwise it is filled again: a delivery was dropped, has failed or was
-// put back, or a prompt has come, which goes ahead of rows. kept is the mode of the last
-// frame; what asks for no other mode is sent in that of the delivery before it.
+// feed makes the queue hold what waits in the ledger: usually what it holds, with more at
+// the end. Otherwise it is filled again. kept is the mode of the last frame; what asks for
+// no other mode is sent in that of the delivery before it.
 func (q *queue) feed(config *teams.Config, waiting []ledger.Delivery, kept mode.Mode) error {
 	q.config = config
 	known := len(q.ids)

@@ -100,13 +100,11 @@ var namespace = uuid.NewSHA1(uuid.NameSpaceDNS, []byte("teambridge/relay"))
 var (
 	// ErrBusy means that another process relays this inbox already.
 	ErrBusy = errors.New("another relay serves this inbox")
-
-	// ErrDead means that the agent ended [MaxStarts] times without getting
-	// anywhere. The rows are kept: the next Run delivers them.
+	// ErrDead means that the agent ended [MaxStarts] times without getting anywhere. The
+	// next Run delivers the rows.
 	ErrDead = errors.New("the agent does not stay alive")
-
-	// ErrNotBegun means that the agent did not begin a message in time to be
-	// interrupted in it. It is a [agent.ErrNotInFlight] too.
+	// ErrNotBegun means that the agent did not begin a message in time to be interrupted
+	// in it. It is an [agent.ErrNotInFlight] too.
 	ErrNotBegun = fmt.Errorf("the agent has not begun the message: %w", agent.ErrNotInFlight)
 )
 
@@ -127,19 +125,14 @@ type Options struct {
 	Ledger *ledger.Ledger
 	State  string // our state directory
 
-	// Runtime starts the agent. Its Session is for the first run alone.
-	Runtime Runtime
+	Runtime Runtime // starts the agent; its Session is for the first run alone
 
-	// Mode is what a new session begins with. What a person says can change it, and
-	// what the agent works with is kept for the next Run, which does not look at this.
-	// Then only a flag of another Runtime.Command changes it.
+	// Mode is what a new session begins with. A session that is resumed keeps its own,
+	// unless a flag of another Runtime.Command changes it.
 	Mode mode.Mode
 
-	OnCut OnCut // empty: [NudgeAgent]
-
-	// Predecessor is how long an agent that an earlier relay left behind may go
-	// on before it is ended; 0 is 30 s.
-	Predecessor time.Duration
+	OnCut       OnCut         // empty: [NudgeAgent]
+	Predecessor time.Duration // how long an agent of an earlier relay may go on before it is ended; 0 is 30 s
 
 	// IdleExit is how long an agent may be idle before it is ended; 0 is for ever. The
 	// next message starts it again, on its session. Idle means that no turn runs, its
@@ -296,8 +289,8 @@ func (r *Relay) Status() Status {
 	return r.status
 }
 
-// holdInterrupt is how long an interrupt waits for the turn that it is to stop. An
-// agent that runs begins it at once; one that is started needs a second or two.
+// holdInterrupt is how long an interrupt waits for the turn that it is to stop. An agent
+// that is started needs a second or two to begin it.
 const holdInterrupt = 10 * time.Second
 
 // Interrupt stops the turn of the frame in flight: its messages become cancelled, and are
@@ -378,8 +371,8 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 // hold takes the locks that make this the only relay of the inbox: one in the state
-// directory, and one that relays with other state directories take too, where there is
-// such a lock. It returns nil without an error when ctx ends.
+// directory and, on Linux, one for all state directories. It returns nil without an error
+// when ctx ends.
 func (r *Relay) hold(ctx context.Context) (release func() error, err error) {
 	dir, key := lockOf(r.opts.State, r.box.Path())
 	first, err := r.waitFor(ctx, func(d time.Duration) (func() error, error) { return lockedfile.HoldWithin(ctx, d, dir, key) })
@@ -389,8 +382,7 @@ func (r *Relay) hold(ctx context.Context) (release func() error, err error) {
 	second, err := r.waitFor(ctx, func(d time.Duration) (func() error, error) { return lockedfile.HoldName(ctx, d, key) })
 	if errors.Is(err, errors.ErrUnsupported) {
 		return first, nil
-	}
-	if err != nil || second == nil {
+	} else if err != nil || second == nil {
 		return nil, errors.Join(err, first())
 	}
 	return func() error { return errors.Join(second(), first()) }, nil

@@ -9,9 +9,8 @@ import (
 	"teambridge/relay/mode"
 )
 
-// Runtime starts agents of one kind and knows what became of what they were sent. It is
-// all that a relay knows of them. Conformance in conformance_test.go proves that a relay
-// with such a runtime delivers exactly once.
+// Runtime starts agents of one kind and knows what became of what they were sent.
+// Conformance in conformance_test.go proves that a relay with it delivers exactly once.
 //
 // A conversation and a message have ids, which the relay chooses. A message that is given
 // twice under one id is run once, or the conversation tells that it was taken (Turn).

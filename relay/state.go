@@ -15,8 +15,7 @@ import (
 	"teambridge/teams/lockedfile"
 )
 
-// Stopped is the state of a relay that does not run: it ended, or its process is
-// gone. Nobody reads what comes into the inbox until it runs again.
+// Stopped is the state of a relay that does not run: it ended, or its process is gone.
 const Stopped State = "stopped"
 
 // Info is what can be seen of a relay from another process.
@@ -79,9 +78,8 @@ func StillRunning(ctx context.Context, d time.Duration, state string, t *teams.T
 	return false, release()
 }
 
-// Stat tells how the relay of a member stands, and whether there ever was one for
-// it in this instance of its team. A zero Info with Running is that of a relay
-// that has only just begun.
+// Stat returns the state of a member's relay, and whether there ever was one in this
+// instance of its team. A zero Info with Running is that of a relay that has just begun.
 func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (o Info, found bool, err error) {
 	post := keyOf(t, c, member)
 	running, err := Running(state, t, member)
@@ -115,12 +113,8 @@ func newInfo(s ledger.RelayInfo, running bool) Info {
 	}
 	o.Relay = s.Relay
 	switch s.State {
-	case ledger.RelayWaiting:
-		o.State = Waiting
-	case ledger.RelayBackOff:
-		o.State = BackOff
-	case ledger.RelayAsleep:
-		o.State = Asleep
+	case ledger.RelayWaiting, ledger.RelayBackOff, ledger.RelayAsleep:
+		o.State = State(s.State)
 	case ledger.RelayRunning:
 		if o.State = Idle; s.Open > 0 {
 			o.State = Working
@@ -133,11 +127,8 @@ func newInfo(s ledger.RelayInfo, running bool) Info {
 }
 
 // Facts is what [teams.Config.Deliverability] wants to know of a member. Without a ledger
-// it is only known whether a relay runs.
-//
-// A member is headless if it was relayed to before. The lead is not if its
-// process runs: then another session, with a terminal, has resumed the team; nor
-// is one that came into the team since under the same name.
+// it is only known whether a relay runs. A member is headless if it was relayed to before,
+// unless it is a lead whose process runs, in a terminal then, or has joined again since.
 func Facts(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c *teams.Config, member string) (teams.Facts, error) {
 	running, err := Running(state, t, member)
 	if err != nil || running {
