@@ -8,7 +8,7 @@ import (
 
 // Seen is what stood in an inbox at one time. It is for one goroutine.
 type Seen struct {
-	Rows []Row // in the order of the file; nil also where there is no file
+	Rows []Row // in the order of the file; nil if there is no file
 
 	// It was read between these times: for [Inbox.Append], under the lock.
 	At, Done time.Time

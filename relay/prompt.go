@@ -26,7 +26,7 @@ type Input struct {
 	ID       string // of the message, unique also among those sent into the inbox; empty is that of the delivery
 	Protocol bool   // Text may be an object of Claude Code's own protocol
 
-	// How the history has it; the agent is told the text alone. From empty is
+	// How the history shows it; the agent gets only the text. From empty is
 	// whoever types. DefaultFrom is that of [inbox.Message].
 	From, Summary, Color string
 	DefaultFrom          bool

@@ -90,7 +90,7 @@ const (
 	deadWithin = 10 * time.Second
 )
 
-// Nudge is what an agent is told when its turn was cut by a crash.
+// Nudge is the prompt for an agent whose turn was cut off by a crash.
 const Nudge = "The session was restarted. If the message above is finished, do nothing; else go on."
 
 // namespace is the UUID namespace of deliveries and nudges: the version 5 UUID
@@ -148,7 +148,7 @@ type Options struct {
 	Events   func(agent.Event) // gets everything that the agent prints
 	Report   func(Status)      // is called with each change of the status
 	Recorded func()            // is called when [ledger.Ledger.Events] may have more; it must not wait
-	Warn     func(error)       // is told what went wrong without ending the relay
+	Warn     func(error)       // gets errors that do not end the relay
 	Now      func() time.Time  // the clock by which messages are claimed
 }
 

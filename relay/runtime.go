@@ -36,7 +36,7 @@ type Runtime interface {
 	Start(ctx context.Context, session string, mode mode.Mode) (Agent, error)
 	// Predecessor finds the process of an agent that an earlier relay started.
 	Predecessor(agent.Process) Predecessor
-	// Turn tells what the conversation has of a message, also if no agent runs.
+	// Turn tells what the conversation has of a message, even if no agent runs.
 	Turn(ctx context.Context, session, uuid string) (agent.Turn, error)
 }
 
@@ -48,7 +48,7 @@ type Agent interface {
 	Mode() mode.Mode
 	// Events gives what it tells, in order, until it has ended. There is one loop at a time.
 	Events(context.Context) iter.Seq2[agent.Event, error]
-	// Send gives it a line of Encode. What became of it is told by Progress of an event.
+	// Send gives it a line of Encode. Progress events report what becomes of it.
 	Send(ctx context.Context, line []byte) error
 	// SetMode changes its mode, between two turns, and returns the mode that it has
 	// then, also with an error. An [agent.ErrRefused] leaves the agent usable.

@@ -47,7 +47,7 @@ func Wrap(row *inbox.Row, verified bool) string {
 	return b.String()
 }
 
-// text is what the agent is told of a delivery.
+// text is what the agent gets of a delivery.
 func text(config *teams.Config, d ledger.Delivery) string {
 	if d.Person {
 		return string(d.Raw)

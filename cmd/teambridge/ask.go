@@ -61,7 +61,7 @@ are as for "teambridge send".`,
 type answered struct {
 	Sent    api.Sent    `json:"sent"`
 	Reply   api.Message `json:"reply"`
-	Text    string      `json:"text"` // the answer, also where the reply is a structured text
+	Text    string      `json:"text"` // the answer, even if the reply is a structured text
 	Via     string      `json:"via"`  // message, or result (of the agent's turn)
 	Certain bool        `json:"certain"`
 }

@@ -64,7 +64,7 @@ func positionAt(c *sqlite.Conn, seq int64) (Position, error) {
 // numbers assigns the numbers of one transaction.
 type numbers struct {
 	conn        *sqlite.Conn
-	first, last int64 // assigned before the transaction, and so far
+	first, last int64 // assigned before the transaction, and up to now
 }
 
 func (n *numbers) next() int64 {

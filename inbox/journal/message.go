@@ -110,7 +110,7 @@ func (q *Query) inboxes() (c conditions) {
 }
 
 // records adds the conditions on a record; at is the column that has its time, and
-// prefix stands before each column.
+// prefix is put before each column.
 func (q *Query) records(c *conditions, prefix, at string) {
 	c.add(q.From != "", prefix+"sender=?", q.From)
 	c.add(q.ID != "", prefix+"id=?", q.ID)

@@ -34,11 +34,11 @@ type Receipt struct {
 	Reason string // why it is lost or unknown
 
 	// When it first came to be so, in UTC, to the microsecond; zero if that is not recorded.
-	// LostAt is also when it came to be unknown; VerifiedAt is that of the last sending.
+	// LostAt is when it was found lost or unknown; VerifiedAt is that of the last sending.
 	VerifiedAt, ConsumedAt, LostAt time.Time
 }
 
-// Verified records that a message was read back from its inbox, also when a lost or unknown
+// Verified records that a message was read back from its inbox, even if a lost or unknown
 // one was sent again. ahead are the keys of the unread rows in front of it, which can prove
 // a loss: see [Journal.Ahead].
 //

@@ -35,7 +35,7 @@ type Frame struct {
 	Reason  string
 	Tries   int       // how often it was written to a process
 	Deaths  int       // how often the process died while it was in flight
-	Nudges  int       // of what is no nudge: nudges made for it so far
+	Nudges  int       // nudges made for it so far, unless it is one itself
 	At      time.Time // when it came to its state; kept to the microsecond, given in UTC
 
 	// Mode is, for [Ledger.Commit] alone, how the agent works when the frame is

@@ -28,7 +28,7 @@ func CurrentProcess() (Process, error) {
 	return Process{PID: os.Getpid(), Space: host + "#" + space, Start: start}, nil
 }
 
-// startTime returns field 22. Fields are counted from behind the command's
+// startTime returns field 22. Fields are counted from the end of the command's
 // name, field 2, which may itself hold spaces and parentheses.
 func startTime(stat string) (string, error) {
 	const afterName, field = 3, 22

@@ -59,7 +59,7 @@ func (b *backlog) add(e agent.Event) error {
 	return nil
 }
 
-// end lets the consumer come to an end behind the last event.
+// end lets the consumer finish after the last event.
 func (b *backlog) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -163,7 +163,7 @@ func readTurn(ctx context.Context, r io.Reader, uuid string) (agent.Turn, error)
 			return agent.Turn{}, context.Cause(ctx)
 		}
 		line, size, err := all.next()
-		// Most of a long conversation stands before the frame, and need not be looked into.
+		// Most of a long conversation precedes the frame and need not be parsed.
 		if size == int64(len(line)) && (turn.Stored || bytes.Contains(line, id)) {
 			if rec, ok := recordOf(line); ok {
 				reading.take(&turn, rec, uuid)

@@ -57,7 +57,7 @@ func (m *Mode) fields() [7]field {
 // It is strict, because a misspelt setting would let an agent run with more
 // permissions than were asked for: an unknown key (they are case-sensitive), a
 // repeated one, a value of another type, bytes that are not UTF-8, and anything
-// behind the object are errors, of type *[Error]. Half a surrogate pair counts as
+// after the object are errors, of type *[Error]. Half a surrogate pair counts as
 // U+FFFD. Which models and permission modes there are is for the agent to know.
 func Parse(data []byte) (Mode, error) {
 	var m Mode

@@ -48,7 +48,7 @@
 //
 // An [Outbox] hands items to a sink, strictly in the order in which they were put
 // in. An item can be held back for a short time, until something that belongs to
-// it is known; the items behind it wait. [Outbox.Release] ends the hold by an id,
+// it is known; later items wait. [Outbox.Release] ends the hold by an id,
 // and may come before the item.
 //
 // An item that the sink refuses is tried again, with growing waits. After the

@@ -43,7 +43,7 @@ const (
 )
 
 // Outbox hands items to a sink in the order in which they were put in. An item
-// may be held back for a short time: the items behind it wait, too.
+// may be held back for a short time: later items wait, too.
 type Outbox[T any] struct {
 	opts OutboxOptions[T]
 	wake chan struct{} // holds one signal: Run looks again

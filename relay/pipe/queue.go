@@ -76,7 +76,7 @@ func (q *Queue[T]) Push(item T, mode mode.Mode) error {
 }
 
 // PushIsolated is [Queue.Push] for a value that is a batch alone, whatever is
-// before and behind it.
+// before and after it.
 func (q *Queue[T]) PushIsolated(item T, mode mode.Mode) error {
 	_, err := q.push(Entry[T]{Item: item, Mode: mode, Isolated: true}, false)
 	return err

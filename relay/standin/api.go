@@ -132,7 +132,7 @@ func (a *API) record(r Request, history []string, old int) (Request, *Request) {
 		}
 		before, known := a.conversations[key]
 		if !known {
-			// Resumed, or compacted into a conversation of its own: what stands before the last answer was counted
+			// Resumed, or compacted into a conversation of its own: what precedes the last answer was counted
 			// where it was new, or in another process that this API did not serve.
 			before = tally(history[:old])
 		}

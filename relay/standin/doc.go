@@ -20,7 +20,7 @@
 //
 // # The model
 //
-// [API] answers by a [Responder], [Script] if none is given, and records every call. A conversation is sent anew with
+// [API] answers by a [Responder], [Script] if none is given, and records every call. A conversation is sent again with
 // every call, so a text that is in a call was not necessarily given to the agent then: [API.Count] and [API.Counts]
 // tell how often it was given, [API.Turns] how often it was answered. What they promise stands with [API.Count].
 //

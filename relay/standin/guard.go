@@ -5,7 +5,7 @@ import (
 	"os/exec"
 )
 
-// guard runs a shell command when this process dies, and so without any clean-up: a test's timeout is such a death, and
+// guard runs a shell command when this process dies without any clean-up: a test's timeout is such a death, and
 // what it leaves would run on for days. It is a shell that waits for the end of its stdin, which the kernel closes.
 type guard struct {
 	cmd   *exec.Cmd

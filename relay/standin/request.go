@@ -123,7 +123,7 @@ func deliveries(text string) []Delivery {
 	return all
 }
 
-// The marks by which Claude Code's own words are told from what a person or a teammate said. Measured on
+// The marks by which Claude Code's own words differ from what a person or a teammate said. Measured on
 // all versions of .ci/versions.
 const (
 	midTurn       = "The user sent a new message while you were working:"

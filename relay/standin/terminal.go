@@ -29,7 +29,7 @@ type Terminal struct {
 
 // StartTerminal starts Claude Code of that version in the home with --dangerously-skip-permissions and args behind,
 // answers the dialogue about that if it is asked, and returns when a prompt can be typed. Process and tmux server are
-// ended when the test ends, also when the test binary is killed. If tmux or Claude Code is not installed the test is
+// ended when the test ends, even if the test binary is killed. If tmux or Claude Code is not installed the test is
 // skipped or fails, see Require.
 func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal {
 	t.Helper()
@@ -159,14 +159,14 @@ func (p *Terminal) Prompt(ctx context.Context, text string) error {
 	if err := p.composed(ctx, text, true); err != nil {
 		return err
 	}
-	// And again, as even then it may be, or be lost while the screen is built anew.
+	// And again, as even then it may be, or be lost while the screen is redrawn.
 	for {
 		if err := p.Keys(ctx, "Enter"); err != nil {
 			return err
 		}
 		soon, cancel := context.WithTimeout(ctx, settle)
 		err := p.composed(soon, text, false)
-		over := soon.Err() != nil // also where it is tmux that was killed for it
+		over := soon.Err() != nil // even if tmux was killed for it
 		cancel()
 		if err == nil || ctx.Err() != nil || !over {
 			return err

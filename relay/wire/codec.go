@@ -184,7 +184,7 @@ func elements(raw []byte) (list [][]byte) {
 	return list
 }
 
-// end returns the index behind the value that begins at i.
+// end returns the index after the value that begins at i.
 func end(raw []byte, i int) int {
 	for depth := 0; ; i++ {
 		switch raw[i] {
@@ -420,7 +420,7 @@ type variant[T record] struct {
 	new  func() T
 }
 
-// union is an object whose type is told by the text at key.
+// union is an object whose type is the text at key.
 func union[T record](key string, variants []variant[T]) codec[T] {
 	names := make([]string, len(variants))
 	for i, v := range variants {

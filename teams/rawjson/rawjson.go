@@ -71,11 +71,11 @@ const space = " \t\r\n"
 
 // Elements returns the ranges of the elements of the one JSON array that data
 // is. White space around the array is allowed, anything else is a
-// [*SyntaxError]: another kind of value, a cut-off one, data behind it.
+// [*SyntaxError]: another kind of value, a truncated one, data after it.
 func Elements(data []byte) ([]Span, error) { return MoreElements(data, nil) }
 
 // MoreElements is [Elements] for a text that begins like another, whose elements are
-// known: those of known stand in both, with at least one equal byte behind the last
+// known: those of known stand in both, with at least one equal byte after the last
 // of them. Only what follows is looked through.
 func MoreElements(data []byte, known []Span) ([]Span, error) {
 	spans, ok := scanElements(data, known)

@@ -83,7 +83,7 @@ func scanFields(data []byte) (fields []Field, ok bool) {
 	}
 }
 
-// at returns the byte at i, 0 behind the end.
+// at returns the byte at i, 0 after the end.
 func at(data []byte, i int) byte {
 	if uint(i) < uint(len(data)) {
 		return data[i]
@@ -163,7 +163,7 @@ func skipValue(data []byte, i int, stack []byte) (end int, _ []byte) {
 	}
 }
 
-// skipKey goes past a name, its colon and the space behind it.
+// skipKey goes past a name, its colon and the space after it.
 func skipKey(data []byte, i int) int {
 	if i = skipText(data, i); i == failed {
 		return failed

@@ -77,7 +77,7 @@ func remember(state, session string, kind kind) (m *memory, found bool, err erro
 	return m, true, nil
 }
 
-// store writes a record behind the last.
+// store appends a record.
 func (m *memory) store(kind, uuid string, fields object) error {
 	r := object{
 		"parentUuid": m.last, "isSidechain": false, "type": kind, "uuid": uuid, "sessionId": m.session,

@@ -83,7 +83,7 @@ const (
 	Hang  Action = "hang"  // does nothing more, and reads nothing more
 	Deaf  Action = "deaf"  // reads nothing more, and goes on
 	Flood Action = "flood" // prints Size bytes in lines of a type nobody knows
-	Noise Action = "noise" // prints what is no JSON, and a line of Size bytes
+	Noise Action = "noise" // prints something that is not JSON, and a line of Size bytes
 	Torn  Action = "torn"  // prints half a line and is killed
 	Hold  Action = "hold"  // logs "hold", and waits until the file of that Name is in the State; it reads nothing meanwhile
 	Widen Action = "widen" // goes over to the permission mode bypassPermissions
