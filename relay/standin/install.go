@@ -33,7 +33,7 @@ func Require(t testing.TB, v teams.Version) []string {
 	t.Helper()
 	program, err := find(v)
 	if err != nil {
-		missing(t, fmt.Errorf("version %s of Claude Code is not installed: %w; %s", v, err, howToInstall))
+		missing(t, fmt.Errorf("the program Claude Code %s is not installed: %w; %s", v, err, howToInstall))
 	}
 	if filepath.Base(program) == "cli.js" {
 		return []string{RequireNode(t), program}
