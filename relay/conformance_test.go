@@ -24,7 +24,7 @@ import (
 )
 
 // subject is a runtime under test: a station with an agent of it, and what the agent, or
-// the model behind it, recorded without any of the code under test.
+// its model, recorded without any of the code under test.
 type subject struct {
 	*station
 	said  func() []string         // the texts that reached the model as new ones, in order; after an interrupt, with those before it

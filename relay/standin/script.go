@@ -39,7 +39,7 @@ var (
 	tags      = regexp.MustCompile(`</?teammate-message[^>]*>`)
 )
 
-// Script is the model that does what it is told, by lines in the newest texts, even inside a <teammate-message>, so
+// Script is a model that obeys lines in the newest texts, even inside a <teammate-message>, so
 // that a test can make a teammate act by sending it one:
 //
 //	CALL:{"name":"SendMessage","input":{…}}   use that tool; several lines are several uses
