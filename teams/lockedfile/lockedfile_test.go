@@ -560,6 +560,7 @@ func TestHeldTooLongAfterTheRename(t *testing.T) {
 				p.write("theirs")
 			case s == StepFlush && overwritten:
 				time.Sleep(MaxHold)
+				synctest.Wait()
 			}
 		}})
 		if err := l.Transform(t.Context(), p.file, set("new")); !errors.Is(err, ErrHeldTooLong) || !errors.Is(err, ErrReplaced) {
