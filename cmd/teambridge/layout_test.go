@@ -29,15 +29,16 @@ var mayImport = map[string][]string{
 	"inbox/replicate":         {"inbox", "inbox/journal", "inbox/ledger", "teams"},
 	"inbox/simagent":          {"teams"}, // the table of versions; else an independent witness: it must not share our mistakes
 	"teams/watch":             {},
-	"relay/agent":             {},
+	"relay/agent":             {"relay/wire"},
 	"relay/mode":              {},
 	"relay/pipe":              {"relay/mode"},
 	"relay/wire":              {},
-	"relay/claude":            {"relay/agent", "relay/mode", "relay/pipe", "teams/transcript"},
+	"relay/claude":            {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/wire", "teams/transcript"},
+	"relay/claude/session":    {"relay/wire", "teams/transcript"},
 	"relay/standin":           {"teams"}, // for the table of versions
 	"relay/claude/simchild":   {"teams"}, // as simagent
-	"relay":                   {"inbox", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "teams", "teams/lockedfile", "teams/watch"},
-	"relay/fleet":             {"inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "teams", "teams/lockedfile"},
+	"relay":                   {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/watch"},
+	"relay/fleet":             {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams"},
 	"status/api":              {}, // plain structs and codes: what a client links
 	"status/view": {

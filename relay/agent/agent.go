@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"teambridge/relay/wire"
 )
 
 // ErrNotInFlight means that the agent does not work on the frame to interrupt, so that
@@ -56,6 +58,10 @@ type Event struct {
 	PermissionMode string      // the permission mode changed to this; empty if it did not change
 	Recipients     []string    // members to whom the agent writes; "*" is all of them
 	Background     *Background // what the agent does besides turns, if that has changed; else nil
+
+	// Envelopes are what it tells front ends. What the conversation tells again after a
+	// crash has the same ids.
+	Envelopes []wire.Envelope
 }
 
 // Start is the beginning of a turn.

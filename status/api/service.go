@@ -34,6 +34,33 @@ type Record struct {
 	// Answer marks the last text of a headless agent in a turn. It was never in the
 	// inbox, which is the agent's own, and no row can claim to be one.
 	Answer *Answer `json:"answer,omitempty"`
+
+	// Work marks what an agent said or did in the middle of a turn. The message is in its
+	// own inbox, from itself; its kind is that of the work, and its text is one line for a
+	// tool call. No row of an inbox can claim to be work.
+	Work *Work `json:"work,omitempty"`
+}
+
+// The kinds of work.
+const (
+	KindText     = "text"     // said before the turn ended; the last text of a turn is its answer
+	KindThinking = "thinking" // the agent's reasoning
+	KindTool     = "tool"     // a tool call, from its start to its end
+	KindFile     = "file"     // a file that it wrote
+	KindService  = "service"  // a note of the program that runs the agent
+	KindTurn     = "turn"     // a turn that failed or was cancelled
+)
+
+// Work is what an agent said or did, made of envelopes of the session protocol.
+type Work struct {
+	Envelope string     `json:"envelope"` // the id of the first envelope
+	Session  string     `json:"session"`
+	Turn     string     `json:"turn,omitempty"`     // for a relayed agent, the frame that began it: see [Answer.Frame]
+	Subagent string     `json:"subagent,omitempty"` // which subagent did it; empty for the agent itself
+	State    string     `json:"state"`              // running, done; of a turn: failed, cancelled
+	Tool     string     `json:"tool,omitempty"`     // name of the tool
+	Call     string     `json:"call,omitempty"`     // id of the tool call
+	Ended    *time.Time `json:"ended,omitempty"`    // when the tool call ended
 }
 
 // Answer says which messages a headless agent answered.
@@ -157,6 +184,7 @@ const (
 	EventMessage  = "message"  // MessageEvent
 	EventReceipt  = "receipt"  // Receipt
 	EventRelay    = "relay"    // RelayEvent
+	EventEnvelope = "envelope" // Envelope
 	EventReset    = "reset"    // Reset
 )
 
@@ -178,6 +206,27 @@ type MessageEvent struct {
 	Seq     int64  `json:"seq"` // of the change; the message has its own
 	Change  string `json:"change"`
 	Message Record `json:"message"`
+}
+
+// Envelope says that an agent said or did something.
+type Envelope struct {
+	Seq       int64           `json:"seq"` // its number in the journal
+	Team      string          `json:"team"`
+	CreatedAt int64           `json:"createdAt"` // of the team, in milliseconds
+	Member    string          `json:"member"`
+	Session   string          `json:"session"`
+	Envelope  json.RawMessage `json:"envelope"` // of the session protocol: see package wire
+
+	// Record is how a conversation shows it, as it is then: with the end of a tool call, the
+	// record of its start. It is nil if a conversation does not show it.
+	Record *Record `json:"record,omitempty"`
+}
+
+// Envelopes is a page of the envelopes of one agent, oldest first.
+type Envelopes struct {
+	Envelopes []Envelope `json:"envelopes"`
+	More      bool       `json:"more"`
+	Seq       int64      `json:"seq"` // the highest number in the journal when the page was read
 }
 
 // Reset says that events were deleted before the client got them: it must read everything
