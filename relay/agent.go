@@ -49,6 +49,7 @@ func (l *loop) restore(ctx context.Context) error {
 	if err := l.predecessor(ctx); err != nil {
 		return err
 	}
+	l.recorder.resume(ctx, l.session)
 	if err := l.insist(ctx, func(ctx context.Context) error {
 		f, found, err := l.ledger.InFlight(ctx, l.post)
 		if found {
@@ -247,6 +248,7 @@ func (l *loop) end(ctx context.Context, why error) error {
 	var lost error
 	stopped := l.stop(ctx, func(e agent.Event) {
 		if lost != nil {
+			l.recorder.add(l.session.ID, e.Envelopes)
 			l.opts.Events(e) // not recorded; the next relay finds out from the transcript
 		} else {
 			lost = l.event(ctx, e)
