@@ -24,7 +24,7 @@ type shelf struct {
 	fail func(journal.Envelope) error // nil: never
 }
 
-func (s *shelf) RecordEnvelopes(_ context.Context, list ...journal.Envelope) (added []journal.Envelope, err error) {
+func (s *shelf) RecordEnvelopes(_ context.Context, list ...journal.Envelope) (recorded []bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range list {
@@ -33,11 +33,12 @@ func (s *shelf) RecordEnvelopes(_ context.Context, list ...journal.Envelope) (ad
 				return nil, err
 			}
 		}
-		if !slices.ContainsFunc(s.list, func(o journal.Envelope) bool { return o.ID == e.ID }) {
-			s.list, added = append(s.list, e), append(added, e)
+		isNew := !slices.ContainsFunc(s.list, func(o journal.Envelope) bool { return o.ID == e.ID })
+		if recorded = append(recorded, isNew); isNew {
+			s.list = append(s.list, e)
 		}
 	}
-	return added, nil
+	return recorded, nil
 }
 
 func (s *shelf) LastEnvelope(context.Context, journal.InboxKey, string) (last time.Time, err error) {
@@ -115,10 +116,13 @@ func TestRecorderOutlastsFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 2))
+		failed := 0
 		s := &shelf{fail: func(journal.Envelope) error {
-			if rnd.IntN(3) > 0 {
+			if failed < 9 && rnd.IntN(3) > 0 { // one that fails 10 times is given up
+				failed++
 				return errors.New("locked")
 			}
+			failed = 0
 			return nil
 		}}
 		list := said(200)

@@ -48,7 +48,7 @@ const (
 	outRaw       = "raw"
 )
 
-var outputs = []string{outText, outEvents, outEnvelopes, outRaw}
+var outputForms = []string{outText, outEvents, outEnvelopes, outRaw}
 
 func newRun(a *app) *cobra.Command {
 	o := runOptions{as: "team-lead", output: outText}
@@ -114,7 +114,7 @@ team has a living lead of its own, or another process relays this inbox.`,
 	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON), envelopes (what the agent says and does, as session-protocol envelopes) or raw (what the agent prints)")
 	agentFlags(cmd, &o.Relay)
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
-	complete(cmd, "output", outputs...)
+	complete(cmd, "output", outputForms...)
 	must(cmd.RegisterFlagCompletionFunc("as", a.completeMembers(-1)))
 	return cmd
 }
@@ -148,8 +148,8 @@ type agentRun struct {
 
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	switch {
-	case !slices.Contains(outputs, o.output):
-		return usage("use "+strings.Join(outputs, ", "), "--output %q is unknown", o.output)
+	case !slices.Contains(outputForms, o.output):
+		return usage("use "+strings.Join(outputForms, ", "), "--output %q is unknown", o.output)
 	case o.OwnTeam && a.teamName == "":
 		return usage("", "--create-team needs --team")
 	}
