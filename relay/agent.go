@@ -248,7 +248,7 @@ func (l *loop) end(ctx context.Context, why error) error {
 	var lost error
 	stopped := l.stop(ctx, func(e agent.Event) {
 		if lost != nil {
-			l.recorder.add(l.session.ID, e.Envelopes)
+			l.recorder.hear(l.session.ID, e)
 			l.opts.Events(e) // not recorded; the next relay finds out from the transcript
 		} else {
 			lost = l.event(ctx, e)

@@ -9,6 +9,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/agent"
 	"teambridge/relay/pipe"
 	"teambridge/relay/wire"
 	"teambridge/teams"
@@ -108,11 +109,18 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 	c.outbox.Flush()
 }
 
-// add takes what the agent told.
-func (c *recorder) add(session string, list []wire.Envelope) {
+// hear takes what the agent told.
+func (c *recorder) hear(session string, e agent.Event) {
 	if c == nil {
 		return
 	}
+	if e.Missed {
+		c.miss(session, e.At.Add(-overlap))
+	}
+	c.add(session, e.Envelopes)
+}
+
+func (c *recorder) add(session string, list []wire.Envelope) {
 	for _, e := range list {
 		if !c.put(told{session, e}) {
 			return

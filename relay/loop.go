@@ -244,7 +244,7 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 			return err
 		}
 	}
-	l.recorder.add(l.session.ID, e.Envelopes)
+	l.recorder.hear(l.session.ID, e)
 	l.opts.Events(e)
 	return nil
 }

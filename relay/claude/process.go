@@ -241,6 +241,7 @@ func (p *Process) take(line []byte, size int64, last bool) {
 	e := agent.Event{At: time.Now().UTC()}
 	skip := func(reason string) {
 		head := bytes.ToValidUTF8(line[:min(len(line), headOfSkipped)], []byte("\uFFFD"))
+		e.Missed = true
 		e.Payload = Skipped{Size: size, Head: string(head), Reason: reason}
 	}
 	if size > int64(len(line)) {
