@@ -163,17 +163,12 @@ type agentRun struct {
 
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	switch {
-<<<<<<< HEAD
 	case !slices.Contains(outputForms, o.output):
 		return usage("use "+strings.Join(outputForms, ", "), "--output %q is unknown", o.output)
-=======
-	case o.output != outText && o.output != outEvents && o.output != outRaw:
-		return usage("use text, events or raw", "--output %q is unknown", o.output)
 	case o.input != inLines && o.input != inWire:
 		return usage("use lines or wire", "--input %q is unknown", o.input)
 	case o.modes != "" && o.input != inWire:
 		return usage("add --input wire", "--permission-mode-map is for payloads of the session protocol")
->>>>>>> main
 	case o.OwnTeam && a.teamName == "":
 		return usage("", "--create-team needs --team")
 	}
