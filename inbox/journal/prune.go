@@ -134,7 +134,8 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 				return err
 			}
 		}
-		_, err = c.Exec("DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)", before)
+		_, err = c.Exec(`DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)
+			AND NOT EXISTS (SELECT 1 FROM envelopes e WHERE e.inbox=inboxes.id)`, before)
 		return err
 	})
 	return n, err
