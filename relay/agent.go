@@ -207,6 +207,7 @@ func (l *loop) agentExited(ctx context.Context) error {
 	atWork := l.frame != nil && l.frame.sent
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
+	l.recorder.resume(ctx, l.session)
 	// What comes of it is decided below.
 	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err

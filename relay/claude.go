@@ -73,8 +73,8 @@ func (r claudeRuntime) Turn(ctx context.Context, session, uuid string) (agent.Tu
 	return turn, err
 }
 
-func (r claudeRuntime) Conversation(ctx context.Context, session string, since time.Time) iter.Seq2[wire.Envelope, error] {
-	return r.transcript(session).Envelopes(ctx, since)
+func (r claudeRuntime) Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
+	return r.transcript(session).Envelopes(ctx, since, ended)
 }
 
 type claudeAgent struct {

@@ -226,7 +226,7 @@ func (s *subject) checkEnvelopes(session string) {
 	s.t.Helper()
 	var told, kept []string
 	known := map[string]int{}
-	for e, err := range s.options().Runtime.Conversation(s.t.Context(), session, time.Time{}) {
+	for e, err := range s.options().Runtime.Conversation(s.t.Context(), session, time.Time{}, true) {
 		if err != nil {
 			s.t.Fatal(err)
 		}

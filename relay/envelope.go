@@ -105,7 +105,7 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 		return
 	}
 	c.miss(s.ID, since.Add(-overlap))
-	c.readMissing(ctx)
+	c.readMissing(ctx, true)
 	c.outbox.Flush()
 }
 
@@ -158,7 +158,7 @@ func (c *recorder) send(ctx context.Context, t told) error {
 		}
 		c.failing = false
 		if c.outbox.Len() <= 1 { // this one
-			defer c.readMissing(ctx)
+			defer c.readMissing(ctx, false)
 		}
 		if !recorded[0] {
 			return nil
@@ -187,14 +187,14 @@ func (c *recorder) miss(session string, since time.Time) {
 	}
 }
 
-// readMissing reads from the conversations what may be missing.
-func (c *recorder) readMissing(ctx context.Context) {
+// readMissing reads from the conversations what may be missing. ended says that no agent runs.
+func (c *recorder) readMissing(ctx context.Context, ended bool) {
 	c.mu.Lock()
 	missing := c.missing
 	c.missing = map[string]time.Time{}
 	c.mu.Unlock()
 	for session, since := range missing {
-		for e, err := range c.relay.opts.Runtime.Conversation(ctx, session, since) {
+		for e, err := range c.relay.opts.Runtime.Conversation(ctx, session, since, ended) {
 			if err != nil {
 				c.relay.opts.Warn(fmt.Errorf("relay: %s: some of what the agent told is not recorded: %w", c.relay.opts.Member, err))
 				break

@@ -67,7 +67,7 @@ type memory struct {
 	list []wire.Envelope
 }
 
-func (m *memory) Conversation(_ context.Context, session string, since time.Time) iter.Seq2[wire.Envelope, error] {
+func (m *memory) Conversation(_ context.Context, session string, since time.Time, _ bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		if session != "s" {
 			yield(wire.Envelope{}, fmt.Errorf("no conversation %q", session))
