@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"time"
 	"unicode/utf8"
 )
@@ -50,8 +49,8 @@ type relayedLine struct {
 	} `json:"relay"`
 }
 
-// envelopeLine is one exported envelope.
-type envelopeLine struct {
+// saidLine is one exported envelope.
+type saidLine struct {
 	Seq       int64           `json:"seq"`
 	Root      string          `json:"root"`
 	Team      string          `json:"team"`
@@ -82,10 +81,7 @@ func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // which would change rows too
 	lines := Merge(q.Newest, func(e exported) int64 { return e.seq },
-		mapped(j.Messages(ctx, q), messageLine), mapped(j.RelayEvents(ctx, q), eventLine),
-		mapped(j.Envelopes(ctx, EnvelopeQuery{Query: q}), func(e Envelope) exported {
-			return exported{e.Seq, envelopeLine{e.Seq, e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox, e.ID, e.Session, e.Raw}}
-		}))
+		Map(j.Messages(ctx, q), messageLine), Map(j.RelayEvents(ctx, q), eventLine), Map(j.Envelopes(ctx, EnvelopeQuery{Query: q}), envelopeLine))
 	for e, err := range lines {
 		if err != nil {
 			return err
@@ -97,26 +93,19 @@ func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 	return nil
 }
 
-// mapped yields what f makes of each item.
-func mapped[T, U any](items iter.Seq2[T, error], f func(T) U) iter.Seq2[U, error] {
-	return func(yield func(U, error) bool) {
-		for item, err := range items {
-			if !yield(f(item), err) {
-				return
-			}
-		}
-	}
+func envelopeLine(e Envelope) (*exported, error) {
+	return &exported{e.Seq, saidLine{e.Seq, e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox, e.ID, e.Session, e.Raw}}, nil
 }
 
-func eventLine(e RelayEvent) exported {
+func eventLine(e RelayEvent) (*exported, error) {
 	l := relayedLine{Seq: e.Seq, Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox, ID: e.ID}
 	r := &l.Relay
 	r.State, r.Reason, r.At, r.Delivery, r.From, r.Person = e.State, e.Reason, e.At, e.Delivery, e.From, e.Person
 	r.PID, r.Session = e.PID, e.Session
-	return exported{e.Seq, l}
+	return &exported{e.Seq, l}, nil
 }
 
-func messageLine(m Message) exported {
+func messageLine(m Message) (*exported, error) {
 	l := line{
 		Seq: m.Seq, Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox,
 		ID: m.ID(), Kind: m.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Prompt, Answer: m.Answer,
@@ -133,5 +122,5 @@ func messageLine(m Message) exported {
 	} else {
 		l.RowBase64 = m.Raw
 	}
-	return exported{m.Seq, l}
+	return &exported{m.Seq, l}, nil
 }

@@ -37,6 +37,7 @@ func uses(j *Journal, s Snapshot) map[string]func(context.Context) error {
 		"Export":          func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
 		"SearchEnvelopes": func(ctx context.Context) error { return first(j.SearchEnvelopes(ctx, "word", EnvelopeQuery{})) },
 		"PruneEnvelopes":  func(ctx context.Context) error { _, err := j.PruneEnvelopes(ctx, at(100)); return err },
+		"AnswerTo":        func(ctx context.Context) error { _, _, err := j.AnswerTo(ctx, "f"); return err },
 		"Prune":           func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
 	}
 }

@@ -48,3 +48,24 @@ func Merge[T any](newest bool, number func(T) int64, sequences ...iter.Seq2[T, e
 		}
 	}
 }
+
+// Map yields what f makes of each item, without the items of which it makes nil. It ends with
+// the first error.
+func Map[T, U any](items iter.Seq2[T, error], f func(T) (*U, error)) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for item, err := range items {
+			var made *U
+			if err == nil {
+				made, err = f(item)
+			}
+			switch {
+			case err != nil:
+				var none U
+				yield(none, err)
+				return
+			case made != nil && !yield(*made, nil):
+				return
+			}
+		}
+	}
+}

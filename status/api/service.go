@@ -51,6 +51,14 @@ const (
 	KindTurn     = "turn"     // a turn that failed or was cancelled
 )
 
+// The states of work.
+const (
+	WorkRunning   = "running" // a tool call without an end
+	WorkDone      = "done"
+	WorkFailed    = "failed"    // of a turn
+	WorkCancelled = "cancelled" // of a turn
+)
+
 // Work is what an agent said or did, made of envelopes of the session protocol.
 type Work struct {
 	Envelope string     `json:"envelope"` // the id of the first envelope
