@@ -44,7 +44,7 @@ func (r claudeRuntime) transcript(session string) claude.Transcript {
 
 func (r claudeRuntime) Start(ctx context.Context, session string, mode mode.Mode) (Agent, error) {
 	o := r.Options
-	o.Session, o.Mode = session, mode
+	o.Root, o.Session, o.Mode = r.root, session, mode
 	var err error
 	if o.Resume, err = r.transcript(session).Resumable(); err != nil {
 		return nil, err

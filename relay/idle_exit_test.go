@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -326,9 +327,17 @@ func TestIdleExitOfAnUnwillingAgent(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.grace = agent.Grace{EOF: time.Millisecond, Term: time.Millisecond}
+			ends := make(chan struct{})
+			tell := sync.OnceFunc(func() { close(ends) })
+			r.at = func(now moment) {
+				if now == closing {
+					tell()
+				}
+			}
 			stop := s.run(r)
 			s.send(tc.text)
 			s.settled(1)
+			<-ends // an agent that hangs would never finish a message that it got before
 			s.send("[m-2]")
 			s.settled(2)
 			s.await("the agent is asleep", func() bool { return r.Status().State == Asleep })

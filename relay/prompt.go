@@ -59,38 +59,84 @@ type PromptResult struct {
 // ID is sent once. [ledger.ErrConflict]: the ID belongs to another message.
 // [ledger.ErrWritten]: that message was put into the inbox before.
 func Prompt(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, in Input) (PromptResult, error) {
+	if in.ID == "" {
+		d, err := in.delivery(p)
+		if err != nil {
+			return PromptResult{}, err
+		}
+		return PromptResult{Delivery: d.UUID, ID: d.ID}, l.Claim(ctx, d)
+	}
+	results, err := Prompts(ctx, l, p, in)
+	if err != nil {
+		return PromptResult{}, err
+	}
+	return results[0], nil
+}
+
+// Prompts is [Prompt] for several prompts, in that order, all or none.
+func Prompts(ctx context.Context, l *ledger.Ledger, p ledger.InboxKey, ins ...Input) ([]PromptResult, error) {
+	prompts := make([]ledger.Prompt, len(ins))
+	for i, in := range ins {
+		d, err := in.delivery(p)
+		if err != nil {
+			return nil, err
+		}
+		prompts[i] = ledger.Prompt{Delivery: d, Digest: in.digest(d.Mode)}
+	}
+	added, err := l.AddPrompts(ctx, prompts...)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]PromptResult, len(added))
+	for i, a := range added {
+		results[i] = PromptResult{Delivery: prompts[i].UUID, ID: prompts[i].ID, Again: a.Again}
+	}
+	return results, nil
+}
+
+// delivery is the prompt as the ledger records it.
+func (in *Input) delivery(p ledger.InboxKey) (ledger.Delivery, error) {
 	if strings.TrimSpace(in.Text) == "" {
-		return PromptResult{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
+		return ledger.Delivery{}, fmt.Errorf("relay: say to %s: the text is blank", p.Inbox)
 	}
 	if kind := inbox.ProtocolType(in.Text); kind != "" && !in.Protocol {
-		return PromptResult{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.ProtocolError{Type: kind})
+		return ledger.Delivery{}, fmt.Errorf("relay: say to %s: %w", p.Inbox, &inbox.ProtocolError{Type: kind})
 	}
 	d := ledger.Delivery{
 		UUID: uuid.NewString(), InboxKey: p, Raw: []byte(in.Text), Person: true, Kind: "message",
 		Isolated: in.Isolated || strings.HasPrefix(in.Text, "/"), Marked: true, State: ledger.Claimed, At: time.Now(),
 		ID: in.ID, From: in.From, Summary: in.Summary, Color: in.Color,
 	}
+	if in.ID == "" {
+		d.ID = d.UUID
+	} else {
+		d.UUID = derive("said", keyName(p), in.ID)
+	}
 	if in.Mode != (mode.Mode{}) {
 		var err error
 		if d.Mode, err = in.Mode.MarshalJSON(); err != nil {
-			return PromptResult{}, err
+			return ledger.Delivery{}, err
 		}
 	}
-	if in.ID == "" {
-		d.ID = d.UUID
-		return PromptResult{Delivery: d.UUID, ID: d.ID}, l.Claim(ctx, d)
-	}
-	d.UUID = derive("said", keyName(p), in.ID)
-	_, again, err := l.AddPrompt(ctx, d, in.digest(d.Mode))
-	return PromptResult{Delivery: d.UUID, ID: d.ID, Again: again}, err
+	return d, nil
 }
 
 // Prompt is the function of that name, for the inbox of this relay.
 func (r *Relay) Prompt(ctx context.Context, in Input) (PromptResult, error) {
 	result, err := Prompt(ctx, r.opts.Ledger, r.post, in)
+	return result, r.added(err)
+}
+
+// Prompts is the function of that name, for the inbox of this relay.
+func (r *Relay) Prompts(ctx context.Context, ins ...Input) ([]PromptResult, error) {
+	results, err := Prompts(ctx, r.opts.Ledger, r.post, ins...)
+	return results, r.added(err)
+}
+
+func (r *Relay) added(err error) error {
 	if err == nil {
 		r.opts.Recorded()
 		r.poke()
 	}
-	return result, err
+	return err
 }

@@ -1,20 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -25,7 +20,6 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
-	"teambridge/relay/mode"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -35,9 +29,17 @@ type runOptions struct {
 	ledger.Relay // its settings
 	as           string
 	session      string
+	input        string
 	output       string
+	modes        string // --permission-mode-map
 	exitOnEOF    bool
 }
+
+// The values of --input.
+const (
+	inLines = "lines"
+	inWire  = "wire"
+)
 
 // The values of --output.
 const (
@@ -47,7 +49,7 @@ const (
 )
 
 func newRun(a *app) *cobra.Command {
-	o := runOptions{as: "team-lead", output: outText}
+	o := runOptions{as: "team-lead", input: inLines, output: outText}
 	cmd := &cobra.Command{
 		Use:   "run [--as NAME] -- claude [ARGS...]",
 		Short: "Run a headless agent and relay its inbox to it",
@@ -78,6 +80,14 @@ ExitPlanMode and AskUserQuestion. With ask, each question is printed with an
 id; answer with {"permit": "ID", "allow": true}, or with "allow": false and a
 "reason". After the end of standard input everything is denied.
 
+With --input wire, standard input is payloads of the session protocol, one per
+line: {"role": "user", …} or {"role": "session", …} with a text of the user. The
+"meta" of a payload is its mode; its id or localKey makes it run only once.
+Permission modes that are not Claude Code's own are refused, unless
+--permission-mode-map says what they stand for. Of the two forms, {"role":
+"session"} is dropped, or, if $ENABLE_SESSION_PROTOCOL_SEND is 1, true or yes,
+the other one. Questions are answered as above.
+
 With --idle-exit 30m an agent that was idle for that long is ended, and resumed
 for the next message. An agent is not ended while it has a background task or
 scheduled work, nor a lead with teammates (--plain): they would end with it.
@@ -107,9 +117,12 @@ team has a living lead of its own, or another process relays this inbox.`,
 	f.StringVar(&o.as, "as", o.as, "name of the member that the agent is")
 	f.StringVar(&o.session, "session", "", "id of the agent's first session, a UUID")
 	f.BoolVar(&o.OwnTeam, "create-team", false, "make the team --team, with this agent as its lead, if it does not exist, or take it back from a run that was killed; it is removed at the end if nobody else is in it and nothing waits")
+	f.StringVar(&o.input, "input", o.input, "lines (text, or JSON objects) or wire (payloads of the session protocol)")
+	modeMapFlag(cmd, &o.modes)
 	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON) or raw (what the agent prints)")
 	agentFlags(cmd, &o.Relay)
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
+	complete(cmd, "input", inLines, inWire)
 	complete(cmd, "output", outText, outEvents, outRaw)
 	must(cmd.RegisterFlagCompletionFunc("as", a.completeMembers(-1)))
 	return cmd
@@ -129,25 +142,35 @@ func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 type agentRun struct {
 	app      *app
 	opts     runOptions
+	payloads relay.Payloads
 	relay    *relay.Relay
 	ledger   *ledger.Ledger
 	prompter *fleet.PermissionPrompter
 	output   *writeQueue // stdout
 	errors   *writeQueue // stderr
 
-	mu     sync.Mutex
-	failed error // of the output
-	status relay.Status
-	eof    bool
-	stop   context.CancelFunc
+	mu      sync.Mutex
+	failed  error // of the output
+	status  relay.Status
+	eof     bool
+	dropped int // payloads of standard input
+	stop    context.CancelFunc
 }
 
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	switch {
 	case o.output != outText && o.output != outEvents && o.output != outRaw:
 		return usage("use text, events or raw", "--output %q is unknown", o.output)
+	case o.input != inLines && o.input != inWire:
+		return usage("use lines or wire", "--input %q is unknown", o.input)
+	case o.modes != "" && o.input != inWire:
+		return usage("add --input wire", "--permission-mode-map is for payloads of the session protocol")
 	case o.OwnTeam && a.teamName == "":
 		return usage("", "--create-team needs --team")
+	}
+	payloads, err := a.payloads(o.modes)
+	if err != nil {
+		return err
 	}
 	if o.Dir, err = a.cwd(); err != nil {
 		return err
@@ -164,7 +187,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 			return usage("", "--session %q is not a UUID", o.session)
 		}
 	}
-	run := &agentRun{app: a, opts: o}
+	run := &agentRun{app: a, opts: o, payloads: payloads}
 	run.queueOutput()
 	defer func() { err = errors.Join(err, run.drainOutput(ctx)) }()
 	l, err := a.ledger(ctx)
@@ -209,6 +232,7 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		return err
 	}
 	err = run.serve(ctx)
+	run.noteDropped()
 	// Waiting messages would be lost with the team.
 	waits, more := waiting(context.WithoutCancel(ctx), t, member, a.locks(), l, run.relay.Key())
 	if waits > 0 && o.OwnTeam {
@@ -340,86 +364,6 @@ func (r *agentRun) signals(ctx context.Context, signals <-chan os.Signal) {
 			}()
 		}
 	}
-}
-
-type line struct {
-	Text     string    `json:"text"`
-	Mode     mode.Mode `json:"mode"`
-	Isolated bool      `json:"isolated"`
-
-	// The answer to a question of the agent.
-	Permit string `json:"permit"`
-	Allow  bool   `json:"allow"`
-	Reason string `json:"reason"`
-}
-
-// input gives the lines of standard input to the agent, and refuses invalid ones with a
-// warning.
-func (r *agentRun) input(ctx context.Context) {
-	lines := newLineReader(r.app.stdin, maxLine)
-	for {
-		text, err := lines.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil && !errors.Is(err, errLongLine) {
-			if ctx.Err() == nil {
-				r.app.warn("standard input: %v", err)
-			}
-			break
-		}
-		if err == nil {
-			err = r.line(ctx, text)
-		}
-		if err != nil && ctx.Err() == nil {
-			r.app.warn("line %d of standard input was refused: %s", lines.number, view.Describe(err))
-		}
-	}
-	r.prompter.Close("Nobody is there any more who could allow this.")
-	r.mu.Lock()
-	r.eof = true
-	r.mu.Unlock()
-	r.over()
-}
-
-// line gives one line of standard input to the agent, or answers its question.
-func (r *agentRun) line(ctx context.Context, text []byte) error {
-	l, err := parseLine(text)
-	switch {
-	case err != nil:
-		return err
-	case l.Permit != "":
-		return r.prompter.Answer(l.Permit, l.Allow, l.Reason)
-	case l.Text == "" && len(bytes.TrimSpace(text)) == 0:
-		return nil // an empty line
-	}
-	_, err = r.relay.Prompt(ctx, relay.Input{Text: l.Text, Mode: l.Mode, Isolated: l.Isolated})
-	return err
-}
-
-// parseLine parses a line of standard input: plain text, or a JSON object.
-func parseLine(text []byte) (line, error) {
-	l := line{Text: string(text)}
-	switch {
-	case !utf8.Valid(text):
-		return line{}, errors.New("it is not valid UTF-8")
-	case bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
-		l = line{}
-		dec := json.NewDecoder(bytes.NewReader(text))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&l); errors.Is(err, io.ErrUnexpectedEOF) {
-			return line{}, errors.New("its JSON object is cut off")
-		} else if err != nil {
-			return line{}, fmt.Errorf("it is not the JSON object that is expected: %w", err)
-		}
-		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-			return line{}, errors.New("there is more than one JSON object in it")
-		}
-	}
-	if strings.ContainsRune(l.Text, 0) {
-		return line{}, errors.New("it has a NUL character")
-	}
-	return l, nil
 }
 
 // over ends the run if nothing is left to do.

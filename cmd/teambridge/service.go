@@ -182,6 +182,12 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	if o.readOnly {
 		args = append(args, "--read-only")
 	}
+	if _, err := a.payloads(o.modes); err != nil {
+		return "", err
+	}
+	if o.modes != "" {
+		args = append(args, "--permission-mode-map", o.modes)
+	}
 	if a.verbose {
 		args = append(args, "--verbose")
 	}

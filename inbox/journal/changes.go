@@ -28,7 +28,7 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 		if after < pruned {
 			return fmt.Errorf("journal: changes after %d, up to %d: %w", after, pruned, ErrPruned)
 		}
-		var refs []int64 // seq of the message, receipt or event
+		var refs []int64 // seq of the message, receipt, event or envelope
 		err = c.Query(func(v sqlite.Row) {
 			refs = append(refs, v.Int(2))
 			list = append(list, Change{Seq: v.Int(0), Kind: Kind(v.Text(1)), Epoch: v.Text(3)})
@@ -37,6 +37,7 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 			UNION ALL SELECT seq, kind, message FROM changes WHERE seq>?1
 			UNION ALL SELECT seq, 'receipt', seq FROM receipts WHERE seq>?1
 			UNION ALL SELECT seq, 'relay', seq FROM relay_events WHERE seq>?1
+			UNION ALL SELECT seq, 'envelope', seq FROM envelopes WHERE seq>?1
 			ORDER BY 1 LIMIT ?2) ORDER BY n`, after, limit)
 		if err != nil {
 			return err
@@ -47,6 +48,8 @@ func (j *Journal) Changes(ctx context.Context, after int64, limit int) (list []C
 				err = c.Query(func(v sqlite.Row) { change.Receipt = scanReceipt(v) }, "SELECT "+receiptColumns+" WHERE seq=?", seq)
 			case Relaying:
 				err = c.Query(func(v sqlite.Row) { change.RelayEvent = scanRelayed(v) }, "SELECT "+relayedColumns+" WHERE seq=?", seq)
+			case Said:
+				err = c.Query(func(v sqlite.Row) { change.Envelope = scanEnvelope(v) }, "SELECT "+envelopeColumns+" WHERE e.seq=?", seq)
 			default:
 				err = c.Query(func(v sqlite.Row) { change.Message = scan(v) }, "SELECT "+columns+" WHERE m.seq=?", seq)
 			}

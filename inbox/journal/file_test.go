@@ -19,17 +19,26 @@ import (
 // uses is every method that reads or writes the file.
 func uses(j *Journal, s Snapshot) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"Observe":  func(ctx context.Context) error { _, err := j.Observe(ctx, s); return err },
-		"Messages": func(ctx context.Context) error { return first(j.Messages(ctx, Query{})) },
-		"Search":   func(ctx context.Context) error { return first(j.Search(ctx, "word", Query{})) },
-		"Receipts": func(ctx context.Context) error { return first(j.Receipts(ctx, Query{})) },
-		"Receipt":  func(ctx context.Context) error { _, _, err := j.Receipt(ctx, aKey("1")); return err },
-		"Verified": func(ctx context.Context) error { _, err := j.Verified(ctx, aKey("2"), at(1)); return err },
-		"Changes":  func(ctx context.Context) error { _, err := j.Changes(ctx, 0, 10); return err },
-		"Last":     func(ctx context.Context) error { _, err := j.Last(ctx); return err },
-		"Inboxes":  func(ctx context.Context) error { _, err := j.Inboxes(ctx, Query{}); return err },
-		"Export":   func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
-		"Prune":    func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
+		"Observe":         func(ctx context.Context) error { _, err := j.Observe(ctx, s); return err },
+		"Messages":        func(ctx context.Context) error { return first(j.Messages(ctx, Query{})) },
+		"Search":          func(ctx context.Context) error { return first(j.Search(ctx, "word", Query{})) },
+		"Receipts":        func(ctx context.Context) error { return first(j.Receipts(ctx, Query{})) },
+		"Receipt":         func(ctx context.Context) error { _, _, err := j.Receipt(ctx, aKey("1")); return err },
+		"Verified":        func(ctx context.Context) error { _, err := j.Verified(ctx, aKey("2"), at(1)); return err },
+		"Changes":         func(ctx context.Context) error { _, err := j.Changes(ctx, 0, 10); return err },
+		"Last":            func(ctx context.Context) error { _, err := j.Last(ctx); return err },
+		"Inboxes":         func(ctx context.Context) error { _, err := j.Inboxes(ctx, Query{}); return err },
+		"RecordEnvelopes": func(ctx context.Context) error { _, err := j.RecordEnvelopes(ctx, said("a", 1, "word")); return err },
+		"Envelopes":       func(ctx context.Context) error { return first(j.Envelopes(ctx, EnvelopeQuery{})) },
+		"LastEnvelope": func(ctx context.Context) error {
+			_, err := j.LastEnvelope(ctx, said("", 0, "").InboxKey, "s1")
+			return err
+		},
+		"Export":          func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
+		"SearchEnvelopes": func(ctx context.Context) error { return first(j.SearchEnvelopes(ctx, "word", EnvelopeQuery{})) },
+		"PruneEnvelopes":  func(ctx context.Context) error { _, err := j.PruneEnvelopes(ctx, at(100)); return err },
+		"AnswerTo":        func(ctx context.Context) error { _, _, err := j.AnswerTo(ctx, "f"); return err },
+		"Prune":           func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
 	}
 }
 
@@ -76,7 +85,7 @@ func TestLocked(t *testing.T) {
 			err := use(ctx)
 			cancel()
 			switch name {
-			case "Observe", "Verified", "Prune":
+			case "Observe", "Verified", "RecordEnvelopes", "Prune", "PruneEnvelopes":
 				var e *Error
 				if !errors.As(err, &e) || e.Kind != ErrBusy || !strings.Contains(err.Error(), path) {
 					t.Errorf("%s: %v, want ErrBusy with the path", name, err)
@@ -131,7 +140,7 @@ func TestReadOnly(t *testing.T) {
 	for name, use := range uses(j, look(t, 2, row("word"), row("more"))) {
 		err := use(t.Context())
 		switch name {
-		case "Observe", "Verified", "Prune":
+		case "Observe", "Verified", "RecordEnvelopes", "Prune", "PruneEnvelopes":
 			wantError(t, err, sqlite.ErrReadOnly)
 		default:
 			must(t, err)

@@ -46,6 +46,11 @@
 // what a ledger has of our messages, of relays and their deliveries. They are in one order
 // with everything else. A sent row that somebody also saw in the file is one message.
 //
+// # What agents say and do
+//
+// [Journal.RecordEnvelopes] takes envelopes of the session protocol, each once by its id, in
+// one order with everything else.
+//
 // # What is promised
 //
 // What a method acknowledged survives a kill at any instant (write-ahead log,
@@ -90,12 +95,15 @@ type Journal struct {
 //go:embed schema.sql
 var schema string
 
+//go:embed envelopes.sql
+var envelopesSchema string
+
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "journal",
 		Application: 0x74624a6f, // "tbJo"
 		Retired:     0x74624a4e, // "tbJN"
-		Schema:      []string{schema},
+		Schema:      []string{schema, envelopesSchema},
 		// So that Prune can give space back without writing the file again.
 		Create: "PRAGMA auto_vacuum=INCREMENTAL",
 		// The cache is nearly all that a service's memory grows by, once for each of its
@@ -115,8 +123,10 @@ func micros(t time.Time) sqlite.Value {
 
 // Open opens the journal at path, creates it if there is none, and brings one of an earlier
 // version up to date. Modes and errors are those of [sqlite.Open].
-func Open(ctx context.Context, path string) (*Journal, error) {
-	db, err := sqlite.Open(ctx, path, format())
+func Open(ctx context.Context, path string) (*Journal, error) { return open(ctx, path, format()) }
+
+func open(ctx context.Context, path string, f sqlite.Format) (*Journal, error) {
+	db, err := sqlite.Open(ctx, path, f)
 	if err != nil {
 		return nil, err
 	}

@@ -104,6 +104,10 @@ func short(changes []Change) string {
 			list = append(list, fmt.Sprintf("%d relay %s %s", c.Seq, c.RelayEvent.Delivery, c.RelayEvent.State))
 			continue
 		}
+		if c.Kind == Said {
+			list = append(list, fmt.Sprintf("%d envelope %s", c.Seq, c.Envelope.ID))
+			continue
+		}
 		list = append(list, fmt.Sprintf("%d %s %s#%d", c.Seq, c.Kind, c.Message.Text, c.Message.Occurrence))
 	}
 	return strings.Join(list, ", ")

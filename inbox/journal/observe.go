@@ -50,6 +50,8 @@ const (
 	Receipted Kind = "receipt"
 	// Relaying: something happened to a relay, or to what it brings to its agent.
 	Relaying Kind = "relay"
+	// Said: an agent said or did something.
+	Said Kind = "envelope"
 )
 
 // A Change is one change, with a number of its own.
@@ -57,9 +59,10 @@ type Change struct {
 	Seq        int64
 	Epoch      string // of Seq, see [Position]; only from [Journal.Changes]
 	Kind       Kind
-	Message    Message    // as it is known now; zero with Receipted and Relaying
+	Message    Message    // as it is known now, with Appeared, Read and Gone; else zero
 	Receipt    Receipt    // with Receipted, else zero
 	RelayEvent RelayEvent // with Relaying, else zero
+	Envelope   Envelope   // with Said, else zero
 }
 
 // An Observation is the result of [Journal.Observe].

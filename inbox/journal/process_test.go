@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sqlitetest.Main(m, map[string]func([]string) error{"watch": childWatch, "forever": childForever})
+	sqlitetest.Main(m, map[string]func([]string) error{"watch": childWatch, "forever": childForever, "record": childRecord})
 }
 
 const (

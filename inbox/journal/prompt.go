@@ -1,6 +1,10 @@
 package journal
 
-import "teambridge/inbox/sqlite"
+import (
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
 
 // prompted records a user prompt to a headless agent as a message to its inbox, once: a
 // failed delivery can be claimed again.
@@ -26,7 +30,7 @@ func unfiled(c *sqlite.Conn, n *numbers, e *RelayEvent, table, column, id string
 	}
 	var m Message
 	m.set(e.Row)
-	box, _, _, err := boxOf(c, e)
+	box, _, _, err := boxOf(c, e.key(), e.At)
 	if err != nil {
 		return err
 	}
@@ -43,12 +47,11 @@ func unfiled(c *sqlite.Conn, n *numbers, e *RelayEvent, table, column, id string
 	return err
 }
 
-// boxOf returns the number of the inbox that an event is about, and when the newest look at
-// its file began and ended: 0 if nobody looked at it, so that the next look is newer.
-func boxOf(c *sqlite.Conn, e *RelayEvent) (box, began, ended int64, err error) {
-	k := e.key()
+// boxOf returns the number of an inbox, which is made if there is none, and when the newest
+// look at its file began and ended: 0 if nobody looked at it, so that the next look is newer.
+func boxOf(c *sqlite.Conn, k InboxKey, at time.Time) (box, began, ended int64, err error) {
 	if _, err := c.Exec(`INSERT INTO inboxes (root, team, created_at, inbox, first_seen, began, ended, seq)
-		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(k.args(), e.At.UnixMicro())...); err != nil {
+		VALUES (?, ?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO NOTHING`, append(k.args(), at.UnixMicro())...); err != nil {
 		return 0, 0, 0, err
 	}
 	err = c.Query(func(v sqlite.Row) { box, began, ended = v.Int(0), v.Int(1), v.Int(2) },

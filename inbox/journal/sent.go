@@ -28,7 +28,7 @@ func claimed(c *sqlite.Conn, n *numbers, e *RelayEvent) error {
 // later, is gone. About any other the next look decides.
 func stood(c *sqlite.Conn, n *numbers, e *RelayEvent, certain bool) (m Message, err error) {
 	m.set(e.Row)
-	box, began, ended, err := boxOf(c, e)
+	box, began, ended, err := boxOf(c, e.key(), e.At)
 	if err != nil {
 		return m, err
 	}

@@ -70,7 +70,7 @@ func (j *Journal) view(c *sqlite.Conn, k InboxKey) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	if old := j.views[k]; old != nil && old.seq == now.seq {
+	if old := j.views[k]; old != nil && old.id == now.id && old.seq == now.seq {
 		return old, nil
 	}
 	j.forget(k)

@@ -9,48 +9,89 @@ import (
 	"teambridge/inbox/sqlite"
 )
 
-// AddPrompt claims a user prompt as [Ledger.Claim] does. The same commit records that the
-// message of its ID was sent, so that neither the prompt nor a row with that ID is sent a
-// second time. digest tells messages of one ID apart.
-//
-// A second call returns the delivery in its present state, without its text, and again is
-// true. AddPrompt fails with [ErrConflict] if the ID belongs to another message, with
-// [ErrWritten] if this message was put into the inbox as a row, or was about to be (only
-// the file can tell), and with *[ValueError].
+// Prompt is a user prompt to record. Digest tells messages of one ID apart.
+type Prompt struct {
+	Delivery
+	Digest [32]byte
+}
+
+// AddPrompt records one prompt, as [Ledger.AddPrompts] does.
 func (l *Ledger) AddPrompt(ctx context.Context, d Delivery, digest [32]byte) (said Delivery, again bool, err error) {
-	key := SendKey{Root: d.Root, Team: d.Team, CreatedAt: d.CreatedAt, Inbox: d.Inbox, ID: d.ID}
-	if !d.Person {
-		return Delivery{}, false, invalid("delivery", "is no person's input")
-	}
-	if err := cmp.Or(checkKey(key), d.check()); err != nil {
+	all, err := l.AddPrompts(ctx, Prompt{d, digest})
+	if err != nil {
 		return Delivery{}, false, err
 	}
-	err = l.write(ctx, "say", durable, func(c *sqlite.Conn) error {
-		_, there, err := delivery(c, d.UUID)
-		if err != nil {
-			return err
+	return all[0].Delivery, all[0].Again, nil
+}
+
+// AddedPrompt is a prompt that is recorded. Again is true if it was recorded before.
+type AddedPrompt struct {
+	Delivery
+	Again bool
+}
+
+// AddPrompts claims user prompts as [Ledger.Claim] does, in that order, all or none. The
+// same commit records that the messages of their IDs were sent, so that neither a prompt
+// nor a row with such an ID is sent a second time.
+//
+// A prompt that is there already is returned in its present state, without its text.
+// AddPrompts fails with [ErrConflict] if an ID belongs to another message, with
+// [ErrWritten] if a message was put into the inbox as a row, or was about to be (only
+// the file can tell), and with *[ValueError].
+func (l *Ledger) AddPrompts(ctx context.Context, prompts ...Prompt) ([]AddedPrompt, error) {
+	for i := range prompts {
+		if !prompts[i].Person {
+			return nil, invalid("delivery", "is no person's input")
 		}
-		again = there
-		sent, known, err := lookup(c, key)
-		switch {
-		case err != nil:
-			return err
-		case known && sent.Digest != digest:
-			return fmt.Errorf("ledger: say %v: %w; choose another id", key, ErrConflict)
-		case known && !there:
-			return fmt.Errorf("ledger: say %v: %w; look for it in the inbox", key, ErrWritten)
+		if err := cmp.Or(checkKey(prompts[i].key()), prompts[i].check()); err != nil {
+			return nil, err
 		}
-		if _, err := claim(c, &d); err != nil {
-			return err
-		}
-		if !known {
-			if _, err := c.Exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
-				VALUES (?, ?, ?, ?, ?, ?, '', 'written', ?)`, append(keyArgs(key), digest[:], time.Now().UnixMicro())...); err != nil {
+	}
+	added := make([]AddedPrompt, len(prompts))
+	err := l.write(ctx, "say", durable, func(c *sqlite.Conn) (err error) {
+		for i := range prompts {
+			if added[i], err = addPrompt(c, &prompts[i]); err != nil {
 				return err
 			}
 		}
-		said, _, err = delivery(c, d.UUID)
-		return err
+		return nil
 	})
-	return said, again, err
+	if err != nil {
+		return nil, err
+	}
+	return added, nil
+}
+
+// key is that of the message.
+func (p *Prompt) key() SendKey {
+	return SendKey{Root: p.Root, Team: p.Team, CreatedAt: p.CreatedAt, Inbox: p.Inbox, ID: p.ID}
+}
+
+func addPrompt(c *sqlite.Conn, p *Prompt) (added AddedPrompt, err error) {
+	key := p.key()
+	_, there, err := delivery(c, p.UUID)
+	if err != nil {
+		return added, err
+	}
+	added.Again = there
+	sent, known, err := lookup(c, key)
+	switch {
+	case err != nil:
+		return added, err
+	case known && sent.Digest != p.Digest:
+		return added, fmt.Errorf("ledger: say %v: %w; choose another id", key, ErrConflict)
+	case known && !there:
+		return added, fmt.Errorf("ledger: say %v: %w; look for it in the inbox", key, ErrWritten)
+	}
+	if _, err := claim(c, &p.Delivery); err != nil {
+		return added, err
+	}
+	if !known {
+		if _, err := c.Exec(`INSERT INTO sends (root, team, created_at, inbox, id, digest, before, state, at)
+			VALUES (?, ?, ?, ?, ?, ?, '', 'written', ?)`, append(keyArgs(key), p.Digest[:], time.Now().UnixMicro())...); err != nil {
+			return added, err
+		}
+	}
+	added.Delivery, _, err = delivery(c, p.UUID)
+	return added, err
 }

@@ -85,3 +85,44 @@ func TestEventsTellWhatWasSaid(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
+
+// Of several prompts all are recorded, in their order, or none.
+func TestPromptsAllOrNone(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, t.TempDir()+"/ledger.db")
+	prompt := func(id string, digest byte) Prompt {
+		d := anInput("uuid-" + id)
+		d.ID = id
+		return Prompt{d, [32]byte{digest}}
+	}
+	wait := func(want int) {
+		t.Helper()
+		if n, err := l.OpenCount(t.Context(), bob); err != nil || n != want {
+			t.Errorf("%d wait, %v; want %d", n, err, want)
+		}
+	}
+	must(t, second(l.AddPrompts(t.Context(), prompt("a", 1))))
+	if _, err := l.AddPrompts(t.Context(), prompt("b", 1), prompt("c", 1), prompt("a", 2)); !errors.Is(err, ErrConflict) {
+		t.Errorf("another message under the ID of the last one: %v", err)
+	}
+	wait(1)
+	if _, err := l.AddPrompts(t.Context(), prompt("b", 1), prompt("", 1)); !errors.As(err, new(*ValueError)) {
+		t.Errorf("one without an ID: %v", err)
+	}
+	wait(1)
+	added, err := l.AddPrompts(t.Context(), prompt("b", 1), prompt("a", 1), prompt("c", 1), prompt("b", 1))
+	must(t, err)
+	var got []bool
+	for _, a := range added {
+		got = append(got, a.Again)
+	}
+	if diff := cmp.Diff([]bool{false, true, false, true}, got); diff != "" {
+		t.Errorf("recorded before: %s", diff)
+	}
+	if added[0].Seq >= added[2].Seq || added[0].Seq != added[3].Seq {
+		t.Errorf("in the order %d, %d, %d", added[0].Seq, added[2].Seq, added[3].Seq)
+	}
+	wait(3)
+}
+
+func second[T any](_ T, err error) error { return err }

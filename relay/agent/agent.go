@@ -50,7 +50,7 @@ type Grace struct {
 type Event struct {
 	At       time.Time       // when it was read, UTC
 	Line     json.RawMessage // as it was printed; nil if there is no line, or it was too large to keep
-	Payload  any             // what the line says, in a type of the runtime's package
+	Payload  any             // what the line says, in a type of the runtime's package; nil if there is no line
 	Progress []Progress      // what it changed for frames that were sent; nil for most events
 
 	Start          *Start      // a turn begins; else nil

@@ -59,6 +59,14 @@ func (b *backlog) add(e agent.Event) error {
 	return nil
 }
 
+// last keeps an event that no line is for, after all others.
+func (b *backlog) last(e agent.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.report(e)
+	b.push(e, perEvent)
+}
+
 // end lets the consumer finish after the last event.
 func (b *backlog) end() {
 	b.mu.Lock()

@@ -10,6 +10,7 @@ import (
 // What Claude Code calls things that permissions depend on.
 const (
 	planMode        = "plan"
+	manualMode      = "manual" // what newer versions call the default
 	exitPlanMode    = "ExitPlanMode"
 	askUserQuestion = "AskUserQuestion"
 	skipPermissions = "--dangerously-skip-permissions"
@@ -19,10 +20,13 @@ const (
 // permissionModes lists the modes that let an agent do things, the narrowest first.
 var permissionModes = []string{planMode, "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"}
 
+// PermissionModes returns the names of all permission modes: what an agent can be set to.
+func PermissionModes() []string { return append(slices.Clone(permissionModes), manualMode) }
+
 // wider reports whether a permission mode may allow what another does not. A mode nobody knows may allow anything.
 func wider(mode, than string) bool {
 	rank := func(m string) int {
-		if m == "manual" { // what newer versions call the default
+		if m == manualMode {
 			m = "default"
 		}
 		return slices.Index(permissionModes, m)

@@ -319,9 +319,18 @@ func (f *Fleet) ending(t *teams.Team, inbox string) bool {
 // Prompt puts a person's prompt into the queue of a relay, as [relay.Prompt] does, for
 // the team that exists now. [ErrUnknown], and [ErrNotRunning] if there is no such team.
 func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.PromptResult, error) {
-	e, err := f.entry(ctx, id) // which this fleet may not have started yet
+	results, err := f.Prompts(ctx, id, in)
 	if err != nil {
 		return relay.PromptResult{}, err
+	}
+	return results[0], nil
+}
+
+// Prompts is [Fleet.Prompt] for several prompts, in that order, all or none.
+func (f *Fleet) Prompts(ctx context.Context, id string, ins ...relay.Input) ([]relay.PromptResult, error) {
+	e, err := f.entry(ctx, id) // which this fleet may not have started yet
+	if err != nil {
+		return nil, err
 	}
 	t, err := f.opts.Root.Team(e.Team)
 	var key ledger.InboxKey
@@ -333,17 +342,17 @@ func (f *Fleet) Prompt(ctx context.Context, id string, in relay.Input) (relay.Pr
 		err = fmt.Errorf("fleet: relay %s for %s@%s: %w: there is no team %s", id, e.Member, e.Team, ErrNotRunning, e.Team)
 	}
 	if err != nil {
-		return relay.PromptResult{}, err
+		return nil, err
 	}
 	// A running relay may still serve an earlier team of that name.
 	if r, err := f.running(id); err == nil && r.Key() == key {
-		return r.Prompt(ctx, in)
+		return r.Prompts(ctx, ins...)
 	}
-	result, err := relay.Prompt(ctx, f.opts.Ledger, key, in)
+	results, err := relay.Prompts(ctx, f.opts.Ledger, key, ins...)
 	if err == nil {
 		f.opts.Recorded()
 	}
-	return result, err
+	return results, err
 }
 
 // Interrupt stops the turn of an agent, as [relay.Relay.Interrupt] does. [ErrUnknown],

@@ -51,6 +51,14 @@ const (
 	KindTurn     = "turn"     // a turn that failed or was cancelled
 )
 
+// The states of work.
+const (
+	WorkRunning   = "running" // a tool call without an end
+	WorkDone      = "done"
+	WorkFailed    = "failed"    // of a turn
+	WorkCancelled = "cancelled" // of a turn
+)
+
 // Work is what an agent said or did, made of envelopes of the session protocol.
 type Work struct {
 	Envelope string     `json:"envelope"` // the id of the first envelope
@@ -147,6 +155,23 @@ type NewBroadcast struct {
 	Protocol    bool     `json:"protocol,omitempty"` // as in [NewMessage]
 	Except      []string `json:"except,omitempty"`
 	IncludeLead bool     `json:"includeLead,omitempty"`
+}
+
+// PayloadsType is the media type of session protocol payloads, one per line, which can be
+// sent in place of a [NewMessage] to a member that the service relays to.
+const PayloadsType = "application/x-ndjson; profile=wire"
+
+// SentPayloads is what became of payloads of the session protocol.
+type SentPayloads struct {
+	Dropped int             `json:"dropped"` // how many
+	Results []PayloadResult `json:"results"` // in the order of the lines
+}
+
+// PayloadResult is what became of one line. Either Sent or Dropped is set.
+type PayloadResult struct {
+	Line    int    `json:"line"` // from 1
+	Sent    *Sent  `json:"sent,omitempty"`
+	Dropped string `json:"dropped,omitempty"` // its form, legacy or modern, which the service does not take now
 }
 
 // MarkRead says which messages to mark as read in an inbox of the person.

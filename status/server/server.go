@@ -91,6 +91,7 @@ type Options struct {
 	Version  api.Version // in answers
 	Log      *slog.Logger
 	Lock     lockedfile.Options // all but Dir
+	Payloads relay.Payloads     // how payloads of the session protocol are taken
 
 	// Page, if not nil, answers GET / and everything below /ui/, for anybody who can
 	// connect: it must not contain secrets. See package page.

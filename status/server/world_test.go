@@ -264,6 +264,7 @@ func (e *events) next() (event, error) {
 			}
 			name := map[string]string{
 				api.EventSnapshot: "Snapshot", api.EventMessage: "MessageEvent", api.EventReceipt: "Receipt", api.EventRelay: "RelayEvent", api.EventReset: "Reset",
+				api.EventEnvelope: "Envelope",
 			}[ev.name]
 			for _, wrong := range e.doc.check(schema{Ref: "#/components/schemas/" + name}, v, ev.name) {
 				e.t.Errorf("%s in %s", wrong, ev.data)

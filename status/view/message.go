@@ -56,8 +56,8 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// Hit shows a hit of a search in the journal, with the message that was found.
-func Hit(h journal.Hit, found api.Record) api.Hit {
+// Hit shows a hit of a search in the journal, with the record that was found.
+func Hit(h journal.Excerpt, found api.Record) api.Hit {
 	hit := api.Hit{Record: found, Snippet: []api.Piece{}}
 	add := func(text string, match bool) {
 		if text != "" {

@@ -32,7 +32,7 @@ func TestFiles(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || n < 12 {
+	if err != nil || n < 14 {
 		t.Errorf("%d files, %v", n, err)
 	}
 	if w := serve(t, "/"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "<title>teambridge</title>") {

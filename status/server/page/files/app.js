@@ -9,6 +9,7 @@ import { People } from "./people.js";
 import { markRead, messages, Problem, team as requestTeam, version } from "./request.js";
 import { showResults } from "./search.js";
 import { flat, short } from "./text.js";
+import { isStep } from "./work.js";
 
 const main = document.getElementById("main");
 const words = document.getElementById("words");
@@ -96,7 +97,7 @@ async function loadPerson(t) {
     const list = new Map();
     for (const inbox of person.detail.ours) {
       const found = await messages(t.team, { inbox, createdAt: instance(t), limit: 500 });
-      for (const r of found.messages) if (!r.read && !r.gone) list.set(r.seq, r);
+      for (const r of found.messages) if (!r.read && !r.gone && !r.work) list.set(r.seq, r);
     }
     for (const { r, there } of person.meanwhile) {
       if (!there) list.delete(r.seq);
@@ -183,6 +184,11 @@ const handlers = {
     }
     conversation.event(r, change === "appeared");
     showPeople();
+  },
+  envelope({ seq, record: r }) {
+    if (!r) return; // a conversation does not show it
+    const fresh = conversation.work(r, r.seq === seq);
+    if (fresh && !isStep(r)) announce(`${flat(r.from)}: ${short(r.text, 200)}`);
   },
   receipt(r) {
     conversation.receipt(r);

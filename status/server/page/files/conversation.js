@@ -1,15 +1,19 @@
 // One conversation, with a member or with all of a team, and the box to write in.
 
-import { escaped, h, morph, pageHead, setAttr, setText } from "./dom.js";
+import { escaped, h, morph, pageHead, place, setAttr, setText } from "./dom.js";
 import { History } from "./history.js";
 import { beginning, content, delivery, fate, when } from "./message.js";
 import { draftOf, keepDraft } from "./outbox.js";
 import { dot, state } from "./people.js";
 import { messages } from "./request.js";
+import { Steps } from "./steps.js";
 import { dayOf, flat, size, timeOf, wholeTime } from "./text.js";
+import { isStep, layout } from "./work.js";
 
 const pageSize = 100;
+const fewBlocks = 10, mostPages = 5; // so many pages are read at once where there is little but folded work
 const together = 5 * 60e3; // messages of one sender within this time, in ms, share a head
+const hideSteps = "teambridge:hide-steps"; // in localStorage, if the reader does not want them
 const mac = /Mac|iPhone|iPad/.test(navigator.platform);
 
 // Conversation shows one conversation at a time in main. page is what it needs to know of
@@ -26,6 +30,9 @@ export class Conversation {
   #ours = ""; // the reader's names when the messages were rendered
   #resent = new Set(); // seqs of messages that were sent again
   #unfolded = new Set(); // seqs of long messages that are shown in full
+  #blocks = []; // what is shown: see layout
+  #over = false; // whether the team has ended
+  #withSteps = true; // whether the steps of agents are shown
 
   constructor(main, page) {
     this.#main = main;
@@ -44,6 +51,8 @@ export class Conversation {
     this.#history.newer = at !== null;
     this.#missed = 0;
     this.#bottom = at === null;
+    this.#blocks = [];
+    this.#withSteps = localStorage.getItem(hideSteps) === null;
     this.#build();
     this.refresh();
     this.pending();
@@ -78,6 +87,7 @@ export class Conversation {
     p.empty = h("p", { class: "empty", role: "status" }, "Loading…");
     p.scroll = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Messages, ${title}` },
       h("div", { class: "column" }, p.older, p.empty, p.list, p.newer, p.waiting));
+    p.steps = h("button", { type: "button", class: "small toggle", onclick: () => this.#toggleSteps() }, "Steps");
     p.jump = h("button", { type: "button", class: "jump", hidden: true, onclick: () => this.#toEnd() }, "Newest messages");
     p.text = h("textarea", { id: "text", rows: "1", placeholder: `Message to ${title}`, "aria-describedby": "keys" });
     p.lead = h("input", { type: "checkbox", id: "lead" });
@@ -90,7 +100,7 @@ export class Conversation {
         p.send));
     p.closed = h("p", { class: "closed", hidden: true });
     this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "talk-title" },
-      pageHead(p.head), p.scroll, h("div", { class: "foot" }, p.jump, p.notice, p.form, p.closed)));
+      pageHead(p.head, p.steps), p.scroll, h("div", { class: "foot" }, p.jump, p.notice, p.form, p.closed)));
 
     p.text.value = draftOf(team, this.#place.createdAt, member);
     p.text.addEventListener("input", () => {
@@ -107,6 +117,7 @@ export class Conversation {
       e.preventDefault();
       this.#send();
     });
+    this.#showToggle();
     p.scroll.addEventListener("scroll", () => {
       this.#bottom = p.scroll.scrollHeight - p.scroll.scrollTop - p.scroll.clientHeight < 80;
       if (this.#bottom && !this.#history.newer) {
@@ -116,6 +127,21 @@ export class Conversation {
     }, { passive: true });
     new ResizeObserver(() => this.#stick()).observe(p.scroll);
     this.#grow();
+  }
+
+  #showToggle() {
+    setAttr(this.#parts.steps, "aria-pressed", this.#withSteps ? "true" : "false");
+    setAttr(this.#parts.steps, "title", this.#withSteps ? "Hide what agents do" : "Show what agents do");
+  }
+
+  #toggleSteps() {
+    this.#withSteps = !this.#withSteps;
+    try {
+      if (this.#withSteps) localStorage.removeItem(hideSteps);
+      else localStorage.setItem(hideSteps, "1");
+    } catch { /* no space: it lasts until the conversation is closed */ }
+    this.#showToggle();
+    this.#sync();
   }
 
   #grow() {
@@ -134,17 +160,13 @@ export class Conversation {
     const p = this.#parts;
     if (!this.#place) return;
     const { team, member } = this.#place;
+    const t = this.#page.team(this.#place);
     const ours = JSON.stringify(this.#page.person(this.#place)?.ours ?? []);
-    if (ours !== this.#ours) {
-      this.#ours = ours;
-      for (const item of this.#history.items) {
-        const li = this.#render(item);
-        item.li?.replaceWith(li);
-        item.li = li;
-      }
+    if (ours !== this.#ours || this.#over !== !t) {
+      if (ours !== this.#ours) for (const item of this.#history.items) item.li = null;
+      [this.#ours, this.#over] = [ours, !t];
       this.#sync();
     }
-    const t = this.#page.team(this.#place);
     const s = member === null ? null : this.#page.status(this.#place);
     const person = this.#page.person(this.#place);
     const head = h("div", { class: "head-text" },
@@ -186,12 +208,19 @@ export class Conversation {
     const history = this.#history;
     const { team, createdAt, member } = this.#place;
     const p = this.#parts;
+    const back = range.after === undefined;
     try {
-      const page = await messages(team, { with: member ?? undefined, createdAt, limit: pageSize, ...range });
-      if (load !== this.#load) return false;
-      if (range.after === undefined) history.older = page.more;
-      else history.newer = page.more;
-      for (const r of page.messages) this.#take(r);
+      let more = true;
+      const enough = this.#layout().length + fewBlocks;
+      for (let n = 0; n < mostPages && more && this.#layout().length < enough; n++) {
+        const page = await messages(team, { with: member ?? undefined, createdAt, limit: pageSize, ...range });
+        if (load !== this.#load) return false;
+        if (back) more = history.older = page.more;
+        else more = history.newer = page.more;
+        for (const r of page.messages) this.#take(r);
+        const end = page.messages.at(back ? 0 : -1);
+        range = back ? { before: end?.seq } : { after: end?.seq };
+      }
       setText(p.empty, "No messages yet.");
     } catch (problem) {
       if (load !== this.#load) return false;
@@ -209,7 +238,7 @@ export class Conversation {
     if (!range) return;
     const button = p[where];
     button.disabled = true;
-    const first = p.list.querySelector(".bubble"); // above it there may be a day, which goes
+    const first = p.list.querySelector(".bubble, .steps"); // above it there may be a day, which goes
     const top = first.getBoundingClientRect().top;
     if (where === "newer") this.#bottom = false;
     await this.#fill(where === "older" ? { before: range.low } : { after: range.high });
@@ -228,8 +257,15 @@ export class Conversation {
 
   // point shows one message, and focuses it.
   #point(seq) {
-    const li = this.#history?.find(seq)?.li;
+    const item = this.#history?.find(seq);
+    if (item && isStep(item.records[0]) && !this.#withSteps) {
+      this.#withSteps = true; // only here
+      this.#showToggle();
+      this.#sync();
+    }
+    const li = item?.step ?? item?.li;
     if (!li) return;
+    for (let fold = li.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     this.#bottom = false;
     li.scrollIntoView({ block: "center" });
     li.classList.add("found-here");
@@ -237,30 +273,33 @@ export class Conversation {
     li.focus({ preventScroll: true });
   }
 
-  // event shows a message that appeared, was read, or left its inbox.
+  // event shows a message that appeared, was read, or left its inbox. It reports whether the
+  // message is new here.
   event(r, appeared) {
     const history = this.#history;
-    if (!history?.has(r)) return;
+    if (!history?.has(r)) return false;
     const range = history.range();
+    const counts = appeared && !r.work;
     if (history.newer && (!range || r.seq > range.high)) {
-      if (appeared) this.#missed++;
+      if (counts) this.#missed++;
       this.#showJump();
-      return;
+      return false;
     }
     const did = this.#take(r);
-    if (!did.fresh) return;
-    if (history.items.at(-1) === did.item) {
-      did.item.li = this.#render(did.item);
-      this.#parts.list.append(did.item.li);
-      this.#dress(history.items.length - 1);
-      this.#shown();
-    } else this.#sync();
-    if (appeared && !this.#bottom) {
-      this.#missed++;
-      this.#showJump();
-    }
-    if (appeared) did.item.li.classList.add("fresh");
-    this.#stick();
+    if (!did.fresh) return false;
+    if (counts && !this.#bottom) this.#missed++;
+    // The answer takes the place of a text, so that more than the end changes.
+    this.#sync(history.items.at(-1) === did.item && !r.answer);
+    if (appeared) did.item.li?.classList.add("fresh");
+    return true;
+  }
+
+  // work shows what an agent said or did. If it is not the start, it is a change of what was
+  // shown before, such as the end of a tool call.
+  work(r, start) {
+    if (start) return this.event(r, true);
+    if (this.#history?.has(r) && this.#history.progressed(r)) this.#sync(true);
+    return false;
   }
 
   receipt(receipt) {
@@ -297,16 +336,29 @@ export class Conversation {
     jump.hidden = n === 0 && !this.#history.newer;
   }
 
-  // sync puts the elements of all messages in order.
-  #sync() {
-    const { list } = this.#parts;
-    let at = list.firstChild;
-    for (const item of this.#history.items) {
-      item.li ??= this.#render(item);
-      if (item.li === at) at = at.nextSibling;
-      else list.insertBefore(item.li, at);
+  #layout() {
+    return layout(this.#history.items, { withSteps: this.#withSteps, over: this.#over });
+  }
+
+  // sync shows all messages in order. If only the end is new, the others stay as they are.
+  #sync(end = false) {
+    this.#blocks = this.#layout();
+    const used = new Set();
+    for (const b of this.#blocks) {
+      if (b.item) {
+        b.li = b.item.li ??= this.#render(b.item);
+        continue;
+      }
+      // A group that has grown in either direction is the same.
+      const group = b.steps.map((s) => s.item.group).find((g) => g && !used.has(g)) ?? new Steps();
+      used.add(group);
+      for (const s of b.steps) s.item.group = group;
+      const [r] = b.steps[0].item.records;
+      group.show(b.steps, [this.#place.member === null ? flat(r.from) : "", b.subagent ? "subagent" : ""].filter(Boolean).join(", "));
+      b.li = group.element;
     }
-    this.#history.items.forEach((_, n) => this.#dress(n));
+    place(this.#parts.list, this.#blocks.map((b) => b.li));
+    for (let n = end ? Math.max(0, this.#blocks.length - 1) : 0; n < this.#blocks.length; n++) this.#dress(n);
     this.#shown();
     this.#showJump();
     this.#stick();
@@ -315,9 +367,9 @@ export class Conversation {
   // shown updates what depends on which messages are shown.
   #shown() {
     const { older, newer, empty, waiting } = this.#parts;
-    const any = this.#history.items.length > 0;
-    older.hidden = !any || !this.#history.older;
-    newer.hidden = !any || !this.#history.newer;
+    const any = this.#blocks.length > 0;
+    older.hidden = !this.#history.older || !this.#history.range();
+    newer.hidden = !this.#history.newer || !this.#history.range();
     empty.hidden = any || waiting.childElementCount > 0;
     this.seen();
   }
@@ -326,32 +378,38 @@ export class Conversation {
   seen() {
     if (!this.#history || document.visibilityState !== "visible") return;
     const person = this.#page.person(this.#place);
-    const list = this.#history.items.flatMap((i) => i.records).filter((r) => !r.read && !r.gone && person?.ours.includes(r.inbox));
+    const list = this.#history.items.flatMap((i) => i.records).filter((r) => !r.read && !r.gone && !r.work && person?.ours.includes(r.inbox));
     if (list.length > 0) this.#page.seen(list);
   }
 
-  // dress adds to a message what depends on the one before: its day, and whether it has a
-  // head of its own.
+  // dress adds to a block what depends on the ones before: its day, and whether a message
+  // has a head of its own.
   #dress(n) {
-    const item = this.#history.items[n];
-    const before = this.#history.items[n - 1];
-    const r = item.records[0], b = before?.records[0];
+    const block = this.#blocks[n];
+    const record = (b) => (b.item ?? b.steps[0].item).records[0];
+    const r = record(block), before = this.#blocks[n - 1];
     const day = dayOf(when(r));
-    setAttr(item.li, "data-day", !b || dayOf(when(b)) !== day ? day : null);
-    const first = item.li.firstElementChild;
+    setAttr(block.li, "data-day", !before || dayOf(when(record(before))) !== day ? day : null);
+    const first = block.li.firstElementChild;
     const has = first?.classList.contains("day");
-    if (item.li.dataset.day && !has) item.li.prepend(h("p", { class: "day" }, h("span", null, day)));
-    else if (item.li.dataset.day) setText(first.firstElementChild, day);
+    if (block.li.dataset.day && !has) block.li.prepend(h("p", { class: "day" }, h("span", null, day)));
+    else if (block.li.dataset.day) setText(first.firstElementChild, day);
     else if (has) first.remove();
+    // What an agent does between two texts does not separate them.
+    let at = n - 1;
+    while (r.work && this.#blocks[at]?.steps && record(this.#blocks[at]).inbox === r.inbox) at--;
+    const last = this.#blocks[at]?.item;
+    const b = last?.records[0];
     const to = (item) => (item.records.length > 1 ? "all" : item.records[0].inbox);
-    const follows = b && !item.li.dataset.day && b.from === r.from && to(before) === to(item) &&
-      when(r) - when(b) < together && r.kind === "message" && b.kind === "message";
-    item.li.classList.toggle("follows", Boolean(follows));
+    const said = (r) => (r.work ? r.kind === "text" : r.kind === "message");
+    const follows = block.item && b && !block.li.dataset.day && b.from === r.from && to(last) === to(block.item) &&
+      when(r) - when(b) < together && said(r) && said(b) && Boolean(r.work) === Boolean(b.work);
+    block.li.classList.toggle("follows", Boolean(follows));
   }
 
   // update renders a message again, in its place.
   #update(item) {
-    if (item.li) morph(item.li.querySelector(".bubble"), this.#render(item).querySelector(".bubble"));
+    if (item.li && !isStep(item.records[0])) morph(item.li.querySelector(".bubble"), this.#render(item).querySelector(".bubble"));
   }
 
   #render(item) {
@@ -363,15 +421,22 @@ export class Conversation {
     const body = raw
       ? h("details", { class: "raw" }, h("summary", null, "Show the raw text"), h("pre", null, escaped(text, true)))
       : text ? this.#text(r, text, item) : null;
-    const direction = mine ? "mine" : names.mine(r.inbox) ? "tome" : "between";
+    const direction = mine ? "mine" : names.mine(r.inbox) || r.answer || r.work ? "tome" : "between";
+    if (r.work && r.kind !== "text") return this.#note(r);
     return h("li", { class: `message ${direction}` }, h("article", { class: "bubble", "data-seq": r.seq },
       h("header", { class: "by" },
-        h("span", { class: "pair" }, h("b", null, escaped(names.name(r.from))), r.answer ? null : [" → ", escaped(to)]),
+        h("span", { class: "pair" }, h("b", null, escaped(names.name(r.from))), r.answer || r.work ? null : [" → ", escaped(to)]),
         label ? h("span", { class: "label" }, escaped(label)) : null,
         h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r)))),
       summary ? h("p", { class: "summary", dir: "auto" }, escaped(summary)) : null,
       body,
       mine ? this.#fates(item) : r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null));
+  }
+
+  // note shows how a turn ended, or what the program that runs the agent said.
+  #note(r) {
+    return h("li", { class: "message note" }, h("p", { class: "bubble", "data-kind": r.kind, "data-state": r.work.state, "data-seq": r.seq, title: wholeTime(when(r)) },
+      this.#place.member === null ? [h("b", null, escaped(r.from)), " · "] : null, r.work.state === "failed" ? "⚠ " : null, escaped(r.text)));
   }
 
   #text(r, text, item) {
@@ -450,7 +515,7 @@ export class Conversation {
         h("p", { class: "text", dir: "auto" }, escaped(beginning(e.text), true)),
         h("div", { class: "fates" }, this.#pendingState(e)))))));
     p.waiting.hidden = list.length === 0;
-    p.empty.hidden = this.#history.items.length > 0 || list.length > 0;
+    p.empty.hidden = this.#blocks.length > 0 || list.length > 0;
     this.#stick();
   }
 

@@ -23,7 +23,7 @@ export function escaped(text, lines = false) {
 }
 
 // pageHead returns the head of a view, with a link back for narrow screens.
-export const pageHead = (content) => h("header", { class: "head" },
+export const pageHead = (...content) => h("header", { class: "head" },
   h("a", { class: "back", href: "#/", "aria-label": "Back to teams and members" }, h("span", { "aria-hidden": "true" }, "‹")), content);
 
 // setText sets a text if it is different: screen readers repeat what is set again.
@@ -35,6 +35,17 @@ export function setText(element, text) {
 export function setAttr(element, name, value) {
   if (value === null || value === undefined || value === false) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+// place makes nodes the children of a list, in order. Those that are there are not touched.
+export function place(list, nodes) {
+  const wanted = new Set(nodes);
+  for (const child of [...list.children]) if (!wanted.has(child)) child.remove();
+  let at = list.firstChild;
+  for (const node of nodes) {
+    if (node === at) at = at.nextSibling;
+    else list.insertBefore(node, at);
+  }
 }
 
 // morph changes an element into another one, but keeps the nodes that both have, so that

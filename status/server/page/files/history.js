@@ -15,6 +15,7 @@ export class History {
   #groups = new Map(); // items by the key of a message to all
   #receipts = new Map(); // by inbox and id; a receipt may come before its message
   #copies = new Map(); // entries of #records by id and content
+  #progress = new Map(); // how work ended, by seq; its start may come later
 
   // member is null for all of the team.
   constructor(team, createdAt, member) {
@@ -44,7 +45,7 @@ export class History {
   // add adds a record. It returns its item, whether the item is new, and whether anything
   // changed.
   add(r) {
-    merge(r, { receipt: this.#receipts.get(r.inbox + "\0" + r.id) });
+    merge(r, { receipt: this.#receipts.get(r.inbox + "\0" + r.id), ...this.#progress.get(r.seq) });
     const known = this.#records.get(r.seq);
     if (known) {
       const before = JSON.stringify(known.record);
@@ -52,7 +53,7 @@ export class History {
       return { item: known.item, fresh: false, changed: JSON.stringify(known.record) !== before };
     }
     // An id that was derived from the content does not identify a message.
-    const copy = r.id.startsWith("inbox-") ? null : [r.inbox, r.id, r.from, r.text].join("\0");
+    const copy = r.work || r.id.startsWith("inbox-") ? null : [r.inbox, r.id, r.from, r.text].join("\0");
     const put = copy !== null && this.#copies.get(copy);
     if (put) {
       if (r.seq > put.record.last) {
@@ -80,6 +81,14 @@ export class History {
     return { item, fresh: !other, changed: true };
   }
 
+  // progressed takes work as it is now, such as a tool call that has ended. It returns the
+  // item, if it is here and has changed.
+  progressed({ seq, text, work }) {
+    const known = this.#records.get(seq);
+    if (!known) this.#progress.set(seq, { text, work });
+    return known && merge(known.record, { text, work }) ? known.item : null;
+  }
+
   // receipt adds a receipt, and returns the item of its message, if it is here.
   receipt(receipt) {
     if (receipt.team === this.team && receipt.createdAt === this.createdAt) {
@@ -104,12 +113,15 @@ export class History {
   }
 }
 
-// merge adds news of a message to its record.
+// merge adds news of a message to its record. It reports whether work has ended.
 function merge(r, news) {
+  const ended = r.work?.state === "running" && news.work && news.work.state !== "running";
+  if (ended) Object.assign(r, { text: news.text, work: news.work });
   r.read ||= news.read ?? false;
   r.gone ||= news.gone ?? false;
   r.readAt ??= news.readAt;
   r.goneAt ??= news.goneAt;
   if (news.receipt && news.receipt.seq > (r.receipt?.seq ?? 0)) r.receipt = news.receipt;
   if (news.relay && Date.parse(news.relay.at) >= (Date.parse(r.relay?.at) || 0)) r.relay = news.relay;
+  return ended;
 }

@@ -21,7 +21,7 @@ export function startLive(on) {
       on.state("reconnecting");
       if (source.readyState === EventSource.CLOSED) reconnect();
     };
-    for (const kind of ["snapshot", "message", "receipt", "relay", "reset"]) {
+    for (const kind of ["snapshot", "message", "receipt", "relay", "envelope", "reset"]) {
       source.addEventListener(kind, (e) => {
         if (e.lastEventId) last = e.lastEventId;
         on[kind]?.(JSON.parse(e.data));

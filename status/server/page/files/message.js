@@ -28,6 +28,7 @@ export function beginning(text) {
 // content returns what is shown of a message. Known structured texts are described in
 // words; others are shown as JSON.
 export function content(r) {
+  if (r.work) return { label: r.kind === "text" ? "" : r.kind.replaceAll("_", " "), text: r.text };
   if (r.answer) return { label: "answer", text: r.answer.truncated ? r.text + "\n[truncated]" : r.text };
   if (r.kind === "message") return { summary: r.summary, text: r.text };
   let o = null;
@@ -58,8 +59,9 @@ export function content(r) {
 
 // fate returns what happened to a message that the reader sent.
 export function fate(r) {
-  const { state, reason, lostAt, consumedAt, verifiedAt } = r.receipt ?? {};
+  const { state, reason, lostAt, seenAt, consumedAt, verifiedAt } = r.receipt ?? {};
   const time = (t) => (t ? wholeTime(new Date(t)) : "");
+  if (seenAt) return { state: "seen", tick: "✓✓✓", words: "seen by the model", title: `seen by the model at ${time(seenAt)}` };
   if (state === "lost" || state === "unknown") {
     return { state, tick: "⚠", words: state === "lost" ? "lost" : "may not have been received", reason, title: time(lostAt) };
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { beginning, content, fate, when } from "./message.js";
-import { dayOf, flat, pieces, short, since, size } from "./text.js";
+import { dayOf, flat, pieces, short, since, size, wholeTime } from "./text.js";
 
 test("control characters and marks that reorder text are escaped", () => {
   for (const [text, want] of [
@@ -50,6 +50,9 @@ test("what happened to a message: its receipt, or else its row", () => {
   assert.equal(state({ gone: true }), "verified removed from the inbox");
   assert.equal(state({ gone: true, receipt: { state: "consumed" } }), "consumed received");
   assert.equal(state({ read: true, receipt: { state: "lost" } }), "lost lost");
+  const seen = { receipt: { state: "seen", consumedAt: "2026-01-01T00:00:01Z", seenAt: "2026-01-01T00:00:02Z" } };
+  assert.equal(state(seen), "seen seen by the model");
+  assert.deepEqual([fate(seen).tick, fate(seen).title], ["✓✓✓", "seen by the model at " + wholeTime(new Date("2026-01-01T00:00:02Z"))]);
   assert.equal(state({ receipt: { state: "unknown" } }), "unknown may not have been received");
 });
 

@@ -1,0 +1,160 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// An Envelope is one thing that an agent said or did, or that was said to it in its
+// session: an envelope of the session protocol. Package teambridge/relay/wire describes its
+// JSON; the other fields are what the journal looks for.
+type Envelope struct {
+	InboxKey        // the agent's own inbox
+	Seq      int64  // its number in the journal
+	ID       string // recorded once for each inbox
+
+	Session  string
+	Turn     string // "": in none
+	Call     string // the tool call that it starts or ends
+	Subagent string // which subagent it comes from
+	Kind     string // of its event, such as text or tool-call-start
+	Role     string // whose event it is: agent or user
+
+	At   time.Time // in UTC, to the microsecond
+	Text string    // what [Journal.Search] looks in; not read back
+	Raw  []byte    // the envelope as JSON
+}
+
+func (e *Envelope) check() error {
+	if err := names("root", e.Root, "team", e.Team.Team, "inbox", e.Inbox, "id", e.ID, "session", e.Session, "kind", e.Kind, "role", e.Role); err != nil {
+		return err
+	}
+	switch {
+	case e.At.IsZero():
+		return invalid("time", "of an envelope is missing")
+	case !json.Valid(e.Raw):
+		return invalid("envelope "+e.ID, "is not JSON")
+	}
+	return nil
+}
+
+// RecordEnvelopes records what agents said and did, in this order, and reports which of the
+// envelopes are new. An envelope whose id is there already has no effect, and neither has
+// one that is as old as what [Journal.Prune] has deleted of its session. So a transcript can
+// be read again after a crash. All are recorded or, if there is an error (*[Error],
+// *[ValueError]), none.
+func (j *Journal) RecordEnvelopes(ctx context.Context, list ...Envelope) (recorded []bool, err error) {
+	for i := range list {
+		if err := list[i].check(); err != nil {
+			return nil, err
+		}
+	}
+	err = j.db.Do(ctx, "record envelopes", func(c *sqlite.Conn) error {
+		recorded = make([]bool, len(list)) // this function runs again if the file was busy
+		return j.number(c, func(n *numbers) (err error) {
+			boxes := map[InboxKey]int64{}
+			for i := range list {
+				e := &list[i]
+				box, ok := boxes[e.InboxKey]
+				if !ok {
+					if box, _, _, err = boxOf(c, e.InboxKey, e.At); err != nil {
+						return err
+					}
+					boxes[e.InboxKey] = box
+				}
+				if recorded[i], err = e.insert(c, n, box); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return recorded, nil
+}
+
+// insert records an envelope of an inbox, if it is new.
+func (e *Envelope) insert(c *sqlite.Conn, n *numbers, box int64) (recorded bool, err error) {
+	changed, err := c.Exec(`INSERT INTO envelopes (seq, inbox, id, at, session, turn, call, subagent, kind, role, raw)
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
+		WHERE NOT EXISTS (SELECT 1 FROM envelopes WHERE inbox=?2 AND id=?3)
+		AND NOT EXISTS (SELECT 1 FROM pruned_sessions WHERE inbox=?2 AND session=?5 AND at>=?4)`,
+		n.last+1, box, e.ID, e.At.UnixMicro(), e.Session, e.Turn, e.Call, e.Subagent, e.Kind, e.Role, e.Raw)
+	if err != nil || changed == 0 {
+		return false, err
+	}
+	seq := n.next()
+	if e.Text != "" {
+		_, err = c.Exec("INSERT INTO words (rowid, sender, summary, body) VALUES (?, ?, '', ?)", seq, e.Inbox, e.Text)
+	}
+	return true, err
+}
+
+const (
+	envelopeScanned = "e.seq, i.root, i.team, i.created_at, i.inbox, e.id, e.at, e.session, e.turn, e.call, e.subagent, e.kind, e.role, e.raw"
+	envelopeColumns = envelopeScanned + " FROM envelopes e CROSS JOIN inboxes i ON i.id = e.inbox"
+)
+
+func scanEnvelope(v sqlite.Row) Envelope {
+	return Envelope{
+		Seq: v.Int(0), InboxKey: scanKey(v, 1), ID: v.Text(5), At: v.Time(6), Session: v.Text(7), Turn: v.Text(8), Call: v.Text(9),
+		Subagent: v.Text(10), Kind: v.Text(11), Role: v.Text(12), Raw: v.Blob(13),
+	}
+}
+
+// An EnvelopeQuery selects the envelopes that match all of its fields. Since and Until refer
+// to At, and From is the agent.
+type EnvelopeQuery struct {
+	Query
+	Session, Turn, Call, Role string
+	Kinds                     []string // any of these; nil for all
+}
+
+// envelopes is the condition on envelopes e. What an agent says is from itself.
+func (q *EnvelopeQuery) envelopes() (c conditions) {
+	in := q.inboxes()
+	in.add(q.From != "", "inbox=?", q.From)
+	if len(in.terms) > 0 {
+		c = conditions{[]string{"e.inbox IN (SELECT id FROM inboxes WHERE " + in.String() + ")"}, in.args}
+	}
+	own := q.Query
+	own.From = ""
+	own.records(&c, "e.", "at")
+	c.add(q.Session != "", "e.session=?", q.Session)
+	c.add(q.Turn != "", "e.turn=?", q.Turn)
+	c.add(q.Call != "", "e.call=?", q.Call)
+	c.add(q.Role != "", "e.role=?", q.Role)
+	if len(q.Kinds) > 0 {
+		kinds, _ := json.Marshal(q.Kinds) // of strings
+		c.add(true, "e.kind IN (SELECT value FROM json_each(?))", string(kinds))
+	}
+	return c
+}
+
+// Envelopes yields the envelopes that q selects, as [Journal.Messages] yields messages.
+func (j *Journal) Envelopes(ctx context.Context, q EnvelopeQuery) iter.Seq2[Envelope, error] {
+	return pages(q.Query, func(e *Envelope) int64 { return e.Seq }, func(part Query, limit int) ([]Envelope, error) {
+		q.Query = part
+		where := q.envelopes()
+		return sqlite.Select(ctx, j.db, "envelopes", scanEnvelope, "SELECT "+envelopeColumns+" WHERE e.seq IN (SELECT e.seq FROM envelopes e WHERE "+
+			where.String()+" ORDER BY e.seq "+q.order()+" LIMIT ?) ORDER BY e.seq "+q.order(), where.limited(limit)...)
+	})
+}
+
+// LastEnvelope returns the time of the newest envelope of a session that was recorded, even
+// if it was pruned since. It is zero if there was none.
+func (j *Journal) LastEnvelope(ctx context.Context, key InboxKey, session string) (at time.Time, err error) {
+	err = j.db.Do(ctx, "last envelope", func(c *sqlite.Conn) error {
+		return c.Query(func(v sqlite.Row) { at = v.Time(0) }, fmt.Sprintf(`SELECT max(at) FROM (
+			SELECT at, inbox, session FROM envelopes UNION ALL SELECT at, inbox, session FROM pruned_sessions)
+			WHERE inbox=(SELECT id FROM inboxes WHERE %s) AND session=?`, thisInbox), append(key.args(), session)...)
+	})
+	return at, err
+}

@@ -1,0 +1,123 @@
+// The work of agents among the messages: what a conversation shows of it, and in which groups.
+
+const steps = new Set(["tool", "thinking", "file"]);
+
+// isStep reports whether a record is work that is folded. What an agent says and how its
+// turns fail is not, unless a subagent says it.
+export const isStep = (r) => Boolean(r.work && (r.work.subagent || steps.has(r.kind)));
+
+// running reports whether a step still goes on. layout sets idle.
+export const running = (step) => step.item.records[0].work.state === "running" && !step.idle;
+
+// layout returns the blocks of a conversation in order. A block is {item}, one message, or
+// {steps}, consecutive steps of one turn of one agent: {item, idle, steps}, where the inner
+// steps are those of the subagent that it started. A block with a subagent has the steps of
+// one whose start is not among the items. What is said between two steps separates them. over
+// says that the team has ended, so that nothing runs.
+export function layout(items, { withSteps, over = false }) {
+  const hidden = answered(items);
+  const ended = endedTurns(items);
+  const parents = new Map(); // steps by the subagent that they started
+  let open = new Map(); // blocks of steps that the next ones can join
+  const blocks = [];
+  for (const item of items) {
+    const [r] = item.records;
+    if (hidden.has(item)) continue;
+    if (!isStep(r)) {
+      open = new Map();
+      blocks.push({ item });
+      continue;
+    }
+    if (!withSteps) continue;
+    const w = r.work;
+    const step = { item, idle: over || (!w.subagent && ended.has(turnOf(r))), steps: [] };
+    if (w.starts) parents.set(w.starts, step);
+    const parent = parents.get(w.subagent);
+    if (parent) {
+      parent.steps.push(step);
+      continue;
+    }
+    const key = turnOf(r) + "\0" + (w.subagent ?? "");
+    if (!open.has(key)) {
+      open.set(key, { steps: [], subagent: w.subagent });
+      blocks.push(open.get(key));
+    }
+    open.get(key).steps.push(step);
+  }
+  return blocks;
+}
+
+const turnOf = (r) => [r.inbox, r.work.session, r.work.turn ?? ""].join("\0");
+
+// answered returns the items with the last text of a turn that is also its answer. While the
+// turn went on, it was not known to be the last.
+function answered(items) {
+  const answers = new Map(); // by turn
+  for (const { records: [r] } of items) if (r.answer) answers.set(r.answer.frame, r);
+  const last = new Map();
+  for (const item of items) {
+    const [r] = item.records;
+    if (r.work && r.kind === "text" && !r.work.subagent && answers.has(r.work.turn)) last.set(r.work.turn, item);
+  }
+  return new Set([...last].filter(([turn, { records: [r] }]) => {
+    const { text, answer } = answers.get(turn);
+    return answer.truncated ? r.text.trim().startsWith(text.trim()) : r.text.trim() === text.trim();
+  }).map(([, item]) => item));
+}
+
+// endedTurns returns the turns that are over, so that none of their tool calls still runs:
+// their agent answered, failed, was cancelled, or works on another turn. Only a subagent in
+// the background goes on.
+function endedTurns(items) {
+  const ended = new Set();
+  const current = new Map(); // by agent
+  for (const { records: [r] } of items) {
+    if (r.answer) {
+      const turn = current.get(r.inbox);
+      if (turn?.work.turn === r.answer.frame) ended.add(turnOf(turn));
+    }
+    if (!r.work || r.work.subagent) continue;
+    const before = current.get(r.inbox);
+    if (before && turnOf(before) !== turnOf(r)) ended.add(turnOf(before));
+    current.set(r.inbox, r);
+    if (r.kind === "turn") ended.add(turnOf(r));
+  }
+  return ended;
+}
+
+// summary describes a group of steps: the one that goes on, or how many there were, which
+// tools they used, and how long they took.
+export function summary(list) {
+  const all = flatten(list);
+  const current = all.findLast(running);
+  if (current) return { text: current.item.records[0].text, after: `step ${all.length}`, running: true };
+  const records = all.map((s) => s.item.records[0]);
+  const uses = new Map(); // by tool
+  for (const { work: { tool } } of records) if (tool) uses.set(tool, (uses.get(tool) ?? 0) + 1);
+  const names = [...uses].map(([name, n]) => (n > 1 ? `${name} ×${n}` : name));
+  const times = records.flatMap((r) => [r.timestamp, r.work.ended]).map((t) => Date.parse(t)).filter(Number.isFinite);
+  const took = Math.max(...times) - Math.min(...times);
+  return {
+    text: `${all.length} ${all.length === 1 ? "step" : "steps"}`,
+    after: [names.slice(0, 4).join(", ") + (names.length > 4 ? ", …" : ""), took >= 1000 ? lasted(took) : ""].filter(Boolean).join(" · "),
+    running: false,
+  };
+}
+
+const flatten = (list) => list.flatMap((s) => [s, ...flatten(s.steps)]);
+
+// lasted returns how long something took, in ms, such as "1 min 5 s".
+export function lasted(ms) {
+  const s = Math.round(ms / 1000);
+  const [hours, minutes, seconds] = [Math.floor(s / 3600), Math.floor(s / 60) % 60, s % 60];
+  const parts = [[hours, "h"], [minutes, "min"], [hours ? 0 : seconds, "s"]].filter(([n]) => n > 0);
+  return parts.map(([n, unit]) => `${n}\u00a0${unit}`).join(" ") || "0\u00a0s";
+}
+
+// codeParts splits the line of a tool call at its outermost backticks:
+// [text, whether it is code].
+export function codeParts(line) {
+  const from = line.indexOf("`"), to = line.lastIndexOf("`");
+  if (to <= from + 1) return [[line, false]];
+  return [[line.slice(0, from), false], [line.slice(from + 1, to), true], [line.slice(to + 1), false]].filter(([t]) => t);
+}
