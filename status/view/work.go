@@ -173,8 +173,8 @@ func isAnswer(ctx context.Context, j *journal.Journal, e journal.Envelope, text 
 	return true, nil
 }
 
-// end finds out whether a tool call has ended, and how long it took: 0 if that is not known,
-// because only its turn is known to have ended.
+// end finds out whether a tool call has ended, and how long it took: 0 if only its turn is known
+// to have ended.
 func end(ctx context.Context, j *journal.Journal, start journal.Envelope, work *api.Work) (took time.Duration, err error) {
 	q := about(start, journal.Query{After: start.Seq, Limit: 1}, eventToolEnd)
 	q.Call = start.Call
@@ -184,7 +184,7 @@ func end(ctx context.Context, j *journal.Journal, start journal.Envelope, work *
 	}
 	if found {
 		work.Ended = &e.At
-		return max(e.At.Sub(start.At), 1), nil
+		return e.At.Sub(start.At), nil
 	}
 	if start.Turn != "" {
 		q.Call, q.Turn, q.Kinds = "", start.Turn, []string{eventTurnEnd}
@@ -204,7 +204,7 @@ func toolText(t *wire.ToolCallStart, state string, took time.Duration) string {
 	switch {
 	case state == api.WorkRunning:
 		return "runs `" + title + "`"
-	case took == 0:
+	case took < 50*time.Millisecond:
 		return "ran `" + title + "`"
 	}
 	return "ran `" + title + "` · " + duration(took)
