@@ -53,6 +53,12 @@ func TestAnswer(t *testing.T) {
 	if _, err := j.CopyEvents(t.Context(), "l", none); !errors.As(err, new(*ValueError)) {
 		t.Errorf("an answer without a row: %v", err)
 	}
+	if m, found, err := j.AnswerTo(t.Context(), "f"); err != nil || !found || m.Text != "the needle" || m.Answer != "f" {
+		t.Errorf("the answer to f is %+v, %v, %v", m, found, err)
+	}
+	if _, found, err := j.AnswerTo(t.Context(), "no frame"); err != nil || found {
+		t.Errorf("there is an answer to no frame, %v", err)
+	}
 	sound(t, j)
 	_, err = j.drop(t.Context(), at(10).UnixMicro(), 10)
 	must(t, err)

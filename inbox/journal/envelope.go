@@ -97,8 +97,10 @@ func (e *Envelope) insert(c *sqlite.Conn, n *numbers, box int64) (recorded bool,
 	return true, err
 }
 
-const envelopeColumns = `e.seq, i.root, i.team, i.created_at, i.inbox, e.id, e.at, e.session, e.turn, e.call, e.subagent, e.kind, e.role, e.raw
-	FROM envelopes e CROSS JOIN inboxes i ON i.id = e.inbox`
+const (
+	envelopeScanned = "e.seq, i.root, i.team, i.created_at, i.inbox, e.id, e.at, e.session, e.turn, e.call, e.subagent, e.kind, e.role, e.raw"
+	envelopeColumns = envelopeScanned + " FROM envelopes e CROSS JOIN inboxes i ON i.id = e.inbox"
+)
 
 func scanEnvelope(v sqlite.Row) Envelope {
 	return Envelope{

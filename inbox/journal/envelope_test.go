@@ -211,6 +211,187 @@ func TestInboxThatWasMadeAgain(t *testing.T) {
 	}
 }
 
+func TestPruneEnvelopes(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	observe(t, j, look(t, 1, row("message")))
+	observe(t, j, look(t, 2))
+	record(t, j, said("a", 3, "old"), said("b", 4, "old"), said("c", 5, "kept"))
+	p, err := j.PruneEnvelopes(t.Context(), at(5))
+	must(t, err)
+	if p.Envelopes != 2 || p.Messages != 0 || p.Bytes == 0 {
+		t.Errorf("pruned %+v, want 2 envelopes", p)
+	}
+	if got := ids(envelopes(t, j, EnvelopeQuery{})); got != "5c" {
+		t.Errorf("left %s, want the newest", got)
+	}
+	if hits := searchEnvelopes(t, j, "old", EnvelopeQuery{}); len(hits) != 0 {
+		t.Errorf("still found: %v", hits)
+	}
+	for after, gap := range map[int64]bool{3: true, 4: false} {
+		if _, err := j.Changes(t.Context(), after, 10); errors.Is(err, ErrPruned) != gap {
+			t.Errorf("changes after %d: %v", after, err)
+		}
+	}
+	// The transcript is read again: from what was there last, or as a whole.
+	if diff := cmp.Diff([]bool{false, false, false, true}, record(t, j, said("a", 3, ""), said("b", 4, ""), said("c", 5, ""), said("d", 6, ""))); diff != "" {
+		t.Errorf("after it was read again: %s", diff)
+	}
+	_, err = j.PruneEnvelopes(t.Context(), at(100))
+	must(t, err)
+	for range 2 {
+		_, err = j.Prune(t.Context(), at(100), 0)
+		must(t, err)
+		if got, err := j.LastEnvelope(t.Context(), said("", 0, "").InboxKey, "s1"); err != nil || !got.Equal(at(6)) {
+			t.Errorf("the last envelope was at %v, %v; want %v", got, err, at(6))
+		}
+	}
+	if diff := cmp.Diff([]bool{false, true}, record(t, j, said("d", 6, ""), said("e", 7, ""))); diff != "" {
+		t.Errorf("after all was pruned: %s", diff)
+	}
+	// Not for ever.
+	_, err = j.PruneEnvelopes(t.Context(), at(100))
+	must(t, err)
+	j.now = func() time.Time { return at(7).Add(transcriptAge + time.Second) }
+	_, err = j.Prune(t.Context(), at(100), 0)
+	must(t, err)
+	if n := number(t, j, "SELECT (SELECT count(*) FROM pruned_sessions) + (SELECT count(*) FROM inboxes) + (SELECT count(*) FROM words)"); n != 0 {
+		t.Errorf("%d records are left, want none", n)
+	}
+}
+
+// A journal that is too large first loses what agents did, and then messages.
+func TestPruneBySizeBeginsWithEnvelopes(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	observe(t, j, look(t, 1, row("message "+strings.Repeat("word ", 2000))))
+	observe(t, j, look(t, 2))
+	const many = 1200
+	var list []Envelope
+	for i := range many {
+		list = append(list, said(fmt.Sprint("e", i), float64(3+i), strings.Repeat(fmt.Sprintf("word%d ", i%97), 40)))
+	}
+	record(t, j, list...)
+	all := number(t, j, "SELECT page_count*4096 FROM pragma_page_count")
+	p, err := j.Prune(t.Context(), at(0), all/2)
+	must(t, err)
+	if p.Messages != 0 || p.Envelopes < many/3 || p.Envelopes > many*9/10 || p.Bytes > all/2 {
+		t.Errorf("pruned %+v of %d bytes, want about half of the envelopes", p, all)
+	}
+	left := envelopes(t, j, EnvelopeQuery{})
+	if len(left) != many-int(p.Envelopes) || left[len(left)-1].ID != fmt.Sprint("e", many-1) {
+		t.Errorf("%d envelopes are left after %+v", len(left), p)
+	}
+	if p, err = j.Prune(t.Context(), at(0), 1); err != nil || p.Messages != 1 || int(p.Envelopes) != len(left) {
+		t.Errorf("pruned %+v, %v; want the rest", p, err)
+	}
+	sound(t, j)
+}
+
+func searchEnvelopes(t testing.TB, j *Journal, words string, q EnvelopeQuery) (list []string) {
+	t.Helper()
+	for h, err := range j.SearchEnvelopes(t.Context(), words, q) {
+		must(t, err)
+		list = append(list, h.ID+": "+h.Snippet)
+	}
+	return list
+}
+
+func TestSearchEnvelopes(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	observe(t, j, look(t, 1, row("the build is a message")))
+	tool := said("c", 4, "go test ./... run the build 🎉")
+	tool.Kind = "tool-call-start"
+	record(t, j, said("a", 2, "The build fails"), said("b", 3, "中文信息在这里 build"), tool, said("d", 5, ""))
+	for words, want := range map[string][]string{
+		"build":    {"c: go test ./... run the build 🎉", "b: 中文信息在这里 build", "a: The build fails"},
+		"BUILD 🎉":  {"c: go test ./... run the build 🎉"},
+		"信息":       {"b: 中文信息在这里 build"},
+		"the fa*":  {"a: The build fails"},
+		"treasure": nil,
+	} {
+		if diff := cmp.Diff(want, searchEnvelopes(t, j, words, EnvelopeQuery{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", words, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"b: 中文信息在这里 build"}, searchEnvelopes(t, j, "build", EnvelopeQuery{Query: Query{Before: 4, Limit: 1}, Kinds: []string{"text"}})); diff != "" {
+		t.Error(diff)
+	}
+	// Messages are found as before, without them.
+	if got := found(search(t, j, "build", Query{})); got != "1" {
+		t.Errorf("messages %s, want the one", got)
+	}
+	for range 300 { // more than a page
+		record(t, j, said(fmt.Sprint("page", number(t, j, "SELECT seq FROM counter")), 9, "treasure"))
+	}
+	if n := len(searchEnvelopes(t, j, "treasure", EnvelopeQuery{})); n != 300 {
+		t.Errorf("%d hits, want 300", n)
+	}
+	for _, err := range j.SearchEnvelopes(t.Context(), " ", EnvelopeQuery{}) {
+		if !errors.As(err, new(*ValueError)) {
+			t.Errorf("blank words: %v", err)
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	of := func(list ...int) func(func(int64, error) bool) {
+		return func(yield func(int64, error) bool) {
+			for _, n := range list {
+				var err error
+				if n < 0 {
+					err = broken
+				}
+				if !yield(int64(n), err) {
+					return
+				}
+			}
+		}
+	}
+	same := func(n int64) int64 { return n }
+	for want, merged := range map[string]func(func(int64, error) bool){
+		"1 2 3 4 5": Merge(false, same, of(1, 4), of(), of(2, 3, 5)),
+		"5 4 2 1":   Merge(true, same, of(4, 2), of(5, 4, 1)),
+		"1 2 -1!":   Merge(false, same, of(1, 2, -1, 9), of(3)),
+		"":          Merge(false, same),
+	} {
+		var got []string
+		for n, err := range merged {
+			text := fmt.Sprint(n)
+			if err != nil {
+				text += "!"
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+	for n := range Merge(false, same, of(1, 2), of(3)) {
+		if n == 2 {
+			break
+		}
+	}
+}
+
+func TestExportHasEnvelopes(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	record(t, j, said("a", 1, ""))
+	observe(t, j, look(t, 2, row("message")))
+	record(t, j, said("b", 3, ""))
+	var out strings.Builder
+	must(t, j.Export(t.Context(), &out, Query{Inbox: "bob"}))
+	lines := strings.Split(out.String(), "\n")
+	want := `{"seq":1,"root":"/home/ann/.claude","team":"blue","createdAt":1763280000000,"inbox":"bob","id":"a","session":"s1","envelope":{"id":"a"}}`
+	if len(lines) != 4 || lines[0] != want || !strings.HasPrefix(lines[1], `{"seq":2,`) || !strings.HasPrefix(lines[2], `{"seq":3,`) {
+		t.Errorf("exported\n%s", out.String())
+	}
+}
+
 // version1 makes a journal with the first schema.
 func version1(t *testing.T, path string) *Journal {
 	t.Helper()

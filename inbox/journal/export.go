@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"time"
 	"unicode/utf8"
 )
@@ -50,65 +49,78 @@ type relayedLine struct {
 	} `json:"relay"`
 }
 
+// saidLine is one exported envelope.
+type saidLine struct {
+	Seq       int64           `json:"seq"`
+	Root      string          `json:"root"`
+	Team      string          `json:"team"`
+	CreatedAt int64           `json:"createdAt"` // milliseconds
+	Inbox     string          `json:"inbox"`
+	ID        string          `json:"id"`
+	Session   string          `json:"session"`
+	Envelope  json.RawMessage `json:"envelope"`
+}
+
+// exported is a line with its number.
+type exported struct {
+	seq  int64
+	line any
+}
+
 // Export writes the messages that q selects, one JSON object a line: seq, root, team,
 // createdAt (milliseconds), inbox, id, kind, occurrence, firstSeen, readAt and goneAt (if
 // it was), said (the delivery of a user prompt), answer (the frame that an agent answered)
 // and the row as it was in the file, without the white space between its parts. A row that
 // is not valid UTF-8 is in rowBase64, to the byte.
 //
-// Relay events that q selects are among them, in the order of the numbers: seq, root, team,
-// createdAt, inbox, the id of the message, and relay, an object with state, reason, at, and
-// delivery, from and person or pid and session. A Limit is for each of both.
+// Relay events and envelopes that q selects are among them, in the order of the numbers,
+// with seq, root, team, createdAt and inbox. An event has the id of the message, and relay,
+// an object with state, reason, at, and delivery, from and person or pid and session. An
+// envelope has its id, the session and the envelope itself. A Limit is for each of the three.
 func (j *Journal) Export(ctx context.Context, w io.Writer, q Query) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false) // which would change rows too
-	next, stop := iter.Pull2(j.RelayEvents(ctx, q))
-	defer stop()
-	event, err, more := next()
-	// relayed writes the events that stand before a message.
-	relayed := func(before func(int64) bool) error {
-		for ; more && (err != nil || before(event.Seq)); event, err, more = next() {
-			if err != nil {
-				return err
-			}
-			l := relayedLine{
-				Seq: event.Seq, Root: event.Root, Team: event.Team.Team, CreatedAt: event.Team.CreatedAt, Inbox: event.Inbox, ID: event.ID,
-			}
-			r := &l.Relay
-			r.State, r.Reason, r.At, r.Delivery, r.From, r.Person = event.State, event.Reason, event.At, event.Delivery, event.From, event.Person
-			r.PID, r.Session = event.PID, event.Session
-			if err := enc.Encode(l); err != nil {
-				return fmt.Errorf("journal: export event %d: %w", event.Seq, err)
-			}
-		}
-		return nil
-	}
-	for m, err := range j.Messages(ctx, q) {
+	lines := Merge(q.Newest, func(e exported) int64 { return e.seq },
+		Map(j.Messages(ctx, q), messageLine), Map(j.RelayEvents(ctx, q), eventLine), Map(j.Envelopes(ctx, EnvelopeQuery{Query: q}), envelopeLine))
+	for e, err := range lines {
 		if err != nil {
 			return err
 		}
-		if err := relayed(func(seq int64) bool { return seq < m.Seq != q.Newest }); err != nil {
-			return err
-		}
-		l := line{
-			Seq: m.Seq, Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox,
-			ID: m.ID(), Kind: m.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Prompt, Answer: m.Answer,
-		}
-		if !m.ReadAt.IsZero() {
-			l.ReadAt = &m.ReadAt
-		}
-		if !m.GoneAt.IsZero() {
-			l.GoneAt = &m.GoneAt
-		}
-		var row bytes.Buffer
-		if utf8.Valid(m.Raw) && json.Compact(&row, m.Raw) == nil {
-			l.Row = row.Bytes()
-		} else {
-			l.RowBase64 = m.Raw
-		}
-		if err := enc.Encode(l); err != nil {
-			return fmt.Errorf("journal: export message %d: %w", m.Seq, err)
+		if err := enc.Encode(e.line); err != nil {
+			return fmt.Errorf("journal: export record %d: %w", e.seq, err)
 		}
 	}
-	return relayed(func(int64) bool { return true })
+	return nil
+}
+
+func envelopeLine(e Envelope) (*exported, error) {
+	return &exported{e.Seq, saidLine{e.Seq, e.Root, e.Team.Team, e.Team.CreatedAt, e.Inbox, e.ID, e.Session, e.Raw}}, nil
+}
+
+func eventLine(e RelayEvent) (*exported, error) {
+	l := relayedLine{Seq: e.Seq, Root: e.Root, Team: e.Team.Team, CreatedAt: e.Team.CreatedAt, Inbox: e.Inbox, ID: e.ID}
+	r := &l.Relay
+	r.State, r.Reason, r.At, r.Delivery, r.From, r.Person = e.State, e.Reason, e.At, e.Delivery, e.From, e.Person
+	r.PID, r.Session = e.PID, e.Session
+	return &exported{e.Seq, l}, nil
+}
+
+func messageLine(m Message) (*exported, error) {
+	l := line{
+		Seq: m.Seq, Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox,
+		ID: m.ID(), Kind: m.Kind(), Occurrence: m.Occurrence, FirstSeen: m.FirstSeen, Said: m.Prompt, Answer: m.Answer,
+	}
+	if !m.ReadAt.IsZero() {
+		l.ReadAt = &m.ReadAt
+	}
+	if !m.GoneAt.IsZero() {
+		l.GoneAt = &m.GoneAt
+	}
+	var row bytes.Buffer
+	if utf8.Valid(m.Raw) && json.Compact(&row, m.Raw) == nil {
+		l.Row = row.Bytes()
+	} else {
+		l.RowBase64 = m.Raw
+	}
+	return &exported{m.Seq, l}, nil
 }

@@ -34,8 +34,11 @@ func uses(j *Journal, s Snapshot) map[string]func(context.Context) error {
 			_, err := j.LastEnvelope(ctx, said("", 0, "").InboxKey, "s1")
 			return err
 		},
-		"Export": func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
-		"Prune":  func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
+		"Export":          func(ctx context.Context) error { return j.Export(ctx, &bytes.Buffer{}, Query{}) },
+		"SearchEnvelopes": func(ctx context.Context) error { return first(j.SearchEnvelopes(ctx, "word", EnvelopeQuery{})) },
+		"PruneEnvelopes":  func(ctx context.Context) error { _, err := j.PruneEnvelopes(ctx, at(100)); return err },
+		"AnswerTo":        func(ctx context.Context) error { _, _, err := j.AnswerTo(ctx, "f"); return err },
+		"Prune":           func(ctx context.Context) error { _, err := j.Prune(ctx, at(100), 0); return err },
 	}
 }
 
@@ -82,7 +85,7 @@ func TestLocked(t *testing.T) {
 			err := use(ctx)
 			cancel()
 			switch name {
-			case "Observe", "Verified", "RecordEnvelopes", "Prune":
+			case "Observe", "Verified", "RecordEnvelopes", "Prune", "PruneEnvelopes":
 				var e *Error
 				if !errors.As(err, &e) || e.Kind != ErrBusy || !strings.Contains(err.Error(), path) {
 					t.Errorf("%s: %v, want ErrBusy with the path", name, err)
@@ -137,7 +140,7 @@ func TestReadOnly(t *testing.T) {
 	for name, use := range uses(j, look(t, 2, row("word"), row("more"))) {
 		err := use(t.Context())
 		switch name {
-		case "Observe", "Verified", "RecordEnvelopes", "Prune":
+		case "Observe", "Verified", "RecordEnvelopes", "Prune", "PruneEnvelopes":
 			wantError(t, err, sqlite.ErrReadOnly)
 		default:
 			must(t, err)

@@ -193,6 +193,15 @@ func (j *Journal) Messages(ctx context.Context, q Query) iter.Seq2[Message, erro
 	})
 }
 
+// AnswerTo returns what an agent answered to a frame, and whether that is recorded.
+func (j *Journal) AnswerTo(ctx context.Context, frame string) (m Message, found bool, err error) {
+	err = j.db.Do(ctx, "answer", func(c *sqlite.Conn) (err error) {
+		m, found, err = sqlite.One(c, scan, "SELECT "+columns+" WHERE m.seq=(SELECT message FROM answers WHERE frame=?)", frame)
+		return err
+	})
+	return m, found, err
+}
+
 // KindAnswer is the kind of a headless agent's answer.
 const KindAnswer = "answer"
 

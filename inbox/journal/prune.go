@@ -12,6 +12,7 @@ type Pruned struct {
 	Messages    int64 // deleted
 	Receipts    int64 // deleted
 	RelayEvents int64 // deleted events of relays
+	Envelopes   int64 // deleted
 	Bytes       int64 // size of the journal afterwards
 	Freed       int64 // by how much it became smaller
 }
@@ -21,21 +22,18 @@ const pruneStep = 500
 
 // Prune deletes the messages that were gone from their inboxes before the given time, and
 // the receipts and relay events before it. Then, while the journal is larger than maxBytes,
-// if that is not 0, it deletes the messages that have been gone for longest and the oldest
-// events. It keeps messages that are in an inbox: the next look would record them again.
+// if that is not 0, it deletes the oldest envelopes, and then the messages that have been gone
+// for longest and the oldest events. It keeps messages that are in an inbox: the next look
+// would record them again.
 //
 // It works in steps, between which others get their turn, and gives the space back to the
 // disk. With an error, what was done until then stays done and is reported.
 func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (p Pruned, err error) {
-	start, _, err := j.size(ctx)
+	done, err := j.measured(ctx, &p)
 	if err != nil {
 		return p, err
 	}
-	defer func() {
-		if now, _, e := j.size(context.WithoutCancel(ctx)); e == nil {
-			p.Bytes, p.Freed = now, start-now
-		}
-	}()
+	defer done()
 
 	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) error {
 		if err := watermark(c, "SELECT max(seq) FROM receipts WHERE at<?", before.UnixMicro()); err != nil {
@@ -63,46 +61,89 @@ func (j *Journal) Prune(ctx context.Context, before time.Time, maxBytes int64) (
 			return p, err
 		}
 	}
-	for maxBytes > 0 {
-		bytes, messages, err := j.size(ctx)
-		if err != nil {
-			return p, err
-		}
-		if bytes <= maxBytes || messages == 0 {
-			break
-		}
-		var dropped int64
-		// As many as have the excess size, if all are alike; at least 5% of them.
-		many := max(messages/20+1, messages*(bytes-maxBytes)/bytes)
-		for dropped < many {
-			step := min(pruneStep, many-dropped)
-			n, err := j.drop(ctx, 1<<62, step)
-			if p.Messages += n; err != nil {
-				return p, err
-			}
-			events, err := j.dropRelayed(ctx, 1<<62, step)
-			if p.RelayEvents += events; err != nil {
-				return p, err
-			}
-			if n+events == 0 {
-				break
-			}
-			dropped += n + events
-		}
-		if err := j.shrink(ctx); err != nil || dropped == 0 {
+	err = j.prune(ctx, &p, maxBytes)
+	return p, err
+}
+
+// PruneEnvelopes deletes the envelopes from before the given time, in steps like Prune.
+func (j *Journal) PruneEnvelopes(ctx context.Context, before time.Time) (p Pruned, err error) {
+	done, err := j.measured(ctx, &p)
+	if err != nil {
+		return p, err
+	}
+	defer done()
+	for n := int64(pruneStep); n == pruneStep; p.Envelopes += n {
+		if n, err = j.dropEnvelopes(ctx, before.UnixMicro(), pruneStep); err != nil {
 			return p, err
 		}
 	}
-	return p, nil
+	if p.Envelopes > 0 {
+		err = j.shrink(ctx)
+	}
+	return p, err
 }
 
-// size returns the size of the journal, and how many messages and relay events it has.
-func (j *Journal) size(ctx context.Context) (bytes, messages int64, err error) {
+// measured returns a function that says in p how large the journal is, and by how much it
+// became smaller until then.
+func (j *Journal) measured(ctx context.Context, p *Pruned) (done func(), err error) {
+	start, _, err := j.size(ctx)
+	return func() {
+		if now, _, e := j.size(context.WithoutCancel(ctx)); e == nil {
+			p.Bytes, p.Freed = now, start-now
+		}
+	}, err
+}
+
+// prune deletes what is oldest while the journal is larger than maxBytes.
+func (j *Journal) prune(ctx context.Context, p *Pruned, maxBytes int64) error {
+	for maxBytes > 0 {
+		bytes, records, err := j.size(ctx)
+		if err != nil || bytes <= maxBytes || records == 0 {
+			return err
+		}
+		var dropped int64
+		// As many as have the excess size, if all are alike; at least 5% of them.
+		many := max(records/20+1, records*(bytes-maxBytes)/bytes)
+		for dropped < many {
+			n, err := j.dropOldest(ctx, p, min(pruneStep, many-dropped))
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+			dropped += n
+		}
+		if err := j.shrink(ctx); err != nil || dropped == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropOldest deletes at most limit envelopes or, if there are none, messages and relay events.
+func (j *Journal) dropOldest(ctx context.Context, p *Pruned, limit int64) (int64, error) {
+	const ever = 1 << 62
+	said, err := j.dropEnvelopes(ctx, ever, limit)
+	if p.Envelopes += said; err != nil || said > 0 {
+		return said, err
+	}
+	messages, err := j.drop(ctx, ever, limit)
+	if p.Messages += messages; err != nil {
+		return messages, err
+	}
+	events, err := j.dropRelayed(ctx, ever, limit)
+	p.RelayEvents += events
+	return messages + events, err
+}
+
+// size returns the size of the journal, and how many records that can be deleted it has.
+func (j *Journal) size(ctx context.Context) (bytes, records int64, err error) {
 	err = j.db.Do(ctx, "prune", func(c *sqlite.Conn) error {
-		return c.Query(func(v sqlite.Row) { bytes, messages = v.Int(0), v.Int(1) }, `SELECT page_size*page_count,
-			(SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events) FROM pragma_page_size, pragma_page_count`)
+		return c.Query(func(v sqlite.Row) { bytes, records = v.Int(0), v.Int(1) }, `SELECT page_size*page_count,
+			(SELECT count(*) FROM messages) + (SELECT count(*) FROM relay_events) + (SELECT count(*) FROM envelopes) FROM pragma_page_size, pragma_page_count`)
 	})
-	return bytes, messages, err
+	return bytes, records, err
 }
 
 // watermark records that what query finds is about to be deleted.
@@ -135,8 +176,40 @@ func (j *Journal) drop(ctx context.Context, before, limit int64) (n int64, err e
 			}
 		}
 		_, err = c.Exec(`DELETE FROM inboxes WHERE began<? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.inbox=inboxes.id)
-			AND NOT EXISTS (SELECT 1 FROM envelopes e WHERE e.inbox=inboxes.id)`, before)
+			AND NOT EXISTS (SELECT 1 FROM envelopes e WHERE e.inbox=inboxes.id)
+			AND NOT EXISTS (SELECT 1 FROM pruned_sessions p WHERE p.inbox=inboxes.id AND p.at>=?)`, before, j.now().Add(-transcriptAge).UnixMicro())
+		if err != nil {
+			return err
+		}
+		_, err = c.Exec("DELETE FROM pruned_sessions WHERE inbox NOT IN (SELECT id FROM inboxes)")
 		return err
+	})
+	return n, err
+}
+
+// transcriptAge is how long a transcript may be read again after its envelopes were deleted.
+// Claude Code deletes transcripts after 30 days, if it is not told otherwise.
+const transcriptAge = 90 * 24 * time.Hour
+
+// dropEnvelopes deletes at most limit envelopes from before a time, the oldest first.
+func (j *Journal) dropEnvelopes(ctx context.Context, before, limit int64) (n int64, err error) {
+	err = j.db.Transaction(ctx, "prune", "IMMEDIATE", func(c *sqlite.Conn) error {
+		const which = "(SELECT seq FROM envelopes WHERE at<? ORDER BY at, seq LIMIT ?)"
+		if err := watermark(c, "SELECT max(seq) FROM envelopes WHERE seq IN "+which, before, limit); err != nil {
+			return err
+		}
+		for _, query := range []string{
+			"INSERT INTO pruned_sessions SELECT inbox, session, max(at) FROM envelopes WHERE seq IN " + which +
+				" GROUP BY inbox, session ON CONFLICT DO UPDATE SET at=max(at, excluded.at)",
+			"DELETE FROM words WHERE rowid IN " + which,
+			"DELETE FROM envelopes WHERE seq IN " + which,
+		} {
+			var err error
+			if n, err = c.Exec(query, before, limit); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return n, err
 }

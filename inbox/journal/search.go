@@ -14,7 +14,17 @@ import (
 // A Hit is a message that was found.
 type Hit struct {
 	Message
+	Excerpt
+}
 
+// An EnvelopeHit is an envelope that was found, with its Text.
+type EnvelopeHit struct {
+	Envelope
+	Excerpt
+}
+
+// An Excerpt shows what was found.
+type Excerpt struct {
 	// Snippet is the part of the sender, the summary or the text in which most was found, with
 	// … where it was cut and control characters left in. Matches are the bytes of it that were
 	// looked for: from the first of each pair to before the second.
@@ -46,26 +56,66 @@ const (
 // What has no letter or digit, like an emoji, and words of languages without spaces are
 // looked for anywhere in the text. If there is nothing else, the whole journal is read.
 func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[Hit, error] {
+	return hits(words, q, func(h *Hit) int64 { return h.Seq },
+		func(match string, q Query, limit int) ([]Hit, error) {
+			where := q.messages()
+			query, args := "SELECT "+columns+" WHERE "+where.String()+" ORDER BY m.seq DESC LIMIT ?", where.limited(limit)
+			if match != "" {
+				query, args = inIndex(match, scanned, "messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox", "m.seq", where, limit)
+			}
+			return sqlite.Select(ctx, j.db, "search", func(v sqlite.Row) Hit {
+				h := Hit{Message: scan(v)}
+				if match != "" {
+					h.Excerpt = unmark(v.Text(12))
+				}
+				return h
+			}, query, args...)
+		},
+		func(h *Hit) (*Excerpt, []string) { return &h.Excerpt, []string{body(&h.Row), h.Summary, h.From} })
+}
+
+// SearchEnvelopes yields the envelopes that hold all of words in their Text or the agent's
+// name, of those that q asks for, as Search yields messages.
+func (j *Journal) SearchEnvelopes(ctx context.Context, words string, q EnvelopeQuery) iter.Seq2[EnvelopeHit, error] {
+	return hits(words, q.Query, func(h *EnvelopeHit) int64 { return h.Seq },
+		func(match string, part Query, limit int) ([]EnvelopeHit, error) {
+			q.Query = part
+			query, args := inIndex(match, envelopeScanned+", body", "envelopes e ON e.seq = words.rowid CROSS JOIN inboxes i ON i.id = e.inbox", "e.seq", q.envelopes(), limit)
+			return sqlite.Select(ctx, j.db, "search", func(v sqlite.Row) EnvelopeHit {
+				h := EnvelopeHit{Envelope: scanEnvelope(v)}
+				h.Text = v.Text(14)
+				if match != "" {
+					h.Excerpt = unmark(v.Text(15))
+				}
+				return h
+			}, query, args...)
+		},
+		func(h *EnvelopeHit) (*Excerpt, []string) { return &h.Excerpt, []string{h.Text, h.Inbox} })
+}
+
+// hits yields what holds all of words, the newest first. page reads what the index finds, and
+// parts returns the texts of one.
+func hits[T any](words string, q Query, seq func(*T) int64, page func(match string, q Query, limit int) ([]T, error), parts func(*T) (*Excerpt, []string)) iter.Seq2[T, error] {
 	q.Newest = true
 	match, literals, err := terms(words)
-	if err != nil {
-		return func(yield func(Hit, error) bool) { yield(Hit{}, err) }
-	}
 	every := q
 	if len(literals) > 0 {
 		every.Limit = 0 // not all that is found will be a hit
 	}
-	found := pages(every, func(h *Hit) int64 { return h.Seq }, func(q Query, limit int) ([]Hit, error) {
-		return j.search(ctx, match, q, limit)
+	found := pages(every, seq, func(q Query, limit int) ([]T, error) {
+		if err != nil {
+			return nil, err
+		}
+		return page(match, q, limit)
 	})
-	return func(yield func(Hit, error) bool) {
+	return func(yield func(T, error) bool) {
 		n := 0
 		for h, err := range found {
 			if err != nil {
-				yield(Hit{}, err)
+				yield(h, err)
 				return
 			}
-			if !h.holds(literals, match == "") {
+			if excerpt, texts := parts(&h); !excerpt.holds(texts, literals, match == "") {
 				continue
 			}
 			if n++; !yield(h, nil) || n == q.Limit {
@@ -75,31 +125,23 @@ func (j *Journal) Search(ctx context.Context, words string, q Query) iter.Seq2[H
 	}
 }
 
-func (j *Journal) search(ctx context.Context, match string, q Query, limit int) ([]Hit, error) {
-	where := q.messages()
-	query, args := "SELECT "+columns+" WHERE "+where.String()+" ORDER BY m.seq DESC LIMIT ?", where.limited(limit)
+// inIndex is the question for what matches in the index, or for all that is in it, the newest
+// first; seq is the number of what is joined to it.
+func inIndex(match, columns, joined, seq string, where conditions, limit int) (query string, args []sqlite.Value) {
+	matches := ""
+	args = where.limited(limit)
 	if match != "" {
-		// The index first, in the order of its numbers.
-		query = "SELECT " + scanned +
-			", snippet(words, -1, '" + markOpen + "', '" + markClose + "', '…', ?)" +
-			" FROM words CROSS JOIN messages m ON m.seq = words.rowid CROSS JOIN inboxes i ON i.id = m.inbox" +
-			" WHERE words MATCH ? AND " + where.String() + " ORDER BY words.rowid DESC LIMIT ?"
+		columns += ", snippet(words, -1, '" + markOpen + "', '" + markClose + "', '…', ?)"
+		matches = "words MATCH ? AND "
 		args = append([]sqlite.Value{snippetWords, match}, args...)
-		if q.Before != 0 {
-			query = strings.Replace(query, "m.seq<?", "words.rowid<?", 1)
-		}
 	}
-	return sqlite.Select(ctx, j.db, "search", func(v sqlite.Row) Hit {
-		h := Hit{Message: scan(v)}
-		if match != "" {
-			h.Snippet, h.Matches = unmark(v.Text(12))
-		}
-		return h
-	}, query, args...)
+	// The index first, in the order of its numbers.
+	query = "SELECT " + columns + " FROM words CROSS JOIN " + joined + " WHERE " + matches + where.String() + " ORDER BY words.rowid DESC LIMIT ?"
+	return strings.Replace(query, seq+"<?", "words.rowid<?", 1), args
 }
 
 // unmark takes the marks out of a snippet.
-func unmark(s string) (string, [][2]int) {
+func unmark(s string) Excerpt {
 	var b strings.Builder
 	var matches [][2]int
 	open := -1
@@ -123,13 +165,12 @@ func unmark(s string) (string, [][2]int) {
 			s = s[1:]
 		}
 	}
-	return b.String(), matches
+	return Excerpt{b.String(), matches}
 }
 
-// holds reports whether all of literals are in the message, and makes a snippet
-// of the place if it is asked for.
-func (h *Hit) holds(literals []string, snippet bool) bool {
-	parts := []string{body(&h.Row), h.Summary, h.From}
+// holds reports whether all of literals are in parts, and makes a snippet of the place if it
+// is asked for.
+func (e *Excerpt) holds(parts, literals []string, snippet bool) bool {
 	for _, l := range literals {
 		if !slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(part, l) }) {
 			return false
@@ -138,7 +179,7 @@ func (h *Hit) holds(literals []string, snippet bool) bool {
 	if snippet && len(literals) > 0 {
 		for _, part := range parts {
 			if i := strings.Index(part, literals[0]); i >= 0 {
-				h.Snippet, h.Matches = around(part, i, len(literals[0]))
+				*e = around(part, i, len(literals[0]))
 				break
 			}
 		}
@@ -147,7 +188,7 @@ func (h *Hit) holds(literals []string, snippet bool) bool {
 }
 
 // around cuts out of text what stands about n bytes at i.
-func around(text string, i, n int) (string, [][2]int) {
+func around(text string, i, n int) Excerpt {
 	const runes = 60
 	from, to := i, i+n
 	for range runes {
@@ -163,7 +204,7 @@ func around(text string, i, n int) (string, [][2]int) {
 		after = "…"
 	}
 	start := len(before) + i - from
-	return before + text[from:to] + after, [][2]int{{start, start + n}}
+	return Excerpt{before + text[from:to] + after, [][2]int{{start, start + n}}}
 }
 
 // terms makes a question for the index, and what it cannot answer, of words.

@@ -51,6 +51,14 @@ const (
 	KindTurn     = "turn"     // a turn that failed or was cancelled
 )
 
+// The states of work.
+const (
+	WorkRunning   = "running" // a tool call without an end
+	WorkDone      = "done"
+	WorkFailed    = "failed"    // of a turn
+	WorkCancelled = "cancelled" // of a turn
+)
+
 // Work is what an agent said or did, made of envelopes of the session protocol.
 type Work struct {
 	Envelope string     `json:"envelope"` // the id of the first envelope
@@ -81,6 +89,7 @@ type Receipt struct {
 	Reason     string     `json:"reason,omitempty"` // why the state is lost or unknown
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 	ConsumedAt *time.Time `json:"consumedAt,omitempty"`
+	SeenAt     *time.Time `json:"seenAt,omitempty"` // when the agent's model was given it; can be before consumedAt
 	LostAt     *time.Time `json:"lostAt,omitempty"` // when the state became lost or unknown
 }
 

@@ -83,6 +83,13 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			_, err := c.Deliveries(ctx, "r", client.DeliveryQuery{})
 			return err
 		},
+		func(ctx context.Context) error { _, err := c.Envelopes(ctx, "r", client.EnvelopeQuery{}); return err },
+		func(ctx context.Context) error {
+			for _, err := range c.EnvelopeEvents(ctx, "r", client.Now) {
+				return err
+			}
+			return nil
+		},
 		func(ctx context.Context) error { _, err := c.RetryDelivery(ctx, "d"); return err },
 		func(ctx context.Context) error { _, err := c.DropDelivery(ctx, "d"); return err },
 		func(ctx context.Context) error {

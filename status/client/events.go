@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +38,7 @@ type Event struct {
 	Message  *api.MessageEvent
 	Receipt  *api.Receipt
 	Relay    *api.RelayEvent
+	Envelope *api.Envelope
 	Reset    *api.Reset
 
 	Data json.RawMessage // as it came
@@ -43,8 +46,8 @@ type Event struct {
 
 // Events yields the events of one team, or of all teams if the name is empty. It begins
 // after the event with the ID after; see also [Now] and [After]. The first event is a
-// snapshot, and another one follows whenever the state changes. Messages, receipts and
-// relay events come once each, in the order of the journal.
+// snapshot, and another one follows whenever the state changes. Messages, receipts, relay
+// events and envelopes come once each, in the order of the journal.
 //
 // If the connection breaks, Events connects again, after 0.1 s to 5 s, and continues
 // without a gap or a repeat. If events were pruned or the journal is another one, it
@@ -52,12 +55,25 @@ type Event struct {
 // *[api.Problem] or a *[SkewError] if connecting again is of no use, and without an error
 // if ctx ends.
 func (c *Client) Events(ctx context.Context, team, after string) iter.Seq2[Event, error] {
+	return c.lasting(ctx, after, func(after string) iter.Seq2[Event, error] { return c.Stream(ctx, team, after) })
+}
+
+// EnvelopeEvents yields what the agent of a relay says and does, as Events yields the events of
+// a team: envelopes, and no others but an api.EventReset.
+func (c *Client) EnvelopeEvents(ctx context.Context, id, after string) iter.Seq2[Event, error] {
+	return c.lasting(ctx, after, func(after string) iter.Seq2[Event, error] {
+		return c.stream(ctx, relayPath(id)+"/events", nil, after)
+	})
+}
+
+// lasting yields the events of one connection after another.
+func (c *Client) lasting(ctx context.Context, after string, stream func(after string) iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		wait := c.back.first
 		for {
-			for e, err := range c.Stream(ctx, team, after) {
+			for e, err := range stream(after) {
 				if err != nil {
-					if lasting(err) {
+					if final(err) {
 						yield(Event{}, err)
 						return
 					}
@@ -82,8 +98,8 @@ func (c *Client) Events(ctx context.Context, team, after string) iter.Seq2[Event
 // backOff is the first and the longest delay between two attempts.
 type backOff struct{ first, most time.Duration }
 
-// lasting reports whether another attempt would fail in the same way.
-func lasting(err error) bool {
+// final reports whether another attempt would fail in the same way.
+func final(err error) bool {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		return p.Status < 500 // a service that is ending, or has too many streams, comes back
 	}
@@ -93,6 +109,10 @@ func lasting(err error) bool {
 // Stream is [Client.Events] over one connection. It ends with an error if that breaks,
 // with io.EOF if the service ends the stream, and without an error if ctx ends.
 func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event, error] {
+	return c.stream(ctx, "/v1/events", queryOf("team", team), after)
+}
+
+func (c *Client) stream(ctx context.Context, path string, q url.Values, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		fail := func(err error) {
 			if ctx.Err() == nil {
@@ -105,19 +125,20 @@ func (c *Client) Stream(ctx context.Context, team, after string) iter.Seq2[Event
 			cancel(&UnreachableError{Where: c.where, Err: fmt.Errorf("nothing was received for %s", c.silence)})
 		})
 		defer silent.Stop()
-		path := withQuery("/v1/events", queryOf("team", team, "after", after))
+		query := queryOf("after", after)
+		maps.Copy(query, q)
 		last, ok := seqOf(after)
 		if !ok {
 			last = -1
 		}
-		res, err := c.open(running, http.MethodGet, path, http.Header{"Accept": {"text/event-stream"}}, nil)
+		res, err := c.open(running, http.MethodGet, withQuery(path, query), http.Header{"Accept": {"text/event-stream"}}, nil)
 		if err != nil {
 			fail(err)
 			return
 		}
 		defer res.Body.Close()
 		if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "text/event-stream" {
-			fail(c.skewed(nil, "the answer to GET /v1/events is %q, and no stream", media))
+			fail(c.skewed(nil, "the answer to GET %s is %q, and no stream", path, media))
 			return
 		}
 		in := reader{in: bufio.NewReader(res.Body), alive: func() { silent.Reset(c.silence) }}
@@ -228,6 +249,8 @@ func (e *Event) decode() error {
 		v = &e.Receipt
 	case api.EventRelay:
 		v = &e.Relay
+	case api.EventEnvelope:
+		v = &e.Envelope
 	case api.EventReset:
 		v = &e.Reset
 	default:

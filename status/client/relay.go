@@ -58,6 +58,24 @@ func (c *Client) Deliveries(ctx context.Context, id string, q DeliveryQuery) (li
 	return list, c.get(ctx, relayPath(id)+"/deliveries", queryOf("state", q.State, "limit", q.Limit), &list)
 }
 
+// EnvelopeQuery selects envelopes. The zero value selects the last 100.
+type EnvelopeQuery struct {
+	After   int64 // only after this number; 0: from the first one
+	Forward bool  // the first ones after After, instead of the last ones
+	Before  int64 // only before this number; 0: up to the last one
+	Limit   int   // at most 500; 0: 100
+}
+
+// Envelopes returns what the agent of a relay said and did, oldest first. See also
+// [Client.EnvelopeEvents].
+func (c *Client) Envelopes(ctx context.Context, id string, q EnvelopeQuery) (p api.Envelopes, err error) {
+	v := queryOf("before", q.Before, "limit", q.Limit)
+	if q.Forward || q.After != 0 {
+		v.Set("after", After(q.After))
+	}
+	return p, c.get(ctx, relayPath(id)+"/events", v, &p)
+}
+
 // RetryDelivery delivers a failed message again. The first attempt may already be in
 // the conversation of the agent.
 func (c *Client) RetryDelivery(ctx context.Context, id string) (d api.Delivery, err error) {

@@ -61,12 +61,17 @@ type MessageQuery struct {
 	Limit     int    // at most 500; 0: 100
 	CreatedAt int64  // of the team, in milliseconds, if several teams had the name
 	Protocol  bool   // also confirmations that nobody needs to read
+
+	MessagesOnly bool // without what agents said and did in the middle of their turns
+	Thinking     bool // also the reasoning of agents
 }
 
-// Messages returns recorded messages of a team, oldest first. The team may have ended.
+// Messages returns recorded messages of a team, and what its agents said and did, oldest
+// first. The team may have ended.
 func (c *Client) Messages(ctx context.Context, team string, q MessageQuery) (p api.Page, err error) {
 	v := queryOf("inbox", q.Inbox, "from", q.From, "with", q.With, "before", q.Before,
-		"limit", q.Limit, "createdAt", q.CreatedAt, "protocol", q.Protocol)
+		"limit", q.Limit, "createdAt", q.CreatedAt, "protocol", q.Protocol, "thinking", q.Thinking)
+	withoutWork(v, q.MessagesOnly)
 	if q.Forward || q.After != 0 {
 		v.Set("after", After(q.After))
 	}
@@ -82,13 +87,23 @@ type SearchQuery struct {
 	Before   int64  // only before this number; 0: up to the last one
 	Limit    int    // at most 100; 0: 20
 	Protocol bool   // also confirmations that nobody needs to read
+
+	MessagesOnly bool // without what agents said and did in the middle of their turns
+	Thinking     bool // also the reasoning of agents
 }
 
-// Search returns messages of all teams, the newest first.
+// Search returns messages of all teams, and what their agents said and did, the newest first.
 func (c *Client) Search(ctx context.Context, q SearchQuery) (f api.Found, err error) {
-	v := queryOf("team", q.Team, "inbox", q.Inbox, "from", q.From, "before", q.Before, "limit", q.Limit, "protocol", q.Protocol)
+	v := queryOf("team", q.Team, "inbox", q.Inbox, "from", q.From, "before", q.Before, "limit", q.Limit, "protocol", q.Protocol, "thinking", q.Thinking)
+	withoutWork(v, q.MessagesOnly)
 	v.Set("q", q.Words)
 	return f, c.get(ctx, "/v1/search", v, &f)
+}
+
+func withoutWork(v url.Values, messagesOnly bool) {
+	if messagesOnly {
+		v.Set("work", "false")
+	}
 }
 
 // Receipt says what happened to a message that [Client.Send] sent to member under id.

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/status/view"
+	"teambridge/teams"
 )
 
 // events answers with a stream of server-sent events
@@ -20,6 +23,68 @@ import (
 // its position in the journal.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
 	p := parseParams(r, "team", "after")
+	return s.stream(w, r, p, &eventStream{team: p.text("team")})
+}
+
+// relayEvents answers with what the agent of a relay said and did: a page of envelopes or, to
+// a client that accepts one, a stream of server-sent events.
+func (s *Server) relayEvents(w http.ResponseWriter, r *http.Request) (any, error) {
+	if wantsStream(r) {
+		p := parseParams(r, "after")
+		agent, err := s.agentOf(r, p)
+		if err != nil {
+			return nil, err
+		}
+		return s.stream(w, r, p, &eventStream{team: agent.Team.Team, agent: agent.Inbox})
+	}
+	p := parseParams(r, "after", "before", "limit")
+	q := journal.Query{After: p.number("after", 0), Before: p.number("before", 0)}
+	limit := p.limit(defaultMessages, maxMessages)
+	agent, err := s.agentOf(r, p)
+	if err != nil {
+		return nil, err
+	}
+	ctx := r.Context()
+	q.Root, q.Team, q.Inbox = agent.Root, agent.Team.Team, agent.Inbox
+	q.Newest = p.text("after") == "" || q.Before != 0
+	page := api.Envelopes{Envelopes: []api.Envelope{}}
+	if page.Seq, err = s.reads.Last(ctx); err != nil {
+		return nil, err
+	}
+	list, more, err := first(s.reads.Envelopes(ctx, journal.EnvelopeQuery{Query: q}), limit)
+	if q.Newest {
+		slices.Reverse(list)
+	}
+	for _, e := range list {
+		shown, err := view.Envelope(ctx, s.reads, e)
+		if err != nil {
+			return nil, err
+		}
+		page.Envelopes = append(page.Envelopes, shown)
+	}
+	page.More = more
+	return page, err
+}
+
+// agentOf returns the inbox of the agent of the relay that r is about, in any team of that
+// name. The error is also that of the query.
+func (s *Server) agentOf(r *http.Request, p *params) (journal.InboxKey, error) {
+	if p.err != nil {
+		return journal.InboxKey{}, p.err
+	}
+	e, err := s.relay(r.Context(), r.PathValue("relay"))
+	return journal.InboxKey{Root: s.opts.Root.Path(), Team: teams.Instance{Team: e.Team}, Inbox: e.Member}, err
+}
+
+// wantsStream reports whether a request is for a stream of events.
+func wantsStream(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), eventStreamType)
+}
+
+const eventStreamType = "text/event-stream"
+
+// stream answers with the events that t is for, after those that the request names.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, p *params, t *eventStream) (any, error) {
 	from, id := p.text("after"), false
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // a browser that connects again
 		from, id = last, true
@@ -52,12 +117,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &eventStream{server: s, w: w, control: http.NewResponseController(w), team: p.text("team"), at: at}
+	t.server, t.w, t.control, t.at = s, w, http.NewResponseController(w), at
 	// The deadlines of the server are meant for answers that end.
 	if err := t.control.SetReadDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Content-Type", eventStreamType)
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	t.buf.WriteString("retry: 1000\n\n") // in ms; the default of browsers is 3 s or more
@@ -109,6 +174,7 @@ type eventStream struct {
 	control *http.ResponseController
 	buf     bytes.Buffer     // sent by flush
 	team    string           // only of this team, unless empty
+	agent   string           // only what this agent of the team said and did, unless empty
 	at      journal.Position // of the last change that was sent or skipped
 	shot    []byte           // the last snapshot
 }
@@ -174,36 +240,52 @@ func (t *eventStream) catchUp(ctx context.Context) (more bool, err error) {
 	}
 	for _, c := range list {
 		t.at = journal.Position{Epoch: c.Epoch, Seq: c.Seq}
-		if err := t.change(c); err != nil {
+		if err := t.change(ctx, c); err != nil {
 			return false, err
 		}
 	}
 	return len(list) == pageOfChanges, t.flush()
 }
 
-// change sends one change, if it is of this root and team.
-func (t *eventStream) change(c journal.Change) error {
-	var root, team, name string
-	var data any
+// change sends one change, if the stream is for it.
+func (t *eventStream) change(ctx context.Context, c journal.Change) error {
 	switch c.Kind {
 	case journal.Appeared, journal.Read, journal.Gone:
-		root, team, name = c.Message.Root, c.Message.Team.Team, api.EventMessage
-		data = api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)}
+		if t.wants(c.Message.Root, c.Message.Team.Team, "") {
+			return t.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)})
+		}
 	case journal.Receipted:
-		root, team, name = c.Receipt.Root, c.Receipt.Team, api.EventReceipt
-		data = view.Receipt(c.Receipt)
+		if t.wants(c.Receipt.Root, c.Receipt.Team, "") {
+			return t.event(api.EventReceipt, t.at, view.Receipt(c.Receipt))
+		}
 	case journal.Relaying:
-		root, team, name = c.RelayEvent.Root, c.RelayEvent.Team.Team, api.EventRelay
-		data = view.RelayEvent(c.RelayEvent)
+		if t.wants(c.RelayEvent.Root, c.RelayEvent.Team.Team, "") {
+			return t.event(api.EventRelay, t.at, view.RelayEvent(c.RelayEvent))
+		}
+	case journal.Said:
+		if t.wants(c.Envelope.Root, c.Envelope.Team.Team, c.Envelope.Inbox) {
+			e, err := view.Envelope(ctx, t.server.reads, c.Envelope)
+			if err != nil {
+				return err
+			}
+			return t.event(api.EventEnvelope, t.at, e)
+		}
 	}
-	if root != t.server.opts.Root.Path() || t.team != "" && team != t.team {
-		return nil // or of an unknown kind
-	}
-	return t.event(name, t.at, data)
+	return nil
 }
 
-// snapshot sends the current state, if it has changed, with the position of the stream.
+// wants reports whether the stream has what an agent of a team said and did or, if agent is
+// empty, other changes of the team.
+func (t *eventStream) wants(root, team, agent string) bool {
+	return root == t.server.opts.Root.Path() && (t.team == "" || team == t.team) && (t.agent == "" || agent == t.agent)
+}
+
+// snapshot sends the current state, if it has changed, with the position of the stream. The
+// stream of one agent has none.
 func (t *eventStream) snapshot(ctx context.Context) error {
+	if t.agent != "" {
+		return nil
+	}
 	shot, err := t.server.statuses.snapshot(ctx, t.team)
 	if err != nil {
 		return err

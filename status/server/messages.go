@@ -24,12 +24,12 @@ const (
 
 // messages lists recorded messages of a team, which may have ended.
 func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol")
+	p := parseParams(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol", "work", "thinking")
 	q := journal.Query{
 		Root: s.opts.Root.Path(), Inbox: p.text("inbox"), From: p.text("from"),
 		After: p.number("after", 0), Before: p.number("before", 0), CreatedAt: p.number("createdAt", 0),
 	}
-	with, limit, protocol := p.text("with"), p.limit(defaultMessages, maxMessages), p.flag("protocol")
+	with, limit, protocol, work := p.text("with"), p.limit(defaultMessages, maxMessages), p.flag("protocol"), p.work()
 	if p.err == nil && with != "" && (q.Inbox != "" || q.From != "") {
 		p.invalid("with selects both directions, and cannot be used with inbox or from")
 	}
@@ -53,39 +53,44 @@ func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 		queries = []journal.Query{q, q}
 		queries[0].From, queries[1].Inbox = with, with
 	}
-	var list []journal.Message
+	var found []iter.Seq2[api.Record, error]
+	if work.shown {
+		found = append(found, view.Works(ctx, s.reads, queries[0], work.thinking)) // from an agent is to its inbox
+	}
 	for _, q := range queries {
-		found, more, err := first(s.reads.Messages(ctx, q), limit, func(m journal.Message) bool { return protocol || !m.Noise() })
-		if err != nil {
-			return nil, err
-		}
-		list, page.More = append(list, found...), page.More || more
+		found = append(found, journal.Map(s.reads.Messages(ctx, q), func(m journal.Message) (*api.Record, error) {
+			if !protocol && m.Noise() {
+				return nil, nil
+			}
+			r, err := s.record(ctx, m)
+			return &r, err
+		}))
 	}
-	slices.SortFunc(list, func(a, b journal.Message) int { return cmp.Compare(a.Seq, b.Seq) })
-	list = slices.CompactFunc(list, func(a, b journal.Message) bool { return a.Seq == b.Seq }) // it is to itself
-	page.More = page.More || len(list) > limit
+	merged := journal.Merge(q.Newest, func(r api.Record) int64 { return r.Seq }, found...)
+	list, more, err := first(merged, limit)
+	if err != nil {
+		return nil, err
+	}
 	if q.Newest {
-		list = list[max(0, len(list)-limit):]
-	} else {
-		list = list[:min(limit, len(list))]
+		slices.Reverse(list)
 	}
-	for _, m := range list {
-		record, err := s.record(ctx, m)
-		if err != nil {
-			return nil, err
-		}
-		page.Messages = append(page.Messages, record)
-	}
+	page.Messages, page.More = append(page.Messages, list...), more
 	return page, nil
 }
 
-// first returns the first wanted items, up to a limit, and whether there are more.
-func first[T any](items iter.Seq2[T, error], limit int, wanted func(T) bool) (list []T, more bool, err error) {
+// shownWork says which work of agents a request asks for.
+type shownWork struct{ shown, thinking bool }
+
+func (p *params) work() shownWork {
+	return shownWork{shown: p.text("work") == "" || p.flag("work"), thinking: p.flag("thinking")}
+}
+
+// first returns the first items, up to a limit, and whether there are more.
+func first[T any](items iter.Seq2[T, error], limit int) (list []T, more bool, err error) {
 	for item, err := range items {
 		switch {
 		case err != nil:
 			return nil, false, err
-		case !wanted(item):
 		case len(list) == limit:
 			return list, true, nil
 		default:
@@ -183,31 +188,35 @@ func (s *Server) receipt(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return view.Receipt(receipt), nil
 }
 
-// search finds messages of all teams.
+// search finds messages of all teams, and what agents said and did.
 func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "q", "team", "inbox", "from", "before", "limit", "protocol")
+	p := parseParams(r, "q", "team", "inbox", "from", "before", "limit", "protocol", "work", "thinking")
 	q := journal.Query{
 		Root: s.opts.Root.Path(), Team: p.text("team"), Inbox: p.text("inbox"), From: p.text("from"), Before: p.number("before", 0),
 	}
-	limit, protocol := p.limit(defaultHits, maxHits), p.flag("protocol")
+	limit, protocol, work := p.limit(defaultHits, maxHits), p.flag("protocol"), p.work()
 	if p.err != nil {
 		return nil, p.err
 	}
 	ctx := r.Context()
 	s.memberNames(ctx, q.Team, &q.Inbox, &q.From)
-	hits, more, err := first(s.reads.Search(ctx, p.text("q"), q), limit, func(h journal.Hit) bool { return protocol || !h.Noise() })
+	words := p.text("q")
+	hits := []iter.Seq2[api.Hit, error]{journal.Map(s.reads.Search(ctx, words, q), func(h journal.Hit) (*api.Hit, error) {
+		if !protocol && h.Noise() {
+			return nil, nil
+		}
+		r, err := s.record(ctx, h.Message)
+		return new(view.Hit(h.Excerpt, r)), err
+	})}
+	if work.shown {
+		hits = append(hits, view.WorkHits(ctx, s.reads, words, q, work.thinking))
+	}
+	merged := journal.Merge(true, func(h api.Hit) int64 { return h.Seq }, hits...)
+	list, more, err := first(merged, limit)
 	if err != nil {
 		return nil, err
 	}
-	found := api.Found{Hits: []api.Hit{}, More: more}
-	for _, h := range hits {
-		record, err := s.record(ctx, h.Message)
-		if err != nil {
-			return nil, err
-		}
-		found.Hits = append(found.Hits, view.Hit(h, record))
-	}
-	return found, nil
+	return api.Found{Hits: append([]api.Hit{}, list...), More: more}, nil
 }
 
 // markRead marks messages as read in an inbox of the person.

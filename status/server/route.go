@@ -15,7 +15,7 @@ type route struct {
 	open         bool                                                                 // without authentication
 	changes      bool                                                                 // refused when the service is read-only
 	bare         bool                                                                 // it has no body, although it changes something
-	stream       bool                                                                 // it ends with the client or the service
+	stream       func(*http.Request) bool                                             // whether the answer ends with the client or the service; nil: never
 }
 
 func (s *Server) routes() []route {
@@ -40,10 +40,11 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/relays/{relay}/release", handle: s.releaseRelay, changes: true, bare: true},
 		{method: "POST", path: "/v1/relays/{relay}/permit", handle: s.permit, changes: true},
 		{method: "GET", path: "/v1/relays/{relay}/deliveries", handle: s.deliveries},
+		{method: "GET", path: "/v1/relays/{relay}/events", handle: s.relayEvents, stream: wantsStream},
 		{method: "POST", path: "/v1/deliveries/{delivery}/retry", handle: s.changeDelivery(s.ledger.Retry), changes: true, bare: true},
 		{method: "POST", path: "/v1/deliveries/{delivery}/drop", handle: s.changeDelivery(s.ledger.Drop), changes: true, bare: true},
 		{method: "GET", path: "/v1/search", handle: s.search},
-		{method: "GET", path: "/v1/events", handle: s.events, stream: true},
+		{method: "GET", path: "/v1/events", handle: s.events, stream: func(*http.Request) bool { return true }},
 		{method: "POST", path: "/v1/sign-in", handle: s.signIn},
 	}
 }
@@ -97,7 +98,7 @@ func (s *Server) answer(route route) http.Handler {
 			s.fail(w, r, api.Decide(api.CodeReadOnly, "it was started with --read-only", "the service is read-only"))
 			return
 		}
-		if !route.stream {
+		if route.stream == nil || !route.stream(r) {
 			ctx, cancel := context.WithTimeout(r.Context(), s.limits.request)
 			defer cancel()
 			r = r.WithContext(ctx)

@@ -209,7 +209,8 @@ func TestDocumentHasTheFields(t *testing.T) {
 	doc := read(t)
 	types := []any{
 		api.Health{}, api.SignIn{}, api.ServiceVersion{}, api.Team{}, api.TeamDetail{}, api.Member{}, api.Status{}, api.Evidence{}, api.Record{}, api.Relay{}, api.Fate{},
-		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Answer{}, api.Piece{}, api.NewMessage{}, api.NewBroadcast{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
+		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Answer{}, api.Piece{}, api.Work{}, api.Envelope{}, api.Envelopes{},
+		api.NewMessage{}, api.NewBroadcast{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
 		api.RelayEntry{}, api.Question{}, api.Hold{}, api.NewRelay{}, api.Permit{}, api.Delivery{}, api.RelayEvent{},
 		api.Error{}, api.MarkRead{}, api.Marked{}, api.Snapshot{}, api.MessageEvent{}, api.Reset{}, api.Problem{},
 	}

@@ -213,12 +213,18 @@ type events struct {
 // listen begins a stream.
 func (r *running) listen(t *testing.T, query, last string) *events {
 	t.Helper()
+	return r.stream(t, "/v1/events"+query, last)
+}
+
+func (r *running) stream(t *testing.T, path, last string) *events {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://teambridge/v1/events"+query, nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://teambridge"+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Accept", "text/event-stream")
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
@@ -264,6 +270,7 @@ func (e *events) next() (event, error) {
 			}
 			name := map[string]string{
 				api.EventSnapshot: "Snapshot", api.EventMessage: "MessageEvent", api.EventReceipt: "Receipt", api.EventRelay: "RelayEvent", api.EventReset: "Reset",
+				api.EventEnvelope: "Envelope",
 			}[ev.name]
 			for _, wrong := range e.doc.check(schema{Ref: "#/components/schemas/" + name}, v, ev.name) {
 				e.t.Errorf("%s in %s", wrong, ev.data)

@@ -44,7 +44,7 @@ func Record(m journal.Message, r *journal.Receipt) api.Record {
 func Receipt(r journal.Receipt) api.Receipt {
 	return api.Receipt{
 		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, ID: r.ID, State: string(r.State), Reason: r.Reason,
-		VerifiedAt: timeOrNil(r.VerifiedAt), ConsumedAt: timeOrNil(r.ConsumedAt), LostAt: timeOrNil(r.LostAt),
+		VerifiedAt: timeOrNil(r.VerifiedAt), ConsumedAt: timeOrNil(r.ConsumedAt), LostAt: timeOrNil(r.LostAt), SeenAt: timeOrNil(r.SeenAt),
 	}
 }
 
@@ -56,8 +56,8 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// Hit shows a hit of a search in the journal, with the message that was found.
-func Hit(h journal.Hit, found api.Record) api.Hit {
+// Hit shows a hit of a search in the journal, with the record that was found.
+func Hit(h journal.Excerpt, found api.Record) api.Hit {
 	hit := api.Hit{Record: found, Snippet: []api.Piece{}}
 	add := func(text string, match bool) {
 		if text != "" {

@@ -1,0 +1,71 @@
+package journal
+
+import "iter"
+
+// Merge yields the items of several sequences, each in the order of its numbers, in one such
+// order: the highest number first with newest, as in [Query]. An item that several sequences
+// have is yielded once. It ends with the first error.
+func Merge[T any](newest bool, number func(T) int64, sequences ...iter.Seq2[T, error]) iter.Seq2[T, error] {
+	type source struct {
+		next func() (T, error, bool)
+		item T
+		err  error
+		ok   bool
+	}
+	return func(yield func(T, error) bool) {
+		var sources []*source
+		for _, s := range sequences {
+			next, stop := iter.Pull2(s)
+			defer stop()
+			from := &source{next: next}
+			from.item, from.err, from.ok = next()
+			sources = append(sources, from)
+		}
+		for {
+			var first *source
+			for _, s := range sources {
+				switch {
+				case !s.ok:
+				case s.err != nil:
+					yield(s.item, s.err)
+					return
+				case first == nil || number(s.item) < number(first.item) != newest:
+					first = s
+				}
+			}
+			if first == nil {
+				return
+			}
+			item := first.item
+			if !yield(item, nil) {
+				return
+			}
+			for _, s := range sources {
+				if s.ok && s.err == nil && number(s.item) == number(item) {
+					s.item, s.err, s.ok = s.next()
+				}
+			}
+		}
+	}
+}
+
+// Map yields what f makes of each item, without the items of which it makes nil. It ends with
+// the first error.
+func Map[T, U any](items iter.Seq2[T, error], f func(T) (*U, error)) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for item, err := range items {
+			var made *U
+			if err == nil {
+				made, err = f(item)
+			}
+			switch {
+			case err != nil:
+				var none U
+				yield(none, err)
+				return
+			case made != nil && !yield(*made, nil):
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox/journal"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+var began = time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC)
+
+func newJournal(t *testing.T) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+// said is an envelope of drums, so long after it began, with fields and an event as JSON.
+func said(t *testing.T, id string, after time.Duration, fields, event string) journal.Envelope {
+	t.Helper()
+	e := journal.Envelope{
+		InboxKey: journal.InboxKey{Root: "/claude", Team: teams.Instance{Team: "band", CreatedAt: 1}, Inbox: "drums"},
+		ID:       id, Session: "s", At: began.Add(after),
+		Raw: fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":"t"%s,"ev":%s}`, id, began.Add(after).UnixMilli(), fields, event),
+	}
+	var parts struct {
+		Role, Turn, Subagent string
+		Ev                   struct{ T, Call, Text string }
+	}
+	if err := json.Unmarshal(e.Raw, &parts); err != nil {
+		t.Fatal(err)
+	}
+	e.Role, e.Turn, e.Subagent, e.Kind, e.Call, e.Text = parts.Role, parts.Turn, parts.Subagent, parts.Ev.T, parts.Ev.Call, parts.Ev.Text
+	return e
+}
+
+func record(t *testing.T, j *journal.Journal, list ...journal.Envelope) {
+	t.Helper()
+	recorded, err := j.RecordEnvelopes(t.Context(), list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, new := range recorded {
+		if !new {
+			t.Fatalf("envelope %s was there", list[i].ID)
+		}
+	}
+}
+
+// answered records the answer to frame t.
+func answered(t *testing.T, j *journal.Journal, n int64, text, more string) {
+	t.Helper()
+	_, err := j.CopyEvents(t.Context(), "ledger", journal.RelayEvent{
+		N: n, Root: "/claude", Team: teams.Instance{Team: "band", CreatedAt: 1}, Inbox: "drums", At: began, Answer: "t",
+		Row: fmt.Appendf(nil, `{"from":"drums","text":%q,"timestamp":"2026-11-16T09:00:00.000Z","type":"answer","messageId":"t"%s}`, text, more),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// works is records as lines: kind, state, text.
+func works(t *testing.T, j *journal.Journal, thinking bool) (list []string) {
+	t.Helper()
+	for r, err := range Works(t.Context(), j, journal.Query{}, thinking) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r.Kind+" "+r.Work.State+": "+r.Text)
+	}
+	return list
+}
+
+func tool(call, title string) string {
+	return fmt.Sprintf(`{"t":"tool-call-start","call":%q,"name":"Bash","title":%q,"description":"runs it","args":{}}`, call, title)
+}
+
+func ended(call string) string { return fmt.Sprintf(`{"t":"tool-call-end","call":%q}`, call) }
+
+func TestWorks(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	text := func(text string) string { return fmt.Sprintf(`{"t":"text","text":%q}`, text) }
+	for name, test := range map[string]struct {
+		said   []journal.Envelope
+		answer string
+		more   string // fields of the answer
+		want   []string
+	}{
+		"a tool call that runs": {said: []journal.Envelope{said(t, "a", 0, "", tool("c", "go test ./..."))}, want: []string{"tool running: runs `go test ./...`"}},
+		"one that has ended":    {said: []journal.Envelope{said(t, "a", 0, "", tool("c", "go test ./...")), said(t, "b", 12*s, "", ended("c"))}, want: []string{"tool done: ran `go test ./...` · 12 s"}},
+		"two at once, the later one first": {
+			said: []journal.Envelope{said(t, "a", 0, "", tool("c", "one")), said(t, "b", s, "", tool("d", "two")), said(t, "e", 2*s, "", ended("d")), said(t, "f", 95*s, "", ended("c"))},
+			want: []string{"tool done: ran `one` · 1 min 35 s", "tool done: ran `two` · 1.0 s"},
+		},
+		"one whose turn has ended": {
+			said: []journal.Envelope{said(t, "a", 0, "", tool("c", "sleep")), said(t, "b", s, "", `{"t":"turn-end","status":"cancelled"}`)},
+			want: []string{"tool done: ran `sleep`", "turn cancelled: the turn was cancelled"},
+		},
+		"a title of several lines, and none": {
+			said: []journal.Envelope{said(t, "a", 0, "", tool("c", "cat\n  x")), said(t, "b", 0, "", tool("d", " "))},
+			want: []string{"tool running: runs `cat x`", "tool running: runs `Bash`"},
+		},
+		"a short call":           {said: []journal.Envelope{said(t, "a", s, "", tool("c", "ls")), said(t, "b", s+9*time.Millisecond, "", ended("c"))}, want: []string{"tool done: ran `ls`"}},
+		"an end without a start": {said: []journal.Envelope{said(t, "a", 0, "", ended("c"))}},
+		"a turn": {said: []journal.Envelope{
+			said(t, "a", 0, "", `{"t":"turn-start"}`), said(t, "b", 0, `,"subagent":"sub1"`, `{"t":"start"}`), said(t, "c", 0, `,"subagent":"sub1"`, `{"t":"stop"}`),
+			said(t, "d", 0, "", `{"t":"turn-end","status":"completed"}`),
+		}},
+		"a turn that failed": {said: []journal.Envelope{said(t, "a", 0, "", `{"t":"turn-end","status":"failed"}`)}, want: []string{"turn failed: the turn failed"}},
+		"files and notes": {
+			said: []journal.Envelope{
+				said(t, "a", 0, "", `{"t":"file","ref":"r","name":"main.go","size":2048}`), said(t, "b", 0, "", `{"t":"file","ref":"r","name":"x","size":3}`),
+				said(t, "c", 0, "", `{"t":"service","text":"compacted"}`),
+			},
+			want: []string{"file done: wrote `main.go`, 2.0 KiB", "file done: wrote `x`, 3 bytes", "service done: compacted"},
+		},
+		"what was said to it":            {said: []journal.Envelope{said(t, "a", 0, `,"role":"user"`, text("do it"))}},
+		"an envelope of a later version": {said: []journal.Envelope{said(t, "a", 0, "", `{"t":"hologram"}`)}},
+		"texts while it works":           {said: []journal.Envelope{said(t, "a", 0, "", text("I look")), said(t, "b", 0, "", text("done"))}, want: []string{"text done: I look", "text done: done"}},
+		"the last text is the answer":    {said: []journal.Envelope{said(t, "a", 0, "", text("done")), said(t, "b", 0, "", text("done"))}, answer: "done\n", want: []string{"text done: done"}},
+		"another text than the answer":   {said: []journal.Envelope{said(t, "a", 0, "", text("done"))}, answer: "not done", want: []string{"text done: done"}},
+		"a subagent's text is no answer": {
+			said:   []journal.Envelope{said(t, "a", 0, "", text("done")), said(t, "b", 0, `,"subagent":"sub1"`, text("done")), said(t, "c", 0, "", `{"t":"text","text":"hm","thinking":true}`)},
+			answer: "done", want: []string{"text done: done", "thinking done: hm"},
+		},
+		"of a long answer the beginning was kept": {said: []journal.Envelope{said(t, "a", 0, "", text("done and more"))}, answer: "done and", more: `,"truncated":true`},
+		"the answer of another turn":              {said: []journal.Envelope{said(t, "a", 0, `,"turn":"u"`, text("done"))}, answer: "done", want: []string{"text done: done"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJournal(t)
+			record(t, j, test.said...)
+			if test.answer != "" {
+				answered(t, j, 1, test.answer, test.more)
+			}
+			if diff := cmp.Diff(test.want, works(t, j, true)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDuration(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[string]time.Duration{
+		"0.1 s": 120 * time.Millisecond, "9.9 s": 9949 * time.Millisecond, "10 s": 9951 * time.Millisecond, "59 s": 59*time.Second + 400*time.Millisecond,
+		"1 min 0 s": 59*time.Second + 600*time.Millisecond, "59 min 59 s": time.Hour - time.Second, "1 h 0 min": time.Hour, "27 h 5 min": 27*time.Hour + 5*time.Minute + 9*time.Second,
+	} {
+		if got := duration(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// The record of a tool call is that of its start, whichever of its envelopes is shown.
+func TestEnvelope(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	record(t, j, said(t, "a", 0, `,"subagent":"sub1"`, tool("c", "make")), said(t, "b", 2*time.Second, `,"subagent":"sub1"`, ended("c")),
+		said(t, "d", 0, `,"role":"user"`, `{"t":"text","text":"hello"}`))
+	var list []api.Envelope
+	for e, err := range j.Envelopes(t.Context(), journal.EnvelopeQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := Envelope(t.Context(), j, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, shown)
+	}
+	end := began.Add(2 * time.Second)
+	want := &api.Record{
+		Message: api.Message{Team: "band", Inbox: "drums", ID: "a", From: "drums", Text: "ran `make` · 2.0 s", Timestamp: "2026-11-16T09:00:00.000Z", Read: true, Kind: api.KindTool, Gone: true},
+		Seq:     1, CreatedAt: 1, FirstSeen: began, GoneAt: &began,
+		Work: &api.Work{Envelope: "a", Session: "s", Turn: "t", Subagent: "sub1", State: api.WorkDone, Tool: "Bash", Call: "c", Ended: &end},
+	}
+	for i, e := range list[:2] {
+		if e.Seq != int64(i+1) || e.Member != "drums" || e.Session != "s" || !strings.Contains(string(e.Envelope), "tool-call") {
+			t.Errorf("envelope %+v", e)
+		}
+		if diff := cmp.Diff(want, e.Record); diff != "" {
+			t.Errorf("record of envelope %d (-want +got):\n%s", i, diff)
+		}
+	}
+	if list[2].Record != nil {
+		t.Errorf("what was said to it makes the record %+v", list[2].Record)
+	}
+}
+
+func TestThinkingIsShownIfItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	record(t, j, said(t, "a", 0, "", `{"t":"text","text":"hmm","thinking":true}`))
+	if got := works(t, j, false); got != nil {
+		t.Errorf("shown %v, want nothing", got)
+	}
+	for _, thinking := range []bool{true, false} {
+		n := 0
+		for h, err := range WorkHits(t.Context(), j, "hmm", journal.Query{}, thinking) {
+			if err != nil || h.Kind != api.KindThinking || len(h.Snippet) == 0 {
+				t.Errorf("found %+v, %v", h, err)
+			}
+			n++
+		}
+		if (n == 1) != thinking {
+			t.Errorf("%d hits with thinking %v", n, thinking)
+		}
+	}
+}
