@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ import (
 type serveOptions struct {
 	listen   []string
 	readOnly bool
+	keepWork time.Duration
 }
 
 func newServe(a *app) *cobra.Command {
@@ -67,6 +69,14 @@ another state directory.`,
 func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH or a loopback HOST:PORT; may be repeated")
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "only answer questions: change nothing, run no agents")
+	cmd.Flags().DurationVar(&o.keepWork, "keep-work", server.KeepWork, "how long to keep what agents said and did while they worked")
+}
+
+func (o serveOptions) check() error {
+	if o.keepWork <= 0 {
+		return usage("", "--keep-work %s is not positive", o.keepWork)
+	}
+	return nil
 }
 
 // serving is what serve prints when it is ready.
@@ -76,13 +86,16 @@ type serving struct {
 }
 
 func (a *app) serve(ctx context.Context, o serveOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	a.queueErrors() // neither relays nor requests wait for whoever reads the log
 	root, err := a.root()
 	if err != nil {
 		return err
 	}
 	s, err := server.New(server.Options{
-		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
+		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, Version: build(), Log: a.logger(),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {
