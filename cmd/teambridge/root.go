@@ -117,7 +117,7 @@ is unknown what became of it; 8 the agent's turn ended without an answer; 130
 interrupted; 141 the reader of the output went away, as head does.`
 
 // stateless names the commands that can do without a state directory.
-var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor"}
+var stateless = []string{"teambridge", "help", "version", "completion", "teams", "doctor", "validate"}
 
 func newRoot(a *app) *cobra.Command {
 	version := false
@@ -160,7 +160,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
-		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a), newRun(a), newRelay(a), newServe(a), newUI(a), newService(a),
+		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a), newRun(a), newRelay(a), newWire(a), newServe(a), newUI(a), newService(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
 	setDefaults(root)

@@ -123,9 +123,19 @@ func TestRunAnswersTheLastLine(t *testing.T) {
 }
 
 // A person is asked what the agent may use, answers by a line, and is not asked
-// any more once there is nobody to answer.
+// any more once there is nobody to answer; so too if the other lines are payloads of the
+// session protocol.
 func TestRunAsksForPermission(t *testing.T) {
-	r := startRun(t, "--permissions", "ask")
+	for input, ask := range map[string]string{
+		inLines: "ASK:Bash",
+		inWire:  `{"role": "user", "content": {"type": "text", "text": "ASK:Bash"}}`,
+	} {
+		t.Run(input, func(t *testing.T) { asksForPermission(t, input, ask) })
+	}
+}
+
+func asksForPermission(t *testing.T, input, ask string) {
+	r := startRun(t, "--permissions", "ask", "--input", input)
 	asked := func(l printed) bool { return l.Permission != nil && l.Open }
 
 	for _, tc := range []struct{ answer, want string }{
@@ -133,7 +143,7 @@ func TestRunAsksForPermission(t *testing.T) {
 		{`{"permit": %q, "allow": false, "reason": "not today"}`, "denied: not today"},
 		{`{"permit": %q}`, "denied: The person who was asked did not allow it."},
 	} {
-		r.say("ASK:Bash")
+		r.say(ask)
 		q := r.next(asked)
 		if q.Permission.Tool != "Bash" {
 			t.Errorf("asked for %q", q.Permission.Tool)
@@ -144,7 +154,7 @@ func TestRunAsksForPermission(t *testing.T) {
 			t.Errorf("the agent says %q, want %q", got.Text, tc.want)
 		}
 	}
-	r.say("ASK:Bash")
+	r.say(ask)
 	r.next(asked)
 	if err := r.typed.Close(); err != nil {
 		t.Fatal(err)

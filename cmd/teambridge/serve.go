@@ -23,6 +23,7 @@ type serveOptions struct {
 	listen   []string
 	readOnly bool
 	keepWork time.Duration
+	modes    string // --permission-mode-map
 }
 
 func newServe(a *app) *cobra.Command {
@@ -41,7 +42,8 @@ disappears from its config.json, the service adds it again.
 It runs the headless agents added with "teambridge relay add" or POST
 /v1/relays, relays their inboxes, and resumes their sessions after a restart or
 a kill. What you send to such an agent through the service is your own prompt,
-not a teammate's message.
+not a teammate's message. It can also be payloads of the session protocol.
+$ENABLE_SESSION_PROTOCOL_SEND says which of their forms is dropped, as in run.
 
 The service listens on a unix socket that only you can open, by default
 NAME.sock in the state directory. With --listen 127.0.0.1:PORT, requests need
@@ -70,6 +72,7 @@ func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH or a loopback HOST:PORT; may be repeated")
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "only answer questions: change nothing, run no agents")
 	cmd.Flags().DurationVar(&o.keepWork, "keep-work", server.KeepWork, "how long to keep what agents said and did while they worked")
+	modeMapFlag(cmd, &o.modes)
 }
 
 func (o serveOptions) check() error {
@@ -94,8 +97,12 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	payloads, err := a.payloads(o.modes)
+	if err != nil {
+		return err
+	}
 	s, err := server.New(server.Options{
-		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, Version: build(), Log: a.logger(),
+		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, Payloads: payloads, Version: build(), Log: a.logger(),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {

@@ -38,13 +38,15 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 		way, args = args[0], args[1:]
 	}
 	if neg || len(args) < 3 || len(args) > 4 {
-		ts.Fatalf("usage: request [-tcp|-token] SOCKET|FILE METHOD PATH [BODY]")
+		ts.Fatalf("usage: request [-tcp|-token] SOCKET|FILE METHOD PATH [BODY], request -payloads SOCKET METHOD PATH FILE")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	network, address := "unix", ts.MkAbs(args[0])
-	host := "teambridge"
-	if way != "" {
+	host, media := "teambridge", "application/json"
+	if way == "-payloads" {
+		media, args[3] = api.PayloadsType, ts.ReadFile(args[3])
+	} else if way != "" {
 		said := regexp.MustCompile(`(?m)^serving (\d+\.\S+)$`).FindStringSubmatch(ts.ReadFile(args[0]))
 		if said == nil {
 			ts.Fatalf("it does not serve over TCP")
@@ -53,7 +55,7 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	req, err := http.NewRequestWithContext(ctx, args[1], "http://"+host+args[2], strings.NewReader(strings.Join(args[3:], "")))
 	ts.Check(err)
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", media)
 	if way == "-token" {
 		token, err := os.ReadFile(filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "api.token"))
 		ts.Check(err)

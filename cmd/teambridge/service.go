@@ -188,6 +188,12 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	if o.keepWork != server.KeepWork {
 		args = append(args, "--keep-work", o.keepWork.String())
 	}
+	if _, err := a.payloads(o.modes); err != nil {
+		return "", err
+	}
+	if o.modes != "" {
+		args = append(args, "--permission-mode-map", o.modes)
+	}
 	if a.verbose {
 		args = append(args, "--verbose")
 	}

@@ -50,7 +50,7 @@ type Grace struct {
 type Event struct {
 	At       time.Time       // when it was read, UTC
 	Line     json.RawMessage // as it was printed; nil if there is no line, or it was too large to keep
-	Payload  any             // what the line says, in a type of the runtime's package
+	Payload  any             // what the line says, in a type of the runtime's package; nil if there is no line
 	Progress []Progress      // what it changed for frames that were sent; nil for most events
 
 	Start          *Start      // a turn begins; else nil
@@ -58,6 +58,10 @@ type Event struct {
 	PermissionMode string      // the permission mode changed to this; empty if it did not change
 	Recipients     []string    // members to whom the agent writes; "*" is all of them
 	Background     *Background // what the agent does besides turns, if that has changed; else nil
+
+	// Missed says that something that the agent told before has no event, or has one without
+	// a line: it was too large, or too much was not read.
+	Missed bool
 
 	// Envelopes are what it tells front ends. What the conversation tells again after a
 	// crash has the same ids.

@@ -94,7 +94,8 @@ type Skipped struct {
 	Reason string
 }
 
-// Gap stands where lines were left out because the consumer was behind by more than [Options.Buffer].
+// Gap stands where lines were left out because the consumer was behind by more than [Options.Buffer]. Their envelopes
+// can be read from the [Transcript].
 type Gap struct {
 	Events int
 	Bytes  int64

@@ -14,6 +14,9 @@ type Options struct {
 	Command []string
 	// Plain adds no flags: for other programs than Claude Code, and wrappers that add them.
 	Plain bool
+	// Root is the Claude directory, which holds the transcripts. Empty: what a process did not print before it died is
+	// not looked up, and its open turn has failed.
+	Root string
 	// Dir is the working directory; empty is ours.
 	Dir string
 	// Env is the whole environment, as "NAME=value"; nil is ours.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"teambridge/relay/agent"
+	"teambridge/relay/claude/session"
+	"teambridge/relay/wire"
 )
 
 // Process is a running child. Make it with [Start]; it must be brought to an end with [Process.End] or [Process.Kill],
@@ -33,6 +35,7 @@ type Process struct {
 
 	mu          sync.Mutex
 	tracker     Tracker
+	adapter     *session.Adapter
 	permissions permissions
 	pending     map[string]chan ControlResponse
 	asked       map[string]context.CancelFunc // questions that wait for Permission.Ask
@@ -63,7 +66,7 @@ func Start(ctx context.Context, options Options) (*Process, error) {
 		stderr: tail{limit: keptStderr, next: options.Stderr}, log: backlog{limit: options.Buffer},
 		settings: make(chan struct{}, 1),
 		pending:  map[string]chan ControlResponse{}, asked: map[string]context.CancelFunc{},
-		gone: make(chan struct{}), done: make(chan struct{}),
+		gone: make(chan struct{}), done: make(chan struct{}), adapter: session.New(),
 		permissions: permissions{mode: l.mode, limit: l.mode, setting: map[string]string{}},
 	}
 	p.cmd = exec.Command(l.argv[0], l.argv[1:]...)
@@ -133,7 +136,11 @@ func (p *Process) run(ctx context.Context, stdout, stderr *os.File) {
 
 	p.mu.Lock()
 	p.err = p.exit(err)
+	last := p.last()
 	p.mu.Unlock()
+	if len(last.Envelopes) > 0 {
+		p.log.last(last)
+	}
 	p.log.end()
 	close(p.done)
 }
@@ -153,6 +160,18 @@ func (p *Process) exit(err error) error {
 	if e.Err == nil {
 		e.Err = because(append(p.errors, e.Stderr)...)
 	}
+	return e
+}
+
+// last tells what the process did not print any more: a turn that was cut, or whose end stands in the transcript alone.
+func (p *Process) last() agent.Event {
+	e := agent.Event{At: time.Now().UTC()}
+	var kept iter.Seq2[wire.Envelope, error]
+	if session, since, open := p.adapter.Open(); open && p.options.Root != "" {
+		kept = Transcript{Root: p.options.Root, Dir: p.options.Dir, Session: session}.Envelopes(context.Background(), since, true)
+	}
+	// A transcript that cannot be read can still be read when the conversation is resumed.
+	e.Envelopes, _ = p.adapter.End(e.At, kept)
 	return e
 }
 
@@ -202,6 +221,7 @@ func (p *Process) Send(ctx context.Context, f Frame) error {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.tracker.Sent(f)
+			p.adapter.Sent(f.line)
 			return nil
 		},
 		unwritten: func() {
@@ -241,6 +261,7 @@ func (p *Process) take(line []byte, size int64, last bool) {
 	e := agent.Event{At: time.Now().UTC()}
 	skip := func(reason string) {
 		head := bytes.ToValidUTF8(line[:min(len(line), headOfSkipped)], []byte("\uFFFD"))
+		e.Missed = true
 		e.Payload = Skipped{Size: size, Head: string(head), Reason: reason}
 	}
 	if size > int64(len(line)) {
@@ -253,7 +274,7 @@ func (p *Process) take(line []byte, size int64, last bool) {
 		skip(reason)
 	} else {
 		e.Line, e.Payload = bytes.Clone(line), payload
-		e.Progress = p.observe(payload, e.Line)
+		e.Progress, e.Envelopes = p.observe(payload, e.Line, e.At)
 		p.signals.add(&e)
 	}
 	if err := p.log.add(e); err != nil {
@@ -261,9 +282,10 @@ func (p *Process) take(line []byte, size int64, last bool) {
 	}
 }
 
-func (p *Process) observe(payload Payload, line json.RawMessage) []agent.Progress {
+func (p *Process) observe(payload Payload, line json.RawMessage, at time.Time) ([]agent.Progress, []wire.Envelope) {
 	p.mu.Lock()
 	progress := p.tracker.Observe(payload)
+	envelopes := p.adapter.Line(line, at)
 	widened := p.permissions.report(payload)
 	switch m := payload.(type) {
 	case Result:
@@ -286,7 +308,7 @@ func (p *Process) observe(payload Payload, line json.RawMessage) []agent.Progres
 			p.withdraw(line)
 		}
 	}
-	return progress
+	return progress, envelopes
 }
 
 // Wait waits until the process has ended and its output was read. It returns nil after exit code 0, an [*ExitError] after

@@ -20,6 +20,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/claude/simchild"
+	"teambridge/relay/wire"
 	"teambridge/teams"
 )
 
@@ -551,9 +552,13 @@ func TestTornOutput(t *testing.T) {
 	p := start(t, o)
 	send(t, p, frame(t, "hello"))
 	all := rest(t, p)
-	last, ok := all[len(all)-1].Payload.(claude.Skipped)
+	last, ok := all[len(all)-2].Payload.(claude.Skipped)
 	if !ok || !strings.Contains(last.Reason, "cut off") || !strings.HasPrefix(last.Head, `{"type":"result"`) {
-		t.Errorf("last event: got %+v, want the torn line", all[len(all)-1].Payload)
+		t.Errorf("last line: got %+v, want the torn one", all[len(all)-2].Payload)
+	}
+	ends := all[len(all)-1].Envelopes
+	if end, ok := ends[len(ends)-1].Event.(*wire.TurnEnd); !ok || end.Status != wire.TurnFailed {
+		t.Errorf("last event: got %+v, want the end of the turn", ends)
 	}
 }
 

@@ -8,12 +8,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"teambridge/relay/agent"
+	"teambridge/relay/claude/session"
+	"teambridge/relay/wire"
 	"teambridge/teams/transcript"
 )
 
@@ -176,6 +180,26 @@ func readTurn(ctx context.Context, r io.Reader, uuid string) (agent.Turn, error)
 			return turn, nil
 		} else if err != nil {
 			return agent.Turn{}, err
+		}
+	}
+}
+
+// Envelopes tells what the transcript says since a time, and before that from the beginning of the turn that was open a
+// minute earlier, with the ids that [agent.Event.Envelopes] had: see package session. If the process is gone, what is open
+// has failed. Without a transcript there is nothing.
+func (t Transcript) Envelopes(ctx context.Context, since time.Time, gone bool) iter.Seq2[wire.Envelope, error] {
+	return func(yield func(wire.Envelope, error) bool) {
+		path, err := t.Path()
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				yield(wire.Envelope{}, err)
+			}
+			return
+		}
+		for e, err := range session.Read(ctx, path, session.Options{Since: since, Gone: gone}) {
+			if !yield(e, err) {
+				return
+			}
 		}
 	}
 }

@@ -2,6 +2,9 @@ package wire
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
 	"strings"
 	"time"
 )
@@ -60,6 +63,18 @@ func NewEnvelope(e Envelope) (Envelope, error) {
 // systems that lack a good one. crypto/rand is a good one: these are 115 random
 // bits.
 func newID() string { return "e" + strings.ToLower(rand.Text()[:23]) }
+
+// DerivedID returns an id in the form of a cuid2 that depends on nothing but the parts,
+// in their order: whoever tells the same thing again gives it the same id. It is 115
+// bits of a SHA-256 digest.
+func DerivedID(parts ...string) string {
+	var b []byte
+	for _, part := range parts {
+		b = append(binary.AppendUvarint(b, uint64(len(part))), part...)
+	}
+	digest := sha256.Sum256(b)
+	return "e" + strings.ToLower(base32.StdEncoding.EncodeToString(digest[:])[:23])
+}
 
 // isCUID2 reports whether s has the form of a cuid2. The protocol also accepts
 // those that begin with a digit, although no generator makes them.

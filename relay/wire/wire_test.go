@@ -741,3 +741,22 @@ func BenchmarkEnvelope(b *testing.B) {
 		}
 	})
 }
+
+func TestDerivedID(t *testing.T) {
+	t.Parallel()
+	ids := map[string][]string{}
+	for _, parts := range [][]string{nil, {""}, {"a"}, {"a", "b"}, {"ab"}, {"ab", ""}, {"", "ab"}, {"b", "a"}, {"a", "", "b"}} {
+		id := DerivedID(parts...)
+		if !isCUID2(id) || len(id) != 24 || id[0] < 'a' {
+			t.Errorf("id %q of %q is no cuid2 of 24 characters", id, parts)
+		}
+		if other, ok := ids[id]; ok {
+			t.Errorf("%q and %q have the same id", parts, other)
+		}
+		ids[id] = parts
+	}
+	// It is kept in journals, so it must not change.
+	if got, want := DerivedID("text", "b5a29fd1-a33c-4963-a0eb-6b609ae0bdb7", "0"), "ebqh3o6ui3jv2lxcbu5drkmk"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -89,6 +89,7 @@ type Receipt struct {
 	Reason     string     `json:"reason,omitempty"` // why the state is lost or unknown
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 	ConsumedAt *time.Time `json:"consumedAt,omitempty"`
+	SeenAt     *time.Time `json:"seenAt,omitempty"` // when the agent's model was given it; can be before consumedAt
 	LostAt     *time.Time `json:"lostAt,omitempty"` // when the state became lost or unknown
 }
 
@@ -155,6 +156,23 @@ type NewBroadcast struct {
 	Protocol    bool     `json:"protocol,omitempty"` // as in [NewMessage]
 	Except      []string `json:"except,omitempty"`
 	IncludeLead bool     `json:"includeLead,omitempty"`
+}
+
+// PayloadsType is the media type of session protocol payloads, one per line, which can be
+// sent in place of a [NewMessage] to a member that the service relays to.
+const PayloadsType = "application/x-ndjson; profile=wire"
+
+// SentPayloads is what became of payloads of the session protocol.
+type SentPayloads struct {
+	Dropped int             `json:"dropped"` // how many
+	Results []PayloadResult `json:"results"` // in the order of the lines
+}
+
+// PayloadResult is what became of one line. Either Sent or Dropped is set.
+type PayloadResult struct {
+	Line    int    `json:"line"` // from 1
+	Sent    *Sent  `json:"sent,omitempty"`
+	Dropped string `json:"dropped,omitempty"` // its form, legacy or modern, which the service does not take now
 }
 
 // MarkRead says which messages to mark as read in an inbox of the person.

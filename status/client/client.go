@@ -205,7 +205,10 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 // open sends a request and returns the answer if it is a success. Close its body.
 func (c *Client) open(ctx context.Context, method, path string, header http.Header, in any) (*http.Response, error) {
 	var body io.Reader
-	if in != nil {
+	media := "application/json"
+	if lines, ok := in.(payloads); ok {
+		body, media = bytes.NewReader(lines), api.PayloadsType
+	} else if in != nil {
 		data, err := json.Marshal(in)
 		if err != nil {
 			return nil, fmt.Errorf("client: %s %s: %w", method, path, err)
@@ -220,7 +223,7 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 		req.Header[name] = values
 	}
 	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", media)
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
@@ -236,6 +239,9 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 	defer res.Body.Close()
 	return nil, c.problem(ctx, req, res)
 }
+
+// payloads is a body of [api.PayloadsType].
+type payloads []byte
 
 // problem decodes an answer that is an error.
 func (c *Client) problem(ctx context.Context, req *http.Request, res *http.Response) error {

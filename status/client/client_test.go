@@ -117,6 +117,31 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// Payloads of the session protocol are sent as they are, once.
+func TestPayloads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve()
+	c := w.find()
+	lines := []byte(`{"role":"user","content":{"type":"text","text":"hi <&>"},"localKey":"k"}` + "\n\n" +
+		`{"role":"session","content":{"id":"e","time":1,"role":"user","ev":{"t":"text","text":"hi"}}}` + "\n")
+	if _, err := c.SendPayloads(t.Context(), older, "worker", lines); !errors.Is(err, api.CodeInvalid) {
+		t.Errorf("to a member without a relay: %v", err)
+	}
+	if _, err := c.AddRelay(t.Context(), api.NewRelay{Team: older, Member: "worker", Command: []string{filepath.Join(w.State, "no-such-agent")}, Dir: w.State}); err != nil {
+		t.Fatal(err)
+	}
+	for again := range 2 {
+		s, err := c.SendPayloads(t.Context(), older, "worker", lines)
+		if err != nil || s.Dropped != 1 || len(s.Results) != 2 || s.Results[1].Line != 3 || s.Results[1].Dropped != "modern" {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		if one := s.Results[0]; one.Line != 1 || one.Sent == nil || one.Sent.ID != "k" || one.Sent.Deduplicated != (again > 0) {
+			t.Errorf("the prompt, time %d: %+v", again, one)
+		}
+	}
+}
+
 // What goes wrong is told as it is without the service, and nothing is what a name
 // makes of a path.
 func TestProblems(t *testing.T) {

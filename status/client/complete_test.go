@@ -65,6 +65,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			_, err := c.Send(ctx, "t", "m", "", api.NewMessage{Text: "x"})
 			return err
 		},
+		func(ctx context.Context) error { _, err := c.SendPayloads(ctx, "t", "m", []byte("{}")); return err },
 		func(ctx context.Context) error {
 			_, err := c.Broadcast(ctx, "t", "", api.NewBroadcast{Text: "x"})
 			return err

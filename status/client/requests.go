@@ -121,6 +121,13 @@ func (c *Client) Send(ctx context.Context, team, member, id string, m api.NewMes
 	return s, c.do(ctx, http.MethodPost, memberPath(team, member)+"/messages", header, m, &s)
 }
 
+// SendPayloads sends payloads of the session protocol, one per line, as prompts to a
+// member that the service relays to: all or, on an error, none. Those with an id or
+// localKey are sent once, even if they are sent again.
+func (c *Client) SendPayloads(ctx context.Context, team, member string, lines []byte) (s api.SentPayloads, err error) {
+	return s, c.do(ctx, http.MethodPost, memberPath(team, member)+"/messages", nil, payloads(lines), &s)
+}
+
 // Broadcast sends a message to every agent of a team. A result has an Error if that
 // message could not be sent. If id is not "", each message has the id ID-MEMBER.
 func (c *Client) Broadcast(ctx context.Context, team, id string, m api.NewBroadcast) (list []api.Sent, err error) {

@@ -56,27 +56,34 @@ func (s *Server) deliver(ctx context.Context, sender *sending, member string, m 
 	return view.Sent(d), err
 }
 
+// promptable returns the relay that brings user prompts to a member. If there is none, or
+// the sender is no person, it returns the reason.
+func (s *Server) promptable(ctx context.Context, sender *mail.Sender, member string) (relay, reason string, err error) {
+	if s.fleet == nil || !Person(ctx) {
+		return "", "this service runs no relays", nil
+	}
+	t := sender.Team()
+	ours, err := mail.Ours(ctx, s.ledger, t, sender.Config())
+	if err != nil {
+		return "", "", err
+	}
+	if !slices.Contains(ours, sender.From()) {
+		return "", fmt.Sprintf("%q is not one of your names", sender.From()), nil
+	}
+	relay, serving, err := s.fleet.Serving(ctx, t, member)
+	if err == nil && !serving {
+		reason = "no relay of this service serves " + member
+	}
+	return relay, reason, err
+}
+
 // prompt sends a message as a user prompt. If that is impossible, it returns the reason.
 func (s *Server) prompt(ctx context.Context, sender *mail.Sender, member string, m mail.Message, opts promptOptions) (answer api.Sent, reason string, err error) {
 	start := time.Now()
-	t := sender.Team()
-	answer = api.Sent{Team: t.Name(), Member: member, ID: m.ID, State: api.Failed}
-	if s.fleet == nil || !Person(ctx) {
-		return answer, "this service runs no relays", nil
-	}
-	ours, err := mail.Ours(ctx, s.ledger, t, sender.Config())
-	if err != nil {
-		return answer, "", err
-	}
-	if !slices.Contains(ours, sender.From()) {
-		return answer, fmt.Sprintf("%q is not one of your names", sender.From()), nil
-	}
-	id, serving, err := s.fleet.Serving(ctx, t, member)
-	if err != nil {
-		return answer, "", err
-	}
-	if !serving {
-		return answer, "no relay of this service serves " + member, nil
+	answer = api.Sent{Team: sender.Team().Name(), Member: member, ID: m.ID, State: api.Failed}
+	id, reason, err := s.promptable(ctx, sender, member)
+	if err != nil || reason != "" {
+		return answer, reason, err
 	}
 	if err := sender.Validate(m); err != nil {
 		return answer, "", err
@@ -96,13 +103,21 @@ func (s *Server) prompt(ctx context.Context, sender *mail.Sender, member string,
 	case err != nil:
 		return answer, "", err
 	}
+	answer = s.sentPrompt(ctx, sender, member)
+	answer.ID, answer.Deduplicated, answer.Delivery = result.ID, result.Again, result.Delivery
+	answer.WaitedMs = time.Since(start).Milliseconds()
+	return answer, "", nil
+}
+
+// sentPrompt is the part of an answer that is the same for all prompts to a member.
+func (s *Server) sentPrompt(ctx context.Context, sender *mail.Sender, member string) api.Sent {
+	t := sender.Team()
+	answer := api.Sent{Team: t.Name(), Member: member, State: api.Verified}
 	reach := sender.Config().Deliverability(member, s.facts(ctx, t, sender.Config(), member))
-	answer.ID, answer.State, answer.Deduplicated, answer.Delivery = result.ID, api.Verified, result.Again, result.Delivery
 	if answer.Reachable = reach == teams.Reachable; !answer.Reachable {
 		answer.Reach = string(reach)
 	}
-	answer.WaitedMs = time.Since(start).Milliseconds()
-	return answer, "", nil
+	return answer
 }
 
 // facts returns what is known of a member's relay. Errors are only logged: facts are for

@@ -22,6 +22,7 @@ type schema struct {
 	Items      *schema           `json:"items"`
 	Properties map[string]schema `json:"properties"`
 	Required   []string          `json:"required"`
+	OneOf      []schema          `json:"oneOf"`
 
 	// Said for readers alone, or of what is asked.
 	Description          string `json:"description"`
@@ -90,6 +91,16 @@ func (d *reference) check(s schema, v any, at string) []string {
 		return d.check(ref, v, at)
 	}
 	var wrong []string
+	for _, one := range s.OneOf {
+		reasons := d.check(one, v, at)
+		if len(reasons) == 0 {
+			return nil
+		}
+		wrong = append(wrong, reasons...)
+	}
+	if len(s.OneOf) > 0 {
+		return wrong
+	}
 	bad := func(format string, args ...any) { wrong = append(wrong, at+": "+fmt.Sprintf(format, args...)) }
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
 		bad("%v is none of %v", v, s.Enum)
@@ -198,7 +209,8 @@ func TestDocumentHasTheFields(t *testing.T) {
 	doc := read(t)
 	types := []any{
 		api.Health{}, api.SignIn{}, api.ServiceVersion{}, api.Team{}, api.TeamDetail{}, api.Member{}, api.Status{}, api.Evidence{}, api.Record{}, api.Relay{}, api.Fate{},
-		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Answer{}, api.Piece{}, api.Work{}, api.Envelope{}, api.Envelopes{}, api.NewMessage{}, api.NewBroadcast{}, api.Sent{},
+		api.Receipt{}, api.Page{}, api.Found{}, api.Hit{}, api.Answer{}, api.Piece{}, api.Work{}, api.Envelope{}, api.Envelopes{},
+		api.NewMessage{}, api.NewBroadcast{}, api.Sent{}, api.SentPayloads{}, api.PayloadResult{},
 		api.RelayEntry{}, api.Question{}, api.Hold{}, api.NewRelay{}, api.Permit{}, api.Delivery{}, api.RelayEvent{},
 		api.Error{}, api.MarkRead{}, api.Marked{}, api.Snapshot{}, api.MessageEvent{}, api.Reset{}, api.Problem{},
 	}

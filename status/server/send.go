@@ -62,6 +62,11 @@ func (s *Server) sendFrom(w http.ResponseWriter, r *http.Request, from string, s
 }
 
 func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
+	if payloads, err := isPayloads(r); err != nil {
+		return nil, err
+	} else if payloads {
+		return s.sendPayloads(w, r)
+	}
 	m, err := body[api.NewMessage](r)
 	if err != nil {
 		return nil, err

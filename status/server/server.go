@@ -70,6 +70,7 @@ import (
 	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
+	"teambridge/relay/wire"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -90,12 +91,10 @@ type Options struct {
 	ReadOnly bool        // refuse all changes, and run no relays
 	Env      []string    // of the agents, as "NAME=value"; nil: that of this process
 	Version  api.Version // in answers
-
-	// KeepWork is how long what agents said and did while they worked is kept; 0: [KeepWork].
-	KeepWork time.Duration
-
-	Log  *slog.Logger
-	Lock lockedfile.Options // all but Dir
+	Log      *slog.Logger
+	Lock     lockedfile.Options // all but Dir
+	Payloads relay.Payloads     // how payloads of the session protocol are taken
+	KeepWork time.Duration      // how long what agents said and did while they worked is kept; 0: [KeepWork]
 
 	// Page, if not nil, answers GET / and everything below /ui/, for anybody who can
 	// connect: it must not contain secrets. See package page.
@@ -373,7 +372,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	if !s.opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
 			Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
-			Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
+			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
 		})
 	}
 	s.follower = &follower{Server: s, added: make(chan struct{}, 1)}

@@ -1,3 +1,407 @@
 // Package session tells what Claude Code does as envelopes of the session protocol: from
-// the lines that a headless process prints, and from the transcripts of all processes.
+// the lines that a headless process prints ([Adapter]), and from the transcripts that all
+// processes write ([Read], [Follow]).
+//
+// # One conversation, the same envelopes
+//
+// Claude Code gives a line of output and the record that it keeps of it the same uuid. The
+// id of an envelope is derived from that, so what was seen live and is read again after a
+// crash has the same id: whoever keeps each id once neither loses nor repeats anything.
+// The order is the same too, in the conversation itself and in each subagent. Times may
+// differ by what Claude Code takes to write a record.
+//
+// # Turns
+//
+// A turn begins with a prompt, and its id is the uuid of the prompt, which is that of the
+// frame. A turn that Claude Code begins by itself, such as after a background task has
+// ended, has the uuid of the first thing that the agent says in it, because only
+// transcripts tell the uuid of its prompt. Each turn has one turn-start and one turn-end:
+//
+//   - completed: the agent has stopped by itself.
+//   - cancelled: somebody interrupted it.
+//   - failed: the model API or a limit ended it, or its process died. Nobody wanted that.
+//
+// A tool call or a subagent that is still open when its turn ends is ended with it. Only
+// subagents in the background outlive their turn.
+//
+// A process that died before it acknowledged a frame leaves a turn-start without an end,
+// because that frame is run again under the same id.
+//
+// # What becomes what
+//
+//   - A prompt is a text of the user. Text of the agent is a text, its reasoning one with
+//     the flag thinking.
+//   - The use of a tool is a tool-call-start, its result a tool-call-end. The title says in
+//     one line what was done, "ran `go test ./...`".
+//   - A file that Write, Edit or NotebookEdit wrote is a file after the tool-call-end. Its ref
+//     is its path. Its size is that of the content that was written, or 0 where that is not
+//     known, as for Edit.
+//   - The use of an agent (Task, Agent) begins a subagent, whose id is derived from that of
+//     the tool call. Its prompt stands in the arguments of the call and is no text.
+//   - The output of local commands, other texts that come from the program and not from
+//     the model, and the note that the conversation was compacted are services.
+//   - The usage of a turn stands in its turn-end.
+//
+// A text, and an argument of a tool, that is longer than 256 KiB is cut.
+//
+// # What live output and transcript do not share
+//
+// Measured on 2.1.80, 160, 200 and 329:
+//
+//   - 2.1.80 to 2.1.200 keep a command (a text with "/" in front) under a uuid of its
+//     own, or not at all. Read again, it has another turn.
+//   - 2.1.80 prints of a subagent only the tool calls. The transcript also has its texts.
+//   - 2.1.80 does not keep a frame that it gave the model in the middle of a turn.
+//   - A limit of turns is not in transcripts: the turn has failed once it is known that
+//     nothing follows.
 package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"teambridge/relay/wire"
+)
+
+// Adapter makes envelopes of what a process prints, line by line. It is not safe for
+// concurrent use.
+type Adapter struct {
+	conversation
+	sent    []sent // frames that were written and whose turn has not begun, oldest first
+	started string // the frame that lifecycle started, whose turn begins with the next init
+	init    bool   // since the last result
+	cycles  bool   // the program prints command_lifecycle
+
+	session string
+	began   time.Time       // the last init
+	told    map[string]bool // ids of envelopes since then
+}
+
+// sent is a frame that was written.
+type sent struct {
+	uuid    string
+	content json.RawMessage
+	silent  bool // older versions do not acknowledge it
+}
+
+// New returns an Adapter for a process that has not printed anything yet.
+func New() *Adapter { return &Adapter{told: map[string]bool{}} }
+
+// maxSent bounds the frames that wait. An agent that never acknowledges anything keeps no more.
+const maxSent = 64
+
+// Sent says that a frame is about to be written, so that its turn can be told from others even if
+// the program does not print it back.
+func (a *Adapter) Sent(frame []byte) {
+	r, ok := parse(frame)
+	if !ok || r.UUID == "" {
+		return
+	}
+	a.unsent(r.UUID)
+	text := texts(r.Message.Content)
+	s := sent{r.UUID, bytes.Clone(r.Message.Content), strings.HasPrefix(strings.TrimSpace(text), "/") || strings.Contains(text, "<teammate-message")}
+	if a.sent = append(a.sent, s); len(a.sent) > maxSent {
+		a.sent = a.sent[1:]
+	}
+}
+
+// unsent takes a frame out of those that wait.
+func (a *Adapter) unsent(uuid string) (content json.RawMessage) {
+	for i, s := range a.sent {
+		if s.uuid == uuid {
+			a.sent = append(a.sent[:i:i], a.sent[i+1:]...)
+			return s.content
+		}
+	}
+	return nil
+}
+
+// Line returns what a line of output tells, read at that time. A line that is not JSON, or
+// of a type that is not known, tells nothing.
+func (a *Adapter) Line(line []byte, at time.Time) []wire.Envelope {
+	r, ok := parse(line)
+	if !ok {
+		return nil
+	}
+	a.at = r.time(at)
+	switch r.Type {
+	case "command_lifecycle":
+		a.cycles = true
+		switch r.State {
+		case "started":
+			a.started = r.CommandUUID
+		case "completed", "cancelled":
+			a.unsent(r.CommandUUID)
+		}
+	case "system":
+		a.system(r)
+	case "user":
+		a.user(r)
+	case "assistant":
+		if r.Parent == "" {
+			a.open(r.UUID)
+		}
+		a.assistant(r)
+	case "result":
+		a.result(r)
+	}
+	all := a.take()
+	for _, e := range all {
+		a.told[e.ID] = true
+	}
+	return all
+}
+
+func (a *Adapter) system(r *record) {
+	switch r.Subtype {
+	case "init":
+		a.init, a.session, a.began = true, r.Session, a.at
+		clear(a.told)
+		if a.started != "" {
+			a.begin(a.started, a.unsent(a.started))
+			a.started = ""
+		}
+	case "compact_boundary":
+		a.open("")
+		a.note(r.UUID, "Conversation compacted")
+	case "task_notification":
+		a.notified(r.ToolUse)
+	}
+}
+
+func (a *Adapter) user(r *record) {
+	switch kind := r.kind(); {
+	case r.Parent != "" || kind == results:
+		a.results(r)
+	case kind == interrupted:
+		a.open("")
+		a.interrupted = true
+	case kind == output:
+		// The answer to set_model is one outside of all turns.
+		if a.turn == "" && a.init {
+			a.open("")
+		}
+		a.output(r.UUID, texts(r.Message.Content))
+	case kind != prompt && kind != command, !r.Replay:
+	case a.turn == r.UUID:
+		a.given(r.Message.Content)
+	case a.turn != "" && r.Timestamp != "":
+		// Given to the model in the middle of a turn.
+		a.unsent(r.UUID)
+		a.said(r.UUID, r.Message.Content)
+	case a.turn == "" && r.Timestamp != "":
+		a.unsent(r.UUID)
+		a.begin(r.UUID, r.Message.Content)
+		a.given(nil)
+	default: // known from before, or joined with the next frame
+		a.unsent(r.UUID)
+	}
+}
+
+// open begins the turn to which a line belongs that does not say it, if none is open: that of
+// a frame which older versions do not acknowledge, or one that the program began by itself.
+func (a *Adapter) open(self string) {
+	if a.turn == "" && !a.cycles && a.init {
+		for _, s := range a.sent {
+			if s.silent {
+				a.begin(s.uuid, a.unsent(s.uuid))
+				break
+			}
+		}
+	}
+	if a.turn == "" && self != "" {
+		a.begin(self, nil)
+	}
+	a.given(nil)
+}
+
+func (a *Adapter) result(r *record) {
+	if a.init {
+		a.open("")
+	}
+	a.init, a.started = false, ""
+	status := wire.TurnCompleted
+	switch {
+	case a.interrupted, strings.HasPrefix(r.Reason, "aborted"):
+		status = wire.TurnCancelled
+	case r.IsError, r.Subtype != "success":
+		status = wire.TurnFailed
+	}
+	a.usage = usageOf(r.Usage)
+	a.end(status)
+}
+
+// Open reports whether a turn is open, and when and in which session the program said that it
+// begins.
+func (a *Adapter) Open() (session string, since time.Time, open bool) {
+	return a.session, a.began, a.turn != ""
+}
+
+// End returns what is left to tell when the process is gone and all that it printed was read: of
+// its transcript since the open turn began, what the process did not print any more, and the end
+// of what is still open. The transcript may be nil.
+func (a *Adapter) End(at time.Time, kept iter.Seq2[wire.Envelope, error]) ([]wire.Envelope, error) {
+	var all []wire.Envelope
+	var err error
+	add := func(e wire.Envelope) {
+		if !a.told[e.ID] {
+			a.told[e.ID] = true
+			all = append(all, e)
+		}
+	}
+	if kept != nil {
+		for e, failed := range kept {
+			if err = failed; err != nil {
+				break
+			}
+			add(e)
+		}
+	}
+	a.at = at
+	a.gone()
+	for _, e := range a.take() {
+		add(e)
+	}
+	a.sent, a.started, a.init = nil, "", false
+	return all, err
+}
+
+// record is a line of output, or a record of a transcript: what both have, under the names of both.
+type record struct {
+	Type, Subtype, UUID string
+	Session             string `json:"session_id"`
+	Timestamp           string
+	Content             json.RawMessage // of system records
+	Replay              bool            `json:"isReplay"`
+	Parent              string          `json:"parent_tool_use_id"`
+	ToolUse             string          `json:"tool_use_id"`
+	CommandUUID         string          `json:"command_uuid"`
+	State               string
+	IsError             bool `json:"is_error"`
+	Usage               json.RawMessage
+	Reason              string `json:"terminal_reason"`
+	Synthetic           bool   `json:"isSynthetic"`
+
+	Sidechain   bool            `json:"isSidechain"`
+	Meta        bool            `json:"isMeta"`
+	Summary     bool            `json:"isCompactSummary"`
+	APIError    bool            `json:"isApiErrorMessage"`
+	Attribution string          `json:"turnAttributionKey"`
+	ToolResult  json.RawMessage `json:"toolUseResult"`
+	LiveResult  json.RawMessage `json:"tool_use_result"`
+
+	Message struct {
+		ID      string
+		Model   string
+		Stop    string `json:"stop_reason"`
+		Content json.RawMessage
+		Usage   json.RawMessage
+	}
+}
+
+// parse returns the record of a line. A field of another type than expected is as good as
+// missing.
+func parse(line []byte) (*record, bool) {
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	}
+	r := new(record)
+	if err := json.Unmarshal(line, r); err != nil {
+		if _, ok := err.(*json.UnmarshalTypeError); !ok {
+			return nil, false
+		}
+	}
+	return r, true
+}
+
+// time is when the record was made, or read if it does not say.
+func (r *record) time(read time.Time) time.Time {
+	if at, err := time.Parse(time.RFC3339Nano, r.Timestamp); err == nil && at.Year() >= 1970 && at.Year() < 10000 {
+		return at
+	}
+	return read
+}
+
+// kind is what a record of type user is.
+type kind int
+
+const (
+	prompt       kind = iota
+	command           // a prompt that is a command
+	results           // of tools
+	interrupted       // the user stopped the turn
+	output            // of a local command
+	notification      // a background task has ended: the program begins a turn
+	aside             // for the model alone
+)
+
+func (r *record) kind() kind {
+	if bytes.Contains(r.Message.Content, []byte(`"tool_result"`)) {
+		for _, b := range blocks(r.Message.Content) {
+			if b.Type == "tool_result" {
+				return results
+			}
+		}
+	}
+	text := texts(r.Message.Content)
+	for prefix, kind := range map[string]kind{
+		"[Request interrupted by user": interrupted,
+		"<local-command-stdout>":       output,
+		"<local-command-stderr>":       output,
+		"<task-notification>":          notification,
+		"<command-name>":               command,
+		"<command-message>":            command,
+	} {
+		if strings.HasPrefix(text, prefix) {
+			return kind
+		}
+	}
+	if r.Meta || r.Summary || r.Synthetic || text == "" {
+		return aside
+	}
+	return prompt
+}
+
+// block is a part of a message.
+type block struct {
+	Type      string
+	Text      string
+	Thinking  string
+	ID        string
+	Name      string
+	Input     json.RawMessage
+	ToolUseID string `json:"tool_use_id"`
+	IsError   bool   `json:"is_error"`
+}
+
+// blocks are the parts of a message; a string is one text.
+func blocks(content json.RawMessage) (list []block) {
+	var text string
+	if len(content) > 0 && content[0] == '"' && json.Unmarshal(content, &text) == nil {
+		return []block{{Type: "text", Text: text}}
+	}
+	if err := json.Unmarshal(content, &list); err != nil {
+		if _, ok := err.(*json.UnmarshalTypeError); !ok {
+			return nil
+		}
+	}
+	return list
+}
+
+// texts are the texts of a message; what is not a text is named.
+func texts(content json.RawMessage) string {
+	var all []string
+	for _, b := range blocks(content) {
+		switch {
+		case b.Type == "text":
+			all = append(all, b.Text)
+		case b.Type != "":
+			all = append(all, "["+b.Type+"]")
+		}
+	}
+	return strings.Join(all, "\n")
+}

@@ -31,6 +31,7 @@ export class Conversation {
   #resent = new Set(); // seqs of messages that were sent again
   #unfolded = new Set(); // seqs of long messages that are shown in full
   #blocks = []; // what is shown: see layout
+  #over = false; // whether the team has ended
   #withSteps = true; // whether the steps of agents are shown
 
   constructor(main, page) {
@@ -159,13 +160,13 @@ export class Conversation {
     const p = this.#parts;
     if (!this.#place) return;
     const { team, member } = this.#place;
+    const t = this.#page.team(this.#place);
     const ours = JSON.stringify(this.#page.person(this.#place)?.ours ?? []);
-    if (ours !== this.#ours) {
-      this.#ours = ours;
-      for (const item of this.#history.items) item.li = null;
+    if (ours !== this.#ours || this.#over !== !t) {
+      if (ours !== this.#ours) for (const item of this.#history.items) item.li = null;
+      [this.#ours, this.#over] = [ours, !t];
       this.#sync();
     }
-    const t = this.#page.team(this.#place);
     const s = member === null ? null : this.#page.status(this.#place);
     const person = this.#page.person(this.#place);
     const head = h("div", { class: "head-text" },
@@ -336,7 +337,7 @@ export class Conversation {
   }
 
   #layout() {
-    return layout(this.#history.items, { withSteps: this.#withSteps });
+    return layout(this.#history.items, { withSteps: this.#withSteps, over: this.#over });
   }
 
   // sync shows all messages in order. If only the end is new, the others stay as they are.

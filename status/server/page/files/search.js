@@ -41,6 +41,7 @@ function item(hit, describe) {
   return h("li", null, h("a", { class: "hit", href: pathTo(hit.team, where.member, { of: hit.createdAt, at: hit.seq }) },
     h("span", { class: "hit-head" },
       h("span", { class: "pair" }, h("b", null, escaped(where.from)), hit.work || hit.answer ? null : [" → ", escaped(where.to)]),
+      hit.work && hit.kind !== "text" ? h("span", { class: "label" }, escaped(hit.kind)) : null,
       h("span", { class: "hit-team" }, escaped(hit.team)),
       h("time", { datetime: hit.firstSeen, title: wholeTime(at) }, `${dayOf(at)} ${timeOf(at)}`)),
     h("span", { class: "snippet", dir: "auto" }, hit.snippet.map((p) => (p.match ? h("mark", null, escaped(p.text, true)) : escaped(p.text, true))))));

@@ -38,9 +38,12 @@ export class Steps {
 function element(step) {
   const { item } = step;
   const [r] = item.records;
-  item.step ??= h("li", { class: "step", "data-kind": r.kind, "data-seq": r.seq, title: wholeTime(when(r)) }, line(r, running(step)));
-  if (r.kind === "tool") morph(item.step.firstElementChild, line(r, running(step)));
-  setAttr(item.step, "data-running", running(step));
+  const now = running(step);
+  const shown = now + r.text; // a turn can have a thousand steps
+  if (!item.step) item.step = h("li", { class: "step", "data-kind": r.kind, "data-seq": r.seq, title: wholeTime(when(r)) }, line(r, now));
+  else if (item.shown !== shown) morph(item.step.firstElementChild, line(r, now));
+  item.shown = shown;
+  setAttr(item.step, "data-running", now);
   if (step.steps.length > 0) {
     if (!item.inner) item.step.append((item.inner = new Steps({ nested: true })).element);
     item.inner.show(step.steps, "subagent");

@@ -12,8 +12,9 @@ export const running = (step) => step.item.records[0].work.state === "running" &
 // layout returns the blocks of a conversation in order. A block is {item}, one message, or
 // {steps}, consecutive steps of one turn of one agent: {item, idle, steps}, where the inner
 // steps are those of the subagent that it started. A block with a subagent has the steps of
-// one whose start is not among the items. What is said between two steps separates them.
-export function layout(items, { withSteps }) {
+// one whose start is not among the items. What is said between two steps separates them. over
+// says that the team has ended, so that nothing runs.
+export function layout(items, { withSteps, over = false }) {
   const hidden = answered(items);
   const ended = endedTurns(items);
   const parents = new Map(); // steps by the subagent that they started
@@ -29,7 +30,7 @@ export function layout(items, { withSteps }) {
     }
     if (!withSteps) continue;
     const w = r.work;
-    const step = { item, idle: ended.has(turnOf(r)), steps: [] };
+    const step = { item, idle: over || (!w.subagent && ended.has(turnOf(r))), steps: [] };
     if (w.starts) parents.set(w.starts, step);
     const parent = parents.get(w.subagent);
     if (parent) {
@@ -65,7 +66,8 @@ function answered(items) {
 }
 
 // endedTurns returns the turns that are over, so that none of their tool calls still runs:
-// their agent answered, failed, was cancelled, or works on another turn.
+// their agent answered, failed, was cancelled, or works on another turn. Only a subagent in
+// the background goes on.
 function endedTurns(items) {
   const ended = new Set();
   const current = new Map(); // by agent
@@ -74,7 +76,7 @@ function endedTurns(items) {
       const turn = current.get(r.inbox);
       if (turn?.work.turn === r.answer.frame) ended.add(turnOf(turn));
     }
-    if (!r.work) continue;
+    if (!r.work || r.work.subagent) continue;
     const before = current.get(r.inbox);
     if (before && turnOf(before) !== turnOf(r)) ended.add(turnOf(before));
     current.set(r.inbox, r);

@@ -57,12 +57,14 @@ test("a tool call runs until it ends, or its turn does", () => {
   const runs = (...list) => {
     const h = new History("t", 1, null);
     for (const r of list) h.add(r);
+    assert.equal(layout(h.items, { withSteps: true, over: true }).flatMap((b) => b.steps ?? []).some(running), false);
     return layout(h.items, { withSteps: true }).flatMap((b) => b.steps ?? []).filter(running).map((s) => s.item.seq);
   };
   const started = (seq, fields) => tool(seq, fields, "running");
   assert.deepEqual(runs(started(1), tool(2)), [1]);
   assert.deepEqual(runs(started(1), work(2, "turn", {}, "cancelled")), []);
   assert.deepEqual(runs(started(1), started(2, { turn: "2" })), [2]);
+  assert.deepEqual(runs(started(1), started(2, { turn: "2" }), started(3, { subagent: "a" })), [2, 3]); // in the background
   assert.deepEqual(runs(started(1), message(2, { from: "worker", answer: { frame: "1", inReplyTo: [] } })), []);
   assert.deepEqual(runs(started(1), { ...tool(2), inbox: "other", from: "other" }), [1]);
 });

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/relay/wire"
+	"teambridge/status/api"
+)
+
+// maxWireLine is the length in bytes of the longest line that wire validate checks.
+const maxWireLine = 16 << 20
+
+// wireTypes are the types of the session protocol that wire validate knows.
+var wireTypes = []struct {
+	name  string
+	parse func([]byte) error
+}{
+	{"envelope", func(line []byte) error { return new(wire.Envelope).UnmarshalJSON(line) }},
+	{"payload", func(line []byte) error { _, err := wire.ParseMessageContent(line); return err }},
+	{"message", func(line []byte) error { return new(wire.SessionMessage).UnmarshalJSON(line) }},
+	{"update", func(line []byte) error { return new(wire.CoreUpdateContainer).UnmarshalJSON(line) }},
+}
+
+func newWire(a *app) *cobra.Command {
+	var as string
+	validate := &cobra.Command{
+		Use:   "validate [FILE]",
+		Short: "Check lines of session protocol JSON",
+		Long: `Check each line of a file, or of standard input, as a session protocol value.
+
+Each line must be one JSON value: an envelope, a payload (the content of a
+message, with a role), a message of a session, or an update. Which of them it is
+shows in its keys, unless --as says it. Blank lines are skipped. For each broken
+rule a line is printed, with the number of the line and the path of the value.
+--json prints an object for each invalid line:
+
+  {"line": 3, "type": "envelope", "issues": [{"path": "ev.call", "rule": "…"}]}
+
+At most 20 rules are reported per line. Lines of more than 16 MiB are invalid.
+
+Exit status: 0 all lines are valid; 1 some are not; 2 usage; 3 there is no such
+file.`,
+		Example: `  teambridge wire validate session.ndjson
+  tail -n 1 session.ndjson | teambridge wire validate --as envelope`,
+		Args: between(0, 1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.validateWire(cmd.Context(), as, args) },
+	}
+	var names []string
+	for _, t := range wireTypes {
+		names = append(names, t.name)
+	}
+	validate.Flags().StringVar(&as, "as", "", "type of all lines: "+strings.Join(names, ", "))
+	complete(validate, "as", names...)
+	return group("wire", "Session protocol: check what front ends read and write",
+		`Check JSON of the session protocol, which front ends use.`, validate)
+}
+
+// invalidLine is what is wrong with a line.
+type invalidLine struct {
+	Line   int         `json:"line"`
+	Type   string      `json:"type,omitempty"` // if it is known
+	Issues []wireIssue `json:"issues"`
+}
+
+type wireIssue struct {
+	Path string `json:"path"` // "" is the whole line
+	Rule string `json:"rule"`
+}
+
+func (a *app) validateWire(ctx context.Context, as string, args []string) error {
+	if as != "" && wireParser(as) == nil {
+		return usage("use envelope, payload, message or update", "--as %q is unknown", as)
+	}
+	in, name := a.stdin, "standard input"
+	if len(args) > 0 && args[0] != "-" {
+		f, err := os.Open(args[0])
+		if errors.Is(err, fs.ErrNotExist) {
+			return notFound("", "there is no file %s", args[0])
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in, name = f, args[0]
+	}
+	checked, invalid := 0, 0
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		checked, invalid, err = a.checkLines(ctx, in, as)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done(): // standard input may never end
+		return context.Cause(ctx)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("check %s: %w", name, err)
+	case invalid > 0:
+		return api.Decide(api.CodeError, "", "invalid lines: %d of %d", invalid, checked)
+	}
+	a.note("%s checked, all valid", plural(checked, "line"))
+	return nil
+}
+
+// checkLines checks each line of in, prints what is wrong, and counts.
+func (a *app) checkLines(ctx context.Context, in io.Reader, as string) (checked, invalid int, err error) {
+	lines := newLineReader(in, maxWireLine)
+	for ctx.Err() == nil {
+		line, err := lines.next()
+		bad := invalidLine{Line: lines.number, Type: as}
+		switch {
+		case errors.Is(err, io.EOF):
+			return checked, invalid, nil
+		case errors.Is(err, errLongLine):
+			bad.Issues = []wireIssue{{Rule: fmt.Sprintf("must be at most %d bytes long", maxWireLine)}}
+		case err != nil:
+			return checked, invalid, err
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
+		default:
+			bad.Type, bad.Issues = checkWire(line, as)
+		}
+		checked++
+		if len(bad.Issues) == 0 {
+			continue
+		}
+		invalid++
+		if err := a.printInvalid(bad); err != nil {
+			return checked, invalid, err
+		}
+	}
+	return checked, invalid, context.Cause(ctx)
+}
+
+func (a *app) printInvalid(bad invalidLine) error {
+	if a.json {
+		return a.printJSON(bad)
+	}
+	for _, i := range bad.Issues {
+		if err := a.printf("line %d: %s\n", bad.Line, escape(wire.Issue(i).String(), false)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkWire returns the type of a line, which is as unless that is empty, and the rules that
+// it breaks.
+func checkWire(line []byte, as string) (kind string, issues []wireIssue) {
+	parse := wireParser(as)
+	if as == "" {
+		if as = wireType(line); as != "" {
+			parse = wireParser(as)
+		} else if json.Valid(line) && bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
+			return "", []wireIssue{{Rule: "must have one of the keys ev, role, content and body"}}
+		} else {
+			parse = wireParser("payload") // which tells why it is no object
+		}
+	}
+	err := parse(line)
+	if broken, ok := errors.AsType[*wire.Error](err); ok {
+		for _, i := range broken.Issues {
+			issues = append(issues, wireIssue(i))
+		}
+	} else if err != nil {
+		issues = []wireIssue{{Rule: err.Error()}}
+	}
+	return as, issues
+}
+
+func wireParser(name string) func([]byte) error {
+	for _, t := range wireTypes {
+		if t.name == name {
+			return t.parse
+		}
+	}
+	return nil
+}
+
+// wireType tells from its keys what a line is to be, or returns "".
+func wireType(line []byte) string {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(line, &keys) != nil {
+		return ""
+	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return keys[name] != nil })
+	}
+	switch {
+	case has("ev"):
+		return "envelope"
+	case has("body"):
+		return "update"
+	case has("role") && (has("content") || !has("time")):
+		return "payload"
+	case has("role"):
+		return "envelope"
+	case has("content") && has("seq", "createdAt"):
+		return "message"
+	case has("content"):
+		return "payload"
+	}
+	return ""
+}

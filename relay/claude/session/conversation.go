@@ -1,0 +1,317 @@
+package session
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"teambridge/relay/wire"
+)
+
+// conversation is what the live output and the transcript of a conversation have in common:
+// the turn that is open, and what is open in it.
+type conversation struct {
+	at       time.Time // of the record that is being read
+	subagent *string   // whose conversation it is
+	out      []wire.Envelope
+
+	turn        string          // the id of the open turn; empty between turns
+	prompt      json.RawMessage // its prompt, until that was told
+	told        bool            // the prompt was told
+	alive       bool            // the agent has acknowledged the turn
+	interrupted bool
+	over        string // the turn whose end was told last
+	usage       *wire.Usage
+	calls       []*call // that are open, in the order of their starts
+
+	// inside, if it is set, tells what a subagent did that is about to be stopped.
+	inside func(by *call)
+}
+
+// call is an open tool call.
+type call struct {
+	id, tool, turn string
+	start          string  // the id of its tool-call-start
+	parent         *string // the subagent whose call it is
+	agent          *string // the subagent that it began
+	background     bool    // the call has ended, and its subagent goes on
+	file           string  // in the result, the id of the subagent in its transcript
+	path           string  // of the file that it writes
+	size           float64
+}
+
+func (c *conversation) take() []wire.Envelope {
+	out := c.out
+	c.out = nil
+	return out
+}
+
+// envelope is one that the agent made in the open turn.
+func (c *conversation) envelope(id, record string, event wire.Event) *wire.Envelope {
+	e := wire.Envelope{ID: id, Time: float64(c.at.UnixMilli()), Role: wire.RoleAgent, Subagent: c.subagent, Event: event}
+	if c.turn != "" {
+		e.Turn = new(c.turn)
+	}
+	if record != "" {
+		e.ClaudeUUID = new(record)
+	}
+	c.out = append(c.out, e)
+	return &c.out[len(c.out)-1]
+}
+
+// begin begins a turn, and ends one that is open: its process has died.
+func (c *conversation) begin(id string, prompt json.RawMessage) {
+	if c.turn == id {
+		return
+	}
+	c.end(wire.TurnFailed)
+	c.turn, c.prompt = id, prompt
+	c.envelope(wire.DerivedID("turn-start", id), "", new(wire.TurnStart))
+}
+
+// given tells the prompt of the open turn, unless it was told. The agent has acknowledged it.
+func (c *conversation) given(content json.RawMessage) {
+	if c.turn == "" {
+		return
+	}
+	if content == nil {
+		content = c.prompt
+	}
+	if content != nil && !c.told {
+		c.said(c.turn, content)
+		c.told = true
+	}
+	c.prompt, c.alive = nil, true
+}
+
+// said tells a text of the user.
+func (c *conversation) said(uuid string, content json.RawMessage) {
+	if text := asTyped(texts(content)); text != "" {
+		c.envelope(wire.DerivedID("text", uuid, "0"), uuid, &wire.Text{Text: short(text, textLimit)}).Role = wire.RoleUser
+	}
+}
+
+// note tells a text of the program.
+func (c *conversation) note(uuid, text string) {
+	if text = strings.TrimSpace(text); text != "" {
+		c.envelope(wire.DerivedID("service", uuid), uuid, &wire.Service{Text: short(text, textLimit)})
+	}
+}
+
+// output tells what a local command printed.
+func (c *conversation) output(uuid, text string) {
+	for _, tag := range []string{"local-command-stdout", "local-command-stderr"} {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "<"+tag+">", ""), "</"+tag+">", "")
+	}
+	c.note(uuid, text)
+}
+
+// synthetic is the model of texts that the program itself says in the agent's name.
+const synthetic = "<synthetic>"
+
+// assistant tells what the agent says and does.
+func (c *conversation) assistant(r *record) {
+	if r.Message.Model == synthetic {
+		c.note(r.UUID, texts(r.Message.Content))
+		return
+	}
+	sub, turn := c.subagent, c.turn
+	if r.Parent != "" {
+		c.subagent = subagentOf(r.Parent)
+		if by := c.began(r.Parent); by != nil {
+			c.turn = by.turn
+		}
+	}
+	for i, b := range blocks(r.Message.Content) {
+		n := strconv.Itoa(i)
+		switch {
+		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
+			c.envelope(wire.DerivedID("text", r.UUID, n), r.UUID, &wire.Text{Text: short(b.Text, textLimit)})
+		case b.Type == "thinking" && strings.TrimSpace(b.Thinking) != "":
+			c.envelope(wire.DerivedID("text", r.UUID, n), r.UUID, &wire.Text{Text: short(b.Thinking, textLimit), Thinking: new(true)})
+		case b.Type == "tool_use" && b.ID != "":
+			c.call(r.UUID, n, b)
+		}
+	}
+	c.subagent, c.turn = sub, turn
+}
+
+// call tells the start of a tool call.
+func (c *conversation) call(record, n string, b block) {
+	id := wire.DerivedID("tool-call-start", record, n)
+	for _, open := range c.calls {
+		if open.id == b.ID {
+			return
+		}
+	}
+	t := describe(b.Name, b.Input)
+	c.envelope(id, record, &wire.ToolCallStart{Call: b.ID, Name: b.Name, Title: t.title, Description: t.description, Args: t.args})
+	made := &call{id: b.ID, tool: b.Name, turn: c.turn, start: id, parent: c.subagent, path: t.path, size: t.size}
+	c.calls = append(c.calls, made)
+	if b.Name == "Task" || b.Name == "Agent" {
+		made.agent = subagentOf(b.ID)
+		start := &wire.Start{}
+		if t.description != "" {
+			start.Title = new(line(t.description))
+		}
+		c.envelope(wire.DerivedID("start", id), record, start).Subagent = made.agent
+	}
+}
+
+func subagentOf(call string) *string { return new(wire.DerivedID("subagent", call)) }
+
+// began returns the open call that began a subagent.
+func (c *conversation) began(id string) *call {
+	i := slices.IndexFunc(c.calls, func(open *call) bool { return open.id == id && open.agent != nil })
+	if i < 0 {
+		return nil
+	}
+	return c.calls[i]
+}
+
+// results tells the ends of tool calls.
+func (c *conversation) results(r *record) {
+	for _, b := range blocks(r.Message.Content) {
+		if b.Type != "tool_result" {
+			continue
+		}
+		i := slices.IndexFunc(c.calls, func(open *call) bool { return open.id == b.ToolUseID && !open.background })
+		if i < 0 {
+			continue
+		}
+		done := c.calls[i]
+		if done.agent != nil {
+			done.file, done.background = launched(r)
+		}
+		if !done.background {
+			c.calls = slices.Delete(c.calls, i, i+1)
+			c.stop(done)
+		}
+		c.ended(done, r.UUID)
+		if done.path != "" && !b.IsError {
+			file := c.envelope(wire.DerivedID("file", done.start), r.UUID, &wire.File{Ref: done.path, Name: base(done.path), Size: done.size})
+			file.Subagent, file.Turn = done.parent, turnOf(done)
+		}
+	}
+}
+
+// launched returns the id of the subagent in a result, and whether it goes on in the background.
+func launched(r *record) (id string, background bool) {
+	for _, raw := range []json.RawMessage{r.ToolResult, r.LiveResult} {
+		var result struct {
+			IsAsync         bool
+			Status, AgentID string
+		}
+		if json.Unmarshal(raw, &result) != nil || result.Status == "teammate_spawned" {
+			continue
+		}
+		return result.AgentID, result.IsAsync || result.Status == "async_launched"
+	}
+	return "", false
+}
+
+func turnOf(c *call) *string {
+	if c.turn == "" {
+		return nil
+	}
+	return new(c.turn)
+}
+
+// ended tells the end of a call.
+func (c *conversation) ended(done *call, record string) {
+	e := c.envelope(wire.DerivedID("tool-call-end", done.start), record, &wire.ToolCallEnd{Call: done.id})
+	e.Subagent, e.Turn = done.parent, turnOf(done)
+}
+
+// stop tells the end of the subagent that a call began, and first of what is open in it.
+func (c *conversation) stop(by *call) {
+	if by.agent == nil {
+		return
+	}
+	if c.inside != nil {
+		c.inside(by)
+	}
+	c.endCalls(func(open *call) bool { return open.parent != nil && *open.parent == *by.agent })
+	e := c.envelope(wire.DerivedID("stop", by.start), "", new(wire.Stop))
+	e.Subagent, e.Turn = by.agent, turnOf(by)
+}
+
+// notified ends a subagent that went on in the background.
+func (c *conversation) notified(id string) {
+	if by := c.began(id); by != nil && by.background {
+		c.calls = slices.DeleteFunc(c.calls, func(open *call) bool { return open == by })
+		c.stop(by)
+	}
+}
+
+// endCalls ends the open calls that match.
+func (c *conversation) endCalls(match func(*call) bool) {
+	for {
+		i := slices.IndexFunc(c.calls, match)
+		if i < 0 {
+			return
+		}
+		open := c.calls[i]
+		c.calls = slices.Delete(c.calls, i, i+1)
+		c.stop(open)
+		if !open.background {
+			c.ended(open, "")
+		}
+	}
+}
+
+// end ends the open turn.
+func (c *conversation) end(status wire.TurnStatus) {
+	if c.turn != "" {
+		if status == wire.TurnCompleted || status == wire.TurnCancelled {
+			c.given(nil)
+		}
+		background := map[string]bool{}
+		for _, open := range c.calls {
+			if open.background {
+				background[*open.agent] = true
+			}
+		}
+		c.endCalls(func(open *call) bool { return !open.background && (open.parent == nil || !background[*open.parent]) })
+		if c.over != c.turn {
+			c.envelope(wire.DerivedID("turn-end", c.turn), "", &wire.TurnEnd{Status: status}).Usage = c.usage
+		}
+		c.over = c.turn
+	}
+	c.turn, c.prompt, c.told, c.alive, c.interrupted, c.usage = "", nil, false, false, false, nil
+}
+
+// gone ends all that is open, since the process is gone. A turn that the agent has not
+// acknowledged is begun again by the next process.
+func (c *conversation) gone() {
+	switch {
+	case c.alive && c.interrupted:
+		c.end(wire.TurnCancelled)
+	case c.alive:
+		c.end(wire.TurnFailed)
+	}
+	c.endCalls(func(*call) bool { return true })
+	c.turn, c.prompt, c.told, c.interrupted, c.usage = "", nil, false, false, nil
+}
+
+// usageOf reads the usage of a result or a message; nil if there is none.
+func usageOf(raw json.RawMessage) *wire.Usage {
+	var u struct {
+		Input    int64  `json:"input_tokens"`
+		Creation *int64 `json:"cache_creation_input_tokens"`
+		Read     *int64 `json:"cache_read_input_tokens"`
+		Output   int64  `json:"output_tokens"`
+	}
+	const limit = 1 << 50
+	if json.Unmarshal(raw, &u) != nil || len(raw) == 0 || u.Input < 0 || u.Output < 0 || u.Input+u.Output == 0 || max(u.Input, u.Output) > limit {
+		return nil
+	}
+	for _, n := range []**int64{&u.Creation, &u.Read} {
+		if *n != nil && (**n < 0 || **n > limit) {
+			*n = nil
+		}
+	}
+	return &wire.Usage{InputTokens: u.Input, CacheCreationInputTokens: u.Creation, CacheReadInputTokens: u.Read, OutputTokens: u.Output}
+}

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/inbox"
+	"teambridge/relay"
+	"teambridge/relay/claude/simchild"
+	"teambridge/status/api"
+)
+
+// legacy and modern are payloads of a user, with more about them.
+func legacy(id, text, more string) string {
+	return fmt.Sprintf(`{"role":"user","content":{"type":"text","text":%q},"localKey":%q%s}`, text, id, more)
+}
+
+func modern(id, text, more string) string {
+	return fmt.Sprintf(`{"role":"session","content":{"id":%q,"time":1,"role":"user","ev":{"t":"text","text":%q}}%s}`, id, text, more)
+}
+
+// payloads sends lines.
+func (r *running) payloads(t *testing.T, member string, lines ...string) answer {
+	t.Helper()
+	return r.ask(t, "POST", path(band, member), strings.Join(lines, "\n"), "Content-Type", api.PayloadsType)
+}
+
+// results is what became of each line: new, again, or the form that was dropped.
+func results(t *testing.T, s api.SentPayloads) map[int]string {
+	t.Helper()
+	list := map[int]string{}
+	for _, r := range s.Results {
+		switch {
+		case r.Sent == nil:
+			list[r.Line] = r.Dropped
+		case r.Sent.Delivery == "" || r.Sent.State != api.Verified || !r.Sent.Reachable || r.Sent.Member != "team-lead":
+			t.Errorf("line %d: %+v", r.Line, r.Sent)
+		case r.Sent.Deduplicated:
+			list[r.Line] = "again"
+		default:
+			list[r.Line] = "new"
+		}
+	}
+	return list
+}
+
+// Payloads of a person are prompts, each once and in order, in the mode of their meta. One
+// form is dropped and counted.
+func TestPayloads(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []string{"legacy", "modern"} {
+		t.Run(taken, func(t *testing.T) {
+			t.Parallel()
+			one, other, dropped := legacy, modern, "modern"
+			if taken == "modern" {
+				one, other, dropped = modern, legacy, "legacy"
+			}
+			h := newHeadless(t, simchild.Script{})
+			r := h.start(t, func(s *Server) {
+				s.opts.Payloads = relay.Payloads{Modern: taken == "modern", PermissionModes: relay.PermissionModes{"yolo": "bypassPermissions"}}
+			})
+			lead := h.add(t, r, "lead", "")
+			h.until(t, r, lead.ID, "idle", in(relay.Idle))
+			body := []string{
+				one("p-1", "[p-1]", ""),
+				other("p-2", "[x]", ""),
+				"",
+				one("p-3", "[p-3]", `,"meta":{"model":"opus-sim","permissionMode":"yolo","displayText":"three\nof them"}`),
+				one("p-1", "[p-1]", "") + "\r",
+			}
+			sent := of[api.SentPayloads](t, r.payloads(t, "lead", body...), http.StatusCreated)
+			if diff := cmp.Diff(map[int]string{1: "new", 2: dropped, 4: "new", 5: "again"}, results(t, sent)); diff != "" || sent.Dropped != 1 {
+				t.Errorf("%d dropped, %s", sent.Dropped, diff)
+			}
+			if works := h.worked(t, "[p-3]"); len(works) != 2 || slices.Contains(works, "[x]") {
+				t.Errorf("worked on %q", works)
+			}
+			entries, err := simchild.Log(h.script.State)
+			if err != nil {
+				t.Fatal(err)
+			}
+			models := map[string]string{}
+			for _, e := range entries {
+				if e.Kind == "begin" {
+					models[e.Text] = e.Model
+				}
+			}
+			if models["[p-1]"] == "opus-sim" || models["[p-3]"] != "opus-sim" {
+				t.Errorf("models %v", models)
+			}
+			page := get[api.Page](t, r, "/v1/teams/"+band+"/messages?from=user")
+			i := slices.IndexFunc(page.Messages, func(m api.Record) bool { return m.ID == "p-3" })
+			if i < 0 || page.Messages[i].Text != "[p-3]" || page.Messages[i].Summary != "three of them" || !page.Messages[i].Person {
+				t.Errorf("history %+v", page.Messages)
+			}
+
+			// Sent again it is sent once, and what is dropped needs no id that is free.
+			again := of[api.SentPayloads](t, r.payloads(t, "lead", body...), http.StatusOK)
+			if diff := cmp.Diff(map[int]string{1: "again", 2: dropped, 4: "again", 5: "again"}, results(t, again)); diff != "" {
+				t.Error(diff)
+			}
+			of[api.SentPayloads](t, r.payloads(t, "lead", other("p-1", "[y]", "")), http.StatusOK)
+			problem(t, r.ask(t, "POST", path(band, "lead"), message(t, "other", ""), "Idempotency-Key", "p-1"), api.CodeIDTaken)
+		})
+	}
+}
+
+// An error in any line, or in the request, changes nothing.
+func TestPayloadsAreAllOrNone(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", "")
+	h.until(t, r, lead.ID, "idle", in(relay.Idle))
+	of[api.SentPayloads](t, r.payloads(t, "lead", legacy("used", "[p-1]", "")), http.StatusCreated)
+	h.worked(t, "[p-1]")
+	good := legacy("good", "[good]", "")
+	for _, c := range []struct {
+		last string
+		code api.Code
+		want string
+	}{
+		{`{"role":"user","content":{"type":"te`, api.CodeInvalid, "line 3: (root): must be JSON"},
+		{`{"text":"hi"}`, api.CodeInvalid, "line 3: role: is missing"},
+		{`{"role":"agent","content":{"type":"output"}}`, api.CodeInvalid, "line 3: role: must be user or session"},
+		{`{"role":"session","content":{"id":"e","time":1,"role":"agent","ev":{"t":"stop"}}}`, api.CodeInvalid, "line 3: content.role: must be user"},
+		{legacy("", "[x]", ""), api.CodeInvalid, "line 3: the id is blank"},
+		{legacy("x", " ", ""), api.CodeInvalid, "line 3: the text is blank"},
+		{legacy("x", "[x]", `,"meta":{"permissionMode":"yolo"}`), api.CodeInvalid, `line 3: meta.permissionMode: "yolo" is not`},
+		{legacy("x", "[x]", `,"meta":{"allowedTools":"Bash"}`), api.CodeInvalid, "line 3: meta.allowedTools: must be an array"},
+		{legacy("x", `{"type":"shutdown_request"}`, ""), api.CodeInvalid, "line 3: the text is a shutdown_request"},
+		{legacy("x", strings.Repeat("x", inbox.MaxText+1), ""), api.CodeInvalid, "line 3: the text has"},
+		{legacy("used", "[another]", ""), api.CodeIDTaken, `"used"`},
+		{legacy("used", "[p-1]", `,"meta":{"model":"m"}`), api.CodeIDTaken, `"used"`},
+		{legacy("good", "[another]", ""), api.CodeIDTaken, `"good"`},
+		{strings.Repeat(" ", 1<<20), api.CodeBodyTooLarge, "1048576"},
+	} {
+		if p := problem(t, r.payloads(t, "lead", good, "", c.last), c.code); !strings.Contains(p.Detail, c.want) || len(p.Detail) > 1000 {
+			t.Errorf("%.60s: %s, want %s", c.last, p.Detail, c.want)
+		}
+	}
+	problem(t, r.payloads(t, "lead", "\n \n"), api.CodeBody)
+	problem(t, r.payloads(t, "nobody", good), api.CodeNotFound)
+	if p := problem(t, r.payloads(t, "drums", good), api.CodeInvalid); !strings.Contains(p.Detail, "no relay of this service serves drums") {
+		t.Error(p.Detail)
+	}
+	problem(t, r.ask(t, "POST", path(band, "lead"), good, "Content-Type", api.PayloadsType, "Idempotency-Key", "k"), api.CodeUsage)
+	for _, media := range []string{"application/x-ndjson", "application/x-ndjson; profile=other", `application/x-ndjson; profile=wire; charset="utf-16"`, "application/x-ndjson; profile=wire; version=2"} {
+		if p := problem(t, r.ask(t, "POST", path(band, "lead"), good, "Content-Type", media), api.CodeBody); !strings.Contains(p.Hint, api.PayloadsType) {
+			t.Errorf("%s: %s, hint %s", media, p.Detail, p.Hint)
+		}
+	}
+	problem(t, r.ask(t, "POST", path(band, "lead"), good, "Content-Type", "application/json; profile=wire"), api.CodeBody)
+	problem(t, r.ask(t, "POST", "/v1/teams/"+band+"/broadcast", good, "Content-Type", api.PayloadsType), api.CodeBody)
+	if p := problem(t, r.ask(t, "POST", path(band, "drums"), message(t, "[row]", ""), "Content-Type", "application/ndjson; profile=wire"), api.CodeBody); p.Hint == "" {
+		t.Errorf("no hint: %s", p.Detail)
+	}
+
+	// What was put into the inbox under an id is no prompt as well.
+	of[api.Sent](t, r.ask(t, "POST", path(band, "bass"), message(t, "[row]", ""), "Idempotency-Key", "row"), http.StatusCreated)
+	bass := h.add(t, r, "bass", "")
+	h.until(t, r, bass.ID, "idle", in(relay.Idle))
+	problem(t, r.payloads(t, "bass", good, legacy("row", "[row]", "")), api.CodeConflict)
+
+	// None of it was said.
+	list := get[[]api.Delivery](t, r, "/v1/relays/"+lead.ID+"/deliveries")
+	if len(list) != 1 || list[0].ID != "used" {
+		t.Errorf("deliveries %+v", list)
+	}
+	of[api.SentPayloads](t, r.payloads(t, "lead", good), http.StatusCreated)
+	if works := h.worked(t, "[good]"); slices.Contains(works, "[x]") || slices.Contains(works, "[another]") {
+		t.Errorf("worked on %q", works)
+	}
+}
