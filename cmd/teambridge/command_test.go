@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
 	"teambridge/relay/fleet"
@@ -274,6 +275,30 @@ func ledgerFor(ts *testscript.TestScript, team, member string) (*ledger.Ledger, 
 	l, err := ledger.Open(context.Background(), filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
 	ts.Check(err)
 	return l, key
+}
+
+// does records an envelope of an agent, in a turn with the id turn, so long after now:
+//
+//	does TEAM MEMBER ID AFTER EVENT
+func does(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 5 {
+		ts.Fatalf("usage: does TEAM MEMBER ID AFTER EVENT")
+	}
+	after, err := time.ParseDuration(args[3])
+	ts.Check(err)
+	l, key := ledgerFor(ts, args[0], args[1])
+	ts.Check(l.Close())
+	var event struct{ T, Call, Text, Title string }
+	ts.Check(json.Unmarshal([]byte(args[4]), &event))
+	at := time.Now().Add(after)
+	j, err := journal.Open(context.Background(), filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "journal.db"))
+	ts.Check(err)
+	_, err = j.RecordEnvelopes(context.Background(), journal.Envelope{
+		InboxKey: journal.InboxKey{Root: key.Root, Team: teams.Instance{Team: key.Team, CreatedAt: key.CreatedAt}, Inbox: key.Inbox},
+		ID:       args[2], Session: "session", Turn: "turn", Call: event.Call, Kind: event.T, Role: "agent", At: at, Text: event.Text + event.Title,
+		Raw: fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":"turn","ev":%s}`, args[2], at.UnixMilli(), args[4]),
+	})
+	ts.Check(errors.Join(err, j.Close()))
 }
 
 // keys demands that a file (stdout, stderr) is one line with a JSON object, or

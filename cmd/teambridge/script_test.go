@@ -102,6 +102,7 @@ func TestScripts(t *testing.T) {
 			"answer":    answering,
 			"clobber":   clobber,
 			"say":       say,
+			"does":      does,
 			"sql":       execute,
 			"hold":      hold,
 			"request":   request,

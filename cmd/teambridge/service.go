@@ -156,6 +156,9 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 
 // unitText is the unit for the flags and the environment of this call.
 func (a *app) unitText(o serveOptions) (string, error) {
+	if err := o.check(); err != nil {
+		return "", err
+	}
 	binary, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find this program: %w", err)
@@ -182,6 +185,9 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	}
 	if o.readOnly {
 		args = append(args, "--read-only")
+	}
+	if o.keepWork != server.KeepWork {
+		args = append(args, "--keep-work", o.keepWork.String())
 	}
 	if _, err := a.payloads(o.modes); err != nil {
 		return "", err
