@@ -47,6 +47,8 @@ func TestPage(t *testing.T) {
 		{"signed out", testSignedOut},
 		{"read-only", testReadOnly},
 		{"answer", testAnswer},
+		{"work", testWork},
+		{"work over reconnects", testWorkReconnects},
 		{"forgotten", testForgotten},
 		{"a team that ended", testEnded},
 	} {
