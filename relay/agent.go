@@ -49,6 +49,7 @@ func (l *loop) restore(ctx context.Context) error {
 	if err := l.predecessor(ctx); err != nil {
 		return err
 	}
+	l.recorder.resume(ctx, l.session)
 	if err := l.insist(ctx, func(ctx context.Context) error {
 		f, found, err := l.ledger.InFlight(ctx, l.post)
 		if found {
@@ -206,6 +207,7 @@ func (l *loop) agentExited(ctx context.Context) error {
 	atWork := l.frame != nil && l.frame.sent
 	why := l.forget()
 	l.set(func(s *Status) { s.PID, s.Deaths = 0, s.Deaths+1 })
+	l.recorder.resume(ctx, l.session)
 	// What comes of it is decided below.
 	if err := l.keep(ctx, ledger.RelayStarting, ""); err != nil {
 		return err
@@ -247,6 +249,7 @@ func (l *loop) end(ctx context.Context, why error) error {
 	var lost error
 	stopped := l.stop(ctx, func(e agent.Event) {
 		if lost != nil {
+			l.recorder.hear(l.session.ID, e)
 			l.opts.Events(e) // not recorded; the next relay finds out from the transcript
 		} else {
 			lost = l.event(ctx, e)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
+	"time"
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/mode"
+	"teambridge/relay/wire"
 )
 
 // Claude returns the runtime of Claude Code, and of programs that speak the same lines.
@@ -68,6 +71,10 @@ func (r claudeRuntime) Turn(ctx context.Context, session, uuid string) (agent.Tu
 		turn.Unknown = !found
 	}
 	return turn, err
+}
+
+func (r claudeRuntime) Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
+	return r.transcript(session).Envelopes(ctx, since, ended)
 }
 
 type claudeAgent struct {

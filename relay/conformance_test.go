@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
@@ -49,7 +51,9 @@ func Conformance(t *testing.T, newSubject func(t *testing.T) *subject) {
 	run := func(name string, test func(t *testing.T, s *subject)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newSubject(t))
+			s := newSubject(t)
+			s.record()
+			test(t, s)
 		})
 	}
 	run("each message once", conformsEachOnce)
@@ -212,6 +216,58 @@ func (s *subject) ended(b *bridge, markers []string) {
 		}
 	}
 	s.check(markers)
+	s.checkEnvelopes(session.ID)
+}
+
+// checkEnvelopes fails unless the journal has each envelope of the conversation once, in
+// its order, each turn with one start and one end. What an agent printed right before it
+// was killed may be in the journal alone.
+func (s *subject) checkEnvelopes(session string) {
+	s.t.Helper()
+	var told, kept []string
+	known := map[string]int{}
+	for e, err := range s.options().Runtime.Conversation(s.t.Context(), session, time.Time{}, true) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		told = append(told, e.ID)
+		if known[e.ID]++; known[e.ID] > 1 {
+			s.t.Errorf("the conversation has envelope %s twice", e.ID)
+		}
+	}
+	starts, ends := map[string]int{}, map[string]int{}
+	extra := 0
+	for e, err := range s.journal.Envelopes(s.t.Context(), journal.EnvelopeQuery{}) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		switch e.Kind {
+		case "turn-start":
+			starts[e.Turn]++
+		case "turn-end":
+			ends[e.Turn]++
+		}
+		if known[e.ID] == 0 {
+			extra++
+			s.t.Logf("the journal alone has %s", e.Raw)
+			continue
+		}
+		kept = append(kept, e.ID)
+	}
+	if !slices.Equal(kept, told) {
+		s.t.Errorf("the journal has %d of %d envelopes of the conversation, or another order:\n%q\n%q", len(kept), len(told), kept, told)
+	}
+	if s.other == nil && extra > 0 {
+		s.t.Errorf("%d envelopes in the journal are not in the conversation", extra)
+	}
+	for turn, n := range starts {
+		if n != 1 || ends[turn] != 1 {
+			s.t.Errorf("turn %s has %d starts and %d ends", turn, n, ends[turn])
+		}
+	}
+	if len(told) == 0 || len(ends) != len(starts) {
+		s.t.Errorf("%d envelopes, %d turns began, %d ended", len(told), len(starts), len(ends))
+	}
 }
 
 // Rows that waited before and rows that come later are said, each once, in order, each in

@@ -37,6 +37,8 @@ const (
 	envPatience = "RELAY_TEST_PATIENCE"
 	// envIdleExit is its Options.IdleExit.
 	envIdleExit = "RELAY_TEST_IDLE_EXIT"
+	// envJournal, if not empty, makes it record envelopes.
+	envJournal = "RELAY_TEST_JOURNAL"
 	// envKilledAt is a moment at which it is killed.
 	envKilledAt = "RELAY_TEST_KILLED_AT"
 )
@@ -54,6 +56,9 @@ func runBridge(dir string) int {
 			fmt.Println(err)
 			return 1
 		}
+	}
+	if os.Getenv(envJournal) != "" {
+		s.record()
 	}
 	opts := s.options()
 	if s.other == nil {
@@ -132,6 +137,9 @@ func (b *bridge) start() {
 	b.cmd = exec.Command(os.Args[0])
 	b.cmd.Env = append(os.Environ(), envBridge+"="+b.s.dir, envScript+"="+b.s.script.Env(), "GORACE=atexit_sleep_ms=0")
 	b.cmd.Env = append(b.cmd.Env, b.env...)
+	if b.s.journal != nil {
+		b.cmd.Env = append(b.cmd.Env, envJournal+"=1")
+	}
 	if b.s.other != nil {
 		//lint:ignore SA1026 Permission, which has a func, is nil
 		other, err := json.Marshal(b.s.other)

@@ -23,9 +23,10 @@ type loop struct {
 	agentProcess
 	idler
 
-	queue     *queue  // of what was claimed
-	frame     *flight // nil if none is in flight
-	probation bool    // the last agent died with it, and had printed nothing
+	queue     *queue    // of what was claimed
+	recorder  *recorder // of what the agent tells; nil if nobody wants it
+	frame     *flight   // nil if none is in flight
+	probation bool      // the last agent died with it, and had printed nothing
 
 	inboxState
 	ledgerErr string // why the ledger cannot be used now; empty if it can
@@ -243,6 +244,7 @@ func (l *loop) event(ctx context.Context, e agent.Event) error {
 			return err
 		}
 	}
+	l.recorder.hear(l.session.ID, e)
 	l.opts.Events(e)
 	return nil
 }

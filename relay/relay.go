@@ -70,9 +70,11 @@ import (
 	"github.com/google/uuid"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/wire"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 	"teambridge/teams/watch"
@@ -144,12 +146,18 @@ type Options struct {
 
 	Timing Timing // the other durations
 
+	// Journal, if not nil, gets the envelopes of what the agent says and does, each once and
+	// in order. What it did while it could not be written, or no relay ran, is taken from
+	// the agent's conversation. It delays nothing.
+	Journal *journal.Journal
+
 	// Each may be nil.
-	Events   func(agent.Event) // gets everything that the agent prints
-	Report   func(Status)      // is called with each change of the status
-	Recorded func()            // is called when [ledger.Ledger.Events] may have more; it must not wait
-	Warn     func(error)       // gets errors that do not end the relay
-	Now      func() time.Time  // the clock by which messages are claimed
+	Events   func(agent.Event)   // gets everything that the agent prints
+	Envelope func(wire.Envelope) // gets each envelope once it is in Journal, if it was not there before
+	Report   func(Status)        // is called with each change of the status
+	Recorded func()              // is called when [ledger.Ledger.Events] may have more; it must not wait
+	Warn     func(error)         // gets errors that do not end the relay
+	Now      func() time.Time    // the clock by which messages are claimed
 }
 
 // Timing says how long a relay waits, and for what. A field that is 0 is the
@@ -224,6 +232,7 @@ type Relay struct {
 	moved  chan struct{} // closed, and replaced, when one of these has changed
 
 	ledger   store         // opts.Ledger, but in tests
+	archive  archive       // opts.Journal, but in tests; nil if there is none
 	patience time.Duration // of an interrupt, until the frame begins
 	grace    agent.Grace   // how an agent is ended: it may finish its turn first
 	at       func(moment)  // tests of what other processes do to the ledger in between
@@ -273,10 +282,14 @@ func New(ctx context.Context, opts Options) (*Relay, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Relay{
+	r := &Relay{
 		opts: opts, post: keyOf(opts.Team, c, opts.Member), box: box.Cached(), wake: make(chan struct{}, 1),
 		moved: make(chan struct{}), ledger: opts.Ledger, patience: holdInterrupt, grace: grace, at: func(moment) {},
-	}, nil
+	}
+	if opts.Journal != nil {
+		r.archive = opts.Journal
+	}
+	return r, nil
 }
 
 // Key returns what the relay's deliveries are kept under in the ledger.
@@ -363,7 +376,11 @@ func (r *Relay) Run(ctx context.Context) error {
 	helpers.Go(func() { r.watch(running, w) })
 	l := &loop{Relay: r, inboxState: inboxState{unwritten: map[string]bool{}}}
 	if l.queue, err = newQueue(); err == nil {
+		l.recorder, err = newRecorder(r)
+	}
+	if err == nil {
 		err = l.run(running)
+		l.recorder.end()
 	}
 	stop()
 	helpers.Wait()

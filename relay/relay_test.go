@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
@@ -45,13 +46,14 @@ func TestMain(m *testing.M) {
 
 // station is a team with a headless lead, and all that its relay needs.
 type station struct {
-	t      testing.TB
-	dir    string // holds root, state, sim and work
-	team   *teams.Team
-	locker *lockedfile.Locker
-	ledger *ledger.Ledger
-	script simchild.Script
-	other  *claude.Options // of an agent that is not simulated; else nil
+	t       testing.TB
+	dir     string // holds root, state, sim and work
+	team    *teams.Team
+	locker  *lockedfile.Locker
+	ledger  *ledger.Ledger
+	journal *journal.Journal // nil unless record was called
+	script  simchild.Script
+	other   *claude.Options // of an agent that is not simulated; else nil
 
 	mu     sync.Mutex
 	warned []error
@@ -109,6 +111,16 @@ func openStation(t testing.TB, dir string, script simchild.Script) *station {
 	return s
 }
 
+// record makes the station's relays record envelopes.
+func (s *station) record() {
+	s.t.Helper()
+	var err error
+	if s.journal, err = journal.Open(s.t.Context(), filepath.Join(s.dir, "state", "journal.db")); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { s.journal.Close() })
+}
+
 // locking returns a Locker of the station. On a disk that others keep busy a lock was
 // held for 11 s: only tests that are about that say for how long it may be.
 func (s *station) locking(opts lockedfile.Options) *lockedfile.Locker {
@@ -145,6 +157,7 @@ func (s *station) options() Options {
 		Team: s.team, Member: "team-lead", Locker: s.locker, Ledger: s.ledger, State: filepath.Join(s.dir, "state"),
 		Runtime: Claude(filepath.Join(s.dir, "root"), child),
 		Timing:  quick,
+		Journal: s.journal,
 		Report: func(st Status) {
 			s.mu.Lock()
 			s.seen = append(s.seen, st)

@@ -7,6 +7,7 @@ import (
 
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/wire"
 )
 
 // Runtime starts agents of one kind and knows what became of what they were sent.
@@ -38,6 +39,10 @@ type Runtime interface {
 	Predecessor(agent.Process) Predecessor
 	// Turn tells what the conversation has of a message, even if no agent runs.
 	Turn(ctx context.Context, session, uuid string) (agent.Turn, error)
+	// Conversation gives what a conversation has of what its agent said and did since a
+	// time, or somewhat before. What the agent told in its events has the same ids. ended
+	// says that no agent works on it, so that a turn without an end was cut.
+	Conversation(ctx context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error]
 }
 
 // Agent is an agent that runs. It must be brought to an end with End or Kill.

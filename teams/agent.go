@@ -67,24 +67,6 @@ func (t *Team) conversation(c *Config, name string, own bool) (path string, ok b
 	return transcript.Session(t.root.Path(), lead.Cwd, c.LeadSessionID)
 }
 
-// Given returns when, and how often, the agent's model was given a text from a sender since
-// a time: see [transcript.Given]. Without a transcript, known is false.
-func (a Agent) Given(from, text string, since time.Time) (first time.Time, times int, known bool) {
-	own, ok := a.config.ownProcess(a.Name)
-	if !ok {
-		return time.Time{}, 0, false
-	}
-	path, ok := a.team.conversation(a.config, a.Name, own)
-	if lead, _ := a.config.Lead(); !own && a.Name != lead.Name {
-		path, ok = transcript.Teammate(a.team.root.Path(), lead.Cwd, a.config.LeadSessionID, a.Name)
-	}
-	if !ok {
-		return time.Time{}, 0, false
-	}
-	first, times = transcript.Given(path, from, text, since)
-	return first, times, true
-}
-
 // KeepsRows says whether the agent leaves rows that it took in its inbox, marked as
 // read. marked says that such rows were seen there.
 func (a Agent) KeepsRows(marked bool) Answer {

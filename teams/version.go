@@ -86,6 +86,12 @@ const (
 	KeepsSystemPrompt Trait = "keeps its first system prompt"
 	// LeadProcessWritten: config.json has leadProcess.
 	LeadProcessWritten Trait = "writes leadProcess"
+	// WrapsUser: a row from "user" reaches a model as <teammate-message>, not as
+	// plain text.
+	WrapsUser Trait = "wraps rows from user"
+	// EscapesGiven: in <teammate-message>, attributes are escaped, and tags in the text.
+	// Without it, a message can look like several.
+	EscapesGiven Trait = "escapes what it wraps"
 
 	// What follows is for tests: the product does not depend on it.
 
@@ -99,9 +105,6 @@ const (
 	ClearsSession Trait = "starts another session at /clear"
 	// TagsRows: rows that Claude Code writes have msgV, msg_id and type.
 	TagsRows Trait = "writes rows with msg_id"
-	// WrapsUser: a row from "user" reaches a model as <teammate-message>, not as
-	// plain text.
-	WrapsUser Trait = "wraps rows from user"
 	// EchoesInside: a frame is echoed if it holds a teammate's message, unless it
 	// begins with one.
 	EchoesInside Trait = "echoes frames that hold a teammate's message"
@@ -138,13 +141,14 @@ var changes = map[Trait]struct{ without, with Version }{
 	SnapshotFlag:       {Version{2, 1, 252}, Version{2, 1, 257}},
 	KeepsSystemPrompt:  {Version{2, 1, 265}, Version{2, 1, 270}},
 	LeadProcessWritten: {Version{2, 1, 310}, Version{2, 1, 311}},
+	WrapsUser:          {Version{2, 1, 197}, Version{2, 1, 198}},
+	EscapesGiven:       {Version{2, 1, 160}, Version{2, 1, 181}},
 
 	EchoesTime:      {Version{2, 1, 76}, Version{2, 1, 78}},
 	JoinsFrames:     {Version{2, 1, 84}, Version{2, 1, 85}},
 	InterruptFails:  {Version{2, 1, 85}, Version{2, 1, 89}},
 	ClearsSession:   {Version{2, 1, 112}, Version{2, 1, 160}},
 	TagsRows:        {Version{2, 1, 195}, Version{2, 1, 196}},
-	WrapsUser:       {Version{2, 1, 197}, Version{2, 1, 198}},
 	EchoesInside:    {Version{2, 1, 160}, Version{2, 1, 200}},
 	ListsQueued:     {Version{2, 1, 204}, Version{2, 1, 205}},
 	ChecksMode:      {Version{2, 1, 200}, Version{2, 1, 280}},

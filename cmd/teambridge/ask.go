@@ -127,7 +127,10 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if !a.json && w.Reach == teams.NoTeammate {
 		a.reachNote(w)
 	}
-	q := &question{Delivered: w, sender: s, from: s.From(), text: body, rec: rec, since: w.Start}
+	q := &question{
+		Delivered: w, sender: s, from: s.From(), summary: o.summary, text: body, rec: rec, since: w.Start,
+		conversation: t.Agent(s.Config(), member).Conversation(w.Start.Truncate(time.Millisecond)),
+	}
 	q.clock = clocked(w.Inbox.Path(), w.Start, time.Now())
 	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, w.ID))
 	defer cancel()
@@ -207,11 +210,14 @@ type reply struct {
 // question is a sent message that waits for its answer.
 type question struct {
 	mail.Delivered
-	sender *sender
-	from   string // the answer is sent to this name
-	text   string
-	rec    *recorder
-	clock  bool // the inbox file is dated by our clock
+	sender  *sender
+	from    string // the answer is sent to this name
+	summary string
+	text    string
+	rec     *recorder
+	clock   bool // the inbox file is dated by our clock
+
+	conversation *teams.Conversation // of the member
 
 	since, taken time.Time         // the message was taken between these; taken is zero until then
 	said         []journal.Message // by the member; not yet weighed
@@ -324,12 +330,13 @@ func (q *question) early(m journal.Message) bool {
 	if !q.begun.IsZero() {
 		return false
 	}
-	first, times, known := q.sender.Team().Agent(q.sender.Config(), q.Member).Given(q.from, q.text, q.Start.Truncate(time.Millisecond))
-	if times == 1 {
-		q.begun = first
+	_, known := q.conversation.Read()
+	given := slices.DeleteFunc(q.conversation.Given(q.from, q.summary, q.text), func(g teams.Given) bool { return !g.Sure && !g.Alone })
+	if len(given) == 1 {
+		q.begun = given[0].At
 		return false
 	}
-	return known && times == 0 && time.Since(m.FirstSeen) < recordLag
+	return known && len(given) == 0 && time.Since(m.FirstSeen) < recordLag
 }
 
 // clocked reports whether an inbox that was written after start is dated by our clock,

@@ -87,14 +87,14 @@ func (a *app) replicate(ctx context.Context, j *journal.Journal, q journal.Query
 }
 
 // record fills the journal from the ledger and the inboxes of t until stop is called. poke
-// makes it read the ledger now. Without a journal it only warns.
-func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke func(), stop func() error) {
+// makes it read the ledger now. Without a journal it only warns, and returns none.
+func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (j *journal.Journal, poke func(), stop func() error) {
 	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
 	defer cancel()
 	j, err := a.journal(opening)
 	if err != nil {
 		a.warn("%s; messages are not recorded", view.Describe(err))
-		return func() {}, func() error { return nil }
+		return nil, func() {}, func() error { return nil }
 	}
 	broken := false // the journal; for the tap's goroutine alone
 	r := replicate.New(replicate.Options{Ledger: l, Journal: j, Warn: func(err error) { a.warn("%s", view.Describe(err)) }})
@@ -115,7 +115,7 @@ func (a *app) record(ctx context.Context, l *ledger.Ledger, t *teams.Team) (poke
 			a.warn("%s; messages are no longer recorded", view.Describe(err))
 		}
 	})
-	return r.Poke, func() error {
+	return j, r.Poke, func() error {
 		end()
 		parts.Wait()
 		if err := lastLook(context.WithoutCancel(ctx), j, t); err != nil && !broken {

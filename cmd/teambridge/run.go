@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
 	"teambridge/relay/fleet"
+	"teambridge/relay/wire"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -43,10 +45,13 @@ const (
 
 // The values of --output.
 const (
-	outText   = "text"
-	outEvents = "events"
-	outRaw    = "raw"
+	outText      = "text"
+	outEvents    = "events"
+	outEnvelopes = "envelopes"
+	outRaw       = "raw"
 )
+
+var outputForms = []string{outText, outEvents, outEnvelopes, outRaw}
 
 func newRun(a *app) *cobra.Command {
 	o := runOptions{as: "team-lead", input: inLines, output: outText}
@@ -93,8 +98,8 @@ for the next message. An agent is not ended while it has a background task or
 scheduled work, nor a lead with teammates (--plain): they would end with it.
 
 Messages are relayed even if nobody reads the output. 32 MiB of output are kept;
-what is left out is counted in a warning, or with --output events or raw in a
-line {"leftOut": {"lines": …, "bytes": …}}. At the end, run waits until its
+what is left out is counted in a warning, or without --output text in a line
+{"leftOut": {"lines": …, "bytes": …}}. At the end, run waits until its
 output is read; once told to end, for 2 s without progress and 10 s in all. A
 question that does not fit is denied.
 
@@ -119,11 +124,11 @@ team has a living lead of its own, or another process relays this inbox.`,
 	f.BoolVar(&o.OwnTeam, "create-team", false, "make the team --team, with this agent as its lead, if it does not exist, or take it back from a run that was killed; it is removed at the end if nobody else is in it and nothing waits")
 	f.StringVar(&o.input, "input", o.input, "lines (text, or JSON objects) or wire (payloads of the session protocol)")
 	modeMapFlag(cmd, &o.modes)
-	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON) or raw (what the agent prints)")
+	f.StringVar(&o.output, "output", o.output, "text (what the agent says), events (what becomes of messages, as NDJSON), envelopes (what the agent says and does, as session-protocol envelopes) or raw (what the agent prints)")
 	agentFlags(cmd, &o.Relay)
 	f.BoolVar(&o.exitOnEOF, "exit-on-eof", false, "end when standard input has ended and nothing waits")
 	complete(cmd, "input", inLines, inWire)
-	complete(cmd, "output", outText, outEvents, outRaw)
+	complete(cmd, "output", outputForms...)
 	must(cmd.RegisterFlagCompletionFunc("as", a.completeMembers(-1)))
 	return cmd
 }
@@ -159,8 +164,8 @@ type agentRun struct {
 
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	switch {
-	case o.output != outText && o.output != outEvents && o.output != outRaw:
-		return usage("use text, events or raw", "--output %q is unknown", o.output)
+	case !slices.Contains(outputForms, o.output):
+		return usage("use "+strings.Join(outputForms, ", "), "--output %q is unknown", o.output)
 	case o.input != inLines && o.input != inWire:
 		return usage("use lines or wire", "--input %q is unknown", o.input)
 	case o.modes != "" && o.input != inWire:
@@ -222,11 +227,11 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 		return err
 	}
 	child.Stderr = a.stderr
-	recorded, stopRecording := a.record(ctx, l, t)
+	history, recorded, stopRecording := a.record(ctx, l, t)
 	defer func() { err = errors.Join(err, stopRecording()) }()
 	run.relay, err = relay.New(ctx, relay.Options{
 		Team: t, Member: member, Locker: a.locks(), Ledger: l, State: a.state, Runtime: relay.Claude(t.Root().Path(), child), OnCut: relay.OnCut(o.OnCut), IdleExit: o.IdleExit,
-		Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
+		Journal: history, Envelope: run.envelope, Events: run.event, Report: run.report, Recorded: recorded, Warn: func(err error) { a.warn("%s", view.Describe(err)) },
 	})
 	if err != nil {
 		return err
@@ -432,6 +437,13 @@ func (r *agentRun) event(e agent.Event) {
 		if result, ok := e.Payload.(claude.Result); ok {
 			r.printJSON(map[string]string{"result": result.Subtype, "text": result.Text})
 		}
+	}
+}
+
+// envelope prints an envelope of what the agent says and does.
+func (r *agentRun) envelope(e wire.Envelope) {
+	if r.opts.output == outEnvelopes {
+		r.printJSON(e)
 	}
 }
 

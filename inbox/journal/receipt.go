@@ -24,6 +24,9 @@ const (
 	Lost State = "lost"
 	// Unknown: it vanished, and nothing shows whether it was taken. It may change as Lost does.
 	Unknown State = "unknown"
+
+	// shown is no state: what a model was given can be marked as taken later.
+	shown State = "seen"
 )
 
 // A Receipt is the known fate of one of our messages.
@@ -36,6 +39,10 @@ type Receipt struct {
 	// When it first came to be so, in UTC, to the microsecond; zero if that is not recorded.
 	// LostAt is when it was found lost or unknown; VerifiedAt is that of the last sending.
 	VerifiedAt, ConsumedAt, LostAt time.Time
+
+	// SeenAt is when the agent's model was given it; zero if that is not known. An agent can
+	// show a message to its model before it marks it as taken, so the State may be Verified.
+	SeenAt time.Time
 }
 
 // Verified records that a message was read back from its inbox, even if a lost or unknown
@@ -53,28 +60,40 @@ func (j *Journal) Consumed(ctx context.Context, key inbox.SendKey, at time.Time)
 	return j.updateReceipt(ctx, key, Consumed, at, "", nil)
 }
 
-// Lost records that a message is lost, and why. It does not change one that was consumed.
+// Lost records that a message is lost, and why. It does not change one that was consumed
+// or seen.
 func (j *Journal) Lost(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
 	return j.updateReceipt(ctx, key, Lost, at, reason, nil)
 }
 
 // Unknown records that a message is gone, that nothing shows whether it was taken, and
-// why. It does not change a message that was consumed or lost.
+// why. It does not change a message that was consumed, seen or lost.
 func (j *Journal) Unknown(ctx context.Context, key inbox.SendKey, at time.Time, reason string) (Receipt, error) {
 	return j.updateReceipt(ctx, key, Unknown, at, reason, nil)
+}
+
+// Seen records that the agent's model was given a message: so it was not lost. It returns
+// the zero Receipt if there is none.
+func (j *Journal) Seen(ctx context.Context, key inbox.SendKey, at time.Time) (Receipt, error) {
+	return j.updateReceipt(ctx, key, shown, at, "", nil)
 }
 
 // become brings a receipt to a state, and reports whether that changed it.
 func (r *Receipt) become(state State, at time.Time, reason string) bool {
 	gone := r.State == Lost || r.State == Unknown
 	switch {
+	case state == shown && r.SeenAt.IsZero():
+		r.SeenAt = at
+		if gone {
+			r.State, r.ConsumedAt = Consumed, at
+		}
 	case state == Consumed && r.State != Consumed:
 		r.State, r.ConsumedAt = Consumed, at
 	case state == Verified && gone && at.After(r.LostAt):
 		r.State, r.VerifiedAt, r.Reason, r.LostAt = Verified, at, "", time.Time{}
 	case state == Verified && !gone && r.VerifiedAt.IsZero():
 		r.VerifiedAt = at
-	case (state == Lost || state == Unknown) && r.State == Verified:
+	case (state == Lost || state == Unknown) && r.State == Verified && r.SeenAt.IsZero():
 		r.State, r.LostAt, r.Reason = state, at, reason
 	default:
 		return false
@@ -108,6 +127,9 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 		return Receipt{}, err
 	}
 	r := was
+	if !found && state == shown {
+		return Receipt{}, nil
+	}
 	if !found {
 		r = Receipt{SendKey: key, State: Verified}
 	}
@@ -120,6 +142,14 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 		return r, nil
 	}
 	r.Seq = n.next()
+	if state == shown {
+		_, err := c.Exec("UPDATE receipts SET seq=?, state=?, at=max(at, ?), consumed_at=?, seen_at=? WHERE seq=?",
+			r.Seq, string(r.State), at.UnixMicro(), micros(r.ConsumedAt), micros(at), was.Seq)
+		if err == nil {
+			r, _, err = lookup(c, key)
+		}
+		return r, err
+	}
 	if _, err := c.Exec("DELETE FROM receipts WHERE seq=?", was.Seq); err != nil {
 		return Receipt{}, err
 	}
@@ -128,9 +158,9 @@ func updateReceipt(c *sqlite.Conn, n *numbers, key inbox.SendKey, state State, a
 		front = strings.Join(ahead, " ")
 	}
 	if _, err := c.Exec(`INSERT INTO receipts (seq, root, team, created_at, inbox, id, state, at,
-		verified_at, consumed_at, lost_at, reason, ahead) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		verified_at, consumed_at, lost_at, seen_at, reason, ahead) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		r.Seq, key.Root, key.Team, key.CreatedAt, key.Inbox, key.ID, string(r.State), at.UnixMicro(),
-		micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), r.Reason, front); err != nil {
+		micros(r.VerifiedAt), micros(r.ConsumedAt), micros(r.LostAt), micros(r.SeenAt), r.Reason, front); err != nil {
 		return Receipt{}, err
 	}
 	r, _, err = lookup(c, key)
@@ -171,12 +201,12 @@ func (j *Journal) Ahead(ctx context.Context, key inbox.SendKey) (keys []string, 
 }
 
 const receiptColumns = `seq, root, team, created_at, inbox, id, state, reason,
-	verified_at, consumed_at, lost_at FROM receipts`
+	verified_at, consumed_at, lost_at, seen_at FROM receipts`
 
 func scanReceipt(v sqlite.Row) Receipt {
 	return Receipt{
 		Seq: v.Int(0), SendKey: scanKey(v, 1).message(v.Text(5)), State: State(v.Text(6)), Reason: v.Text(7),
-		VerifiedAt: v.Time(8), ConsumedAt: v.Time(9), LostAt: v.Time(10),
+		VerifiedAt: v.Time(8), ConsumedAt: v.Time(9), LostAt: v.Time(10), SeenAt: v.Time(11),
 	}
 }
 

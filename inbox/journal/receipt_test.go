@@ -28,6 +28,7 @@ func TestReceipt(t *testing.T) {
 	unknown := does(func(j *Journal, at time.Time) (Receipt, error) {
 		return j.Unknown(t.Context(), aKey("1"), at, "no trace")
 	})
+	seen := does(func(j *Journal, at time.Time) (Receipt, error) { return j.Seen(t.Context(), aKey("1"), at) })
 	for _, test := range []struct {
 		name  string
 		steps []does // at 1, 2, 3 … seconds
@@ -43,6 +44,12 @@ func TestReceipt(t *testing.T) {
 		{"lost and then consumed", []does{verified, lost, consumed},
 			Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered", ConsumedAt: at(3)}},
 		{"consumed and not lost", []does{verified, consumed, lost}, Receipt{Seq: 2, State: Consumed, VerifiedAt: at(1), ConsumedAt: at(2)}},
+		{"seen", []does{verified, consumed, seen, seen, lost}, Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), ConsumedAt: at(2), SeenAt: at(3)}},
+		{"seen first", []does{verified, seen, lost, unknown, consumed},
+			Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), ConsumedAt: at(5), SeenAt: at(2)}},
+		{"lost and then seen", []does{verified, lost, seen, verified},
+			Receipt{Seq: 3, State: Consumed, VerifiedAt: at(1), LostAt: at(2), Reason: "clobbered", ConsumedAt: at(3), SeenAt: at(3)}},
+		{"never sent by us", []does{seen, consumed}, Receipt{Seq: 1, State: Consumed, ConsumedAt: at(2)}},
 		{"never verified", []does{consumed}, Receipt{Seq: 1, State: Consumed, ConsumedAt: at(1)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -60,7 +60,8 @@ type RelayEvent struct {
 //
 // The same commit makes a message and a receipt of what was sent and of user prompts. A
 // prompt is verified when it is claimed, consumed when the agent starts a turn with it,
-// and lost when it ends before that. CopyEvents returns how many were new; with an error,
+// and lost when it ends before that. Every message of ours is seen when the agent starts a
+// turn with it. CopyEvents returns how many were new; with an error,
 // *[Error] or *[ValueError], nothing was recorded.
 func (j *Journal) CopyEvents(ctx context.Context, source string, events ...RelayEvent) (recorded int, err error) {
 	if err := names("source", source); err != nil {
@@ -126,9 +127,25 @@ func (e *RelayEvent) record(c *sqlite.Conn, n *numbers) error {
 
 func (e *RelayEvent) key() InboxKey { return InboxKey{e.Root, e.Team, e.Inbox} }
 
-// updateReceipt changes the receipt of a user prompt as the event says.
+// updateReceipt changes the receipt of a message as the event says. That of a row changes
+// only when the agent's model was given it.
 func (e *RelayEvent) updateReceipt(c *sqlite.Conn, n *numbers) error {
-	if !e.Person || e.Delivery == "" || e.ID == "" {
+	if e.Delivery == "" || e.ID == "" {
+		return nil
+	}
+	if err := e.updateState(c, n); err != nil {
+		return err
+	}
+	switch e.State {
+	case "accepted", "cut", "done":
+		_, err := updateReceipt(c, n, e.key().message(e.ID), shown, e.At, "", nil)
+		return err
+	}
+	return nil
+}
+
+func (e *RelayEvent) updateState(c *sqlite.Conn, n *numbers) error {
+	if !e.Person {
 		return nil
 	}
 	var state State

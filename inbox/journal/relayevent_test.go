@@ -143,3 +143,23 @@ func TestExportRelayed(t *testing.T) {
 		}
 	}
 }
+
+// A message that we put into an inbox is seen when its relay gave it to the agent; a
+// relayed message of somebody else has no receipt.
+func TestSeenByARelayedAgent(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{"claimed": false, "written": false, "accepted": true, "cut": true, "done": true, "failed": false, "taken_by_agent": false} {
+		j := newJournal(t)
+		_, err := j.Verified(t.Context(), aKey("id-d"), at(1))
+		must(t, err)
+		_, err = j.CopyEvents(t.Context(), "l", anEvent(2, "d", state), anEvent(3, "e", state))
+		must(t, err)
+		r, _, err := j.Receipt(t.Context(), aKey("id-d"))
+		if err != nil || r.State != Verified || want != r.SeenAt.Equal(at(2)) || want == r.SeenAt.IsZero() {
+			t.Errorf("%s: %+v, %v", state, r, err)
+		}
+		if r, found, err := j.Receipt(t.Context(), aKey("id-e")); err != nil || found {
+			t.Errorf("%s: of somebody else: %+v, %v", state, r, err)
+		}
+	}
+}

@@ -211,6 +211,7 @@ func TestAhead(t *testing.T) {
 		"there are newer ones": {looks: [][]string{{second, ours, row("third")}, {second, row("third")}}, want: []string{second}},
 		"it was written back":  {looks: [][]string{{first}, {first, ours}}, want: []string{first}},
 		"it was consumed":      {then: func(j *Journal) error { _, err := j.Consumed(t.Context(), aKey("ours"), at(9)); return err }},
+		"it was seen":          {then: func(j *Journal) error { _, err := j.Seen(t.Context(), aKey("ours"), at(9)); return err }, want: []string{first, second}},
 		"sent again behind fewer": {then: func(j *Journal) error {
 			_, lerr := j.Lost(t.Context(), aKey("ours"), at(8), "clobbered")
 			_, err := j.Verified(t.Context(), aKey("ours"), at(9), key(second)...)

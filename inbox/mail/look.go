@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
@@ -52,8 +51,10 @@ func (s *Sender) Look(ctx context.Context, d Delivered, seen *inbox.Seen) (inbox
 			without.Ahead = nil
 			fate = without.Look(seen, keeps)
 		}
-		if fate != inbox.Consumed && s.given(ctx, d) {
-			fate = inbox.Consumed
+		if fate != inbox.Consumed {
+			if at, err := s.Seen(ctx, d); err == nil && !at[0].IsZero() {
+				fate = inbox.Consumed
+			}
 		}
 	}
 	switch {
@@ -191,37 +192,6 @@ func (s *Sender) broughtBack(ctx context.Context, d Delivered, seen *inbox.Seen)
 	}
 	passed, err := stood(ctx, j, key, last.Seq, seen)
 	return err == nil && !passed
-}
-
-// givenWithin is longer than an agent takes to record that its model got a message.
-const givenWithin = time.Minute
-
-// given reports whether the agent's conversation shows that its model got a message. It has
-// no ids, so it proves nothing if the same sender sent the same text at about that time.
-func (s *Sender) given(ctx context.Context, d Delivered) bool {
-	row := parse(d.Tracked.Row)
-	if row == nil || s.opts.Journal == nil {
-		return false
-	}
-	at, ok := row.Time()
-	j, err := s.opts.Journal(ctx)
-	if err != nil || !ok {
-		return false
-	}
-	q := inboxOf(s.Key(d))
-	q.From = row.From
-	long := at.Add(-givenWithin)
-	for m, err := range j.Messages(ctx, q) {
-		if err != nil {
-			return false
-		}
-		over := !m.GoneAt.IsZero() && m.GoneAt.Before(long) || !m.ReadAt.IsZero() && m.ReadAt.Before(long)
-		if m.Text == row.Text && m.ID() != d.ID && !over {
-			return false
-		}
-	}
-	_, times, _ := s.opts.Team.Agent(s.config, d.Member).Given(row.From, row.Text, at)
-	return times > 0
 }
 
 // latest is the last message with the id of key in the journal, or the zero Message.

@@ -32,6 +32,7 @@ const User = "user"
 const (
 	Verified = "verified" // it was read back from the inbox
 	Consumed = "consumed" // its agent took it
+	Seen     = "seen"     // its agent's model was given it
 	Failed   = "failed"   // it was not sent
 )
 
@@ -59,6 +60,9 @@ type Options struct {
 	Unrecorded   func(error)
 	RecordWithin time.Duration
 
+	// Conversations, if not nil, is shared with other senders.
+	Conversations *teams.Conversations
+
 	// Facts, if not nil, says whether a member is headless, and whether its relay runs.
 	Facts func(member string) teams.Facts
 }
@@ -76,6 +80,9 @@ type Sender struct {
 // errors are those of [teams.Team.Config] and of the ledger.
 func New(ctx context.Context, opts Options) (_ *Sender, err error) {
 	s := &Sender{opts: opts, config: opts.Config, from: opts.From}
+	if s.opts.Conversations == nil {
+		s.opts.Conversations = &teams.Conversations{}
+	}
 	if s.config == nil {
 		if s.config, err = opts.Team.Config(ctx); err != nil {
 			return nil, err

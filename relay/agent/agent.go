@@ -59,6 +59,10 @@ type Event struct {
 	Recipients     []string    // members to whom the agent writes; "*" is all of them
 	Background     *Background // what the agent does besides turns, if that has changed; else nil
 
+	// Missed says that something that the agent told before has no event, or has one without
+	// a line: it was too large, or too much was not read.
+	Missed bool
+
 	// Envelopes are what it tells front ends. What the conversation tells again after a
 	// crash has the same ids.
 	Envelopes []wire.Envelope

@@ -49,7 +49,7 @@ func (b *backlog) add(e agent.Event) error {
 		default:
 			size = perEvent
 		}
-		e.Line = nil
+		e.Line, e.Missed = nil, true
 		if b.bytes+size > 2*b.limit {
 			return fmt.Errorf("claude: %d bytes of output were not read: %w", b.bytes, ErrOverrun)
 		}
@@ -78,7 +78,7 @@ func (b *backlog) end() {
 // report puts a gap before the event that follows it.
 func (b *backlog) report(e agent.Event) {
 	if b.gap.Events > 0 {
-		b.push(agent.Event{At: e.At, Payload: b.gap}, perEvent)
+		b.push(agent.Event{At: e.At, Payload: b.gap, Missed: true}, perEvent)
 		b.gap = Gap{}
 	}
 }

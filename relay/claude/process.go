@@ -168,7 +168,7 @@ func (p *Process) last() agent.Event {
 	e := agent.Event{At: time.Now().UTC()}
 	var kept iter.Seq2[wire.Envelope, error]
 	if session, since, open := p.adapter.Open(); open && p.options.Root != "" {
-		kept = Transcript{Root: p.options.Root, Dir: p.options.Dir, Session: session}.Envelopes(context.Background(), since)
+		kept = Transcript{Root: p.options.Root, Dir: p.options.Dir, Session: session}.Envelopes(context.Background(), since, true)
 	}
 	// A transcript that cannot be read can still be read when the conversation is resumed.
 	e.Envelopes, _ = p.adapter.End(e.At, kept)
@@ -261,6 +261,7 @@ func (p *Process) take(line []byte, size int64, last bool) {
 	e := agent.Event{At: time.Now().UTC()}
 	skip := func(reason string) {
 		head := bytes.ToValidUTF8(line[:min(len(line), headOfSkipped)], []byte("\uFFFD"))
+		e.Missed = true
 		e.Payload = Skipped{Size: size, Head: string(head), Reason: reason}
 	}
 	if size > int64(len(line)) {

@@ -185,9 +185,9 @@ func readTurn(ctx context.Context, r io.Reader, uuid string) (agent.Turn, error)
 }
 
 // Envelopes tells what the transcript says since a time, and before that from the beginning of the turn that was open a
-// minute earlier, with the ids that [agent.Event.Envelopes] had: see package session. The process must be gone, since
-// what is open has failed then. Without a transcript there is nothing.
-func (t Transcript) Envelopes(ctx context.Context, since time.Time) iter.Seq2[wire.Envelope, error] {
+// minute earlier, with the ids that [agent.Event.Envelopes] had: see package session. If the process is gone, what is open
+// has failed. Without a transcript there is nothing.
+func (t Transcript) Envelopes(ctx context.Context, since time.Time, gone bool) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		path, err := t.Path()
 		if err != nil {
@@ -196,7 +196,7 @@ func (t Transcript) Envelopes(ctx context.Context, since time.Time) iter.Seq2[wi
 			}
 			return
 		}
-		for e, err := range session.Read(ctx, path, session.Options{Since: since, Gone: true}) {
+		for e, err := range session.Read(ctx, path, session.Options{Since: since, Gone: gone}) {
 			if !yield(e, err) {
 				return
 			}

@@ -25,10 +25,12 @@ import (
 	"sync"
 	"time"
 
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/agent"
 	"teambridge/relay/mode"
+	"teambridge/relay/wire"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
@@ -57,6 +59,9 @@ type Options struct {
 
 	// Report, if not nil, gets each change of a relay's status.
 	Report func(Status)
+	// Journal and Envelope are those of [relay.Options]. Either may be nil.
+	Journal  *journal.Journal
+	Envelope func(wire.Envelope)
 	// Events, if not nil, gets everything that the agents print.
 	Events func(id string, e agent.Event)
 	// Recorded is [relay.Options.Recorded].
@@ -534,6 +539,7 @@ func (m *runner) once(ctx context.Context) error {
 	r, err := relay.New(ctx, relay.Options{
 		Team: t, Member: name, Locker: f.opts.Locker, Ledger: f.opts.Ledger, State: f.opts.State,
 		Runtime: relay.Claude(t.Root().Path(), child), Mode: begin, OnCut: relay.OnCut(e.OnCut), IdleExit: e.IdleExit, Timing: f.opts.Timing,
+		Journal: f.opts.Journal, Envelope: f.opts.Envelope,
 		Events: func(ev agent.Event) { f.opts.Events(e.ID, ev) }, Report: m.set, Recorded: f.opts.Recorded,
 		Warn: func(err error) { f.opts.Warn(fmt.Errorf("%s@%s: %w", name, e.Team, err)) },
 	})

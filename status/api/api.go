@@ -105,6 +105,7 @@ type Message struct {
 const (
 	Verified = "verified" // it was read back from the inbox
 	Consumed = "consumed" // its agent took it
+	Seen     = "seen"     // its agent's model was given it; only of [Sent]
 	Failed   = "failed"   // it was not sent
 	Lost     = "lost"     // another program overwrote it
 	Unknown  = "unknown"  // it is gone, and we cannot know whether its agent took it

@@ -90,6 +90,7 @@ type Receipt struct {
 	Reason     string     `json:"reason,omitempty"` // why the state is lost or unknown
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 	ConsumedAt *time.Time `json:"consumedAt,omitempty"`
+	SeenAt     *time.Time `json:"seenAt,omitempty"` // when the agent's model was given it; can be before consumedAt
 	LostAt     *time.Time `json:"lostAt,omitempty"` // when the state became lost or unknown
 }
 

@@ -69,6 +69,7 @@ import (
 	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
+	"teambridge/relay/wire"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -364,7 +365,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	if !s.opts.ReadOnly {
 		s.fleet = fleet.New(fleet.Options{
 			Root: s.opts.Root, Ledger: s.ledger, Locker: s.locker, State: s.opts.State, Env: s.opts.Env, Every: s.limits.tick, Timing: s.timing,
-			Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
+			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
 		})
 	}
 	s.follower = &follower{Server: s, added: make(chan struct{}, 1)}

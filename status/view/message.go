@@ -44,7 +44,7 @@ func Record(m journal.Message, r *journal.Receipt) api.Record {
 func Receipt(r journal.Receipt) api.Receipt {
 	return api.Receipt{
 		Seq: r.Seq, Team: r.Team, CreatedAt: r.CreatedAt, Member: r.Inbox, ID: r.ID, State: string(r.State), Reason: r.Reason,
-		VerifiedAt: timeOrNil(r.VerifiedAt), ConsumedAt: timeOrNil(r.ConsumedAt), LostAt: timeOrNil(r.LostAt),
+		VerifiedAt: timeOrNil(r.VerifiedAt), ConsumedAt: timeOrNil(r.ConsumedAt), LostAt: timeOrNil(r.LostAt), SeenAt: timeOrNil(r.SeenAt),
 	}
 }
 

@@ -1,70 +1,143 @@
 package transcript
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"time"
 )
 
-// givenTail is how much of the end of a transcript is searched for a message.
-const givenTail = 8 << 20
+// Given is one time that the model of a conversation was given a message, without its text.
+type Given struct {
+	At      time.Time // of the record, in UTC
+	Version string    // of the Claude Code that wrote it
+	Alone   bool      // no other message was given with it
 
-// Given says when, since a time, the model of a conversation was first given a text that
-// came from a sender, and how often. Only a message that was given alone counts: where
-// several are given at once, a text can pretend to be several.
-func Given(path, from, text string, since time.Time) (first time.Time, times int) {
-	for _, size := range []int64{shortTail, longTail, givenTail} {
-		first, times = time.Time{}, 0
-		over := false
-		whole := backward(path, size, func(line []byte) bool {
-			at, told := given(line, from, text)
-			if !at.IsZero() && at.Before(since) {
-				over = true
-				return false
-			}
-			if told {
-				first, times = at, times+1
-			}
-			return true
-		})
-		if over || whole {
-			break
-		}
-	}
-	return first, times
+	summary digest
 }
 
-// given returns when a record was written, and whether it gives the model that text from
-// that sender, alone.
-func given(line []byte, from, text string) (at time.Time, told bool) {
-	var r struct {
-		Type      string
-		Timestamp time.Time
-		Message   struct{ Content json.RawMessage }
+// Summarized reports whether it was given with that summary, spelled as in the record;
+// empty: without one.
+func (g Given) Summarized(summary string) bool { return g.summary == digestOf(summary) }
+
+// digest stands for texts: what was said in a conversation is not kept.
+type digest [16]byte
+
+func digestOf(texts ...string) digest {
+	h := sha256.New()
+	for _, s := range texts {
+		// The lengths keep ("a", "b") and ("ab", "") apart.
+		h.Write([]byte{byte(len(s) >> 24), byte(len(s) >> 16), byte(len(s) >> 8), byte(len(s))})
+		h.Write([]byte(s))
 	}
-	if json.Unmarshal(line, &r) != nil {
-		return time.Time{}, false
+	return digest(h.Sum(nil)[:16])
+}
+
+// plain is the sender of a text that a model was given without a wrapper. It is no name.
+const plain = "\x00"
+
+var (
+	attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
+	tag       = strings.NewReplacer(closed, `<\/teammate-message`, open, `<\teammate-message`)
+)
+
+// EscapeName returns a sender or a summary as newer versions spell it.
+func EscapeName(s string) string { return attribute.Replace(s) }
+
+// EscapeText returns a text as newer versions spell it. 2.1.181 does not escape opening
+// tags.
+func EscapeText(s string) string { return tag.Replace(s) }
+
+// A block is one message of what a model was given at once, as it is spelled there.
+type block struct{ from, summary, text string }
+
+const (
+	open   = "<teammate-message"
+	closed = "</teammate-message"
+	// What newer leads write around the messages.
+	before = "Another Claude session sent a message:\n"
+	behind = "\n\nThis came from another Claude session"
+)
+
+// A summary can hold quotes where Claude Code does not escape them.
+var header = regexp.MustCompile(`^` + open + ` teammate_id="([^"]*)"(?: verified="false")?(?: color="[^"]*")?(?: summary="(.*)")?>$`)
+
+// blocks splits what a model was given into messages. It returns none unless the text can
+// be read as messages in one way only: a closing tag that does not end a message makes the
+// whole text unreadable. Where Claude Code does not escape tags, a text can still pretend
+// to be several messages.
+func blocks(text string) (list []block) {
+	text, led := strings.CutPrefix(text, before)
+	for {
+		head, rest, ok := strings.Cut(text, "\n")
+		if !ok || !strings.HasPrefix(head, open+" ") || !strings.HasSuffix(head, ">") {
+			return nil
+		}
+		body, rest, ok := strings.Cut(rest, "\n"+closed+">")
+		if !ok || strings.Contains(body, closed) {
+			return nil
+		}
+		b := block{text: body}
+		if m := header.FindStringSubmatch(head); m != nil {
+			b.from, b.summary = m[1], m[2]
+		}
+		list = append(list, b)
+		if rest == "" || led && strings.HasPrefix(rest, behind) && !strings.Contains(rest, open) && !strings.Contains(rest, closed) {
+			return list
+		}
+		if text, ok = strings.CutPrefix(rest, "\n\n"); !ok {
+			return nil
+		}
 	}
-	if r.Type != "user" {
-		return r.Timestamp, false
+}
+
+// userRecord is the part of a record that says what the model was given.
+type userRecord struct {
+	Type        string
+	UUID        string
+	Timestamp   time.Time
+	Version     string
+	IsSidechain bool
+	IsMeta      bool
+	Origin      struct{ Kind string }
+	Message     struct{ Content json.RawMessage }
+}
+
+// messages are those that a record gives to the model.
+func (r *userRecord) messages() []block {
+	if r.Type != "user" || r.IsMeta || r.Origin.Kind == "human" || r.Timestamp.IsZero() {
+		return nil
 	}
-	said, ok := strings.CutPrefix(content(r.Message.Content), `<teammate-message teammate_id="`+from+`"`)
-	if !ok {
-		return r.Timestamp, false
+	text, ok := content(r.Message.Content)
+	switch {
+	case !ok:
+		return nil
+	case strings.Contains(text, open), strings.Contains(text, closed):
+		return blocks(text)
+	case r.IsSidechain:
+		return []block{{from: plain, text: text}}
 	}
-	attributes, ok := strings.CutSuffix(said, "\n"+text+"\n</teammate-message>")
-	return r.Timestamp, ok && !r.Timestamp.IsZero() && strings.HasSuffix(attributes, ">") && !strings.Contains(attributes, "\n")
+	return nil
 }
 
 // content is the text of a record, which is a string or a list with one text.
-func content(raw json.RawMessage) string {
-	var text string
+func content(raw json.RawMessage) (text string, ok bool) {
 	if json.Unmarshal(raw, &text) == nil {
-		return text
+		return text, true
 	}
 	var parts []struct{ Type, Text string }
 	if json.Unmarshal(raw, &parts) != nil || len(parts) != 1 || parts[0].Type != "text" {
-		return ""
+		return "", false
 	}
-	return parts[0].Text
+	return parts[0].Text, true
+}
+
+// parseGiven reads a line that may give messages to the model.
+func parseGiven(line []byte) (r userRecord, ok bool) {
+	if !bytes.Contains(line, []byte(`"type":"user"`)) || bytes.Contains(line, []byte(`"tool_result"`)) && !bytes.Contains(line, []byte(open)) {
+		return r, false
+	}
+	return r, json.Unmarshal(line, &r) == nil
 }

@@ -13,6 +13,7 @@
 package transcript
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -101,25 +102,44 @@ func Agent(root, dir, team, agent string) (path string, ok bool) {
 	return "", false
 }
 
-// Teammate returns the transcript of a teammate in the process of the lead with that session.
-// Older versions do not record whose it is: for those there is none.
-func Teammate(root, dir, session, name string) (path string, ok bool) {
+// Teammate returns the transcripts of a teammate in the process of the lead with that
+// session, the last written first. Older versions do not record whose they are, and begin
+// another one with a copy of the conversation whenever the teammate wakes up. These are
+// told by the prompt that the teammate was started with, if it is not empty.
+func Teammate(root, dir, session, name, prompt string) (paths []string) {
 	lead, ok := Session(root, dir, session)
 	if !ok || name == "" {
-		return "", false
+		return nil
 	}
 	const suffix = ".meta.json"
 	for _, path := range latest(filepath.Join(strings.TrimSuffix(lead, ".jsonl"), "subagents"), suffix) {
 		data, err := readSmall(path)
 		var meta struct{ Name string }
-		if err != nil || json.Unmarshal(data, &meta) != nil || meta.Name != name {
+		if err != nil || json.Unmarshal(data, &meta) != nil {
 			continue
 		}
-		if path = strings.TrimSuffix(path, suffix) + ".jsonl"; regular(path) {
-			return path, true
+		path = strings.TrimSuffix(path, suffix) + ".jsonl"
+		if regular(path) && (meta.Name == name || meta.Name == "" && prompt != "" && startedWith(path, prompt)) {
+			paths = append(paths, path)
 		}
 	}
-	return "", false
+	return paths
+}
+
+// startedWith reports whether a conversation begins with that prompt.
+func startedWith(path, prompt string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	line, err := bufio.NewReader(io.LimitReader(file, longTail)).ReadBytes('\n')
+	if err != nil {
+		return false
+	}
+	r, ok := parseGiven(line)
+	list := r.messages()
+	return ok && len(list) == 1 && list[0].from != plain && (list[0].text == prompt || list[0].text == EscapeText(prompt))
 }
 
 // latest returns the files in a folder whose name ends so, the last written first.

@@ -1,0 +1,227 @@
+package mail
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+)
+
+// Conversation returns what the model of a recipient was given since the first of some
+// messages to it, or earlier.
+func (s *Sender) Conversation(list ...Delivered) *teams.Conversation {
+	since := list[0].Start
+	for i := range list {
+		if at := list[i].sent(); at.Before(since) {
+			since = at
+		}
+	}
+	return s.conversation(list[0].Member, since)
+}
+
+func (s *Sender) conversation(member string, since time.Time) *teams.Conversation {
+	return s.opts.Conversations.Of(s.opts.Team.Agent(s.config, member), since)
+}
+
+// row is the message as it is in the inbox; nil if that is not known.
+func (d *Delivered) row() *inbox.Row {
+	if d.Tracked == nil {
+		return nil
+	}
+	return parse(d.Tracked.Row)
+}
+
+// sent is the time of the message, to the millisecond as in transcripts.
+func (d *Delivered) sent() time.Time {
+	if row := d.row(); row != nil {
+		if at, ok := row.Time(); ok {
+			return at.Truncate(time.Millisecond)
+		}
+	}
+	return d.Start.Truncate(time.Millisecond)
+}
+
+// Seen returns when the model of the recipient was given each of some messages to one
+// inbox; zero if it was not, or that is not known. For what a relay delivered, the ledger
+// knows. Else the recipient's transcripts tell. They have no ids, so a time is returned
+// only if it must be that of the message:
+//
+//   - The record has its sender, summary and text, and is not older than the message.
+//   - Equal messages are given in the order in which they were sent, according to the
+//     journal. If one of them may not have been given, nothing is said of the later ones.
+//   - Versions up to 2.1.160 do not escape what they give to the model. There, nothing is
+//     said if the journal has a row of the same inbox that can look like another message.
+func (s *Sender) Seen(ctx context.Context, list ...Delivered) ([]time.Time, error) {
+	at := make([]time.Time, len(list))
+	c := s.Conversation(list...)
+	c.Read()
+	var given []int // of list
+	since := time.Now()
+	for i, d := range list {
+		row := d.row()
+		if row == nil {
+			continue
+		}
+		relayed, err := s.relayedAt(ctx, d, &at[i])
+		if err != nil {
+			return nil, err
+		}
+		sent := d.sent()
+		if relayed || !slices.ContainsFunc(c.Given(row.From, row.Summary, row.Text), func(g teams.Given) bool { return !g.At.Before(sent) }) {
+			continue
+		}
+		given = append(given, i)
+		if sent.Before(since) {
+			since = sent
+		}
+	}
+	if len(given) == 0 || s.opts.Journal == nil {
+		return at, nil
+	}
+	rows, err := s.rows(ctx, list[0], since.Add(-equalWithin))
+	for _, i := range given {
+		if err == nil {
+			at[i], err = s.seenAt(ctx, list[i], rows)
+		}
+	}
+	return at, err
+}
+
+// relayedAt reports whether a relay claimed a message, and sets at if the model was given it.
+func (s *Sender) relayedAt(ctx context.Context, d Delivered, at *time.Time) (relayed bool, err error) {
+	if s.opts.Ledger == nil {
+		return false, nil
+	}
+	key := s.Key(d)
+	all, err := s.opts.Ledger.WithID(ctx, ledger.InboxKey{Root: key.Root, Team: key.Team, CreatedAt: key.CreatedAt, Inbox: key.Inbox}, d.ID)
+	for _, c := range all {
+		if same(d.Tracked.Row, c.Raw) && c.State != ledger.TakenByAgent {
+			relayed = true
+			switch c.State {
+			case ledger.Accepted, ledger.Done, ledger.Cut:
+				*at = c.At
+			}
+		}
+	}
+	return relayed, err
+}
+
+// equalWithin is longer than an agent leaves messages unread, or takes to give them to its
+// model, while somebody sends the same again.
+const equalWithin = 24 * time.Hour
+
+// rows returns the rows of an inbox that were seen since a time, in the order of the file.
+func (s *Sender) rows(ctx context.Context, d Delivered, since time.Time) (list []journal.Message, err error) {
+	j, err := s.opts.Journal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q := inboxOf(s.Key(d))
+	q.Since = since
+	for m, err := range j.Messages(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Prompt == "" && m.Answer == "" {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+// seenAt returns when the recipient's model was given a message; zero if that is not
+// sure. rows are those of the inbox.
+func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Message) (time.Time, error) {
+	row := d.row()
+	given := s.Conversation(d).Given(row.From, row.Summary, row.Text)
+	unsure := slices.ContainsFunc(given, func(g teams.Given) bool { return !g.Sure })
+	anySummary := slices.ContainsFunc(given, func(g teams.Given) bool { return g.AnySummary })
+	var sent []time.Time // of equal messages
+	ours := -1
+	for _, m := range rows {
+		isOurs := m.ID() == d.ID && m.Digest() == row.Digest()
+		switch {
+		case isOurs && ours >= 0:
+			continue // it was put back
+		case isOurs:
+			ours = len(sent)
+			sent = append(sent, d.sent())
+			continue
+		case unsure && pretends(&m.Row):
+			return time.Time{}, nil
+		case m.From != row.From || m.Text != row.Text || m.Summary != row.Summary && !anySummary:
+			continue
+		}
+		if lost, err := s.lost(ctx, d, m.ID()); err != nil {
+			return time.Time{}, err
+		} else if lost {
+			continue
+		}
+		at := m.FirstSeen
+		if t, ok := m.Time(); ok && t.Before(at) {
+			at = t
+		}
+		sent = append(sent, at.Truncate(time.Millisecond))
+	}
+	if ours < 0 { // not recorded yet
+		ours = len(sent)
+		sent = append(sent, d.sent())
+	}
+	for i := len(sent) - 2; i >= 0; i-- { // a row can have any timestamp
+		if sent[i+1].Before(sent[i]) {
+			sent[i] = sent[i+1]
+		}
+	}
+	c := s.conversation(d.Member, sent[0])
+	c.Read()
+	var times []time.Time
+	for _, g := range c.Given(row.From, row.Summary, row.Text) {
+		times = append(times, g.At)
+	}
+	return assign(sent, times, ours), nil
+}
+
+// pretends reports whether a row could look like another message, or like several, where
+// nothing is escaped.
+func pretends(r *inbox.Row) bool {
+	return strings.Contains(r.Text, "teammate-message") || strings.ContainsAny(r.From+r.Color, "\"\n") || strings.Contains(r.Summary, "\n")
+}
+
+// lost reports whether a message of ours was lost.
+func (s *Sender) lost(ctx context.Context, d Delivered, id string) (bool, error) {
+	j, err := s.opts.Journal(ctx)
+	if err != nil {
+		return false, err
+	}
+	d.ID = id
+	r, _, err := j.Receipt(ctx, s.Key(d))
+	return r.State == journal.Lost, err
+}
+
+// assign returns when the k-th of equal messages was given, which were sent at some times,
+// in that order; zero if it may not have been. given are the times at which one of them was,
+// in that order. No message is given before it was sent, or before one that was sent earlier.
+func assign(sent, given []time.Time, k int) time.Time {
+	var used []time.Time // without those that were given again
+	for _, at := range given {
+		if len(used) < len(sent) && !at.Before(sent[len(used)]) {
+			used = append(used, at)
+		}
+	}
+	for l := k + 1; l <= len(sent); l++ {
+		// As many were given before the next was sent: it is all of them.
+		n := len(used)
+		if l < len(sent) {
+			n, _ = slices.BinarySearchFunc(used, sent[l], time.Time.Compare)
+		}
+		if n >= l {
+			return used[k]
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,144 @@
+package teams
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"teambridge/teams/transcript"
+)
+
+// Conversations reads the transcripts of agents as they grow, each part once. The zero
+// value is ready to use, by several goroutines.
+type Conversations struct {
+	mu  sync.Mutex
+	all map[conversationKey]*Conversation
+}
+
+type conversationKey struct{ root, session, address, name string }
+
+// mostConversations is how many are remembered.
+const mostConversations = 256
+
+// Of returns the conversation of an agent from a time on.
+func (c *Conversations) Of(a Agent, since time.Time) *Conversation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := conversationKey{a.team.root.Path(), a.config.LeadSessionID, a.config.address(), a.Name}
+	found := c.all[key]
+	if found == nil {
+		if c.all == nil || len(c.all) >= mostConversations {
+			c.all = map[conversationKey]*Conversation{}
+		}
+		found = a.Conversation(since)
+		c.all[key] = found
+	}
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	if since.Before(found.index.Since()) {
+		found.index = transcript.NewIndex(since)
+	}
+	return found
+}
+
+// Conversation tells when the model of one agent was given which message, by its
+// transcripts. It may be used by several goroutines.
+type Conversation struct {
+	agent Agent
+
+	mu     sync.Mutex
+	index  *transcript.Index
+	paths  []string
+	looked time.Time // when paths were looked for
+	news   int
+}
+
+// Conversation returns what a's model was given at since or later. It reads nothing yet.
+func (a Agent) Conversation(since time.Time) *Conversation {
+	return &Conversation{agent: a, index: transcript.NewIndex(since)}
+}
+
+// searchAgain is how long the transcripts that were found are the only ones that are read.
+const searchAgain = time.Second
+
+// Read reads what was added to the transcripts. news counts the looks that found more.
+// Without a transcript, found is false.
+func (c *Conversation) Read() (news int, found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.paths) == 0 || time.Since(c.looked) > searchAgain {
+		c.looked = time.Now()
+		c.paths = c.agent.transcripts()
+	}
+	if c.index.Read(c.paths...) {
+		c.news++
+	}
+	return c.news, len(c.paths) > 0
+}
+
+// A Given is one time that the model was given a message.
+type Given struct {
+	At    time.Time // in UTC
+	Alone bool      // no other message was given with it
+
+	// Sure is set if no other message can look like it. That is so if Claude Code escapes
+	// what it gives to the model.
+	Sure bool
+	// AnySummary is set if the model was not given the summary.
+	AnySummary bool
+}
+
+// Given returns when the model was given a message, in the order of time, as far as
+// transcripts have been read.
+func (c *Conversation) Given(from, summary, text string) (list []Given) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	add := func(from, summary, text string, escaped bool) {
+		for _, g := range c.index.Find(from, text) {
+			v, _ := ParseVersion(g.Version)
+			escapes := v.Has(EscapesGiven)
+			omitted := escapes == No && g.Summarized("") // by leads
+			if escaped == (escapes == Yes) && (omitted || g.Summarized(summary)) {
+				list = append(list, Given{At: g.At, Alone: g.Alone, Sure: escaped, AnySummary: omitted})
+			}
+		}
+	}
+	add(transcript.EscapeName(from), transcript.EscapeName(summary), transcript.EscapeText(text), true)
+	add(from, summary, text, false)
+	if from == "user" {
+		for _, g := range c.index.Find("", text) {
+			if v, _ := ParseVersion(g.Version); v.Has(WrapsUser) != Yes {
+				list = append(list, Given{At: g.At, Alone: true, AnySummary: true})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Given) int { return a.At.Compare(b.At) })
+	return list
+}
+
+// transcripts returns those of an agent.
+func (a Agent) transcripts() []string {
+	own, ok := a.config.ownProcess(a.Name)
+	if !ok {
+		return nil
+	}
+	if lead, _ := a.config.Lead(); !own && a.Name != lead.Name {
+		return transcript.Teammate(a.team.root.Path(), lead.Cwd, a.config.LeadSessionID, a.Name, a.config.startedWith(a.Name))
+	}
+	if path, ok := a.team.conversation(a.config, a.Name, own); ok {
+		return []string{path}
+	}
+	return nil
+}
+
+// startedWith returns the prompt of a teammate in the lead's process; empty if another one
+// was started with the same.
+func (c *Config) startedWith(name string) string {
+	m, _ := c.Member(name)
+	for _, o := range c.Members {
+		if o.Name != name && o.Prompt == m.Prompt {
+			return ""
+		}
+	}
+	return string(m.Prompt)
+}
