@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,10 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/simagent"
+	"teambridge/relay/standin"
 	"teambridge/relay/wire"
+	"teambridge/status/api"
+	"teambridge/status/server"
 )
 
 // work records what an agent does as a relay would.
@@ -78,7 +82,7 @@ func (k *work) did(turn string, e wire.Envelope, events ...wire.Event) {
 }
 
 func callOf(id, command string) *wire.ToolCallStart {
-	return &wire.ToolCallStart{Call: id, Name: "Bash", Title: command, Description: command, Args: wire.Object{"command": []byte(quote(command))}}
+	return &wire.ToolCallStart{Call: id, Name: "Bash", Title: "ran `" + command + "`", Description: command, Args: wire.Object{"command": []byte(quote(command))}}
 }
 
 // line is an expression for the last line of a step that holds a text, in whatever group.
@@ -134,6 +138,8 @@ func testWork(t *testing.T, browser context.Context) {
 	k.did("1", wire.Envelope{}, &wire.TurnEnd{Status: wire.TurnFailed})
 	p.until(`document.querySelector(".note [data-state=failed]") !== null && document.querySelectorAll("[data-running]").length === 0`)
 
+	p.picture("work-failed")
+
 	// None of it is unread.
 	p.choose("reviewer")
 	k.did("2", wire.Envelope{}, &wire.TurnStart{}, &wire.Text{Text: "Nobody looks."}, callOf("c4", "make"))
@@ -155,6 +161,9 @@ func testWork(t *testing.T, browser context.Context) {
 	p.until(left + ` && document.querySelector(".toggle").ariaPressed === "false"`)
 	p.run(do(`document.querySelector(".toggle").click()`))
 	p.until(line("go vet ./lamp") + ` !== undefined`)
+	p.choose("Everyone")
+	p.until(`[...document.querySelectorAll(".steps > summary b")].some(b => b.textContent === "worker")`)
+	p.picture("work-everyone")
 }
 
 // Whatever the connection does, each piece of work is shown once.
@@ -221,3 +230,91 @@ func journalFiles(t *testing.T, w *world) map[string][]byte {
 	}
 	return files
 }
+
+// A real headless agent, which a relay of the service runs, at work: each thing that it says
+// and does is shown as it happens.
+func testRealWork(t *testing.T, browser context.Context) {
+	version := standin.Newest(t)
+	command := standin.Require(t, version)
+	call := func(tool string, input map[string]any) standin.Call {
+		data, err := json.Marshal(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return standin.Call{Name: tool, Input: data}
+	}
+	bash := func(command string) standin.Call { return call("Bash", map[string]any{"command": command}) }
+	var work string
+	// Each answer but the first follows from the results of the one before.
+	home := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
+		has := func(mark string) bool {
+			return strings.Contains(r.Text(), mark) || strings.Contains(strings.Join(r.Results, "\n"), mark)
+		}
+		switch {
+		case r.Side:
+			return standin.Script(ctx, r)
+		case has("tested-5"):
+			return standin.Answer{Text: "Done: the beam has 400 W, and its test passes."}
+		case has("fine-4"):
+			return standin.Answer{Calls: []standin.Call{bash("while [ ! -e go ]; do sleep 0.05; done; echo tested-$((4+1))")}}
+		case has("looked-3"):
+			return standin.Answer{Text: "The beam is fine-4."}
+		case has("review-the-beam"):
+			return standin.Answer{Calls: []standin.Call{bash("echo looked-$((2+1))")}}
+		case has("beam-2"):
+			return standin.Answer{Text: "It has 200 W. A subagent looks at what I have written.", Calls: []standin.Call{
+				call("Agent", map[string]any{"description": "look at the beam", "prompt": "review-the-beam", "subagent_type": "general-purpose", "run_in_background": false}),
+			}}
+		case has("brighter"):
+			return standin.Answer{Text: "I look at the lamp first.", Calls: []standin.Call{
+				call("Write", map[string]any{"file_path": filepath.Join(work, "beam.txt"), "content": "400 W\n"}), bash("echo beam-$((1+1))"),
+			}}
+		}
+		return standin.Script(ctx, r)
+	}))
+	work = home.Work
+	w := newWorld(t, home.Root, func(o *server.Options) { o.Env = home.Env() })
+	const team = "lighthouse"
+	w.Make(team, time.Now().UnixMilli(), "team-lead", "worker")
+	p := open(t, browser, w, w.address())
+	p.live()
+	if _, err := w.client().AddRelay(t.Context(), api.NewRelay{
+		Team: team, Member: "lead", Command: command, Dir: work, Permissions: "allow=Bash,Write,Agent,Task",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.choose("team-lead")
+	p.write("Please make the beam brighter.")
+	p.until(shown("I look at the lamp first.") + ` && ` + line("while [ ! -e go ]") + `?.dataset.running === "true"`)
+	p.until(shown("It has 200 W.") + ` && ` + line("echo beam-") + `?.dataset.running === undefined && ` + line("beam.txt") + ` !== undefined`)
+	p.run(do(`document.querySelectorAll("details.steps").forEach(d => d.open = true)`))
+	if !value[bool](p, line("echo looked-")+`.parentElement.closest(".step") !== null`) {
+		t.Error("the work of the subagent is not below the call that started it")
+	}
+	p.picture("real-work-running")
+	if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := bubble("Done: the beam has 400 W")
+	p.until(answer + `?.querySelector(".label")?.textContent === "answer" && document.querySelectorAll("[data-running]").length === 0`)
+	if n := value[int](p, `[...document.querySelectorAll(".bubble")].filter(b => b.textContent.includes("Done: the beam")).length`); n != 1 {
+		t.Errorf("the answer is shown %d times", n)
+	}
+	if value[bool](p, `/^\(/.test(document.title) || document.querySelector(".badge") !== null`) {
+		t.Error("the work is unread")
+	}
+	live := value[string](p, shownTexts)
+	p.picture("real-work")
+	p.size(390, 844)
+	p.picture("real-work-narrow")
+	p.size(1280, 800)
+	p.run(chromedp.Reload()) // what was recorded is what was seen
+	p.live()
+	p.until(answer + ` !== undefined`)
+	if again := value[string](p, shownTexts); again != live {
+		t.Errorf("after a reload it shows\n%s\nbefore:\n%s", again, live)
+	}
+}
+
+// shownTexts is an expression for the texts of a conversation, without their times.
+const shownTexts = `[...document.querySelectorAll(".messages:not(.outbox) :is(.bubble .text, .line)")].map(e => e.textContent).join("\n")`

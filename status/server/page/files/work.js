@@ -32,19 +32,24 @@ export function layout(items, { withSteps, over = false }) {
     const w = r.work;
     const step = { item, idle: over || (!w.subagent && ended.has(turnOf(r))), steps: [] };
     if (w.starts) parents.set(w.starts, step);
-    const parent = parents.get(w.subagent);
-    if (parent) {
-      parent.steps.push(step);
+    const key = turnOf(r) + "\0" + (w.subagent ?? "");
+    const group = parents.get(w.subagent) ?? open.get(key);
+    if (group && isTold(r, group.steps)) continue;
+    if (group) {
+      group.steps.push(step);
       continue;
     }
-    const key = turnOf(r) + "\0" + (w.subagent ?? "");
-    if (!open.has(key)) {
-      open.set(key, { steps: [], subagent: w.subagent });
-      blocks.push(open.get(key));
-    }
-    open.get(key).steps.push(step);
+    const block = { steps: [step], subagent: w.subagent };
+    open.set(key, block);
+    blocks.push(block);
   }
   return blocks;
+}
+
+// isTold reports whether one of the last steps already names a file, since it wrote it.
+function isTold(r, steps) {
+  const path = r.kind === "file" && codeParts(r.text).find(([, isCode]) => isCode)?.[0];
+  return path && steps.slice(-10).some(({ item: { records: [s] } }) => s.work.tool && s.text.includes(path));
 }
 
 const turnOf = (r) => [r.inbox, r.work.session, r.work.turn ?? ""].join("\0");

@@ -25,6 +25,13 @@ test("consecutive steps of a turn are one block, and what is said separates them
   assert.deepEqual(blocks([tool(1), work(2, "turn", {}, "failed"), work(3, "service")]), [[1], 2, 3]);
 });
 
+test("a file that a step names is no step of its own", () => {
+  const wrote = tool(1, { tool: "Write" });
+  wrote.text = "wrote /src/a.go · 0.1 s";
+  const file = (seq, path) => ({ ...work(seq, "file"), text: "file `" + path + "`" });
+  assert.deepEqual(blocks([wrote, tool(2), file(3, "/src/a.go"), file(4, "/src/b.go")]), [[1, 2, 4]]);
+});
+
 test("agents that work at the same time have a block each", () => {
   const other = (seq) => ({ ...tool(seq), inbox: "other", from: "other" });
   assert.deepEqual(blocks([tool(1), other(2), tool(3), other(4)]), [[1, 3], [2, 4]]);
