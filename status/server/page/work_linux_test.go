@@ -124,7 +124,7 @@ func testWork(t *testing.T, browser context.Context) {
 	p.until(fold + `.querySelector(".thought").open`)
 	subagent := "tz4a98xxat96iws9zmbrgj3a"
 	k.did("1", wire.Envelope{Subagent: &subagent}, &wire.Text{Text: "A subagent's remark."})
-	k.did("1", wire.Envelope{}, callOf("c3", "go vet ./lamp"))
+	k.did("1", wire.Envelope{}, callOf("c3", "go vet ./lamp "+strings.Repeat("x", 80)))
 	p.until(line("go vet ./lamp") + `?.dataset.running === "true" && ` + shown("I begin") + ` && ` + line("A subagent's remark.") + ` !== undefined`)
 	if !value[bool](p, fold+`.open && `+fold+`.querySelector(".thought").open && `+fold+`.contains(document.activeElement)`) {
 		t.Error("a new step closes what the reader opened")
@@ -139,6 +139,17 @@ func testWork(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector(".note [data-state=failed]") !== null && document.querySelectorAll("[data-running]").length === 0`)
 
 	p.picture("work-failed")
+	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
+		for _, low := range value[[]string](p, contrasts) {
+			t.Errorf("%s: %s", theme, low)
+		}
+	}
+	p.size(360, 740)
+	if over := value[int](p, `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {
+		t.Errorf("the page is %d pixels too wide for 360", over)
+	}
+	p.size(1280, 800)
 
 	// None of it is unread.
 	p.choose("reviewer")

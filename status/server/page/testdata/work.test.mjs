@@ -101,7 +101,8 @@ test("a group is summarized by the step that goes on, or by all of them", () => 
   const ended = (seq, fields) => tool(seq, { ended: new Date((seq + 5) * 1000).toISOString(), ...fields });
   assert.deepEqual(of(ended(1), ended(2, { tool: "Read" }), ended(3), work(4, "thinking")), { text: "4 steps", after: "Bash ×2, Read · 7\u00a0s", running: false });
   assert.deepEqual(of(ended(1, { starts: "a" }), tool(2, { subagent: "a" }, "running")), { text: "text 2", after: "step 2", running: true });
-  assert.deepEqual(of(work(1, "thinking")), { text: "1 step", after: "", running: false });
+  assert.deepEqual(of(work(1, "thinking")), { text: "thinking", after: "", running: false });
+  assert.deepEqual(of(tool(1, {}, "running")), { text: "text 1", after: "", running: true });
 });
 
 test("durations", () => {
