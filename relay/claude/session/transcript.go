@@ -179,10 +179,13 @@ func (t *transcript) line(line []byte) {
 		return
 	}
 	r, ok := parse(line)
-	for _, start := range []string{`{"parentUuid":`, `{"type":`} {
-		if i := bytes.LastIndex(line, []byte(start)); !ok && i > 0 {
-			r, ok = parse(line[i:])
+	for rest, tries := line, 0; !ok && tries < 8; tries++ {
+		i := bytes.Index(rest[1:], []byte(`{"parentUuid":`))
+		if i < 0 {
+			break
 		}
+		rest = rest[1+i:]
+		r, ok = parse(rest)
 	}
 	if ok && (t.own || !r.Sidechain) {
 		t.at = r.time(t.at)
