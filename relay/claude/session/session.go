@@ -66,6 +66,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -241,14 +242,14 @@ func (a *Adapter) result(r *record) {
 	a.end(status)
 }
 
-// Open reports whether a turn is open, and when and in which session the program said that it
-// begins.
+// Open reports whether a turn has begun and not ended, also one that the program has not
+// acknowledged yet, and when and in which session it began.
 func (a *Adapter) Open() (session string, since time.Time, open bool) {
-	return a.session, a.began, a.turn != ""
+	return a.session, a.began, a.turn != "" || a.init
 }
 
 // End returns what is left to tell when the process is gone and all that it printed was read: what
-// its transcript has of the open turn and the process did not print any more, and the end of what is
+// its transcript has of the open turn and the process did not print, and the end of what is
 // still open. The transcript may be nil.
 func (a *Adapter) End(at time.Time, kept iter.Seq2[wire.Envelope, error]) ([]wire.Envelope, error) {
 	var all []wire.Envelope
@@ -264,7 +265,7 @@ func (a *Adapter) End(at time.Time, kept iter.Seq2[wire.Envelope, error]) ([]wir
 			if err = failed; err != nil {
 				break
 			}
-			if e.Turn != nil && *e.Turn == a.turn {
+			if e.Turn != nil && (*e.Turn == a.turn || slices.ContainsFunc(a.sent, func(s sent) bool { return s.uuid == *e.Turn })) {
 				add(e)
 			}
 		}
