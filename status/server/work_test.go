@@ -433,3 +433,33 @@ func TestStreamTellsOnceWhatWasRecordedTwice(t *testing.T) {
 		t.Errorf("got %d, want %d", len(got), many+1)
 	}
 }
+
+// The service deletes what agents did long ago.
+func TestOldWorkIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t, readOnly) // which deletes nothing
+	a := r.worker(t, older)
+	a.at = time.Now().Add(-KeepWork - time.Hour)
+	a.says(text("long ago"))
+	a.at = time.Now().Add(-KeepWork + time.Hour)
+	a.says(text("not so long ago"))
+	left := func() []string {
+		return lines(get[api.Page](t, r, "/v1/teams/"+older+"/messages?from=worker&after=0&limit=500").Messages)
+	}
+	if !slices.Contains(left(), "text: long ago") {
+		t.Fatal("it was not recorded")
+	}
+	r.end(t)
+	r = w.start(t)
+	for end := time.After(patience); slices.Contains(left(), "text: long ago"); {
+		select {
+		case <-end:
+			t.Fatal("it is never deleted")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if got := left(); !slices.Contains(got, "text: not so long ago") {
+		t.Errorf("left %v, want what is not too old", got)
+	}
+}
