@@ -21,7 +21,7 @@ import (
 // worker is the agent of a team that the tests have say things.
 type worker struct {
 	*running
-	t    *testing.T
+	t    testing.TB
 	j    *journal.Journal
 	key  journal.InboxKey
 	said int
@@ -30,7 +30,7 @@ type worker struct {
 
 // worker opens the journal for the worker of a team. What it records is told to the service at
 // once, as that tells itself what its own relays record.
-func (r *running) worker(t *testing.T, team string) *worker {
+func (r *running) worker(t testing.TB, team string) *worker {
 	t.Helper()
 	w := r.world
 	j, err := journal.Open(t.Context(), filepath.Join(w.State, "journal.db"))
@@ -229,7 +229,7 @@ func TestSearchFindsWork(t *testing.T) {
 
 // relayed has the service know a relay for the worker of a team. A service that is read-only
 // does not run it.
-func (w *world) relayed(t *testing.T, team string) string {
+func (w *world) relayed(t testing.TB, team string) string {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
 	if err != nil {
@@ -462,4 +462,28 @@ func TestOldWorkIsDeleted(t *testing.T) {
 	if got := left(); !slices.Contains(got, "text: not so long ago") {
 		t.Errorf("left %v, want what is not too old", got)
 	}
+}
+
+// BenchmarkEnvelopeToStream measures how long after a relay has begun to record what an agent
+// said a client of its stream is told.
+//
+//	go test -run '^$' -bench EnvelopeToStream -benchtime 1000x ./status/server
+func BenchmarkEnvelopeToStream(b *testing.B) {
+	w := newWorld(b)
+	path := w.relayed(b, older)
+	r := w.start(b, readOnly)
+	a := r.worker(b, older)
+	e := r.stream(b, path+"?after=0", "")
+	var took []time.Duration
+	for n := 0; b.Loop(); n++ {
+		said := a.envelope(fmt.Sprint("e", n), text(fmt.Sprintf("step %d: I look at the tests of the parser", n)))
+		start := time.Now()
+		a.record(said)
+		e.until(api.EventEnvelope, nil)
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(ms(took[len(took)*99/100]), "p99-ms")
 }
