@@ -304,6 +304,8 @@ func TestEnvelopeStreamsGoOn(t *testing.T) {
 	relay := w.relayed(t, older)
 	r := w.start(t, readOnly)
 	a, other := r.worker(t, older), r.worker(t, newer)
+	lead := r.worker(t, older)
+	lead.key.Inbox = "team-lead"
 	begin := get[api.Envelopes](t, r, relay).Seq
 	last := map[string]string{relay: fmt.Sprint(begin), "/v1/events?team=" + older: fmt.Sprint(begin), "/v1/events": fmt.Sprint(begin)}
 	got := map[string][]string{}
@@ -311,13 +313,11 @@ func TestEnvelopeStreamsGoOn(t *testing.T) {
 	for round := range rounds {
 		for n := range 3 {
 			a.says(text(fmt.Sprint("mine ", round, n)))
+			lead.says(text(fmt.Sprint("lead ", round, n)))
 			other.says(text(fmt.Sprint("other ", round, n)))
 		}
 		for path := range last {
-			query, each := "", 3 // what this round said to it
-			if path == "/v1/events" {
-				each = 6
-			}
+			query, each := "", map[string]int{relay: 3, "/v1/events?team=" + older: 6, "/v1/events": 9}[path] // in this round
 			header := last[path]
 			if round == 0 { // a number of the journal, as from a page
 				separator := "?"
@@ -337,17 +337,18 @@ func TestEnvelopeStreamsGoOn(t *testing.T) {
 		if round == 1 {
 			r.end(t)
 			r = w.start(t, readOnly)
-			a.running, other.running = r, r
+			a.running, lead.running, other.running = r, r, r
 		}
 	}
-	var mine, both []string
+	var mine, ours, all []string
 	for round := range rounds {
 		for n := range 3 {
 			mine = append(mine, fmt.Sprint("mine ", round, n))
-			both = append(both, fmt.Sprint("mine ", round, n), fmt.Sprint("other ", round, n))
+			ours = append(ours, fmt.Sprint("mine ", round, n), fmt.Sprint("lead ", round, n))
+			all = append(all, fmt.Sprint("mine ", round, n), fmt.Sprint("lead ", round, n), fmt.Sprint("other ", round, n))
 		}
 	}
-	want := map[string][]string{relay: mine, "/v1/events?team=" + older: mine, "/v1/events": both}
+	want := map[string][]string{relay: mine, "/v1/events?team=" + older: ours, "/v1/events": all}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
