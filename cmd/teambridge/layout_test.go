@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams"},
 	"status/api":              {}, // plain structs and codes: what a client links
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/fleet", "relay/mode", "relay/wire", "status", "status/api", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/wire", "status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/server": {
 		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/fleet", "relay/mode", "relay/wire",

@@ -75,6 +75,7 @@ func TestScripts(t *testing.T) {
 			"fixture":   fixture,
 			"team":      team,
 			"take":      take,
+			"given":     given,
 			"age":       age,
 			"grow":      grow,
 			"repeat":    repeat,

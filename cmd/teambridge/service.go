@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
@@ -198,7 +199,11 @@ func (a *app) unitText(o serveOptions) (string, error) {
 		args = append(args, "--verbose")
 	}
 	path, _ := a.lookup("PATH")
-	return unit{binary, args, path}.text()
+	env := []string{"PATH=" + path}
+	if value, _ := a.lookup(relay.ModernVariable); value != "" {
+		env = append(env, relay.ModernVariable+"="+value)
+	}
+	return unit{binary, args, env}.text()
 }
 
 // readUnit reads a unit, and refuses one that we have not written.

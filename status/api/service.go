@@ -68,6 +68,7 @@ type Work struct {
 	State    string     `json:"state"`              // running, done; of a turn: failed, cancelled
 	Tool     string     `json:"tool,omitempty"`     // name of the tool
 	Call     string     `json:"call,omitempty"`     // id of the tool call
+	Starts   string     `json:"starts,omitempty"`   // the subagent that the tool call started
 	Ended    *time.Time `json:"ended,omitempty"`    // when the tool call ended
 }
 

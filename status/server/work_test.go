@@ -87,7 +87,7 @@ func (w *worker) record(list ...journal.Envelope) {
 func text(s string) string { return fmt.Sprintf(`{"t":"text","text":%q}`, s) }
 
 const (
-	startTool = `{"t":"tool-call-start","call":"c","name":"Bash","title":"go test ./...","description":"tests","args":{}}`
+	startTool = `{"t":"tool-call-start","call":"c","name":"Bash","title":"ran ` + "`go test ./...`" + `","description":"tests","args":{}}`
 	endTool   = `{"t":"tool-call-end","call":"c"}`
 	startTurn = `{"t":"turn-start"}`
 	endTurn   = `{"t":"turn-end","status":"completed"}`

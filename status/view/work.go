@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"teambridge/inbox/journal"
+	"teambridge/relay/claude/session"
 	"teambridge/relay/wire"
 	"teambridge/status/api"
 )
@@ -98,13 +99,17 @@ func Work(ctx context.Context, j *journal.Journal, e journal.Envelope) (*api.Rec
 		}
 	case *wire.ToolCallStart:
 		kind, work.Tool, work.Call = api.KindTool, event.Name, event.Call
+		work.Starts = session.Subagent(event.Name, event.Call)
 		took, err := end(ctx, j, e, work)
 		if err != nil {
 			return nil, err
 		}
 		text = toolText(event, work.State, took)
 	case *wire.File:
-		kind, text = api.KindFile, fmt.Sprintf("wrote `%s`, %s", oneLine(event.Name), size(event.Size))
+		kind, text = api.KindFile, "file `"+oneLine(cmp.Or(event.Ref, event.Name))+"`"
+		if event.Size > 0 { // 0: not known
+			text += " · " + size(event.Size)
+		}
 	case *wire.Service:
 		kind, text = api.KindService, event.Text
 	case *wire.TurnEnd:
@@ -198,16 +203,22 @@ func end(ctx context.Context, j *journal.Journal, start journal.Envelope, work *
 	return 0, nil
 }
 
-// toolText is the line of a tool call: ran `go test ./...` · 12 s.
+// toolText is the line of a tool call. Its title says what was done: ran `go test ./...`.
 func toolText(t *wire.ToolCallStart, state string, took time.Duration) string {
-	title := oneLine(cmp.Or(strings.TrimSpace(t.Title), t.Name))
-	switch {
+	title := cmp.Or(oneLine(t.Title), "used "+t.Name)
+	switch verb, _, _ := strings.Cut(title, " "); {
 	case state == api.WorkRunning:
-		return "runs `" + title + "`"
+		return cmp.Or(present[verb], verb) + strings.TrimPrefix(title, verb)
 	case took < 50*time.Millisecond:
-		return "ran `" + title + "`"
+		return title
 	}
-	return "ran `" + title + "` · " + duration(took)
+	return title + " · " + duration(took)
+}
+
+// present has the verbs of titles as they are said of a call that runs.
+var present = map[string]string{
+	"ran": "runs", "read": "reads", "wrote": "writes", "edited": "edits", "searched": "searches", "looked": "looks",
+	"fetched": "fetches", "used": "uses",
 }
 
 // oneLine is a text of several lines as one.

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"teambridge/inbox/journal"
+	"teambridge/relay/claude/session"
+	"teambridge/relay/wire"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -87,11 +89,34 @@ func works(t *testing.T, j *journal.Journal, thinking bool) (list []string) {
 	return list
 }
 
-func tool(call, title string) string {
+func tool(call, command string) string { return titled(call, "ran `"+command+"`") }
+
+func titled(call, title string) string {
 	return fmt.Sprintf(`{"t":"tool-call-start","call":%q,"name":"Bash","title":%q,"description":"runs it","args":{}}`, call, title)
 }
 
 func ended(call string) string { return fmt.Sprintf(`{"t":"tool-call-end","call":%q}`, call) }
+
+// The call that starts a subagent names it as the subagent's own envelopes do.
+func TestWorkStarts(t *testing.T) {
+	t.Parallel()
+	var subagent string
+	for _, e := range session.New().Line([]byte(`{"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"c","name":"Task","input":{}}]}}`), began) {
+		if _, ok := e.Event.(*wire.Start); ok {
+			subagent = *e.Subagent
+		}
+	}
+	j := newJournal(t)
+	for name, want := range map[string]string{"Task": subagent, "Agent": subagent, "Bash": ""} {
+		r, err := Work(t.Context(), j, said(t, "a", 0, "", strings.Replace(tool("c", "x"), "Bash", name, 1)))
+		if err != nil || r.Work.Starts != want {
+			t.Errorf("%s starts %q, want %q, %v", name, r.Work.Starts, want, err)
+		}
+	}
+	if subagent == "" {
+		t.Error("no subagent starts")
+	}
+}
 
 func TestWorks(t *testing.T) {
 	t.Parallel()
@@ -114,8 +139,12 @@ func TestWorks(t *testing.T) {
 			want: []string{"tool done: ran `sleep`", "turn cancelled: the turn was cancelled"},
 		},
 		"a title of several lines, and none": {
-			said: []journal.Envelope{said(t, "a", 0, "", tool("c", "cat\n  x")), said(t, "b", 0, "", tool("d", " "))},
-			want: []string{"tool running: runs `cat x`", "tool running: runs `Bash`"},
+			said: []journal.Envelope{said(t, "a", 0, "", tool("c", "cat\n  x")), said(t, "b", 0, "", titled("d", " "))},
+			want: []string{"tool running: runs `cat x`", "tool running: uses Bash"},
+		},
+		"titles of other programs": {
+			said: []journal.Envelope{said(t, "a", 0, "", titled("c", "edited a.go")), said(t, "b", 0, "", titled("d", "make all")), said(t, "e", 0, "", titled("f", "make"))},
+			want: []string{"tool running: edits a.go", "tool running: make all", "tool running: make"},
 		},
 		"a short call":           {said: []journal.Envelope{said(t, "a", s, "", tool("c", "ls")), said(t, "b", s+9*time.Millisecond, "", ended("c"))}, want: []string{"tool done: ran `ls`"}},
 		"an end without a start": {said: []journal.Envelope{said(t, "a", 0, "", ended("c"))}},
@@ -126,10 +155,10 @@ func TestWorks(t *testing.T) {
 		"a turn that failed": {said: []journal.Envelope{said(t, "a", 0, "", `{"t":"turn-end","status":"failed"}`)}, want: []string{"turn failed: the turn failed"}},
 		"files and notes": {
 			said: []journal.Envelope{
-				said(t, "a", 0, "", `{"t":"file","ref":"r","name":"main.go","size":2048}`), said(t, "b", 0, "", `{"t":"file","ref":"r","name":"x","size":3}`),
+				said(t, "a", 0, "", `{"t":"file","ref":"/src/main.go","name":"main.go","size":2048}`), said(t, "b", 0, "", `{"t":"file","ref":"x","name":"x","size":0}`),
 				said(t, "c", 0, "", `{"t":"service","text":"compacted"}`),
 			},
-			want: []string{"file done: wrote `main.go`, 2.0 KiB", "file done: wrote `x`, 3 bytes", "service done: compacted"},
+			want: []string{"file done: file `/src/main.go` · 2.0 KiB", "file done: file `x`", "service done: compacted"},
 		},
 		"what was said to it":            {said: []journal.Envelope{said(t, "a", 0, `,"role":"user"`, text("do it"))}},
 		"an envelope of a later version": {said: []journal.Envelope{said(t, "a", 0, "", `{"t":"hologram"}`)}},

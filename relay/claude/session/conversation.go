@@ -150,14 +150,22 @@ func (c *conversation) call(record, n string, b block) {
 	c.envelope(id, record, &wire.ToolCallStart{Call: b.ID, Name: b.Name, Title: t.title, Description: t.description, Args: t.args})
 	made := &call{id: b.ID, tool: b.Name, turn: c.turn, start: id, parent: c.subagent, path: t.path, size: t.size}
 	c.calls = append(c.calls, made)
-	if b.Name == "Task" || b.Name == "Agent" {
-		made.agent = subagentOf(b.ID)
+	if agent := Subagent(b.Name, b.ID); agent != "" {
+		made.agent = &agent
 		start := &wire.Start{}
 		if t.description != "" {
 			start.Title = new(line(t.description))
 		}
 		c.envelope(wire.DerivedID("start", id), record, start).Subagent = made.agent
 	}
+}
+
+// Subagent returns the id of the subagent that a call of a tool begins, or "".
+func Subagent(tool, call string) string {
+	if tool != "Task" && tool != "Agent" {
+		return ""
+	}
+	return *subagentOf(call)
 }
 
 func subagentOf(call string) *string { return new(wire.DerivedID("subagent", call)) }

@@ -47,6 +47,8 @@ func TestPage(t *testing.T) {
 		{"signed out", testSignedOut},
 		{"read-only", testReadOnly},
 		{"answer", testAnswer},
+		{"work", testWork},
+		{"work over reconnects", testWorkReconnects},
 		{"forgotten", testForgotten},
 		{"a team that ended", testEnded},
 	} {
@@ -56,6 +58,7 @@ func TestPage(t *testing.T) {
 		})
 	}
 	t.Run("a real agent", func(t *testing.T) { testRealAgent(t, browser) }) // before the others go on
+	t.Run("a real agent at work", func(t *testing.T) { testRealWork(t, browser) })
 }
 
 // own is an expression for the state of the last message of ours that holds a text.

@@ -213,7 +213,7 @@ export class Conversation {
       let more = true;
       const enough = this.#layout().length + fewBlocks;
       for (let n = 0; n < mostPages && more && this.#layout().length < enough; n++) {
-        const page = await messages(team, { with: member ?? undefined, createdAt, limit: pageSize, ...range });
+        const page = await messages(team, { with: member ?? undefined, createdAt, thinking: true, limit: pageSize, ...range });
         if (load !== this.#load) return false;
         if (back) more = history.older = page.more;
         else more = history.newer = page.more;

@@ -1,5 +1,7 @@
 // The work of agents among the messages: what a conversation shows of it, and in which groups.
 
+import { short } from "./text.js";
+
 const steps = new Set(["tool", "thinking", "file"]);
 
 // isStep reports whether a record is work that is folded. What an agent says and how its
@@ -32,19 +34,24 @@ export function layout(items, { withSteps, over = false }) {
     const w = r.work;
     const step = { item, idle: over || (!w.subagent && ended.has(turnOf(r))), steps: [] };
     if (w.starts) parents.set(w.starts, step);
-    const parent = parents.get(w.subagent);
-    if (parent) {
-      parent.steps.push(step);
+    const key = turnOf(r) + "\0" + (w.subagent ?? "");
+    const group = parents.get(w.subagent) ?? open.get(key);
+    if (group && isTold(r, group.steps)) continue;
+    if (group) {
+      group.steps.push(step);
       continue;
     }
-    const key = turnOf(r) + "\0" + (w.subagent ?? "");
-    if (!open.has(key)) {
-      open.set(key, { steps: [], subagent: w.subagent });
-      blocks.push(open.get(key));
-    }
-    open.get(key).steps.push(step);
+    const block = { steps: [step], subagent: w.subagent };
+    open.set(key, block);
+    blocks.push(block);
   }
   return blocks;
+}
+
+// isTold reports whether one of the last steps already names a file, since it wrote it.
+function isTold(r, steps) {
+  const path = r.kind === "file" && codeParts(r.text).find(([, isCode]) => isCode)?.[0];
+  return path && steps.slice(-10).some(({ item: { records: [s] } }) => s.work.tool && s.text.includes(path));
 }
 
 const turnOf = (r) => [r.inbox, r.work.session, r.work.turn ?? ""].join("\0");
@@ -85,11 +92,15 @@ function endedTurns(items) {
   return ended;
 }
 
-// summary describes a group of steps: the one that goes on, or how many there were, which
-// tools they used, and how long they took.
+// summary describes a group of steps: the only one, the one that goes on, or how many there
+// were, which tools they used, and how long they took.
 export function summary(list) {
   const all = flatten(list);
   const current = all.findLast(running);
+  if (all.length === 1) {
+    const [{ item: { records: [r] } }] = all;
+    return { text: r.kind === "thinking" ? "thinking" : short(r.text, 100), after: "", running: Boolean(current) };
+  }
   if (current) return { text: current.item.records[0].text, after: `step ${all.length}`, running: true };
   const records = all.map((s) => s.item.records[0]);
   const uses = new Map(); // by tool
@@ -98,7 +109,7 @@ export function summary(list) {
   const times = records.flatMap((r) => [r.timestamp, r.work.ended]).map((t) => Date.parse(t)).filter(Number.isFinite);
   const took = Math.max(...times) - Math.min(...times);
   return {
-    text: `${all.length} ${all.length === 1 ? "step" : "steps"}`,
+    text: `${all.length} steps`,
     after: [names.slice(0, 4).join(", ") + (names.length > 4 ? ", …" : ""), took >= 1000 ? lasted(took) : ""].filter(Boolean).join(" · "),
     running: false,
   };

@@ -25,6 +25,13 @@ test("consecutive steps of a turn are one block, and what is said separates them
   assert.deepEqual(blocks([tool(1), work(2, "turn", {}, "failed"), work(3, "service")]), [[1], 2, 3]);
 });
 
+test("a file that a step names is no step of its own", () => {
+  const wrote = tool(1, { tool: "Write" });
+  wrote.text = "wrote /src/a.go · 0.1 s";
+  const file = (seq, path) => ({ ...work(seq, "file"), text: "file `" + path + "`" });
+  assert.deepEqual(blocks([wrote, tool(2), file(3, "/src/a.go"), file(4, "/src/b.go")]), [[1, 2, 4]]);
+});
+
 test("agents that work at the same time have a block each", () => {
   const other = (seq) => ({ ...tool(seq), inbox: "other", from: "other" });
   assert.deepEqual(blocks([tool(1), other(2), tool(3), other(4)]), [[1, 3], [2, 4]]);
@@ -94,7 +101,8 @@ test("a group is summarized by the step that goes on, or by all of them", () => 
   const ended = (seq, fields) => tool(seq, { ended: new Date((seq + 5) * 1000).toISOString(), ...fields });
   assert.deepEqual(of(ended(1), ended(2, { tool: "Read" }), ended(3), work(4, "thinking")), { text: "4 steps", after: "Bash ×2, Read · 7\u00a0s", running: false });
   assert.deepEqual(of(ended(1, { starts: "a" }), tool(2, { subagent: "a" }, "running")), { text: "text 2", after: "step 2", running: true });
-  assert.deepEqual(of(work(1, "thinking")), { text: "1 step", after: "", running: false });
+  assert.deepEqual(of(work(1, "thinking")), { text: "thinking", after: "", running: false });
+  assert.deepEqual(of(tool(1, {}, "running")), { text: "text 1", after: "", running: true });
 });
 
 test("durations", () => {
