@@ -10,49 +10,74 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
 
-// follower follows sent messages until it is known what happened to them, and records
-// that.
+// follower follows sent messages until it is known what happened to them, and when their
+// agents' models were given them, and records that.
 type follower struct {
 	*Server
 	added chan struct{}
 
 	mu    sync.Mutex
 	items []*followed
+
+	read time.Time // when transcripts were last read
 }
 
-// maxFollowed is the number of messages that are followed at once. Older ones stay verified.
+// maxFollowed is the number of messages that are followed at once. Older ones stay as they
+// are; first those that were taken.
 const maxFollowed = 1000
+
+// seenWithin is how long a message that was taken is looked for in its agent's transcript.
+// Agents take messages when they have nothing to do, and give them to the model at once.
+const seenWithin = time.Hour
 
 // followed is a message that is followed.
 type followed struct {
 	mail.Delivered
 	sender *mail.Sender
 	key    inbox.SendKey
-	seen   os.FileInfo // the inbox file when it was last looked at; nil if there was none
+	info   os.FileInfo // the inbox file when it was last looked at; nil if there was none
 	looked bool
+
+	taken time.Time // when it was found taken; zero if it was not
+	seen  bool      // by the agent's model
+	news  int       // of the conversation, when it was last looked at; -1: never
 }
 
 // follow adds messages of sender. If it returns true, it will close the sender's team.
 func (f *follower) follow(sender *mail.Sender, sent []mail.Delivered) bool {
+	var list []*followed
+	for _, d := range sent {
+		list = append(list, &followed{Delivered: d, sender: sender, key: sender.Key(d), news: -1})
+	}
+	return f.add(list...)
+}
+
+// add adds messages of one sender, as follow does.
+func (f *follower) add(list ...*followed) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := len(f.items)
-	for _, d := range sent {
-		key := sender.Key(d)
-		if !slices.ContainsFunc(f.items, func(i *followed) bool { return i.key == key }) { // else sent again
-			f.items = append(f.items, &followed{Delivered: d, sender: sender, key: key})
+	added := false
+	for _, n := range list {
+		was := slices.IndexFunc(f.items, func(i *followed) bool { return i.key == n.key })
+		if was >= 0 && (f.items[was].taken.IsZero() || n.Tracked == nil) {
+			continue // sent again
+		}
+		f.items, added = append(f.items, n), true
+		if was >= 0 {
+			f.remove(f.items[was])
 		}
 	}
-	if len(f.items) == before {
+	if !added {
 		return false
 	}
 	for len(f.items) > maxFollowed {
-		f.remove(f.items[0])
+		f.remove(f.items[max(0, slices.IndexFunc(f.items, func(i *followed) bool { return !i.taken.IsZero() }))])
 	}
 	signal(f.added)
 	return true
@@ -81,7 +106,7 @@ func (f *follower) adopt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.State == journal.Verified {
+		if r.State == journal.Verified || r.State == journal.Consumed && r.SeenAt.IsZero() && time.Since(r.ConsumedAt) < seenWithin {
 			open = append(open, r)
 		}
 	}
@@ -115,6 +140,7 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	sender, err := mail.New(ctx, mail.Options{
 		Team: t, Locker: f.locker, Ledger: f.ledger, From: mail.User,
 		Journal: func(context.Context) (*journal.Journal, error) { return f.journal, nil }, Unrecorded: f.warn("what was seen of an inbox is not recorded"),
+		Conversations: &f.conversations,
 	})
 	if err != nil {
 		return err
@@ -123,9 +149,12 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	if c.Instance().CreatedAt != r.CreatedAt {
 		return nil // another team with the same name
 	}
-	if !m.ReadAt.IsZero() {
-		_, err := f.journal.Consumed(ctx, r.SendKey, time.Now())
-		return err
+	taken := r.ConsumedAt
+	if taken.IsZero() && !m.ReadAt.IsZero() {
+		taken = time.Now()
+		if _, err := f.journal.Consumed(ctx, r.SendKey, taken); err != nil {
+			return err
+		}
 	}
 	box, err := inbox.Open(t, r.Inbox, f.locker)
 	if err != nil {
@@ -135,6 +164,11 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 		Team: r.Team, Member: r.Inbox, ID: r.ID, State: mail.Verified, Start: r.VerifiedAt, Inbox: box,
 		Tracked: &inbox.Tracked{ID: r.ID, Row: m.Raw},
 	}
+	item := &followed{Delivered: d, sender: sender, key: r.SendKey, taken: taken, seen: !r.SeenAt.IsZero(), news: -1}
+	if !taken.IsZero() {
+		keep = !item.seen && f.add(item)
+		return nil
+	}
 	seen, err := sender.See(ctx, d)
 	if err != nil {
 		return err
@@ -143,23 +177,29 @@ func (f *follower) adoptOne(ctx context.Context, r journal.Receipt) error {
 	if seen != nil {
 		there := inbox.Track(seen.Rows, r.ID)
 		if gone = there == nil; !gone {
-			d.Tracked = there
+			item.Tracked = there
 		}
 	}
 	if gone {
-		if d.Tracked.Ahead, err = f.journal.Ahead(ctx, r.SendKey); err != nil {
+		if item.Tracked.Ahead, err = f.journal.Ahead(ctx, r.SendKey); err != nil {
 			return err
 		}
 	}
-	keep = f.follow(sender, []mail.Delivered{d})
+	keep = f.add(item)
 	return nil
 }
 
-// run looks at inboxes that may have changed.
+// run looks at inboxes and transcripts that may have changed.
 func (f *follower) run(ctx context.Context) error {
 	news, done := f.news.subscribe()
 	defer done()
-	return loop(ctx, news, f.added, f.limits.tick, func() {
+	// Nothing tells that a transcript has grown.
+	every := f.limits.tick / 8
+	return loop(ctx, news, f.added, every, func() {
+		read := time.Since(f.read) >= every
+		if read {
+			f.read = time.Now()
+		}
 		// Messages to one inbox together, so that a thousand of them need one look.
 		inboxes := map[inbox.SendKey][]*followed{}
 		f.mu.Lock()
@@ -171,7 +211,10 @@ func (f *follower) run(ctx context.Context) error {
 		f.mu.Unlock()
 		for _, items := range inboxes {
 			if ctx.Err() == nil {
-				f.look(ctx, items)
+				f.look(ctx, slices.DeleteFunc(slices.Clone(items), func(i *followed) bool { return !i.taken.IsZero() }))
+				if read {
+					f.show(ctx, items)
+				}
 			}
 		}
 	})
@@ -193,8 +236,11 @@ func (f *follower) close() {
 
 // look looks at the messages to one inbox.
 func (f *follower) look(ctx context.Context, items []*followed) {
+	if len(items) == 0 {
+		return
+	}
 	info, _ := os.Stat(items[0].Inbox.Path()) // nil if there is none
-	items = slices.DeleteFunc(items, func(i *followed) bool { return i.looked && unchanged(i.seen, info) })
+	items = slices.DeleteFunc(items, func(i *followed) bool { return i.looked && unchanged(i.info, info) })
 	if len(items) == 0 {
 		return
 	}
@@ -204,7 +250,8 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 	case ctx.Err() != nil:
 		return
 	case errors.Is(err, teams.ErrTeamGone):
-		// All that is known is that the messages are gone.
+		// All that is known is that the messages are gone, and what transcripts tell.
+		f.show(ctx, items)
 		f.news.tell()
 		for _, i := range items {
 			f.drop(i)
@@ -215,7 +262,7 @@ func (f *follower) look(ctx context.Context, items []*followed) {
 		return
 	}
 	for _, i := range items {
-		if f.judge(ctx, i, at, info) {
+		if f.judge(ctx, i, at, info) && (i.taken.IsZero() || i.seen) {
 			f.drop(i)
 		}
 	}
@@ -236,7 +283,7 @@ func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info 
 			i.looked = false
 			signal(f.added)
 		case at.Seen != nil:
-			i.seen, i.looked = info, true
+			i.info, i.looked = info, true
 		}
 		return false
 	}
@@ -250,6 +297,7 @@ func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info 
 		f.log.Warn("it is not known what happened to a message", "id", i.ID, "inbox", i.Inbox.Path(), "err", view.Describe(err))
 		_, rerr = f.journal.Unknown(ctx, i.key, now, view.Describe(err))
 	default:
+		i.taken = now
 		_, rerr = f.journal.Consumed(ctx, i.key, now)
 	}
 	if rerr != nil && ctx.Err() == nil {
@@ -257,6 +305,56 @@ func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info 
 	}
 	f.news.tell()
 	return true
+}
+
+// show finds out which messages to one inbox the agent's model was given.
+func (f *follower) show(ctx context.Context, items []*followed) {
+	open := slices.DeleteFunc(slices.Clone(items), func(i *followed) bool { return i.seen })
+	if len(open) == 0 {
+		return
+	}
+	list := func() (list []mail.Delivered) {
+		for _, i := range open {
+			list = append(list, i.Delivered)
+		}
+		return list
+	}
+	sender := open[len(open)-1].sender // it knows the members best
+	news, _ := sender.Conversation(list()...).Read()
+	open = slices.DeleteFunc(open, func(i *followed) bool { return i.news == news })
+	if len(open) > 0 {
+		at, err := sender.Seen(ctx, list()...)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, journal.ErrBusy) && !errors.Is(err, ledger.ErrBusy) {
+				f.unfollowed(open[0], err)
+			}
+			return
+		}
+		for n, i := range open {
+			i.news = news
+			if !at[n].IsZero() {
+				f.record(ctx, i, at[n])
+			}
+		}
+	}
+	for _, i := range items {
+		if !i.taken.IsZero() && (i.seen || time.Since(i.taken) > seenWithin) {
+			f.drop(i)
+		}
+	}
+}
+
+// record records when an agent's model was given a message.
+func (f *follower) record(ctx context.Context, i *followed, at time.Time) {
+	if _, err := f.journal.Seen(ctx, i.key, at); err != nil {
+		if ctx.Err() == nil {
+			f.unfollowed(i, err)
+		}
+		i.news = -1 // again
+		return
+	}
+	i.seen = true
+	f.news.tell()
 }
 
 func (f *follower) unfollowed(i *followed, err error) {

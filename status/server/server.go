@@ -126,7 +126,10 @@ type Server struct {
 	follower *follower
 	codes    codes // for signing browsers in
 	rejoiner *rejoiner
-	streams  chan struct{} // one item for each open stream
+
+	conversations teams.Conversations
+
+	streams chan struct{} // one item for each open stream
 
 	// Unless the service is read-only.
 	fleet      *fleet.Fleet

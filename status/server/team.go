@@ -69,7 +69,7 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 		Team: t, Config: c, Locker: s.locker, Ledger: s.ledger, From: from,
 		Facts:      func(member string) teams.Facts { return s.facts(ctx, t, c, member) },
 		Journal:    func(context.Context) (*journal.Journal, error) { return s.journal, nil },
-		Unrecorded: s.warn("what was seen of an inbox is not recorded"),
+		Unrecorded: s.warn("what was seen of an inbox is not recorded"), Conversations: &s.conversations,
 	})
 }
 
