@@ -65,6 +65,10 @@ func TestPayloads(t *testing.T) {
 			}
 		}
 	}
+	half := `{"role":"user","content":{"type":"text","text":"a\ud800b"}}`
+	if in, taken, err := (Payloads{}).Parse([]byte(half)); !taken || err != nil || in.Text != "a\uFFFDb" {
+		t.Errorf("half a surrogate pair: %+v, taken %t, %v", in, taken, err)
+	}
 	if in, taken, err := (Payloads{}).Parse([]byte(legacyHead + `}`)); !taken || err != nil || in.ID != "" {
 		t.Errorf("without localKey: %+v, taken %t, %v", in, taken, err)
 	}

@@ -16,14 +16,17 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/simagent"
 	"teambridge/relay/fleet"
 	"teambridge/status/api"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // patience bounds what a script waits for; only a failure waits so long.
@@ -141,6 +144,30 @@ func take(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(errors.Join(err, <-ended))
 	for _, t := range taken {
 		fmt.Fprintf(ts.Stdout(), "%s: %s\n", t.From, t.Text)
+	}
+}
+
+// given lets the transcript of a member of "team" say that its model was given a message:
+//
+//	given TEAM MEMBER FROM TEXT
+func given(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: given TEAM MEMBER FROM TEXT")
+	}
+	lead := filepath.Join(ts.Getenv("CLAUDE_CONFIG_DIR"), "projects", transcript.Slug("/home/dev/project"), "2de3961d-6921-4e4d-8adb-18a75361dbe0")
+	ts.Check(os.MkdirAll(filepath.Join(lead, "subagents"), 0o700))
+	own := filepath.Join(lead, "subagents", "agent-a"+args[1]+"-1")
+	ts.Check(os.WriteFile(own+".meta.json", fmt.Appendf(nil, `{"name":%q}`, args[1]), 0o600))
+	for path, record := range map[string]string{
+		lead + ".jsonl": "{}\n",
+		own + ".jsonl": fmt.Sprintf(`{"type":"user","uuid":%q,"version":"2.1.329","timestamp":%q,"message":{"content":%q}}`+"\n",
+			uuid.NewString(), time.Now().UTC().Format(time.RFC3339Nano),
+			fmt.Sprintf("<teammate-message teammate_id=%q verified=\"false\">\n%s\n</teammate-message>", args[2], args[3])),
+	} {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		ts.Check(err)
+		_, err = f.WriteString(record)
+		ts.Check(errors.Join(err, f.Close()))
 	}
 }
 
@@ -274,6 +301,30 @@ func ledgerFor(ts *testscript.TestScript, team, member string) (*ledger.Ledger, 
 	l, err := ledger.Open(context.Background(), filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "ledger.db"))
 	ts.Check(err)
 	return l, key
+}
+
+// does records an envelope of an agent, in a turn with the id turn, so long after now:
+//
+//	does TEAM MEMBER ID AFTER EVENT
+func does(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 5 {
+		ts.Fatalf("usage: does TEAM MEMBER ID AFTER EVENT")
+	}
+	after, err := time.ParseDuration(args[3])
+	ts.Check(err)
+	l, key := ledgerFor(ts, args[0], args[1])
+	ts.Check(l.Close())
+	var event struct{ T, Call, Text, Title string }
+	ts.Check(json.Unmarshal([]byte(args[4]), &event))
+	at := time.Now().Add(after)
+	j, err := journal.Open(context.Background(), filepath.Join(ts.Getenv("TEAMBRIDGE_STATE"), "journal.db"))
+	ts.Check(err)
+	_, err = j.RecordEnvelopes(context.Background(), journal.Envelope{
+		InboxKey: journal.InboxKey{Root: key.Root, Team: teams.Instance{Team: key.Team, CreatedAt: key.CreatedAt}, Inbox: key.Inbox},
+		ID:       args[2], Session: "session", Turn: "turn", Call: event.Call, Kind: event.T, Role: "agent", At: at, Text: event.Text + event.Title,
+		Raw: fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":"turn","ev":%s}`, args[2], at.UnixMilli(), args[4]),
+	})
+	ts.Check(errors.Join(err, j.Close()))
 }
 
 // keys demands that a file (stdout, stderr) is one line with a JSON object, or

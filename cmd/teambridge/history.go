@@ -17,6 +17,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
+	"teambridge/status/server"
 	"teambridge/status/view"
 	"teambridge/teams"
 	"teambridge/teams/atomicfile"
@@ -30,6 +31,7 @@ type historyOptions struct {
 	since    string
 	limit    int
 	protocol bool
+	work     workOptions
 }
 
 // flags adds the flags of history and search.
@@ -37,6 +39,7 @@ func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.which(a, cmd)
 	cmd.Flags().IntVar(&o.limit, "limit", limit, "show the last N messages; 0 is all")
 	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
+	o.work.flags(cmd)
 }
 
 // which adds the flags that select messages.
@@ -102,6 +105,13 @@ func sinceQuery(ctx context.Context, j *journal.Journal, since string, q *journa
 		q.After = m.Seq
 		return nil
 	}
+	for e, err := range j.Envelopes(ctx, journal.EnvelopeQuery{Query: byID}) {
+		if err != nil {
+			return err
+		}
+		q.After = e.Seq
+		return nil
+	}
 	return notFound("list the ids with: teambridge history --json", "--since %s is not a duration, a time, or the id of a message", since)
 }
 
@@ -122,7 +132,9 @@ With --json, "gone" says whether a message has left its inbox, "createdAt"
 sent (verified, consumed, lost or unknown, and why), and "relay" what became of
 one that was relayed to a headless agent. The last text of each turn of a
 headless agent is recorded too, up to 1 MiB, as a message of kind "answer"; its
-"inReplyTo" has the ids of the messages it answers.
+"inReplyTo" has the ids of the messages it answers. What an agent said and did
+before that stands between the messages, a line for each tool call; "work" tells
+it from messages.
 
 Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 		Example: `  teambridge history --team myteam --from worker --since 24h`,
@@ -148,16 +160,16 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 			}
 		}
 	}
-	var found []journal.Message
+	var found []recorded
 	hidden := 0
-	for m, err := range messages {
+	for m, err := range o.work.records(ctx, j, q, messages, strings.Join(words, " ")) {
 		if value, ok := errors.AsType[*journal.ValueError](err); ok {
 			return usage("", "search words: %s", value.Reason)
 		}
 		if err != nil {
 			return err
 		}
-		if !o.protocol && m.Noise() {
+		if m.work == nil && !o.protocol && m.Noise() {
 			hidden++
 			continue
 		}
@@ -175,27 +187,36 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 		a.note("the journal is empty; \"teambridge watch\" records messages")
 	default:
 		// A message that was sent without a service is recorded a little later.
-		slices.SortStableFunc(found, func(a, b journal.Message) int { return a.FirstSeen.Compare(b.FirstSeen) })
+		slices.SortStableFunc(found, func(a, b recorded) int { return a.FirstSeen.Compare(b.FirstSeen) })
 		defer a.hiddenNote(hidden)
 	}
 	return a.printHistory(ctx, j, found)
 }
 
 // printHistory prints messages of any team, with a line where the team changes.
-func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []journal.Message) error {
-	became := make([]*api.Fate, len(found))
+func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []recorded) error {
+	var messages []journal.Message
+	for _, m := range found {
+		if m.work == nil {
+			messages = append(messages, m.Message)
+		}
+	}
+	became := map[int64]*api.Fate{} // by number
 	if l, err := a.ledgerIfAny(ctx); err != nil {
 		a.warn("%s; relays are not shown", view.Describe(err))
 	} else if l != nil {
-		became, err = view.Fates(ctx, l, found)
+		fates, err := view.Fates(ctx, l, messages)
 		if err != nil {
 			return err
+		}
+		for i, m := range messages {
+			became[m.Seq] = fates[i]
 		}
 	}
 	receipts := make([]*journal.Receipt, len(found))
 	for i, m := range found {
 		id := m.ID()
-		if m.Answer != "" || strings.TrimSpace(id) == "" || len(id) > inbox.MaxID {
+		if m.work != nil || m.Answer != "" || strings.TrimSpace(id) == "" || len(id) > inbox.MaxID {
 			continue // it was not sent
 		}
 		key := inbox.SendKey{Root: m.Root, Team: m.Team.Team, CreatedAt: m.Team.CreatedAt, Inbox: m.Inbox, ID: id}
@@ -206,13 +227,17 @@ func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []jour
 		}
 	}
 	if a.json {
-		messages := make([]api.Record, 0, len(found))
+		records := make([]api.Record, 0, len(found))
 		for i, m := range found {
-			shown := view.Record(m, receipts[i])
-			shown.Relay = became[i]
-			messages = append(messages, shown)
+			if m.work != nil {
+				records = append(records, *m.work)
+				continue
+			}
+			shown := view.Record(m.Message, receipts[i])
+			shown.Relay = became[m.Seq]
+			records = append(records, shown)
 		}
-		return a.printJSON(messages)
+		return a.printJSON(records)
 	}
 	var last teams.Instance
 	for i, m := range found {
@@ -222,15 +247,15 @@ func (a *app) printHistory(ctx context.Context, j *journal.Journal, found []jour
 				return err
 			}
 		}
-		if err := a.printRecorded(m); err != nil {
+		if err := a.printRecord(m); err != nil {
 			return err
 		}
 		fates := ""
 		if r := receipts[i]; r != nil && (r.State == journal.Lost || r.State == journal.Unknown) {
 			fates = "    " + a.paint(yellow, escape(string(r.State)+": "+r.Reason, false)) + "\n"
 		}
-		if became[i] != nil {
-			fates += "    " + a.paint(dim, escape(fateText(became[i]), false)) + "\n"
+		if f := became[m.Seq]; f != nil {
+			fates += "    " + a.paint(dim, escape(fateText(f), false)) + "\n"
 		}
 		if err := a.print([]byte(fates)); err != nil {
 			return err
@@ -253,7 +278,8 @@ func newSearch(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search WORDS...",
 		Short: "Search the messages in the journal",
-		Long: `Print the messages in the journal that contain all of the words, newest last.
+		Long: `Print the messages in the journal, and what agents said and did, that contain
+all of the words, newest last.
 
 The words are searched in sender, summary and text, without regard to case and
 accents. "words in quotes" must stand together; word* matches the beginning of
@@ -276,7 +302,8 @@ func newExport(a *app) *cobra.Command {
 		Short: "Print the journal as NDJSON",
 		Long: `Print every message in the journal, oldest first, one JSON object per line.
 
-Each object has the message as it stood in the inbox. With --output the file is
+Each object has the message as it stood in the inbox, an event of a relay, or an
+envelope: what an agent said or did. With --output the file is
 replaced once all of it is written and on the disk; if the disk is full, or the
 command is interrupted, the old file stays. A new file is readable by you alone.
 
@@ -324,19 +351,22 @@ func exportTo(path string, write func(io.Writer) error) error {
 }
 
 type gcOptions struct {
-	olderThan time.Duration
-	maxMiB    int64
+	olderThan     time.Duration
+	workOlderThan time.Duration
+	maxMiB        int64
 }
 
 func newGC(a *app) *cobra.Command {
-	o := gcOptions{olderThan: 90 * 24 * time.Hour, maxMiB: 512}
+	o := gcOptions{olderThan: 90 * 24 * time.Hour, workOlderThan: server.KeepWork, maxMiB: 512}
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Delete old messages from the journal and the ledger",
 		Long: `Delete old messages from the journal, and old ids from the ledger.
 
-Messages older than --older-than are deleted and then, oldest first, those that
-make the journal larger than --max-size. A message that was deleted and is sent
+Messages older than --older-than are deleted, and what agents said and did while
+they worked after --work-older-than, which the service does, too. If the journal
+is still larger than --max-size, the oldest work is deleted first, and then the
+oldest messages. A message that was deleted and is sent
 again under its --id is a new message. What is still on its way is kept. Copies
 of earlier inbox contents, and leftovers of teams that a killed teambridge was
 making or removing, are deleted as well.
@@ -346,19 +376,21 @@ Exit status: 0.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
 	}
 	cmd.Flags().DurationVar(&o.olderThan, "older-than", o.olderThan, "delete messages older than this")
+	cmd.Flags().DurationVar(&o.workOlderThan, "work-older-than", o.workOlderThan, "delete what agents said and did before this")
 	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "largest size of the journal in MiB; 0 is no limit")
 	return cmd
 }
 
 type collected struct {
-	Messages int64 `json:"messages"` // removed from the journal
-	Sends    int64 `json:"sends"`    // removed from the ledger
-	Bytes    int64 `json:"bytes"`    // size of the journal now
+	Messages  int64 `json:"messages"`  // removed from the journal
+	Sends     int64 `json:"sends"`     // removed from the ledger
+	Bytes     int64 `json:"bytes"`     // size of the journal now
+	Envelopes int64 `json:"envelopes"` // removed from the journal: what agents said and did
 }
 
 func (a *app) gc(ctx context.Context, o gcOptions) error {
-	if o.olderThan < 0 || o.maxMiB < 0 {
-		return usage("", "--older-than and --max-size cannot be negative")
+	if o.olderThan < 0 || o.workOlderThan < 0 || o.maxMiB < 0 {
+		return usage("", "--older-than, --work-older-than and --max-size cannot be negative")
 	}
 	before := time.Now().Add(-o.olderThan)
 	j, err := a.journal(ctx)
@@ -366,10 +398,15 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		return err
 	}
 	a.replicate(ctx, j, journal.Query{})
+	worked, err := j.PruneEnvelopes(ctx, time.Now().Add(-o.workOlderThan))
+	if err != nil {
+		return err
+	}
 	pruned, err := j.Prune(ctx, before, o.maxMiB<<20)
 	if err != nil {
 		return err
 	}
+	pruned.Envelopes += worked.Envelopes
 	l, err := a.ledger(ctx)
 	if err != nil {
 		return err
@@ -388,6 +425,6 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 	if err != nil && !errors.As(err, new(*teams.NoRootError)) { // there may be no Claude directory
 		return err
 	}
-	return a.answer(collected{pruned.Messages, sends, pruned.Bytes}, "removed %s and %s; the journal has %.1f MiB\n",
-		plural(int(pruned.Messages), "message"), plural(int(sends), "id"), float64(pruned.Bytes)/(1<<20))
+	return a.answer(collected{pruned.Messages, sends, pruned.Bytes, pruned.Envelopes}, "removed %s, %s and %s; the journal has %.1f MiB\n",
+		plural(int(pruned.Messages), "message"), plural(int(pruned.Envelopes), "step")+" of agents", plural(int(sends), "id"), float64(pruned.Bytes)/(1<<20))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,9 @@ import (
 	"teambridge/status/view"
 	"teambridge/teams"
 )
+
+// waits are the values of --wait.
+var waits = []string{api.Verified, api.Consumed, api.Seen}
 
 type sendOptions struct {
 	from    string
@@ -58,6 +62,11 @@ program overwrote it or if nothing tells what became of it. Nothing is sent
 again automatically, because an agent works twice on a message that comes
 twice. To send it again, repeat the command under the same --id with --force.
 
+With --wait seen, the command waits until the message is in the transcript of
+its agent, which means that the model was given it. A relay tells that of a
+headless agent. If it is not certain, as when the transcript cannot be found or
+an equal message may not have been given, the command waits until --timeout.
+
 With --id, sending twice is sending once, even if the agent has already taken
 the message. The same id with another text is refused.
 
@@ -75,11 +84,12 @@ An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
 is refused unless --protocol is given: agents obey some of these without asking
 a model. In the name of an agent it is always refused.
 
-Exit status: 0 verified (or consumed), or sent before under this --id; 2 the
-message, a name or a flag is invalid; 3 no such team or member, or the team has
-ended; 4 not taken within --timeout (the message stays sent); 5 the id belongs
-to another message, or the text is refused; 6 the inbox is corrupt or could not
-be locked; 7 the message is lost, or what became of it is unknown.`,
+Exit status: 0 verified (or consumed, or seen), or sent before under this --id;
+2 the message, a name or a flag is invalid; 3 no such team or member, or the
+team has ended; 4 not taken or seen within --timeout (the message stays sent);
+5 the id belongs to another message, or the text is refused; 6 the inbox is
+corrupt or could not be locked; 7 the message is lost, or what became of it is
+unknown.`,
 		Example: `  teambridge send worker "please review task 12"
   git diff | teambridge send lead@session-2de3961d - --summary "the diff"
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
@@ -90,9 +100,9 @@ be locked; 7 the message is lost, or what became of it is unknown.`,
 	sendFlags(cmd, &o)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
 	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before")
-	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: verified or consumed")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed; 0 is forever")
-	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions([]string{api.Verified, api.Consumed}, cobra.ShellCompDirectiveNoFileComp)))
+	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: "+strings.Join(waits, ", "))
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed or seen; 0 is forever")
+	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(waits, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().StringVar(&o.mode, "mode", "", `how the agent works from this message on, as JSON such as {"model": "opus"}`)
 	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join the message with others; for agents that the service runs")
 	must(cmd.RegisterFlagCompletionFunc("mode", cobra.NoFileCompletions))
@@ -110,8 +120,8 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 }
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
-	if o.wait != api.Verified && o.wait != api.Consumed {
-		return usage("use "+api.Verified+" or "+api.Consumed, "--wait %q is unknown", o.wait)
+	if !slices.Contains(waits, o.wait) {
+		return usage("use "+strings.Join(waits, ", "), "--wait %q is unknown", o.wait)
 	}
 	if o.mode != "" {
 		if _, err := mode.Parse([]byte(o.mode)); err != nil {
@@ -333,7 +343,7 @@ func (s *sender) toInbox(ctx context.Context, member string, m mail.Message) (ma
 		}
 		return d, err
 	}
-	follow := s.opts.wait == api.Consumed
+	follow := s.opts.wait != api.Verified
 	d, err := s.put(ctx, member, m, follow)
 	if err != nil {
 		return d, err
@@ -346,10 +356,29 @@ func (s *sender) toInbox(ctx context.Context, member string, m mail.Message) (ma
 	}
 	wait, cancel := within(ctx, s.opts.timeout, notTaken(d.Member))
 	defer cancel()
-	err = ended(wait, s.Await(wait, d))
+	if s.opts.wait == api.Seen {
+		var taken bool
+		if taken, err = s.AwaitSeen(wait, d); err != nil && taken && ctx.Err() == nil && wait.Err() != nil {
+			err = s.notSeen(d)
+		}
+	} else {
+		err = s.Await(wait, d)
+	}
+	if !errors.Is(err, api.CodeTimeout) {
+		err = ended(wait, err)
+	}
 	d.Waited = time.Since(d.Start)
 	if err == nil {
-		d.State = api.Consumed
+		d.State = s.opts.wait
 	}
 	return d, err
+}
+
+// notSeen is the error for a message that was taken, but is not known to have been seen.
+func (s *sender) notSeen(d mail.Delivered) error {
+	hint := ""
+	if _, found := s.Conversation(d).Read(); !found {
+		hint = "no transcript of " + d.Member + " was found"
+	}
+	return api.Decide(api.CodeTimeout, hint, "timed out after %s: %s has taken the message, but nothing shows that its model was given it", s.opts.timeout, d.Member)
 }

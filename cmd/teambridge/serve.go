@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ import (
 type serveOptions struct {
 	listen   []string
 	readOnly bool
+	keepWork time.Duration
 	modes    string // --permission-mode-map
 }
 
@@ -69,7 +71,15 @@ another state directory.`,
 func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH or a loopback HOST:PORT; may be repeated")
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "only answer questions: change nothing, run no agents")
+	cmd.Flags().DurationVar(&o.keepWork, "keep-work", server.KeepWork, "how long to keep what agents said and did while they worked")
 	modeMapFlag(cmd, &o.modes)
+}
+
+func (o serveOptions) check() error {
+	if o.keepWork <= 0 {
+		return usage("", "--keep-work %s is not positive", o.keepWork)
+	}
+	return nil
 }
 
 // serving is what serve prints when it is ready.
@@ -79,6 +89,9 @@ type serving struct {
 }
 
 func (a *app) serve(ctx context.Context, o serveOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	a.queueErrors() // neither relays nor requests wait for whoever reads the log
 	root, err := a.root()
 	if err != nil {
@@ -89,8 +102,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	s, err := server.New(server.Options{
-		Payloads: payloads,
-		Root:     root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, Version: build(), Log: a.logger(),
+		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, Payloads: payloads, Version: build(), Log: a.logger(),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {

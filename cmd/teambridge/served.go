@@ -141,16 +141,25 @@ func (s *sender) viaService(ctx context.Context, member string, m mail.Message) 
 	if !sent.Reachable {
 		d.Reach = teams.Deliverability(sent.Reach)
 	}
-	if s.opts.wait != api.Consumed {
+	if s.opts.wait == api.Verified {
 		return d, nil
 	}
 	s.app.debug("the service has sent it, and waits")
 	wait, cancel := within(ctx, s.opts.timeout, notTaken(member))
 	defer cancel()
-	r, err := s.service.Settled(wait, d.Team, member, d.ID)
+	until := s.service.Settled
+	if s.opts.wait == api.Seen {
+		until = s.service.Seen
+	}
+	r, err := until(wait, d.Team, member, d.ID)
 	d.Waited = time.Since(d.Start)
 	switch {
 	case wait.Err() != nil:
+		asking, done := context.WithTimeout(ctx, answerWait)
+		defer done()
+		if last, err := s.service.Receipt(asking, d.Team, member, d.ID); err == nil && last.State == api.Consumed && s.opts.wait == api.Seen {
+			return d, s.notSeen(d)
+		}
 		return d, context.Cause(wait)
 	case errors.Is(err, client.ErrUnreachable):
 		return d, &serviceError{sent: true, err: err}
@@ -161,7 +170,7 @@ func (s *sender) viaService(ctx context.Context, member string, m mail.Message) 
 	case r.State == api.Unknown:
 		return d, api.Decide(api.CodeUnknown, view.Explain(inbox.ErrUnclear).Hint, "%s", r.Reason)
 	}
-	d.State = api.Consumed
+	d.State = s.opts.wait
 	return d, nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay"
 	"teambridge/status/api"
 	"teambridge/status/client"
 	"teambridge/status/server"
@@ -155,6 +156,9 @@ func (a *app) serviceInstall(ctx context.Context, o installOptions) error {
 
 // unitText is the unit for the flags and the environment of this call.
 func (a *app) unitText(o serveOptions) (string, error) {
+	if err := o.check(); err != nil {
+		return "", err
+	}
 	binary, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find this program: %w", err)
@@ -182,6 +186,9 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	if o.readOnly {
 		args = append(args, "--read-only")
 	}
+	if o.keepWork != server.KeepWork {
+		args = append(args, "--keep-work", o.keepWork.String())
+	}
 	if _, err := a.payloads(o.modes); err != nil {
 		return "", err
 	}
@@ -192,7 +199,11 @@ func (a *app) unitText(o serveOptions) (string, error) {
 		args = append(args, "--verbose")
 	}
 	path, _ := a.lookup("PATH")
-	return unit{binary, args, path}.text()
+	env := []string{"PATH=" + path}
+	if value, _ := a.lookup(relay.ModernVariable); value != "" {
+		env = append(env, relay.ModernVariable+"="+value)
+	}
+	return unit{binary, args, env}.text()
 }
 
 // readUnit reads a unit, and refuses one that we have not written.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -17,7 +18,7 @@ const unitMark = "# Written by \"teambridge service install\", which writes it a
 type unit struct {
 	binary string
 	args   []string // of serve
-	path   string   // $PATH, for claude and the agents' tools
+	env    []string // of the service, as "NAME=value": $PATH, for claude and the agents' tools
 }
 
 // text is the content of the unit file.
@@ -36,9 +37,13 @@ func (u unit) text() (string, error) {
 		}
 		command[i] = quoted
 	}
-	path, err := unitQuote("PATH="+u.path, false)
-	if err != nil {
-		return "", err
+	env := slices.Clone(u.env)
+	for i, v := range env {
+		quoted, err := unitQuote(v, false)
+		if err != nil {
+			return "", err
+		}
+		env[i] = quoted
 	}
 	return fmt.Sprintf(`%s
 [Unit]
@@ -63,7 +68,7 @@ OOMPolicy=continue
 
 [Install]
 WantedBy=default.target
-`, unitMark, strings.Join(command, " "), path), nil
+`, unitMark, strings.Join(command, " "), strings.Join(env, " ")), nil
 }
 
 // unitQuote quotes s as one word of a unit file. $ is special only in the arguments of a

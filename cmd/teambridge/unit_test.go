@@ -63,7 +63,7 @@ func TestUnitAsSystemdReadsIt(t *testing.T) {
 		}
 		return strings.Join(ours, "")
 	}
-	text, err := unit{binary, []string{"--claude-dir", `/we$ird %h "x" \y`}, "/usr/bin:/a b/%bin"}.text()
+	text, err := unit{binary, []string{"--claude-dir", `/we$ird %h "x" \y`}, []string{"PATH=/usr/bin:/a b/%bin", "X=1"}}.text()
 	if err != nil {
 		t.Fatal(err)
 	}

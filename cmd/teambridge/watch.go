@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
+	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -20,6 +21,7 @@ type watchOptions struct {
 	since    string
 	protocol bool
 	all      bool
+	work     workOptions
 }
 
 func newWatch(a *app) *cobra.Command {
@@ -31,7 +33,8 @@ func newWatch(a *app) *cobra.Command {
 
 Every message is recorded, even if an agent removes it a moment later:
 "teambridge history" and "teambridge search" find it after the team is gone.
-Answers of headless agents are shown too, as messages of kind "answer".
+Answers of headless agents are shown too, as messages of kind "answer", and
+before them what the agents say and do while they work.
 Confirmations that nobody needs to read are left out and counted; --protocol
 shows them. With --json each message is a line. The command ends with the team.
 
@@ -46,6 +49,7 @@ Exit status: 0 the team has ended; 3 no such team; 130 interrupted.`,
 	f.StringVar(&o.since, "since", "", "start with messages recorded since a duration (1h), a time, or the message with this id")
 	f.BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
 	f.BoolVar(&o.all, "all", false, "show the messages of all teams")
+	o.work.flags(cmd)
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	return cmd
 }
@@ -79,51 +83,25 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 // follow prints what comes, of one team or (t is nil) of all.
 func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names []string, o watchOptions) (err error) {
 	only := ""
-	var instance teams.Instance
+	v := &viewer{app: a, opts: o, root: root.Path(), names: names, all: t == nil, said: map[journal.InboxKey]string{}}
 	if t != nil {
 		c, err := t.Config(ctx)
 		if err != nil {
 			return err
 		}
-		only, instance = t.Name(), c.Instance()
+		only, v.team = t.Name(), c.Instance()
 	}
 	if o.from != "" {
-		o.from = root.MemberName(ctx, only, o.from)
+		v.opts.from = root.MemberName(ctx, only, o.from)
 	}
 	rec, err := a.startRecorder(ctx, root, only)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rec.close()) }()
-	hidden := 0
-	defer func() { a.hiddenNote(hidden) }()
-	wanted := func(m journal.Message) bool {
-		switch {
-		case t != nil && m.Team != instance, m.Root != root.Path():
-		case len(names) > 0 && !slices.Contains(names, m.Inbox):
-		case o.from != "" && m.From != o.from:
-		case !o.protocol && m.Noise():
-			hidden++
-		default:
-			return true
-		}
-		return false
-	}
-	var last teams.Instance // that was shown
-	show := func(m journal.Message) error {
-		if !wanted(m) {
-			return nil
-		}
-		if t == nil && m.Team != last && !a.json {
-			last = m.Team
-			if err := a.teamLine(last); err != nil {
-				return err
-			}
-		}
-		return a.printRecorded(m)
-	}
+	defer func() { a.hiddenNote(v.hidden) }()
 	if o.since != "" {
-		if err := a.replay(ctx, rec, root, only, o.since, show); err != nil {
+		if err := v.replay(ctx, rec, only); err != nil {
 			return err
 		}
 	}
@@ -139,10 +117,8 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 			return err
 		}
 		for _, c := range list {
-			if c.Kind == journal.Appeared {
-				if err := show(c.Message); err != nil {
-					return err
-				}
+			if err := v.change(ctx, rec.journal, c); err != nil {
+				return err
 			}
 		}
 		if ended && len(list) == 0 {
@@ -157,15 +133,69 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 // still be on their way.
 const lastWords = 250 * time.Millisecond
 
+// viewer prints the messages, and the work of agents, that watch was asked for.
+type viewer struct {
+	*app
+	opts   watchOptions
+	root   string
+	team   teams.Instance
+	all    bool                        // of all teams
+	names  []string                    // of inboxes; none: all
+	hidden int                         // confirmations
+	last   teams.Instance              // that was shown
+	said   map[journal.InboxKey]string // the turn and the last text of each agent that was shown
+}
+
+// change prints what a change is about, if it is wanted.
+func (v *viewer) change(ctx context.Context, j *journal.Journal, c journal.Change) error {
+	switch {
+	case c.Kind == journal.Appeared:
+		if c.Message.Root == v.root {
+			return v.show(recorded{Message: c.Message})
+		}
+	case c.Kind == journal.Said && !v.opts.work.messagesOnly && c.Envelope.Root == v.root:
+		e, err := view.Envelope(ctx, j, c.Envelope)
+		if err != nil || e.Record == nil || e.Record.Kind == api.KindThinking && !v.opts.work.thinking {
+			return err
+		}
+		return v.show(work(*e.Record))
+	}
+	return nil
+}
+
+func (v *viewer) show(r recorded) error {
+	switch {
+	case !v.all && r.Team != v.team, len(v.names) > 0 && !slices.Contains(v.names, r.Inbox), v.opts.from != "" && r.From != v.opts.from:
+		return nil
+	case r.work == nil && !v.opts.protocol && r.Noise():
+		v.hidden++
+		return nil
+	}
+	if v.all && r.Team != v.last && !v.json {
+		v.last = r.Team
+		if err := v.teamLine(v.last); err != nil {
+			return err
+		}
+	}
+	agent := journal.InboxKey{Team: r.Team, Inbox: r.Inbox}
+	switch {
+	case r.work != nil && r.work.Kind == api.KindText:
+		v.said[agent] = r.work.Work.Turn + "\n" + strings.TrimSpace(r.work.Text)
+	case r.work == nil && r.Answer != "" && !v.json && v.said[agent] == r.Answer+"\n"+strings.TrimSpace(r.Text):
+		r.Text = "[its last text, above]"
+	}
+	return v.printRecord(r)
+}
+
 // replay shows what the journal had before.
-func (a *app) replay(ctx context.Context, rec *recorder, root *teams.Root, team, since string, show func(journal.Message) error) error {
-	q := journal.Query{Root: root.Path(), Team: team, Before: rec.after + 1}
-	if err := sinceQuery(ctx, rec.journal, since, &q); err != nil {
+func (v *viewer) replay(ctx context.Context, rec *recorder, team string) error {
+	q := journal.Query{Root: v.root, Team: team, Before: rec.after + 1}
+	if err := sinceQuery(ctx, rec.journal, v.opts.since, &q); err != nil {
 		return err
 	}
-	for m, err := range rec.journal.Messages(ctx, q) {
+	for r, err := range v.opts.work.records(ctx, rec.journal, q, rec.journal.Messages(ctx, q), "") {
 		if err == nil {
-			err = show(m)
+			err = v.show(r)
 		}
 		if err != nil {
 			return err

@@ -7,11 +7,15 @@ import (
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/teams"
 )
 
 // followStep is how often [Sender.Await] looks at an inbox.
 const followStep = 10 * time.Millisecond
+
+// seenStep is how often [Sender.AwaitSeen] looks at transcripts.
+const seenStep = 50 * time.Millisecond
 
 // Await follows a message that was put until its agent has taken it. The errors are
 // those of [Sender.Look] and, when ctx ends, its cause.
@@ -28,6 +32,67 @@ func (s *Sender) Await(ctx context.Context, d Delivered) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// AwaitSeen follows a message that was put until the agent's model was given it; see
+// [Sender.Seen]. The errors are those of [Sender.Await]. consumed says whether the agent
+// has taken the message.
+func (s *Sender) AwaitSeen(ctx context.Context, d Delivered) (consumed bool, err error) {
+	tick := time.NewTicker(seenStep)
+	defer tick.Stop()
+	for {
+		if !consumed {
+			fate, err := s.Follow(ctx, d)
+			if err != nil {
+				return false, err
+			}
+			consumed = fate == inbox.Consumed
+		}
+		at, err := s.seenNow(ctx, &d)
+		switch {
+		case err == nil && !at.IsZero():
+			return true, nil
+		case err != nil && !errors.Is(err, journal.ErrBusy) && !errors.Is(err, ledger.ErrBusy):
+			return consumed, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return consumed, context.Cause(ctx)
+		}
+	}
+}
+
+// seenNow is [Sender.Seen] of one message, which may have been sent before.
+func (s *Sender) seenNow(ctx context.Context, d *Delivered) (at time.Time, err error) {
+	if d.Tracked == nil {
+		d.Tracked, err = s.track(ctx, *d)
+	}
+	if err != nil || d.Tracked == nil {
+		return at, err
+	}
+	list, err := s.Seen(ctx, *d)
+	if err != nil {
+		return at, err
+	}
+	return list[0], nil
+}
+
+// track returns what the journal has of a message that was sent before and is gone; nil if
+// that is nothing.
+func (s *Sender) track(ctx context.Context, d Delivered) (*inbox.Tracked, error) {
+	if s.opts.Journal == nil {
+		return nil, nil
+	}
+	j, err := s.opts.Journal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last, err := latest(ctx, j, s.Key(d))
+	if err != nil || last.Seq == 0 {
+		return nil, err
+	}
+	return &inbox.Tracked{ID: d.ID, Row: last.Raw}, nil
 }
 
 // Follow looks once for what has become of a message: it is [Sender.Sight] and

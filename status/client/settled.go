@@ -13,7 +13,19 @@ import (
 // errors are those of [Client.Receipt] and [Client.Stream], and [api.CodeGone] if the team
 // has ended. Settled does not connect again.
 func (c *Client) Settled(ctx context.Context, team, member, id string) (api.Receipt, error) {
-	settled := func(r api.Receipt) bool { return r.State != api.Verified }
+	return c.await(ctx, team, member, id, func(r api.Receipt) bool { return r.State != api.Verified })
+}
+
+// Seen waits as [Client.Settled] does, until the agent's model was given the message, or it
+// is lost or unknown.
+func (c *Client) Seen(ctx context.Context, team, member, id string) (api.Receipt, error) {
+	return c.await(ctx, team, member, id, func(r api.Receipt) bool {
+		return r.SeenAt != nil || r.State == api.Lost || r.State == api.Unknown
+	})
+}
+
+// await waits until settled is true for the receipt of a message.
+func (c *Client) await(ctx context.Context, team, member, id string, settled func(api.Receipt) bool) (api.Receipt, error) {
 	requested := false
 	for e, err := range c.Stream(ctx, team, Now) {
 		if err != nil {

@@ -241,11 +241,13 @@ func TestKilledAtRandomInstants(t *testing.T) {
 
 	// And the client has seen it all.
 	var last []journal.Change
+	turns := map[string]int{} // the envelopes of each turn, by kind
 	missing := func() (missed []string) {
 		if last, err = j.Changes(ctx, 0, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 		consumed, done := 0, 0
+		clear(turns)
 		for _, c := range last {
 			var name string
 			switch c.Kind {
@@ -257,12 +259,26 @@ func TestKilledAtRandomInstants(t *testing.T) {
 				if name = api.EventRelay; c.RelayEvent.State == string(ledger.Done) {
 					done++
 				}
+			case journal.Said:
+				name = api.EventEnvelope
+				turns[c.Envelope.Kind+" "+c.Envelope.Turn]++
 			default:
 				name = api.EventMessage
 			}
 			if key := name + " " + strconv.FormatInt(c.Seq, 10); !watcher.has(key) {
 				missed = append(missed, key)
 			}
+		}
+		began := 0
+		for key, n := range turns {
+			if turn, ok := strings.CutPrefix(key, "turn-start "); ok {
+				if began++; n != 1 || turns["turn-end "+turn] != 1 {
+					missed = append(missed, fmt.Sprintf("turn %s has %d starts and %d ends", turn, n, turns["turn-end "+turn]))
+				}
+			}
+		}
+		if began == 0 {
+			missed = append(missed, "every turn")
 		}
 		if consumed < each*rounds || done < want {
 			missed = append(missed, fmt.Sprintf("%d receipts of %d and %d ends of %d", consumed, each*rounds, done, want))

@@ -169,7 +169,7 @@ func TestPayloadsAreAllOrNone(t *testing.T) {
 
 	// None of it was said.
 	list := get[[]api.Delivery](t, r, "/v1/relays/"+lead.ID+"/deliveries")
-	if len(list) != 1 || list[0].ID != "used" {
+	if len(list) != 1 || list[0].ID != "used" || list[0].From != "user" || !list[0].Person {
 		t.Errorf("deliveries %+v", list)
 	}
 	of[api.SentPayloads](t, r.payloads(t, "lead", good), http.StatusCreated)

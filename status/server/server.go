@@ -50,6 +50,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,11 +94,15 @@ type Options struct {
 	Log      *slog.Logger
 	Lock     lockedfile.Options // all but Dir
 	Payloads relay.Payloads     // how payloads of the session protocol are taken
+	KeepWork time.Duration      // how long what agents said and did while they worked is kept; 0: [KeepWork]
 
 	// Page, if not nil, answers GET / and everything below /ui/, for anybody who can
 	// connect: it must not contain secrets. See package page.
 	Page http.Handler
 }
+
+// KeepWork is how long the work of agents is kept by default.
+const KeepWork = 30 * 24 * time.Hour
 
 // Server is a service. Make it with [New].
 type Server struct {
@@ -140,6 +145,7 @@ type limits struct {
 	tick        time.Duration // between two looks at what changes by time alone
 	gather      time.Duration // between two snapshots, at least
 	handover    time.Duration // for a service that was killed to let go of its lock
+	prune       time.Duration // between two deletions of old work
 }
 
 // New returns a service. It starts nothing. The error is about Listen.
@@ -155,7 +161,7 @@ func New(opts Options) (*Server, error) {
 		limits: limits{
 			connections: 256, streams: 64, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
 			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond,
-			handover: lockedfile.Handover,
+			handover: lockedfile.Handover, prune: time.Hour,
 		},
 	}
 	for _, text := range opts.Listen {
@@ -249,6 +255,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	part("states", s.statuses.run)
 	part("replicating", s.replicator.Run)
 	if !s.opts.ReadOnly {
+		part("pruning", s.prune)
 		part("joining", s.rejoiner.run)
 		defer s.startRelays(ctx, running, part)()
 	}
@@ -402,6 +409,18 @@ func (s *Server) announce() error {
 		return fmt.Errorf("server: %w", err)
 	}
 	return nil
+}
+
+// prune deletes the work of agents that is too old, until ctx ends.
+func (s *Server) prune(ctx context.Context) error {
+	now := make(chan struct{}, 1)
+	signal(now)
+	return loop(ctx, nil, now, s.limits.prune, func() {
+		before := time.Now().Add(-cmp.Or(s.opts.KeepWork, KeepWork))
+		if _, err := s.reads.PruneEnvelopes(ctx, before); err != nil && ctx.Err() == nil {
+			s.log.Warn("old work of agents was not deleted", "err", view.Describe(err))
+		}
+	})
 }
 
 // recheck is how often the journal is read without a signal: another process may record too.

@@ -46,14 +46,20 @@
 //
 // # What live output and transcript do not share
 //
-// Measured on 2.1.80, 160, 200 and 329:
+// Measured on 2.1.80, 112, 160, 181, 200, 280, 329 and 330, with answers of several blocks, tool
+// calls in parallel, interrupts, frames that were joined or given in the middle of a turn,
+// subagents, background tasks, commands, compactions, and resumed sessions:
 //
-//   - 2.1.80 to 2.1.200 keep a command (a text with "/" in front) under a uuid of its
-//     own, or not at all. Read again, it has another turn.
-//   - 2.1.80 prints of a subagent only the tool calls. The transcript also has its texts.
-//   - 2.1.80 does not keep a frame that it gave the model in the middle of a turn.
-//   - A limit of turns is not in transcripts: the turn has failed once it is known that
-//     nothing follows.
+//   - Versions without command_lifecycle (up to 2.1.200) keep a command, a text with "/" in
+//     front, under a uuid of its own: read again, it has another turn. 2.1.329 may keep it
+//     under another name, such as /usage for /cost.
+//   - Versions up to 2.1.181 print of a subagent only the tool calls. The transcript also has
+//     its texts.
+//   - 2.1.80 and 2.1.112 do not keep a frame that was given in the middle of a turn.
+//   - A transcript does not tell that a limit of turns ended a turn. It has failed because
+//     nothing followed.
+//   - What the program itself says next to a command may be printed after the prompt or
+//     before; it is always told after it.
 package session
 
 import (
@@ -241,9 +247,9 @@ func (a *Adapter) Open() (session string, since time.Time, open bool) {
 	return a.session, a.began, a.turn != ""
 }
 
-// End returns what is left to tell when the process is gone and all that it printed was read: of
-// its transcript since the open turn began, what the process did not print any more, and the end
-// of what is still open. The transcript may be nil.
+// End returns what is left to tell when the process is gone and all that it printed was read: what
+// its transcript has of the open turn and the process did not print any more, and the end of what is
+// still open. The transcript may be nil.
 func (a *Adapter) End(at time.Time, kept iter.Seq2[wire.Envelope, error]) ([]wire.Envelope, error) {
 	var all []wire.Envelope
 	var err error
@@ -258,7 +264,9 @@ func (a *Adapter) End(at time.Time, kept iter.Seq2[wire.Envelope, error]) ([]wir
 			if err = failed; err != nil {
 				break
 			}
-			add(e)
+			if e.Turn != nil && *e.Turn == a.turn {
+				add(e)
+			}
 		}
 	}
 	a.at = at
@@ -286,11 +294,12 @@ type record struct {
 	Reason              string `json:"terminal_reason"`
 	Synthetic           bool   `json:"isSynthetic"`
 
-	Sidechain   bool            `json:"isSidechain"`
-	Meta        bool            `json:"isMeta"`
-	Summary     bool            `json:"isCompactSummary"`
-	APIError    bool            `json:"isApiErrorMessage"`
-	Attribution string          `json:"turnAttributionKey"`
+	Sidechain   bool   `json:"isSidechain"`
+	Meta        bool   `json:"isMeta"`
+	Summary     bool   `json:"isCompactSummary"`
+	APIError    bool   `json:"isApiErrorMessage"`
+	Attribution string `json:"turnAttributionKey"`
+	Attachment  json.RawMessage
 	ToolResult  json.RawMessage `json:"toolUseResult"`
 	LiveResult  json.RawMessage `json:"tool_use_result"`
 
@@ -355,6 +364,8 @@ func (r *record) kind() kind {
 		"<task-notification>":          notification,
 		"<command-name>":               command,
 		"<command-message>":            command,
+		"Unknown skill: ":              output, // the answer to a command, from older versions
+		"Unknown command: ":            output,
 	} {
 		if strings.HasPrefix(text, prefix) {
 			return kind

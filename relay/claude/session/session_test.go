@@ -16,6 +16,9 @@ import (
 	"teambridge/relay/wire"
 )
 
+// fixtures holds what was recorded of real conversations.
+const fixtures = "../../../testdata"
+
 // live is what a recorded stream of a fixture tells.
 func live(t testing.TB, path string) []wire.Envelope {
 	t.Helper()
@@ -188,7 +191,7 @@ func TestFixtures(t *testing.T) {
 	for _, version := range []string{"2.1.80", "2.1.329"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			folder := filepath.Join("testdata", "claude-"+version)
+			folder := filepath.Join(fixtures, "claude-"+version)
 			printed, kept := live(t, filepath.Join(folder, "stream.jsonl")), read(t, filepath.Join(folder, "transcript.jsonl"), Options{Gone: true})
 			check(t, printed)
 			check(t, kept)
@@ -198,7 +201,37 @@ func TestFixtures(t *testing.T) {
 			if diff := cmp.Diff(idsOf(printed), idsOf(kept)); diff != "" {
 				t.Errorf("live (-) and transcript (+) differ:\n%s", diff)
 			}
-			golden(t, filepath.Join(folder, "want.txt"), showAll(kept))
+			golden(t, filepath.Join("testdata", "claude-"+version+".txt"), showAll(kept))
 		})
+	}
+}
+
+// TestResumedFixtures: a frame that is known already, given to a process that resumed, begins nothing.
+func TestResumedFixtures(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2.1.80", "2.1.329"} {
+		folder := filepath.Join(fixtures, "claude-"+version)
+		known := map[string]bool{}
+		for _, e := range read(t, filepath.Join(folder, "transcript.jsonl"), Options{Gone: true}) {
+			known[e.ID] = true
+		}
+		for _, e := range live(t, filepath.Join(folder, "stream-resume.jsonl")) {
+			if known[e.ID] {
+				t.Errorf("%s: %s is told again", version, shown(e))
+			}
+		}
+	}
+}
+
+// TestTeammateFixtures reads the transcripts of teammates in the lead's process.
+func TestTeammateFixtures(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"claude-2.1.329/subagents/agent-aworker-a1e744e97229d791",
+		"claude-2.1.80/subagents/agent-ad7a8cae325ec9e4a",
+	} {
+		all := read(t, filepath.Join(fixtures, name+".jsonl"), Options{})
+		check(t, all)
+		golden(t, filepath.Join("testdata", strings.ReplaceAll(name, "/", "-")+".txt"), showAll(all))
 	}
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -222,14 +223,48 @@ func (t *transcript) record(r *record) {
 	case "system":
 		switch r.Subtype {
 		case "local_command":
-			t.run()
-			t.output(r.UUID, text(r.Content))
-			t.held = wire.TurnCompleted
+			if text := text(r.Content); strings.HasPrefix(text, "<local-command-") {
+				t.run()
+				t.output(r.UUID, text)
+				t.held = wire.TurnCompleted
+			} else {
+				t.run()
+				r.Message.Content = r.Content
+				t.waiting = r
+			}
 		case "compact_boundary":
 			t.compacted()
 			t.boundary = r
 		}
+	case "attachment":
+		t.attachment(r)
 	}
+}
+
+// attachment takes what the agent was given in the middle of a turn.
+func (t *transcript) attachment(r *record) {
+	var a struct {
+		Type   string
+		Prompt json.RawMessage
+		Source string `json:"source_uuid"`
+		Mode   string `json:"commandMode"`
+	}
+	if json.Unmarshal(r.Attachment, &a) != nil || a.Type != "queued_command" {
+		return
+	}
+	if a.Mode == "task-notification" {
+		t.notification(texts(a.Prompt))
+	} else if t.turn != "" {
+		t.held = ""
+		t.said(cmp.Or(a.Source, r.UUID), a.Prompt)
+	}
+}
+
+// notification tells that a subagent in the background has ended.
+func (t *transcript) notification(text string) {
+	_, id, _ := strings.Cut(text, "<tool-use-id>")
+	id, _, _ = strings.Cut(id, "</tool-use-id>")
+	t.notified(id)
 }
 
 func (t *transcript) user(r *record) {
@@ -238,6 +273,7 @@ func (t *transcript) user(r *record) {
 		// A command begins a turn unless it is the one that Claude Code records for set_model.
 		if w := t.waiting; kind == output && w != nil && w.Attribution == "" && strings.HasPrefix(asTyped(texts(w.Message.Content)), "/model") {
 			t.waiting = nil
+			t.settle()
 		}
 		t.run()
 	}
@@ -256,9 +292,7 @@ func (t *transcript) user(r *record) {
 	case notification:
 		t.settle()
 		t.compacted()
-		_, id, _ := strings.Cut(texts(r.Message.Content), "<tool-use-id>")
-		id, _, _ = strings.Cut(id, "</tool-use-id>")
-		t.notified(id)
+		t.notification(texts(r.Message.Content))
 		t.self = true
 	case command:
 		t.run()

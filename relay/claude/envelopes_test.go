@@ -1,0 +1,252 @@
+package claude_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/relay/agent"
+	"teambridge/relay/claude"
+	"teambridge/relay/standin"
+	"teambridge/relay/wire"
+	"teambridge/teams"
+)
+
+// told collects the envelopes of a conversation, each once.
+type told struct {
+	testing.TB
+	all   []wire.Envelope
+	known map[string]bool
+}
+
+func (s *told) add(list ...wire.Envelope) {
+	for _, e := range list {
+		if _, err := e.MarshalJSON(); err != nil {
+			s.Errorf("%+v: %v", e, err)
+		}
+		if !s.known[e.ID] {
+			s.all = append(s.all, e)
+		}
+		s.known[e.ID] = true
+	}
+}
+
+// turn sends a frame and waits for its end.
+func (s *told) turn(p *claude.Process, f claude.Frame) {
+	s.Helper()
+	send(s, p, f)
+	s.until(p, f, func(e agent.Event) bool {
+		return slices.ContainsFunc(e.Progress, func(g agent.Progress) bool { return g.UUID == f.UUID() && !g.State.InFlight() })
+	})
+}
+
+// until reads events until one matches.
+func (s *told) until(p *claude.Process, f claude.Frame, match func(agent.Event) bool) {
+	s.Helper()
+	for _, e := range until(s, p, "frame "+f.UUID(), match) {
+		s.add(e.Envelopes...)
+	}
+}
+
+// rest reads events to the end of the process.
+func (s *told) rest(p *claude.Process) {
+	s.Helper()
+	for _, e := range rest(s, p) {
+		s.add(e.Envelopes...)
+	}
+}
+
+// has waits until an envelope matches.
+func has(match func(wire.Event) bool) func(agent.Event) bool {
+	return func(e agent.Event) bool {
+		return slices.ContainsFunc(e.Envelopes, func(e wire.Envelope) bool { return match(e.Event) })
+	}
+}
+
+func isCall(e wire.Event) bool { _, ok := e.(*wire.ToolCallStart); return ok }
+
+// paired checks that each turn, tool call and subagent begins once and ends once, and returns how
+// each turn ended.
+func (s *told) paired() map[string]wire.TurnStatus {
+	s.Helper()
+	open, ends := map[string]int{}, map[string]wire.TurnStatus{}
+	for _, e := range s.all {
+		switch ev := e.Event.(type) {
+		case *wire.TurnStart:
+			open["turn "+*e.Turn]++
+		case *wire.TurnEnd:
+			open["turn "+*e.Turn]--
+			ends[*e.Turn] = ev.Status
+		case *wire.ToolCallStart:
+			open["call "+ev.Call]++
+		case *wire.ToolCallEnd:
+			open["call "+ev.Call]--
+		case *wire.Start:
+			open["subagent "+*e.Subagent]++
+		case *wire.Stop:
+			open["subagent "+*e.Subagent]--
+		}
+	}
+	for what, n := range open {
+		if n != 0 {
+			s.Errorf("%s: %+d starts without an end", what, n)
+		}
+	}
+	return ends
+}
+
+// streams are the envelopes of the conversation, and of each subagent, as ids and what they are.
+func streams(all []wire.Envelope) map[string][]string {
+	found := map[string][]string{}
+	for _, e := range all {
+		who := ""
+		if e.Subagent != nil {
+			who = *e.Subagent
+		}
+		e.Time, e.Usage = 0, nil
+		if _, ok := e.Event.(*wire.ToolCallEnd); ok {
+			e.ClaudeUUID = nil // 2.1.329 writes a result for a tool that was cut when it resumes
+		}
+		line, err := e.MarshalJSON()
+		found[who] = append(found[who], fmt.Sprintf("%s %v", line, err))
+	}
+	return found
+}
+
+// TestRealEnvelopes has a conversation with each version: what is printed and what the transcript has
+// are the same envelopes.
+func TestRealEnvelopes(t *testing.T) {
+	versions(t, func(t *testing.T, v teams.Version) {
+		h := standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
+			a := standin.Script(ctx, r)
+			if len(a.Calls) > 0 && !r.Side {
+				a.Text = "let me see"
+			}
+			return a
+		}))
+		o := real(t, v, h)
+		o.Root = h.Root
+		tr := claude.Transcript{Root: h.Root, Dir: h.Work, Session: o.Session}
+		live := &told{TB: t, known: map[string]bool{}}
+		call := func(tool string, input map[string]any) string { return standin.CallLine(tool, input) }
+		bash := func(command string) string {
+			return call("Bash", map[string]any{"command": command, "description": "d"})
+		}
+		path := filepath.Join(h.Work, "a.txt")
+
+		p := start(t, o)
+		done := []claude.Frame{
+			frame(t, "hello"),
+			frame(t, bash("echo one")+"\n"+bash("echo two; exit 3")),
+			frame(t, call("Write", map[string]any{"file_path": path, "content": "hello\n"})),
+			frame(t, "<teammate-message teammate_id=\"bob\">\nhi\n</teammate-message>"),
+			frame(t, call("Agent", map[string]any{"description": "look one", "prompt": "do\n" + bash("echo sub1"), "subagent_type": "general-purpose"})+"\n"+
+				call("Agent", map[string]any{"description": "look two", "prompt": "do\n" + bash("echo sub2"), "subagent_type": "general-purpose"})),
+		}
+		for _, f := range done {
+			live.turn(p, f)
+		}
+		// Newer versions run subagents in the background, and begin a turn by themselves when
+		// they have ended.
+		stops := func() (n int) {
+			for _, e := range live.all {
+				if _, ok := e.Event.(*wire.Stop); ok {
+					n++
+				}
+			}
+			return n
+		}
+		open := func() bool {
+			n := 0
+			for _, e := range live.all {
+				switch e.Event.(type) {
+				case *wire.TurnStart:
+					n++
+				case *wire.TurnEnd:
+					n--
+				}
+			}
+			return n > 0
+		}
+		for stops() < 2 || open() {
+			live.until(p, done[4], func(e agent.Event) bool { return len(e.Envelopes) > 0 })
+		}
+
+		stopped := []claude.Frame{frame(t, bash("touch began; tail -f /dev/null")), frame(t, "SLEEP:30 think")}
+		for i, f := range stopped {
+			send(t, p, f)
+			if i == 0 {
+				live.until(p, f, has(isCall))
+				// 2.1.80 does not stop a tool that is about to start.
+				if _, err := standin.WaitFile(within(t), filepath.Join(h.Work, "began"), func([]byte) bool { return true }); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := h.API.Wait(within(t), func(r standin.Request) bool { return r.Has("SLEEP:30") }); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Interrupt(within(t), f.UUID()); err != nil {
+				t.Fatal(err)
+			}
+			live.until(p, f, has(func(e wire.Event) bool { _, ok := e.(*wire.TurnEnd); return ok }))
+		}
+		killed := frame(t, bash("tail -f /dev/zero > /dev/null"))
+		send(t, p, killed)
+		live.until(p, killed, has(isCall))
+		stored(t, tr, killed, func(turn agent.Turn) bool { return turn.Stop == "tool_use" })
+		_ = p.Kill()
+		live.rest(p)
+
+		o.Resume = true
+		p = start(t, o)
+		resumed := frame(t, "SLEEP:0.5\ngo on")
+		live.turn(p, resumed)
+		exits0(t, p)
+		live.rest(p)
+		done = append(done, resumed)
+
+		ends := live.paired()
+		for status, frames := range map[wire.TurnStatus][]claude.Frame{
+			wire.TurnCompleted: done, wire.TurnCancelled: stopped, wire.TurnFailed: {killed},
+		} {
+			for _, f := range frames {
+				if ends[f.UUID()] != status {
+					t.Errorf("turn of %s: ended %q, want %q", f.Bytes(), ends[f.UUID()], status)
+				}
+			}
+		}
+		read := func(since time.Time) *told {
+			s := &told{TB: t, known: map[string]bool{}}
+			for e, err := range tr.Envelopes(within(t), since, true) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.add(e)
+			}
+			return s
+		}
+		again := read(time.Time{})
+		again.paired()
+		kept := streams(again.all)
+		for who, printed := range streams(live.all) {
+			if v.Has(teams.Lifecycle) == teams.No && who != "" {
+				// Older versions print only the tool calls of a subagent.
+				kept[who] = slices.DeleteFunc(kept[who], func(line string) bool { return strings.Contains(line, `"t":"text"`) && !slices.Contains(printed, line) })
+			}
+			if diff := cmp.Diff(printed, kept[who]); diff != "" {
+				t.Errorf("%q: printed (-) and transcript (+) differ:\n%s", who, diff)
+			}
+		}
+		// From a time on, the beginning is left out, but nothing of what follows.
+		last := again.all[len(again.all)-1]
+		later := read(time.UnixMilli(int64(last.Time)).Add(time.Minute)).all
+		if len(later) == 0 || len(later) >= len(again.all) || later[0].ID != again.all[len(again.all)-len(later)].ID {
+			t.Errorf("since the last turn: got %d envelopes, want the last of %d", len(later), len(again.all))
+		}
+	})
+}
