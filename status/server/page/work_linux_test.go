@@ -183,7 +183,19 @@ func testWork(t *testing.T, browser context.Context) {
 	p.until(left + ` && document.querySelector(".toggle").ariaPressed === "false"`)
 	p.run(do(`document.querySelector(".toggle").click()`))
 	p.until(line("go vet ./lamp") + ` !== undefined`)
+
+	// One that was found is shown even so, unfolded.
+	p.run(do(`document.querySelector(".toggle").click()`))
+	p.until(`document.querySelectorAll(".step").length === 0`)
+	p.run(chromedp.SendKeys(chromedp.CSS("#words"), "vet lamp"))
+	p.until(`document.querySelectorAll(".hit").length === 1 && document.querySelector(".hit .label").textContent === "tool"`)
+	p.run(do(`document.querySelector(".hit").click()`))
+	p.until(`document.activeElement.matches(".step.found-here") && document.activeElement.textContent.includes("go vet ./lamp") && document.activeElement.checkVisibility()`)
+	p.picture("work-found")
+
 	p.choose("Everyone")
+	p.until(`document.querySelector(".toggle").ariaPressed === "false" && document.querySelectorAll(".step").length === 0`)
+	p.run(do(`document.querySelector(".toggle").click()`))
 	p.until(`[...document.querySelectorAll(".steps > summary b")].some(b => b.textContent === "worker")`)
 	p.picture("work-everyone")
 }
