@@ -48,13 +48,16 @@ func (c *conversation) take() []wire.Envelope {
 	return out
 }
 
+// unknown begins the uuid that stands for one that a record does not have.
+const unknown = "?"
+
 // envelope is one that the agent made in the open turn.
 func (c *conversation) envelope(id, record string, event wire.Event) *wire.Envelope {
 	e := wire.Envelope{ID: id, Time: float64(c.at.UnixMilli()), Role: wire.RoleAgent, Subagent: c.subagent, Event: event}
 	if c.turn != "" {
 		e.Turn = new(c.turn)
 	}
-	if record != "" {
+	if record != "" && !strings.HasPrefix(record, unknown) {
 		e.ClaudeUUID = new(record)
 	}
 	c.out = append(c.out, e)
@@ -67,7 +70,7 @@ func (c *conversation) begin(id string, prompt json.RawMessage) {
 		return
 	}
 	c.end(wire.TurnFailed)
-	c.turn, c.prompt = id, prompt
+	c.turn, c.prompt, c.interrupted = id, prompt, false
 	c.envelope(wire.DerivedID("turn-start", id), "", new(wire.TurnStart))
 }
 

@@ -212,8 +212,32 @@ a3 agent: turn-start
 a3 agent: text "thanks"
 a3 agent: turn-end completed
 `},
+		{"a program that prints only results", hello, []string{`{'type':'result','subtype':'success','result':'hi'}`}, `
+f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: text "hi"
+f1 agent: turn-end completed
+`},
+		{"a program without uuids", hello, []string{
+			`{'type':'assistant','message':{'content':'one'}}`, `{'type':'assistant','message':{'content':'two'}}`, `{'type':'result','subtype':'success','result':'two'}`,
+		}, `
+f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: text "one"
+f1 agent: text "two"
+f1 agent: turn-end completed
+`},
+		{"a process that cannot begin", hello, []string{`{'type':'result','subtype':'error_during_execution','is_error':true}`}, "\n"},
+		{"a version whose echoes have no timestamp", hello, []string{
+			isInit, `{'type':'user','uuid':'f1','isReplay':true,'message':{'content':'hello'}}`, says("a1", `{'type':'text','text':'ok'}`), isDone,
+		}, `
+f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: text "ok"
+f1 agent: turn-end completed
+`},
 		{"lines that say nothing", hello, []string{
-			``, `null`, `[]`, `{`, `{'type':7}`, `{'type':'assistant'}`, `{'type':'user','message':7}`, `{'type':'result'}`, `{'type':'system','subtype':'api_retry'}`,
+			``, `null`, `[]`, `{`, `{'type':7}`, `{'type':'user','message':7}`, `{'type':'result'}`, `{'type':'system','subtype':'api_retry'}`,
 		}, "\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
