@@ -159,7 +159,7 @@ func (c *conversation) call(record, n string, b block) {
 		if t.description != "" {
 			start.Title = new(line(t.description))
 		}
-		c.envelope(wire.DerivedID("start", id), record, start).Subagent = made.agent
+		c.envelope(wire.DerivedID("start", *made.agent), record, start).Subagent = made.agent
 	}
 }
 
@@ -245,7 +245,7 @@ func (c *conversation) stop(by *call) {
 		c.inside(by)
 	}
 	c.endCalls(func(open *call) bool { return open.parent != nil && *open.parent == *by.agent })
-	e := c.envelope(wire.DerivedID("stop", by.start), "", new(wire.Stop))
+	e := c.envelope(wire.DerivedID("stop", *by.agent), "", new(wire.Stop))
 	e.Subagent, e.Turn = by.agent, turnOf(by)
 }
 
