@@ -193,7 +193,7 @@ func (a *Adapter) user(r *record) {
 		a.results(r)
 	case kind == interrupted:
 		a.open("")
-		a.interrupted = a.turn != ""
+		a.interrupted = true
 	case kind == output:
 		// The answer to set_model is one outside of all turns.
 		if a.turn == "" && a.init {
