@@ -68,7 +68,7 @@ func (c *Conversation) Read() (news int, found bool) {
 	defer c.mu.Unlock()
 	if len(c.paths) == 0 || time.Since(c.looked) > searchAgain {
 		c.looked = time.Now()
-		c.paths = c.agent.transcripts()
+		c.paths = c.agent.Transcripts()
 	}
 	if c.index.Read(c.paths...) {
 		c.news++
@@ -116,8 +116,9 @@ func (c *Conversation) Given(from, summary, text string) (list []Given) {
 	return list
 }
 
-// transcripts returns those of an agent.
-func (a Agent) transcripts() []string {
+// Transcripts returns the files with the agent's conversation, the last written first: older
+// versions begin another one, with a copy, whenever a teammate in the lead's process wakes up.
+func (a Agent) Transcripts() []string {
 	own, ok := a.config.ownProcess(a.Name)
 	if !ok {
 		return nil

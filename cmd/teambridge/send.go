@@ -258,6 +258,7 @@ func (s *sender) answerNote(ctx context.Context, members ...string) {
 }
 
 func (a *app) sender(ctx context.Context, t *teams.Team, o sendOptions) (*sender, error) {
+	o.wait = cmp.Or(o.wait, api.Verified) // commands without the flag
 	s := &sender{app: a, opts: o}
 	config, err := t.Config(ctx)
 	if err != nil {

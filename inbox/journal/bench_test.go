@@ -152,3 +152,97 @@ func BenchmarkQuery(b *testing.B) {
 		})
 	}
 }
+
+// benchEnvelopes are envelopes of a turn from the n-th on, as an agent makes them.
+func benchEnvelopes(n, count int) (list []Envelope) {
+	for i := range count {
+		at := float64(n + i)
+		e := said(fmt.Sprintf("e%023x", (n+i)*2654435761), at, fmt.Sprintf("I run the tests of module %x, and then look at what %x has to say about the parser", n+i, i*104729))
+		e.Session, e.Turn = "0a1b2c3d-0000-4000-8000-000000000001", fmt.Sprintf("0a1b2c3d-0000-4000-8000-%012x", (n+i)/20)
+		if k := (n + i) % 3; k > 0 {
+			e.Call, e.Kind = fmt.Sprintf("toolu_%020x", (n+i)/3), []string{"", "tool-call-start", "tool-call-end"}[k]
+		}
+		e.Raw = fmt.Appendf(nil, `{"id":%q,"time":%d,"role":"agent","turn":%q,"claudeUuid":%q,"ev":{"t":%q,"text":%q}}`, e.ID, e.At.UnixMilli(), e.Turn, e.Session, e.Kind, e.Text)
+		list = append(list, e)
+	}
+	return list
+}
+
+// BenchmarkRecordEnvelopes measures envelopes that are recorded one by one, as an agent makes
+// them, many in one commit, and again, as when a transcript is read after a crash.
+func BenchmarkRecordEnvelopes(b *testing.B) {
+	for _, each := range []int{1, 100} {
+		b.Run(fmt.Sprint(each), func(b *testing.B) {
+			j := newJournal(b)
+			n := 0
+			for b.Loop() {
+				b.StopTimer()
+				list := benchEnvelopes(n, each)
+				b.StartTimer()
+				record(b, j, list...)
+				n += each
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "envelopes/s")
+			b.ReportMetric(float64(number(b, j, "SELECT page_count*4096 FROM pragma_page_count"))/float64(n), "bytes/envelope")
+		})
+	}
+	b.Run("again", func(b *testing.B) {
+		j := newJournal(b)
+		list := benchEnvelopes(0, 100)
+		record(b, j, list...)
+		n := 0
+		for b.Loop() {
+			record(b, j, list...)
+			n += len(list)
+		}
+		b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "envelopes/s")
+	})
+}
+
+// BenchmarkEnvelopes measures questions to a journal of 50,000 envelopes of 10 agents.
+func BenchmarkEnvelopes(b *testing.B) {
+	j := newJournal(b)
+	for i := range 500 {
+		list := benchEnvelopes(i*100, 100)
+		for k := range list {
+			list[k].Inbox = fmt.Sprint("member", i%10)
+		}
+		record(b, j, list...)
+	}
+	shown := []string{"text", "tool-call-start", "turn-end"}
+	for name, q := range map[string]EnvelopeQuery{
+		"all":    {Query: Query{Limit: 50, Newest: true}, Kinds: shown, Role: "agent"},
+		"member": {Query: Query{Inbox: "member7", Limit: 50, Newest: true}, Kinds: shown, Role: "agent"},
+		"call":   {Query: Query{Inbox: "member7", Limit: 1}, Call: fmt.Sprintf("toolu_%020x", 700/3), Kinds: []string{"tool-call-end"}},
+		"turn":   {Query: Query{Inbox: "member7", Limit: 1}, Turn: fmt.Sprintf("0a1b2c3d-0000-4000-8000-%012x", 700/20), Kinds: []string{"text"}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if n := len(envelopes(b, j, q)); n != q.Limit {
+					b.Fatalf("%d envelopes", n)
+				}
+			}
+		})
+	}
+	b.Run("last", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := j.LastEnvelope(b.Context(), InboxKey{root, blue(), "member7"}, "0a1b2c3d-0000-4000-8000-000000000001"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("search", func(b *testing.B) {
+		for b.Loop() {
+			n := 0
+			for _, err := range j.SearchEnvelopes(b.Context(), "parser", EnvelopeQuery{Query: Query{Limit: 20}}) {
+				if err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+			if n != 20 {
+				b.Fatalf("%d hits", n)
+			}
+		}
+	})
+}

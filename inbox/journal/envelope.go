@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"time"
 
@@ -122,14 +121,18 @@ func (q *EnvelopeQuery) envelopes() (c conditions) {
 	in := q.inboxes()
 	in.add(q.From != "", "inbox=?", q.From)
 	if len(in.terms) > 0 {
-		c = conditions{[]string{"e.inbox IN (SELECT id FROM inboxes WHERE " + in.String() + ")"}, in.args}
+		column := "e.inbox"
+		if q.Turn != "" || q.Call != "" {
+			column = "+e.inbox" // their indexes are the ones to use
+		}
+		c = conditions{[]string{column + " IN (SELECT id FROM inboxes WHERE " + in.String() + ")"}, in.args}
 	}
 	own := q.Query
 	own.From = ""
 	own.records(&c, "e.", "at")
 	c.add(q.Session != "", "e.session=?", q.Session)
-	c.add(q.Turn != "", "e.turn=?", q.Turn)
-	c.add(q.Call != "", "e.call=?", q.Call)
+	c.add(q.Turn != "", "e.turn=? AND e.turn<>''", q.Turn)
+	c.add(q.Call != "", "e.call=? AND e.call<>''", q.Call)
 	c.add(q.Role != "", "e.role=?", q.Role)
 	if len(q.Kinds) > 0 {
 		kinds, _ := json.Marshal(q.Kinds) // of strings
@@ -152,9 +155,9 @@ func (j *Journal) Envelopes(ctx context.Context, q EnvelopeQuery) iter.Seq2[Enve
 // if it was pruned since. It is zero if there was none.
 func (j *Journal) LastEnvelope(ctx context.Context, key InboxKey, session string) (at time.Time, err error) {
 	err = j.db.Do(ctx, "last envelope", func(c *sqlite.Conn) error {
-		return c.Query(func(v sqlite.Row) { at = v.Time(0) }, fmt.Sprintf(`SELECT max(at) FROM (
-			SELECT at, inbox, session FROM envelopes UNION ALL SELECT at, inbox, session FROM pruned_sessions)
-			WHERE inbox=(SELECT id FROM inboxes WHERE %s) AND session=?`, thisInbox), append(key.args(), session)...)
+		return c.Query(func(v sqlite.Row) { at = v.Time(0) }, "WITH box AS (SELECT id FROM inboxes WHERE "+thisInbox+`)
+			SELECT max(at) FROM (SELECT max(at) AS at FROM envelopes WHERE inbox=(SELECT id FROM box) AND session=?5
+			UNION ALL SELECT at FROM pruned_sessions WHERE inbox=(SELECT id FROM box) AND session=?5)`, append(key.args(), session)...)
 	})
 	return at, err
 }

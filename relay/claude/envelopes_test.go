@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"teambridge/relay/agent"
 	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
 	"teambridge/relay/standin"
 	"teambridge/relay/wire"
 	"teambridge/teams"
@@ -117,6 +119,59 @@ func streams(all []wire.Envelope) map[string][]string {
 		found[who] = append(found[who], fmt.Sprintf("%s %v", line, err))
 	}
 	return found
+}
+
+// TestEnvelopesOverAKill: whenever an agent is killed, what was printed and what its transcript has make one
+// conversation, in which each turn begins once and ends once, as it really ended.
+func TestEnvelopesOverAKill(t *testing.T) {
+	simulated(t, func(t *testing.T, v teams.Version) {
+		for _, at := range []simchild.Point{simchild.Read, simchild.Stored, simchild.Began, simchild.Echoed, simchild.Called, simchild.Worked, simchild.Finished, simchild.Answered} {
+			t.Run(string(at), func(t *testing.T) {
+				t.Parallel()
+				o, state := sim(t, simchild.Script{Version: v, Faults: []simchild.Fault{{At: at, Do: simchild.Die, Match: "deadly", Times: 1}}})
+				o.Session, o.Root = uuid.NewString(), state
+				tr := claude.Transcript{Root: state, Dir: o.Dir, Session: o.Session}
+				all := &told{TB: t, known: map[string]bool{}}
+				p := start(t, o)
+				first, f, next := frame(t, "first"), frame(t, "deadly\nTOOL:0"), frame(t, "go on")
+				all.turn(p, first)
+				send(t, p, f)
+				all.rest(p)
+
+				turn, err := tr.Turn(within(t), f.UUID())
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := wire.TurnFailed
+				if turn.Finished || !turn.Stored {
+					want = wire.TurnCompleted
+				}
+				o.Resume = true
+				p = start(t, o)
+				if !turn.Stored {
+					all.turn(p, f)
+				}
+				all.turn(p, next)
+				exits0(t, p)
+				all.rest(p)
+
+				ends := all.paired()
+				if ends[first.UUID()] != wire.TurnCompleted || ends[next.UUID()] != wire.TurnCompleted || ends[f.UUID()] != want {
+					t.Errorf("turns ended %v, want that of %s to be %s", ends, f.UUID(), want)
+				}
+				kept := &told{TB: t, known: map[string]bool{}}
+				for e, err := range tr.Envelopes(within(t), time.Time{}, true) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					kept.add(e)
+				}
+				if diff := cmp.Diff(streams(all.all), streams(kept.all)); diff != "" {
+					t.Errorf("printed (-) and transcript (+) differ:\n%s", diff)
+				}
+			})
+		}
+	})
 }
 
 // TestRealEnvelopes has a conversation with each version: what is printed and what the transcript has

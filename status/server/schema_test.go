@@ -64,7 +64,7 @@ type reference struct {
 	} `json:"components"`
 }
 
-func read(t *testing.T) reference {
+func read(t testing.TB) reference {
 	t.Helper()
 	var doc reference
 	if err := json.Unmarshal(document, &doc); err != nil {
@@ -156,7 +156,7 @@ func (d *reference) check(s schema, v any, at string) []string {
 }
 
 // conforms checks an answer against the document.
-func (d *reference) conforms(t *testing.T, method, pattern string, status int, media string, body []byte) {
+func (d *reference) conforms(t testing.TB, method, pattern string, status int, media string, body []byte) {
 	t.Helper()
 	said, ok := d.Paths[pattern][strings.ToLower(method)].Responses[fmt.Sprint(status)]
 	if !ok {

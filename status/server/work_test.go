@@ -21,7 +21,7 @@ import (
 // worker is the agent of a team that the tests have say things.
 type worker struct {
 	*running
-	t    *testing.T
+	t    testing.TB
 	j    *journal.Journal
 	key  journal.InboxKey
 	said int
@@ -30,7 +30,7 @@ type worker struct {
 
 // worker opens the journal for the worker of a team. What it records is told to the service at
 // once, as that tells itself what its own relays record.
-func (r *running) worker(t *testing.T, team string) *worker {
+func (r *running) worker(t testing.TB, team string) *worker {
 	t.Helper()
 	w := r.world
 	j, err := journal.Open(t.Context(), filepath.Join(w.State, "journal.db"))
@@ -229,7 +229,7 @@ func TestSearchFindsWork(t *testing.T) {
 
 // relayed has the service know a relay for the worker of a team. A service that is read-only
 // does not run it.
-func (w *world) relayed(t *testing.T, team string) string {
+func (w *world) relayed(t testing.TB, team string) string {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
 	if err != nil {
@@ -304,6 +304,8 @@ func TestEnvelopeStreamsGoOn(t *testing.T) {
 	relay := w.relayed(t, older)
 	r := w.start(t, readOnly)
 	a, other := r.worker(t, older), r.worker(t, newer)
+	lead := r.worker(t, older)
+	lead.key.Inbox = "team-lead"
 	begin := get[api.Envelopes](t, r, relay).Seq
 	last := map[string]string{relay: fmt.Sprint(begin), "/v1/events?team=" + older: fmt.Sprint(begin), "/v1/events": fmt.Sprint(begin)}
 	got := map[string][]string{}
@@ -311,13 +313,11 @@ func TestEnvelopeStreamsGoOn(t *testing.T) {
 	for round := range rounds {
 		for n := range 3 {
 			a.says(text(fmt.Sprint("mine ", round, n)))
+			lead.says(text(fmt.Sprint("lead ", round, n)))
 			other.says(text(fmt.Sprint("other ", round, n)))
 		}
 		for path := range last {
-			query, each := "", 3 // what this round said to it
-			if path == "/v1/events" {
-				each = 6
-			}
+			query, each := "", map[string]int{relay: 3, "/v1/events?team=" + older: 6, "/v1/events": 9}[path] // in this round
 			header := last[path]
 			if round == 0 { // a number of the journal, as from a page
 				separator := "?"
@@ -337,17 +337,18 @@ func TestEnvelopeStreamsGoOn(t *testing.T) {
 		if round == 1 {
 			r.end(t)
 			r = w.start(t, readOnly)
-			a.running, other.running = r, r
+			a.running, lead.running, other.running = r, r, r
 		}
 	}
-	var mine, both []string
+	var mine, ours, all []string
 	for round := range rounds {
 		for n := range 3 {
 			mine = append(mine, fmt.Sprint("mine ", round, n))
-			both = append(both, fmt.Sprint("mine ", round, n), fmt.Sprint("other ", round, n))
+			ours = append(ours, fmt.Sprint("mine ", round, n), fmt.Sprint("lead ", round, n))
+			all = append(all, fmt.Sprint("mine ", round, n), fmt.Sprint("lead ", round, n), fmt.Sprint("other ", round, n))
 		}
 	}
-	want := map[string][]string{relay: mine, "/v1/events?team=" + older: mine, "/v1/events": both}
+	want := map[string][]string{relay: mine, "/v1/events?team=" + older: ours, "/v1/events": all}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -432,4 +433,58 @@ func TestStreamTellsOnceWhatWasRecordedTwice(t *testing.T) {
 	if len(got) != many+1 {
 		t.Errorf("got %d, want %d", len(got), many+1)
 	}
+}
+
+// The service deletes what agents did long ago.
+func TestOldWorkIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t, readOnly) // which deletes nothing
+	a := r.worker(t, older)
+	a.at = time.Now().Add(-KeepWork - time.Hour)
+	a.says(text("long ago"))
+	a.at = time.Now().Add(-KeepWork + time.Hour)
+	a.says(text("not so long ago"))
+	left := func() []string {
+		return lines(get[api.Page](t, r, "/v1/teams/"+older+"/messages?from=worker&after=0&limit=500").Messages)
+	}
+	if !slices.Contains(left(), "text: long ago") {
+		t.Fatal("it was not recorded")
+	}
+	r.end(t)
+	r = w.start(t)
+	for end := time.After(patience); slices.Contains(left(), "text: long ago"); {
+		select {
+		case <-end:
+			t.Fatal("it is never deleted")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if got := left(); !slices.Contains(got, "text: not so long ago") {
+		t.Errorf("left %v, want what is not too old", got)
+	}
+}
+
+// BenchmarkEnvelopeToStream measures how long after a relay has begun to record what an agent
+// said a client of its stream is told.
+//
+//	go test -run '^$' -bench EnvelopeToStream -benchtime 1000x ./status/server
+func BenchmarkEnvelopeToStream(b *testing.B) {
+	w := newWorld(b)
+	path := w.relayed(b, older)
+	r := w.start(b, readOnly)
+	a := r.worker(b, older)
+	e := r.stream(b, path+"?after=0", "")
+	var took []time.Duration
+	for n := 0; b.Loop(); n++ {
+		said := a.envelope(fmt.Sprint("e", n), text(fmt.Sprintf("step %d: I look at the tests of the parser", n)))
+		start := time.Now()
+		a.record(said)
+		e.until(api.EventEnvelope, nil)
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(ms(took[len(took)*99/100]), "p99-ms")
 }

@@ -33,7 +33,7 @@ type world struct {
 	*teamstest.Fixture
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	return &world{teamstest.Captured(t, teamstest.OlderVersion, teamstest.NewerVersion)}
 }
@@ -52,7 +52,7 @@ type running struct {
 
 // start starts a service, with something about it changed. It is ended with the
 // test, or by end.
-func (w *world) start(t *testing.T, change ...func(*Server)) *running {
+func (w *world) start(t testing.TB, change ...func(*Server)) *running {
 	t.Helper()
 	logs := &bytes.Buffer{}
 	s, err := New(Options{
@@ -96,7 +96,7 @@ func (w *world) start(t *testing.T, change ...func(*Server)) *running {
 }
 
 // end ends the service, once.
-func (r *running) end(t *testing.T) {
+func (r *running) end(t testing.TB) {
 	t.Helper()
 	r.client.CloseIdleConnections()
 	r.stop()
@@ -119,7 +119,7 @@ type answer struct {
 }
 
 // ask asks over the socket, and checks the answer against the document.
-func (r *running) ask(t *testing.T, method, path, body string, header ...string) answer {
+func (r *running) ask(t testing.TB, method, path, body string, header ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://teambridge"+path, strings.NewReader(body))
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *running) ask(t *testing.T, method, path, body string, header ...string)
 	return r.do(t, r.client, req)
 }
 
-func (r *running) do(t *testing.T, client *http.Client, req *http.Request) answer {
+func (r *running) do(t testing.TB, client *http.Client, req *http.Request) answer {
 	t.Helper()
 	res, err := client.Do(req)
 	if err != nil {
@@ -167,13 +167,13 @@ func (r *running) pattern(req *http.Request) string {
 }
 
 // get asks for something that is there.
-func get[T any](t *testing.T, r *running, path string) T {
+func get[T any](t testing.TB, r *running, path string) T {
 	t.Helper()
 	return of[T](t, r.ask(t, "GET", path, ""), http.StatusOK)
 }
 
 // of reads an answer that has to have a status.
-func of[T any](t *testing.T, a answer, status int) T {
+func of[T any](t testing.TB, a answer, status int) T {
 	t.Helper()
 	var v T
 	if a.status != status {
@@ -186,7 +186,7 @@ func of[T any](t *testing.T, a answer, status int) T {
 }
 
 // problem is an answer that has to be an error.
-func problem(t *testing.T, a answer, code api.Code) api.Problem {
+func problem(t testing.TB, a answer, code api.Code) api.Problem {
 	t.Helper()
 	p := of[api.Problem](t, a, code.HTTP())
 	if p.Code != code || p.Status != a.status {
@@ -203,7 +203,7 @@ type event struct {
 
 // events is a stream that is read.
 type events struct {
-	t    *testing.T
+	t    testing.TB
 	doc  reference
 	body io.ReadCloser
 	in   *bufio.Reader
@@ -211,12 +211,12 @@ type events struct {
 }
 
 // listen begins a stream.
-func (r *running) listen(t *testing.T, query, last string) *events {
+func (r *running) listen(t testing.TB, query, last string) *events {
 	t.Helper()
 	return r.stream(t, "/v1/events"+query, last)
 }
 
-func (r *running) stream(t *testing.T, path, last string) *events {
+func (r *running) stream(t testing.TB, path, last string) *events {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -301,7 +301,7 @@ func (e *events) close() {
 }
 
 // as reads the data of an event.
-func as[T any](t *testing.T, e event) T {
+func as[T any](t testing.TB, e event) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal(e.data, &v); err != nil {
@@ -310,7 +310,7 @@ func as[T any](t *testing.T, e event) T {
 	return v
 }
 
-func number(t *testing.T, e event) int64 {
+func number(t testing.TB, e event) int64 {
 	t.Helper()
 	at, ok := journal.ParsePosition(e.id)
 	if !ok {

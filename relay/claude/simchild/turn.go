@@ -145,7 +145,8 @@ func (c *child) command(f frame) {
 	c.begin([]string{f.uuid})
 	c.fault(Began)
 	if c.kind.late {
-		c.store("user", f.uuid, object{"message": object{"role": "user", "content": "<command-name>" + name + "</command-name>"}})
+		c.store("user", f.uuid, object{"turnAttributionKey": f.uuid, "message": object{"role": "user", "content": "<command-name>" + name + "</command-name>"}})
+		c.store("system", uuid.NewString(), object{"subtype": "local_command", "content": "<local-command-stdout>" + answer + "</local-command-stdout>"})
 		c.echo(f, true)
 	}
 	c.log(Entry{Kind: "work", UUIDs: []string{f.uuid}, Text: f.text})

@@ -109,6 +109,7 @@ func testWork(t *testing.T, browser context.Context) {
 	// The end of the call changes its line, and makes no other.
 	k.did("1", wire.Envelope{}, &wire.ToolCallEnd{Call: "c1"})
 	p.until(line("go test ./lamp") + `?.dataset.running === undefined && document.querySelectorAll(".step").length === 1`)
+	p.until(line("go test ./lamp") + `.textContent.startsWith("ran go test ./lamp")`)
 
 	// More steps fold, and stay as the reader has them.
 	thinking := true
@@ -151,7 +152,17 @@ func testWork(t *testing.T, browser context.Context) {
 	}
 	p.size(1280, 800)
 
-	// None of it is unread.
+	// None of it is unread, or a message below what the reader sees.
+	p.size(1280, 420)
+	p.run(do(`document.querySelector(".scroll").scrollTop = 0`))
+	p.until(`(() => { const s = document.querySelector(".scroll"); return s.scrollTop === 0 && s.scrollHeight > s.clientHeight + 80; })()`)
+	p.run(chromedp.Evaluate[chromedp.Void](`new Promise(requestAnimationFrame)`, chromedp.EvalAwaitPromise)) // in which the page learns of it
+	k.did("2", wire.Envelope{}, callOf("c9", "make clean"), &wire.Text{Text: "It is clean."})
+	p.until(shown("It is clean."))
+	if !value[bool](p, `document.querySelector(".jump").hidden`) {
+		t.Error("work counts as new messages")
+	}
+	p.size(1280, 800)
 	p.choose("reviewer")
 	k.did("2", wire.Envelope{}, &wire.TurnStart{}, &wire.Text{Text: "Nobody looks."}, callOf("c4", "make"))
 	w.Send(sim.Name(), "team-lead", "reviewer", "after the work")
@@ -172,7 +183,19 @@ func testWork(t *testing.T, browser context.Context) {
 	p.until(left + ` && document.querySelector(".toggle").ariaPressed === "false"`)
 	p.run(do(`document.querySelector(".toggle").click()`))
 	p.until(line("go vet ./lamp") + ` !== undefined`)
+
+	// One that was found is shown even so, unfolded.
+	p.run(do(`document.querySelector(".toggle").click()`))
+	p.until(`document.querySelectorAll(".step").length === 0`)
+	p.run(chromedp.SendKeys(chromedp.CSS("#words"), "vet lamp"))
+	p.until(`document.querySelectorAll(".hit").length === 1 && document.querySelector(".hit .label").textContent === "tool"`)
+	p.run(do(`document.querySelector(".hit").click()`))
+	p.until(`document.activeElement.matches(".step.found-here") && document.activeElement.textContent.includes("go vet ./lamp") && document.activeElement.checkVisibility()`)
+	p.picture("work-found")
+
 	p.choose("Everyone")
+	p.until(`document.querySelector(".toggle").ariaPressed === "false" && document.querySelectorAll(".step").length === 0`)
+	p.run(do(`document.querySelector(".toggle").click()`))
 	p.until(`[...document.querySelectorAll(".steps > summary b")].some(b => b.textContent === "worker")`)
 	p.picture("work-everyone")
 }
@@ -318,6 +341,8 @@ func testRealWork(t *testing.T, browser context.Context) {
 	p.picture("real-work")
 	p.size(390, 844)
 	p.picture("real-work-narrow")
+	p.size(1920, 1080)
+	p.picture("real-work-wide")
 	p.size(1280, 800)
 	p.run(chromedp.Reload()) // what was recorded is what was seen
 	p.live()

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"teambridge/relay/claude/session"
+	"teambridge/relay/fleet"
+	"teambridge/relay/wire"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
+)
+
+// transcriptTick is how often a transcript is looked at that is followed.
+const transcriptTick = 250 * time.Millisecond
+
+func newTranscript(a *app) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "transcript SESSION|MEMBER[@TEAM]",
+		Short: "Show what an agent was told, said and did",
+		Long: `Show a session of Claude Code from its transcript, oldest first.
+
+SESSION is the id of a session. MEMBER is a lead, a teammate, or a headless
+agent with a relay. What the agent was told and said is shown as text, and each
+tool call as one line. --json prints an envelope of the session protocol for
+each thing that happened, one JSON object per line. --follow goes on with what
+is added, until it is interrupted.
+
+Transcripts are only read. They hold everything that the agent has read, which
+can be secret.
+
+Exit status: 0; 3 no such session or member, or it has no transcript; 130
+interrupted.`,
+		Example: `  teambridge transcript worker --follow
+  teambridge transcript 3f3c58ee-33ff-467b-95ea-b5bde5dd1ce1 --json`,
+		Args:              between(1, 1),
+		ValidArgsFunction: a.completeMembers(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.transcript(cmd.Context(), args[0], follow)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep running, and print what is added")
+	return cmd
+}
+
+func (a *app) transcript(ctx context.Context, name string, follow bool) error {
+	path, err := a.transcriptPath(ctx, name)
+	if err != nil {
+		return err
+	}
+	show := conversationPrinter{app: a, agents: map[string]string{}}
+	if !follow {
+		return show.all(session.Read(ctx, path, session.Options{}))
+	}
+	ctx, stop := a.whileRead(ctx)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	again, done := make(chan struct{}), make(chan struct{})
+	defer func() { cancel(); <-done }()
+	go func() {
+		defer close(done)
+		tellGrowth(ctx, path, again)
+	}()
+	return show.all(session.Follow(ctx, path, time.Time{}, again))
+}
+
+// tellGrowth sends a value whenever the file has grown.
+func tellGrowth(ctx context.Context, path string, again chan<- struct{}) {
+	ticker := time.NewTicker(transcriptTick)
+	defer ticker.Stop()
+	for size := int64(-1); ; {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		// A file that is gone grows no more.
+		if info, err := os.Stat(path); err != nil || info.Size() == size {
+			continue
+		} else {
+			size = info.Size()
+		}
+		select {
+		case again <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// transcriptPath finds the transcript of a session, or of a member.
+func (a *app) transcriptPath(ctx context.Context, name string) (string, error) {
+	root, err := a.root()
+	if err != nil {
+		return "", err
+	}
+	if _, err := uuid.Parse(name); err == nil {
+		if path, ok := transcript.Session(root.Path(), "", name); ok {
+			return path, nil
+		}
+		return "", notFound("", "%s has no transcript of a session %s", root.Path(), name)
+	}
+	member, team := teams.Split(name)
+	t, err := a.team(ctx, team)
+	if err != nil {
+		return "", err
+	}
+	key, err := fleet.Key(ctx, t, member)
+	if err != nil {
+		return "", err
+	}
+	if l, err := a.ledgerIfAny(ctx); err != nil {
+		return "", err
+	} else if l != nil {
+		s, found, err := l.Session(ctx, key)
+		if err != nil {
+			return "", err
+		}
+		if path, ok := transcript.Session(root.Path(), "", s.ID); found && ok {
+			return path, nil
+		}
+	}
+	c, err := t.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	if paths := t.Agent(c, key.Inbox).Transcripts(); len(paths) > 0 {
+		return paths[0], nil
+	}
+	return "", notFound("an agent writes its transcript with its first turn", "%s of team %s has no transcript", key.Inbox, t.Name())
+}
+
+// conversationPrinter prints envelopes for a person, or as JSON.
+type conversationPrinter struct {
+	*app
+	agents map[string]string // titles of subagents
+}
+
+func (p conversationPrinter) all(envelopes iter.Seq2[wire.Envelope, error]) error {
+	for e, err := range envelopes {
+		if err != nil {
+			return fmt.Errorf("read the transcript: %w", err)
+		}
+		if err = p.one(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p conversationPrinter) one(e wire.Envelope) error {
+	if p.json {
+		return p.printJSON(e)
+	}
+	who := string(e.Role)
+	if e.Subagent != nil {
+		who = p.agents[*e.Subagent]
+	}
+	line, text := "", ""
+	switch ev := e.Event.(type) {
+	case *wire.Text:
+		if text = ev.Text; ev.Thinking != nil && *ev.Thinking {
+			line = "thinks"
+		}
+	case *wire.Service:
+		line, text = "note", ev.Text
+	case *wire.ToolCallStart:
+		line = ev.Title
+	case *wire.TurnEnd:
+		if ev.Status == wire.TurnCompleted {
+			return nil
+		}
+		line = "turn " + string(ev.Status)
+	case *wire.Start:
+		p.agents[*e.Subagent] = "subagent"
+		if ev.Title != nil {
+			p.agents[*e.Subagent] = "subagent: " + *ev.Title
+		}
+		return nil
+	default:
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString(p.paint(dim, clock(time.UnixMilli(int64(e.Time)))) + "  " + p.paint(bold, escape(who, false)))
+	if line != "" {
+		b.WriteString("  " + escape(line, false))
+	}
+	b.WriteString("\n")
+	indent(&b, text)
+	return p.print([]byte(b.String()))
+}
