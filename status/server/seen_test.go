@@ -1,14 +1,17 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"teambridge/inbox/journal"
 	"teambridge/status/api"
 	"teambridge/teams/transcript"
 )
@@ -156,5 +159,64 @@ func TestFollowedAgain(t *testing.T) {
 	at := w.gave(t, "hello")
 	if got := r.receipt(t, e, "job", seen); !got.SeenAt.Equal(at) {
 		t.Errorf("seen at %v, want %v", got.SeenAt, at)
+	}
+}
+
+// With KeepTranscripts, what the interactive agents of a team say is in its history, once,
+// over a restart, too; nothing of other teams is, and nothing without it.
+func TestKeepTranscripts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	kept := func() (texts []string) {
+		j, err := journal.Open(t.Context(), filepath.Join(w.State, "journal.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		for e, err := range j.Envelopes(t.Context(), journal.EnvelopeQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == "text" {
+				var said struct{ Ev struct{ Text string } }
+				if err := json.Unmarshal(e.Raw, &said); err != nil {
+					t.Fatal(err)
+				}
+				for _, word := range []string{"one", "two", "three"} {
+					if strings.Contains(said.Ev.Text, word) {
+						texts = append(texts, e.Team.Team+" "+e.Inbox+" "+e.Role+" "+word)
+					}
+				}
+			}
+		}
+		return texts
+	}
+	w.gave(t, "one")
+	r := w.start(t)
+	id := r.post(t, "hello")
+	w.take(t)
+	r.receipt(t, r.listen(t, "", ""), id, consumed)
+	r.end(t)
+	if got := kept(); len(got) > 0 {
+		t.Errorf("without being told to: %q", got)
+	}
+	for n, text := range []string{"two", "three"} {
+		r = w.start(t, func(s *Server) {
+			s.opts.KeepTranscripts, s.limits.tick = []string{newer, "not yet there"}, 80*time.Millisecond
+		})
+		e := r.listen(t, "?after=0", "")
+		e.until(api.EventEnvelope, nil)
+		w.gave(t, text)
+		for len(kept()) < n+2 {
+			e.until(api.EventEnvelope, nil)
+		}
+		r.end(t)
+	}
+	var want []string
+	for _, word := range []string{"one", "two", "three"} {
+		want = append(want, newer+" worker user "+word)
+	}
+	if got := kept(); !slices.Equal(got, want) {
+		t.Errorf("kept %q, want %q", got, want)
 	}
 }
