@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,7 +122,14 @@ func (w *watchedSends) receipt(ctx context.Context, id string) api.Receipt {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			var all []string; for id, r := range w.now(context.Background()) { all = append(all, fmt.Sprintf("%s %+v", id, *r)) }; root := exec.Command("sh", "-c", "cat $0/projects/*/*.jsonl $0/projects/*/*/subagents/*.jsonl | grep same", w.team.Root); o, _ := root.CombinedOutput(); os.WriteFile("/tmp/seen-dbg", []byte(strings.Join(all, "\n")+"\n"+string(o)), 0o600); w.user.t.Fatalf("%s: not seen: %+v\n%s", w.member, r, w.team.Lead.Screen())
+			var all []string
+			for id, r := range w.now(context.Background()) {
+				all = append(all, fmt.Sprintf("%s %+v", id, *r))
+			}
+			root := exec.Command("sh", "-c", "cat $0/projects/*/*.jsonl $0/projects/*/*/subagents/*.jsonl | grep same", w.team.Root)
+			o, _ := root.CombinedOutput()
+			os.WriteFile("/tmp/seen-dbg", []byte(strings.Join(all, "\n")+"\n"+string(o)), 0o600)
+			w.user.t.Fatalf("%s: not seen: %+v\n%s", w.member, r, w.team.Lead.Screen())
 		}
 	}
 }
