@@ -48,13 +48,16 @@ func (c *conversation) take() []wire.Envelope {
 	return out
 }
 
+// unknown begins the uuid that stands for one that a record does not have.
+const unknown = "?"
+
 // envelope is one that the agent made in the open turn.
 func (c *conversation) envelope(id, record string, event wire.Event) *wire.Envelope {
 	e := wire.Envelope{ID: id, Time: float64(c.at.UnixMilli()), Role: wire.RoleAgent, Subagent: c.subagent, Event: event}
 	if c.turn != "" {
 		e.Turn = new(c.turn)
 	}
-	if record != "" {
+	if record != "" && !strings.HasPrefix(record, unknown) {
 		e.ClaudeUUID = new(record)
 	}
 	c.out = append(c.out, e)
@@ -67,7 +70,7 @@ func (c *conversation) begin(id string, prompt json.RawMessage) {
 		return
 	}
 	c.end(wire.TurnFailed)
-	c.turn, c.prompt = id, prompt
+	c.turn, c.prompt, c.interrupted = id, prompt, false
 	c.envelope(wire.DerivedID("turn-start", id), "", new(wire.TurnStart))
 }
 
@@ -156,7 +159,7 @@ func (c *conversation) call(record, n string, b block) {
 		if t.description != "" {
 			start.Title = new(line(t.description))
 		}
-		c.envelope(wire.DerivedID("start", id), record, start).Subagent = made.agent
+		c.envelope(wire.DerivedID("start", *made.agent), record, start).Subagent = made.agent
 	}
 }
 
@@ -242,7 +245,7 @@ func (c *conversation) stop(by *call) {
 		c.inside(by)
 	}
 	c.endCalls(func(open *call) bool { return open.parent != nil && *open.parent == *by.agent })
-	e := c.envelope(wire.DerivedID("stop", by.start), "", new(wire.Stop))
+	e := c.envelope(wire.DerivedID("stop", *by.agent), "", new(wire.Stop))
 	e.Subagent, e.Turn = by.agent, turnOf(by)
 }
 

@@ -212,8 +212,32 @@ a3 agent: turn-start
 a3 agent: text "thanks"
 a3 agent: turn-end completed
 `},
+		{"a program that prints only results", hello, []string{`{'type':'result','subtype':'success','result':'hi'}`}, `
+f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: text "hi"
+f1 agent: turn-end completed
+`},
+		{"a program without uuids", hello, []string{
+			`{'type':'assistant','message':{'content':'one'}}`, `{'type':'assistant','message':{'content':'two'}}`, `{'type':'result','subtype':'success','result':'two'}`,
+		}, `
+f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: text "one"
+f1 agent: text "two"
+f1 agent: turn-end completed
+`},
+		{"a process that cannot begin", hello, []string{`{'type':'result','subtype':'error_during_execution','is_error':true}`}, "\n"},
+		{"a version whose echoes have no timestamp", hello, []string{
+			isInit, `{'type':'user','uuid':'f1','isReplay':true,'message':{'content':'hello'}}`, says("a1", `{'type':'text','text':'ok'}`), isDone,
+		}, `
+f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: text "ok"
+f1 agent: turn-end completed
+`},
 		{"lines that say nothing", hello, []string{
-			``, `null`, `[]`, `{`, `{'type':7}`, `{'type':'assistant'}`, `{'type':'user','message':7}`, `{'type':'result'}`, `{'type':'system','subtype':'api_retry'}`,
+			``, `null`, `[]`, `{`, `{'type':7}`, `{'type':'user','message':7}`, `{'type':'result'}`, `{'type':'system','subtype':'api_retry'}`,
 		}, "\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -457,6 +481,9 @@ func TestSince(t *testing.T) {
 				t.Errorf("since %v: %s is left out", since, shown(left))
 			}
 		}
+		if begins := time.UnixMilli(int64(got[0].Time)); begins.After(start) && begins.After(since.Add(-time.Minute)) {
+			t.Errorf("since %v: begins at %v; a record that was written late is left out", since, begins)
+		}
 		if begins := time.UnixMilli(int64(got[0].Time)); since.Before(at) && since.After(start) && since.Sub(begins) > 5*time.Minute {
 			t.Errorf("since %v: begins at %v", since, begins)
 		}
@@ -514,6 +541,42 @@ f2 user: text "more"
 	}
 }
 
+// TestFollowHook: a turn that has ended, as it seemed, and goes on does not end twice.
+func TestFollowHook(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	write(t, path, kept("user", "f1", "", "hello"), kept("assistant", "a1", "end_turn", "one"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	again := make(chan struct{}, 1)
+	got := ""
+	for e, err := range Follow(ctx, path, time.Time{}, again) {
+		if err != nil {
+			break
+		}
+		got += shown(e) + "\n"
+		switch {
+		case strings.HasSuffix(got, "turn-end completed\n"):
+			write(t, path, `{"type":"user","uuid":"x","isMeta":true,"message":{"content":"Stop hook feedback"}}`,
+				kept("assistant", "a2", "end_turn", "two"), kept("user", "f2", "", "next"))
+			again <- struct{}{}
+		case strings.HasSuffix(got, "next\"\n"):
+			cancel()
+		}
+	}
+	want := `f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: text "one"
+f1 agent: turn-end completed
+f1 agent: text "two"
+f2 agent: turn-start
+f2 user: text "next"
+`
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 func TestNoTranscript(t *testing.T) {
 	t.Parallel()
 	for _, err := range Read(t.Context(), filepath.Join(t.TempDir(), "s.jsonl"), Options{}) {
@@ -543,5 +606,68 @@ func TestTitles(t *testing.T) {
 		if got := describe(test.tool, []byte(test.input)).title; got != test.want {
 			t.Errorf("%s %s: got %q, want %q", test.tool, test.input, got, test.want)
 		}
+	}
+}
+
+// TestSubagentTranscripts: what a subagent did is read from its own transcript, also if it began
+// before what is read, and went on after it had ended.
+func TestSubagentTranscripts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	folder := filepath.Join(strings.TrimSuffix(path, ".jsonl"), "subagents")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := func(minute int, record string) string {
+		stamp := start.Add(time.Duration(minute) * time.Minute).Format(time.RFC3339)
+		return strings.Replace(strings.Replace(record, "2026-11-20T18:00:00Z", "", 1), `"timestamp":""`, `"timestamp":"`+stamp+`"`, 1)
+	}
+	notified := func(minute int, text string) string {
+		return at(minute, kept("user", "n"+text, "", "<task-notification>\n<tool-use-id>c1</tool-use-id>"))
+	}
+	call := `{"type":"assistant","uuid":"a1","timestamp":"","message":{"content":[{"type":"tool_use","id":"c1","name":"Agent","input":{"description":"look"}}]}}`
+	result := `{"type":"user","uuid":"r1","timestamp":"","toolUseResult":{"status":"async_launched","agentId":"x"},"message":{"content":[{"type":"tool_result","tool_use_id":"c1"}]}}`
+	write(t, filepath.Join(folder, "agent-x.meta.json"), `{"toolUseId":"c1"}`)
+	write(t, filepath.Join(folder, "agent-x.jsonl"), at(0, kept("user", "s0", "", "look")), at(1, kept("assistant", "s1", "end_turn", "found it")))
+	write(t, path, at(0, kept("user", "f1", "", "hello")), at(0, call), at(0, result), at(1, kept("assistant", "a2", "end_turn", "it looks")),
+		at(10, kept("user", "f2", "", "and now?")), at(10, kept("assistant", "a3", "end_turn", "wait")), notified(20, "1"), at(20, kept("assistant", "a4", "end_turn", "there")))
+	const rest = `f2 agent: turn-start
+f2 user: text "and now?"
+f2 agent: text "wait"
+f2 agent: turn-end completed
+`
+	all := read(t, path, Options{})
+	check(t, all)
+	if want := `f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: tool-call-start c1: ran agent: look
+f1 subagent: start look
+f1 agent: tool-call-end c1
+f1 agent: text "it looks"
+f1 agent: turn-end completed
+` + rest + `f1 subagent: text "found it"
+f1 subagent: stop
+a4 agent: turn-start
+a4 agent: text "there"
+a4 agent: turn-end completed
+`; showAll(all) != want {
+		t.Errorf("got\n%swant\n%s", showAll(all), want)
+	}
+	later := read(t, path, Options{Since: start.Add(15 * time.Minute)})
+	for i, e := range later {
+		if want := all[len(all)-len(later)+i]; e.ID != want.ID {
+			t.Errorf("read from the middle: got %s, want %s", shown(e), shown(want))
+		}
+	}
+	if len(later) != 9 {
+		t.Errorf("read from the middle: got\n%s", showAll(later))
+	}
+
+	write(t, filepath.Join(folder, "agent-x.jsonl"), at(30, kept("assistant", "s2", "end_turn", "more of it")))
+	write(t, path, notified(31, "2"))
+	again := read(t, path, Options{})
+	check(t, again)
+	if got, want := showAll(again[len(all):]), ""; len(again) != len(all)+1 {
+		t.Errorf("got\n%swant one more text of the subagent%s", got, want)
 	}
 }

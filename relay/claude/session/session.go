@@ -64,6 +64,7 @@ package session
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"iter"
 	"slices"
@@ -82,6 +83,8 @@ type Adapter struct {
 	started string // the frame that lifecycle started, whose turn begins with the next init
 	init    bool   // since the last result
 	cycles  bool   // the program prints command_lifecycle
+	stamped bool   // the program prints frames back with a timestamp, unless they are known
+	heard   bool   // the program has acknowledged something: it is Claude Code
 
 	session string
 	began   time.Time       // the last init
@@ -135,9 +138,13 @@ func (a *Adapter) Line(line []byte, at time.Time) []wire.Envelope {
 		return nil
 	}
 	a.at = r.time(at)
+	if r.UUID == "" {
+		// Of another program. Nothing else tells of it, so that the ids may be random.
+		r.UUID = unknown + rand.Text()
+	}
 	switch r.Type {
 	case "command_lifecycle":
-		a.cycles = true
+		a.cycles, a.heard = true, true
 		switch r.State {
 		case "started":
 			a.started = r.CommandUUID
@@ -166,7 +173,7 @@ func (a *Adapter) Line(line []byte, at time.Time) []wire.Envelope {
 func (a *Adapter) system(r *record) {
 	switch r.Subtype {
 	case "init":
-		a.init, a.session, a.began = true, r.Session, a.at
+		a.init, a.heard, a.session, a.began = true, true, r.Session, a.at
 		clear(a.told)
 		if a.started != "" {
 			a.begin(a.started, a.unsent(a.started))
@@ -186,7 +193,7 @@ func (a *Adapter) user(r *record) {
 		a.results(r)
 	case kind == interrupted:
 		a.open("")
-		a.interrupted = true
+		a.interrupted = a.turn != ""
 	case kind == output:
 		// The answer to set_model is one outside of all turns.
 		if a.turn == "" && a.init {
@@ -194,33 +201,39 @@ func (a *Adapter) user(r *record) {
 		}
 		a.output(r.UUID, texts(r.Message.Content))
 	case kind != prompt && kind != command, !r.Replay:
-	case a.turn == r.UUID:
-		a.given(r.Message.Content)
-	case a.turn != "" && r.Timestamp != "":
-		// Given to the model in the middle of a turn.
-		a.unsent(r.UUID)
-		a.said(r.UUID, r.Message.Content)
-	case a.turn == "" && r.Timestamp != "":
-		a.unsent(r.UUID)
-		a.begin(r.UUID, r.Message.Content)
-		a.given(nil)
-	default: // known from before, or joined with the next frame
-		a.unsent(r.UUID)
+	default:
+		a.echo(r)
 	}
 }
 
+// echo takes a frame that is printed back.
+func (a *Adapter) echo(r *record) {
+	a.heard, a.stamped = true, a.stamped || r.Timestamp != ""
+	a.unsent(r.UUID)
+	switch taken := r.Timestamp != "" || a.init && !a.stamped; {
+	case a.turn == r.UUID:
+		a.given(r.Message.Content)
+	case a.turn != "" && taken: // given to the model in the middle of a turn
+		a.said(r.UUID, r.Message.Content)
+	case taken:
+		a.begin(r.UUID, r.Message.Content)
+		a.given(nil)
+	}
+	// Else it is known from before, or joined with the next.
+}
+
 // open begins the turn to which a line belongs that does not say it, if none is open: that of
-// a frame which older versions do not acknowledge, or one that the program began by itself.
+// a frame which the program does not acknowledge, or one that it began by itself.
 func (a *Adapter) open(self string) {
-	if a.turn == "" && !a.cycles && a.init {
-		for _, s := range a.sent {
-			if s.silent {
-				a.begin(s.uuid, a.unsent(s.uuid))
-				break
-			}
+	if a.turn == "" && !a.cycles {
+		i := slices.IndexFunc(a.sent, func(s sent) bool { return !a.heard || a.init && s.silent })
+		if i >= 0 {
+			frame := a.sent[i]
+			a.unsent(frame.uuid)
+			a.begin(frame.uuid, frame.content)
 		}
 	}
-	if a.turn == "" && self != "" {
+	if a.turn == "" && self != "" && !strings.HasPrefix(self, unknown) {
 		a.begin(self, nil)
 	}
 	a.given(nil)
@@ -229,6 +242,11 @@ func (a *Adapter) open(self string) {
 func (a *Adapter) result(r *record) {
 	if a.init {
 		a.open("")
+	} else if !a.heard && a.turn == "" && r.Subtype == "success" { // a program that prints only results
+		a.open("")
+		if text := text(r.Result); strings.TrimSpace(text) != "" && a.turn != "" {
+			a.envelope(wire.DerivedID("text", a.turn, "result"), "", &wire.Text{Text: short(text, textLimit)})
+		}
 	}
 	a.init, a.started = false, ""
 	status := wire.TurnCompleted
@@ -291,7 +309,7 @@ type record struct {
 	CommandUUID         string          `json:"command_uuid"`
 	State               string
 	IsError             bool `json:"is_error"`
-	Usage               json.RawMessage
+	Usage, Result       json.RawMessage
 	Reason              string `json:"terminal_reason"`
 	Synthetic           bool   `json:"isSynthetic"`
 
@@ -358,21 +376,19 @@ func (r *record) kind() kind {
 		}
 	}
 	text := texts(r.Message.Content)
-	for prefix, kind := range map[string]kind{
-		"[Request interrupted by user": interrupted,
-		"<local-command-stdout>":       output,
-		"<local-command-stderr>":       output,
-		"<task-notification>":          notification,
-		"<command-name>":               command,
-		"<command-message>":            command,
-		"Unknown skill: ":              output, // the answer to a command, from older versions
-		"Unknown command: ":            output,
-	} {
-		if strings.HasPrefix(text, prefix) {
-			return kind
-		}
+	begins := func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 	}
-	if r.Meta || r.Summary || r.Synthetic || text == "" {
+	switch {
+	case begins("[Request interrupted by user"):
+		return interrupted
+	case begins("<local-command-stdout>", "<local-command-stderr>"), begins("Unknown skill: ", "Unknown command: ") && !r.Replay:
+		return output
+	case begins("<task-notification>"):
+		return notification
+	case begins("<command-name>", "<command-message>"):
+		return command
+	case r.Meta, r.Summary, r.Synthetic, text == "":
 		return aside
 	}
 	return prompt

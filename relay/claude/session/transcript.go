@@ -57,7 +57,8 @@ func Read(ctx context.Context, path string, o Options) iter.Seq2[wire.Envelope, 
 }
 
 // Follow tells what a transcript says, and then what is added to it, until ctx ends. It looks for
-// more after each value of again. A last line that is not complete is waited for.
+// more after each value of again, which must not be closed. A last line that is not complete is
+// waited for.
 func Follow(ctx context.Context, path string, from time.Time, again <-chan struct{}) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		t, err := open(path, from)
@@ -101,7 +102,7 @@ type transcript struct {
 	waiting  *record                // a command, until it is known whether it begins a turn
 	boundary *record                // a compaction, until it is known which turn it belongs to
 	spent    map[string]*wire.Usage // of the turn, by message
-	seen     map[string]bool        // transcripts of subagents that were read
+	seen     map[string]int64       // how much was read of the transcripts of subagents
 }
 
 func open(path string, since time.Time) (*transcript, error) {
@@ -110,8 +111,8 @@ func open(path string, since time.Time) (*transcript, error) {
 		return nil, fmt.Errorf("session: read transcript: %w", err)
 	}
 	t := &transcript{
-		file: file, path: path, lines: bufio.NewReaderSize(file, 256<<10),
-		own: strings.HasPrefix(filepath.Base(path), "agent-"), spent: map[string]*wire.Usage{}, seen: map[string]bool{},
+		file: file, path: path, lines: bufio.NewReaderSize(file, 64<<10),
+		own: strings.HasPrefix(filepath.Base(path), "agent-"), spent: map[string]*wire.Usage{}, seen: map[string]int64{},
 	}
 	t.inside = t.subagentSaid
 	if !since.IsZero() {
@@ -150,7 +151,9 @@ func (t *transcript) all(ctx context.Context, yield func(wire.Envelope, error) b
 			if !t.skip {
 				t.line(part)
 			}
-			t.partial, t.skip = t.partial[:0], false
+			if t.partial, t.skip = t.partial[:0], false; cap(t.partial) > 1<<20 {
+				t.partial = nil
+			}
 			if !t.yield(yield) {
 				return nil
 			}
@@ -263,11 +266,25 @@ func (t *transcript) attachment(r *record) {
 	}
 }
 
-// notification tells that a subagent in the background has ended.
+// notification tells that a subagent in the background has ended, also one that began before what
+// is read.
 func (t *transcript) notification(text string) {
 	_, id, _ := strings.Cut(text, "<tool-use-id>")
 	id, _, _ = strings.Cut(id, "</tool-use-id>")
-	t.notified(id)
+	if t.began(id) != nil {
+		t.notified(id)
+		return
+	}
+	file := subagentFile(t.subagents(), id)
+	if file == "" {
+		return // it is another task
+	}
+	by := &call{id: id, agent: subagentOf(id), file: file}
+	if _, again := t.seen[file]; again {
+		t.subagentSaid(by) // it was given another message after it had ended
+	} else {
+		t.stop(by)
+	}
 }
 
 func (t *transcript) user(r *record) {
@@ -379,31 +396,37 @@ func sum(a, b *wire.Usage) *wire.Usage {
 	}
 }
 
+// subagents is the folder with the transcripts of subagents.
+func (t *transcript) subagents() string {
+	if t.own {
+		return filepath.Dir(t.path)
+	}
+	return filepath.Join(strings.TrimSuffix(t.path, ".jsonl"), "subagents")
+}
+
 // subagentSaid tells what a subagent did, from its own transcript.
 func (t *transcript) subagentSaid(by *call) {
-	folder := t.path
-	if !t.own {
-		folder = filepath.Join(strings.TrimSuffix(t.path, ".jsonl"), "subagents", "x")
-	}
-	folder = filepath.Dir(folder)
 	id := by.file
 	if id == "" {
-		id = subagentFile(folder, by.id)
+		id = subagentFile(t.subagents(), by.id)
 	}
-	if id == "" || id != filepath.Base(id) || t.seen[id] {
+	if id == "" || id != filepath.Base(id) {
 		return
 	}
-	t.seen[id] = true
-	file, err := os.Open(filepath.Join(folder, "agent-"+id+".jsonl"))
+	file, err := os.Open(filepath.Join(t.subagents(), "agent-"+id+".jsonl"))
 	if err != nil {
 		return // older versions keep none of some subagents
 	}
 	defer file.Close()
+	if _, err := file.Seek(t.seen[id], io.SeekStart); err != nil {
+		return
+	}
 	subagent, turn, at := t.subagent, t.turn, t.at
 	t.subagent, t.turn = by.agent, by.turn
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, lineLimit)
 	for lines.Scan() {
+		t.seen[id] += int64(len(lines.Bytes())) + 1 // first, since a record can name the same subagent
 		r, ok := parse(lines.Bytes())
 		if !ok {
 			continue
