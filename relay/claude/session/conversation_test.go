@@ -481,6 +481,9 @@ func TestSince(t *testing.T) {
 				t.Errorf("since %v: %s is left out", since, shown(left))
 			}
 		}
+		if begins := time.UnixMilli(int64(got[0].Time)); begins.After(start) && begins.After(since.Add(-time.Minute)) {
+			t.Errorf("since %v: begins at %v; a record that was written late is left out", since, begins)
+		}
 		if begins := time.UnixMilli(int64(got[0].Time)); since.Before(at) && since.After(start) && since.Sub(begins) > 5*time.Minute {
 			t.Errorf("since %v: begins at %v", since, begins)
 		}
@@ -534,6 +537,42 @@ f2 agent: turn-start
 f2 user: text "more"
 `
 	if got := showAll(all); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestFollowHook: a turn that has ended, as it seemed, and goes on does not end twice.
+func TestFollowHook(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	write(t, path, kept("user", "f1", "", "hello"), kept("assistant", "a1", "end_turn", "one"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	again := make(chan struct{}, 1)
+	got := ""
+	for e, err := range Follow(ctx, path, time.Time{}, again) {
+		if err != nil {
+			break
+		}
+		got += shown(e) + "\n"
+		switch {
+		case strings.HasSuffix(got, "turn-end completed\n"):
+			write(t, path, `{"type":"user","uuid":"x","isMeta":true,"message":{"content":"Stop hook feedback"}}`,
+				kept("assistant", "a2", "end_turn", "two"), kept("user", "f2", "", "next"))
+			again <- struct{}{}
+		case strings.HasSuffix(got, "next\"\n"):
+			cancel()
+		}
+	}
+	want := `f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: text "one"
+f1 agent: turn-end completed
+f1 agent: text "two"
+f2 agent: turn-start
+f2 user: text "next"
+`
+	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }

@@ -163,7 +163,11 @@ func idsOf(list []wire.Envelope) map[string][]string {
 		if e.Subagent != nil {
 			who = *e.Subagent
 		}
-		ids[who] = append(ids[who], e.ID+" "+shown(e))
+		usage := ""
+		if u := e.Usage; u != nil {
+			usage = fmt.Sprintf(" %d in %d out %v", u.InputTokens, u.OutputTokens, *u.CacheReadInputTokens)
+		}
+		ids[who] = append(ids[who], e.ID+" "+shown(e)+usage)
 	}
 	return ids
 }

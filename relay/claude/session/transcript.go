@@ -57,7 +57,8 @@ func Read(ctx context.Context, path string, o Options) iter.Seq2[wire.Envelope, 
 }
 
 // Follow tells what a transcript says, and then what is added to it, until ctx ends. It looks for
-// more after each value of again. A last line that is not complete is waited for.
+// more after each value of again, which must not be closed. A last line that is not complete is
+// waited for.
 func Follow(ctx context.Context, path string, from time.Time, again <-chan struct{}) iter.Seq2[wire.Envelope, error] {
 	return func(yield func(wire.Envelope, error) bool) {
 		t, err := open(path, from)
@@ -110,7 +111,7 @@ func open(path string, since time.Time) (*transcript, error) {
 		return nil, fmt.Errorf("session: read transcript: %w", err)
 	}
 	t := &transcript{
-		file: file, path: path, lines: bufio.NewReaderSize(file, 256<<10),
+		file: file, path: path, lines: bufio.NewReaderSize(file, 64<<10),
 		own: strings.HasPrefix(filepath.Base(path), "agent-"), spent: map[string]*wire.Usage{}, seen: map[string]int64{},
 	}
 	t.inside = t.subagentSaid
@@ -150,7 +151,9 @@ func (t *transcript) all(ctx context.Context, yield func(wire.Envelope, error) b
 			if !t.skip {
 				t.line(part)
 			}
-			t.partial, t.skip = t.partial[:0], false
+			if t.partial, t.skip = t.partial[:0], false; cap(t.partial) > 1<<20 {
+				t.partial = nil
+			}
 			if !t.yield(yield) {
 				return nil
 			}
