@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/teams/transcript"
 )
@@ -79,6 +80,37 @@ func (r *running) receipt(t *testing.T, e *events, id string, want func(api.Rece
 
 func consumed(r api.Receipt) bool { return r.State == api.Consumed }
 func seen(r api.Receipt) bool     { return r.SeenAt != nil }
+
+// Messages that were taken and not seen keep one directory open, not one each.
+func TestTakenMessagesShareADirectory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var s *Server
+	r := w.start(t, func(started *Server) {
+		s = started
+		s.limits.tick = 80 * time.Millisecond
+	})
+	e := r.listen(t, "", "")
+	w.gave(t, "something else")
+	w.take(t)
+	var ids []string
+	for range 5 {
+		ids = append(ids, r.post(t, "never shown"))
+	}
+	w.take(t)
+	for _, id := range ids {
+		r.receipt(t, e, id, consumed)
+	}
+	s.follower.mu.Lock()
+	defer s.follower.mu.Unlock()
+	senders := map[*mail.Sender]bool{}
+	for _, i := range s.follower.items {
+		senders[i.sender] = true
+	}
+	if len(s.follower.items) != len(ids) || len(senders) != 1 {
+		t.Errorf("%d messages are followed by %d senders, want %d by 1", len(s.follower.items), len(senders), len(ids))
+	}
+}
 
 // A message is seen when its agent's transcript has it; equal ones in their order; one
 // that was taken and is not there never.
