@@ -3,11 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +20,7 @@ func TestRealSeen(t *testing.T) {
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
 		u := newUser(t, v)
-		ctx := deadline(t, 90*time.Second)
+		ctx := deadline(t, 2*time.Minute)
 		var stderr lockedBuffer
 		s := serve(t, u.team.Home, filepath.Join(u.home, ".local", "state", "teambridge"), &stderr)
 		t.Cleanup(func() {
@@ -32,8 +28,12 @@ func TestRealSeen(t *testing.T) {
 				t.Logf("service: %s", &stderr)
 			}
 		})
-		u.team.StartMember(t, v, "bob")
-		for member, agent := range map[string]string{"worker": "worker", "bob": "bob", "team-lead": standin.Main} {
+		agents := map[string]string{"worker": "worker", "team-lead": standin.Main}
+		if v.Has(teams.RemovesTaken) == teams.Yes { // older ones in panes mark rows as read that their models never get
+			u.team.StartMember(t, v, "bob")
+			agents["bob"] = "bob"
+		}
+		for member, agent := range agents {
 			w := &watchedSends{user: u, served: s, member: member}
 			began := time.Now().Add(-time.Millisecond)
 			var sent api.Sent
@@ -122,13 +122,6 @@ func (w *watchedSends) receipt(ctx context.Context, id string) api.Receipt {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			var all []string
-			for id, r := range w.now(context.Background()) {
-				all = append(all, fmt.Sprintf("%s %+v", id, *r))
-			}
-			root := exec.Command("sh", "-c", "cat $0/projects/*/*.jsonl $0/projects/*/*/subagents/*.jsonl | grep same", w.team.Root)
-			o, _ := root.CombinedOutput()
-			os.WriteFile("/tmp/seen-dbg", []byte(strings.Join(all, "\n")+"\n"+string(o)), 0o600)
 			w.user.t.Fatalf("%s: not seen: %+v\n%s", w.member, r, w.team.Lead.Screen())
 		}
 	}
