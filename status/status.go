@@ -97,7 +97,9 @@ func Of(now time.Time, config *teams.Config, events []Event, taken Taken) []api.
 			continue
 		}
 		h := of(m.Name)
-		h.present, h.joined = true, m.JoinedAt
+		if h.present, h.joined = true, m.JoinedAt; m.JoinedAt.IsZero() {
+			h.joined = config.CreatedAt
+		}
 	}
 	for _, e := range events {
 		for _, c := range claims(now, e) {

@@ -177,6 +177,17 @@ func TestTimeThatIsNotUnderstood(t *testing.T) {
 	}
 }
 
+// A member of which it is not known when it joined is as old as its team.
+func TestMemberWithoutJoinedAt(t *testing.T) {
+	t.Parallel()
+	c := config(time.Hour)
+	c.CreatedAt = now.Add(-2 * time.Minute)
+	c.Members[1].JoinedAt = time.Time{}
+	if got := of(t, c); got != "ACTIVE working 2m0s" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	e := row("worker", available, time.Minute)

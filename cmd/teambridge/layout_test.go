@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/wire", "status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/server": {
-		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/fleet", "relay/mode", "relay/wire",
+		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/wire",
 		"status", "status/api", "status/view", "teams", "teams/atomicfile", "teams/lockedfile",
 	},
 	"status/server/page": {}, // files alone

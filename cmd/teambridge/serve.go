@@ -16,6 +16,7 @@ import (
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/status/server/page"
+	"teambridge/teams"
 	"teambridge/teams/lockedfile"
 )
 
@@ -23,7 +24,8 @@ type serveOptions struct {
 	listen   []string
 	readOnly bool
 	keepWork time.Duration
-	modes    string // --permission-mode-map
+	keep     []string // teams
+	modes    string   // --permission-mode-map
 }
 
 func newServe(a *app) *cobra.Command {
@@ -44,6 +46,10 @@ It runs the headless agents added with "teambridge relay add" or POST
 a kill. What you send to such an agent through the service is your own prompt,
 not a teammate's message. It can also be payloads of the session protocol.
 $ENABLE_SESSION_PROTOCOL_SEND says which of their forms is dropped, as in run.
+
+With --keep-transcripts TEAM, the history also has what that team's interactive
+agents say and do. Their transcripts are only read, but can hold secrets, which
+are then in journal.db too.
 
 The service listens on a unix socket that only you can open, by default
 NAME.sock in the state directory. With --listen 127.0.0.1:PORT, requests need
@@ -72,12 +78,19 @@ func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH or a loopback HOST:PORT; may be repeated")
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "only answer questions: change nothing, run no agents")
 	cmd.Flags().DurationVar(&o.keepWork, "keep-work", server.KeepWork, "how long to keep what agents said and did while they worked")
+	cmd.Flags().StringArrayVar(&o.keep, "keep-transcripts", nil, "record what the interactive agents of this team say and do; may be repeated")
+	must(cmd.RegisterFlagCompletionFunc("keep-transcripts", cobra.NoFileCompletions))
 	modeMapFlag(cmd, &o.modes)
 }
 
 func (o serveOptions) check() error {
 	if o.keepWork <= 0 {
 		return usage("", "--keep-work %s is not positive", o.keepWork)
+	}
+	for _, team := range o.keep {
+		if err := teams.CheckName("team", team); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -102,7 +115,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	s, err := server.New(server.Options{
-		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, Payloads: payloads, Version: build(), Log: a.logger(),
+		Root: root, State: a.state, Listen: o.listen, ReadOnly: o.readOnly, KeepWork: o.keepWork, KeepTranscripts: o.keep, Payloads: payloads, Version: build(), Log: a.logger(),
 		Page: page.Handler(), Env: agentEnvironment(os.Environ()), Lock: lockedfile.Options{Wait: a.wait, Hold: a.hold},
 	})
 	if err != nil {

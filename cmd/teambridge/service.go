@@ -189,6 +189,9 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	if o.keepWork != server.KeepWork {
 		args = append(args, "--keep-work", o.keepWork.String())
 	}
+	for _, team := range o.keep {
+		args = append(args, "--keep-transcripts", team)
+	}
 	if _, err := a.payloads(o.modes); err != nil {
 		return "", err
 	}

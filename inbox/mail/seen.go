@@ -55,7 +55,7 @@ func (d *Delivered) sent() time.Time {
 //   - Equal messages are given in the order in which they were sent, according to the
 //     journal. If one of them may not have been given, nothing is said of the later ones.
 //   - Versions up to 2.1.160 do not escape what they give to the model. There, nothing is
-//     said if the journal has a row of the same inbox that can look like another message.
+//     said if the journal has a row of the same inbox that can look like the message.
 func (s *Sender) Seen(ctx context.Context, list ...Delivered) ([]time.Time, error) {
 	at := make([]time.Time, len(list))
 	c := s.Conversation(list...)
@@ -152,7 +152,7 @@ func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Message
 			ours = len(sent)
 			sent = append(sent, d.sent())
 			continue
-		case unsure && pretends(&m.Row):
+		case unsure && pretends(&m.Row, row.Text):
 			return time.Time{}, nil
 		case m.From != row.From || m.Text != row.Text || m.Summary != row.Summary && !anySummary:
 			continue
@@ -186,10 +186,11 @@ func (s *Sender) seenAt(ctx context.Context, d Delivered, rows []journal.Message
 	return assign(sent, times, ours), nil
 }
 
-// pretends reports whether a row could look like another message, or like several, where
-// nothing is escaped.
-func pretends(r *inbox.Row) bool {
-	return strings.Contains(r.Text, "teammate-message") || strings.ContainsAny(r.From+r.Color, "\"\n") || strings.Contains(r.Summary, "\n")
+// pretends reports whether a row could look like another message with that text, where
+// nothing is escaped: it breaks out of an attribute or of its wrapper.
+func pretends(r *inbox.Row, text string) bool {
+	return strings.Contains(r.From+r.Color+r.Summary, "\n") ||
+		strings.Contains(r.Text, text) && (strings.Contains(r.Text, "teammate-message") || strings.Contains(r.From+r.Color, `"`))
 }
 
 // lost reports whether a message of ours was lost.

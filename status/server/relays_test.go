@@ -41,7 +41,7 @@ type headless struct {
 // band is the team of it.
 const band = "band"
 
-func newHeadless(t *testing.T, script simchild.Script) *headless {
+func newHeadless(t testing.TB, script simchild.Script) *headless {
 	t.Helper()
 	h := &headless{world: newWorld(t), script: script}
 	dir, err := filepath.EvalSymlinks(h.Root.Path())
@@ -62,7 +62,7 @@ func (h *headless) env() []string {
 	return append(os.Environ(), h.script.Env(), "GORACE=atexit_sleep_ms=0")
 }
 
-func (h *headless) start(t *testing.T, change ...func(*Server)) *running {
+func (h *headless) start(t testing.TB, change ...func(*Server)) *running {
 	t.Helper()
 	return h.world.start(t, append([]func(*Server){func(s *Server) {
 		s.opts.Env = h.env()
@@ -72,14 +72,14 @@ func (h *headless) start(t *testing.T, change ...func(*Server)) *running {
 }
 
 // add has an agent run as a member, with something else about it.
-func (h *headless) add(t *testing.T, r *running, member, more string) api.RelayEntry {
+func (h *headless) add(t testing.TB, r *running, member, more string) api.RelayEntry {
 	t.Helper()
 	body := fmt.Sprintf(`{"team": %q, "member": %q, "command": [%q], "dir": %q%s}`, band, member, os.Args[0], h.work, more)
 	return of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays", body), http.StatusCreated)
 }
 
 // until asks for a relay until it stands so.
-func (h *headless) until(t *testing.T, r *running, id, what string, holds func(api.RelayEntry) bool) api.RelayEntry {
+func (h *headless) until(t testing.TB, r *running, id, what string, holds func(api.RelayEntry) bool) api.RelayEntry {
 	t.Helper()
 	end := time.After(patience)
 	for {
@@ -840,4 +840,50 @@ func TestStatusTellsWhyARelayIsStopped(t *testing.T) {
 	if i < 0 || list[i].Relay == nil || list[i].Relay.Running || list[i].Relay.Reason == "" {
 		t.Errorf("the statuses %+v do not tell why", list)
 	}
+}
+
+// BenchmarkToldToStream measures how long after an agent has done its work a client of its
+// stream has the text that it says about that: the child records and prints it, and the
+// service reads and records it.
+//
+//	go test -run '^$' -bench ToldToStream -benchtime 300x ./status/server
+func BenchmarkToldToStream(b *testing.B) {
+	h := newHeadless(b, simchild.Script{})
+	r := h.start(b)
+	id := h.add(b, r, "team-lead", "").ID
+	h.until(b, r, id, "idle", in(relay.Idle))
+	e := r.stream(b, "/v1/relays/"+id+"/events?after=0", "")
+	heard := map[string]time.Time{}
+	n := 0
+	for ; b.Loop(); n++ {
+		mark := fmt.Sprintf("[m-%d]", n)
+		r.ask(b, "POST", "/v1/teams/"+band+"/members/team-lead/messages", `{"text": "`+mark+`"}`)
+		for heard[mark].IsZero() {
+			var told api.Envelope
+			if err := json.Unmarshal([]byte(e.until(api.EventEnvelope, nil).data), &told); err != nil {
+				b.Fatal(err)
+			}
+			at := time.Now()
+			if text := string(told.Envelope); strings.Contains(text, `"text":"ACK: `) && strings.Contains(text, mark) {
+				heard[mark] = at
+			}
+		}
+	}
+	log, err := simchild.Log(h.script.State)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var took []time.Duration
+	for _, entry := range log {
+		if at, ok := heard[entry.Text]; ok && entry.Kind == "work" {
+			took = append(took, at.Sub(entry.At))
+		}
+	}
+	if len(took) != n {
+		b.Fatalf("%d of %d texts were heard", len(took), n)
+	}
+	slices.Sort(took)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	b.ReportMetric(ms(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(ms(took[len(took)*99/100]), "p99-ms")
 }

@@ -1,14 +1,18 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"teambridge/inbox/journal"
+	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/teams/transcript"
 )
@@ -76,6 +80,37 @@ func (r *running) receipt(t *testing.T, e *events, id string, want func(api.Rece
 
 func consumed(r api.Receipt) bool { return r.State == api.Consumed }
 func seen(r api.Receipt) bool     { return r.SeenAt != nil }
+
+// Messages that were taken and not seen keep one directory open, not one each.
+func TestTakenMessagesShareADirectory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var s *Server
+	r := w.start(t, func(started *Server) {
+		s = started
+		s.limits.tick = 80 * time.Millisecond
+	})
+	e := r.listen(t, "", "")
+	w.gave(t, "something else")
+	w.take(t)
+	var ids []string
+	for range 5 {
+		ids = append(ids, r.post(t, "never shown"))
+	}
+	w.take(t)
+	for _, id := range ids {
+		r.receipt(t, e, id, consumed)
+	}
+	s.follower.mu.Lock()
+	defer s.follower.mu.Unlock()
+	senders := map[*mail.Sender]bool{}
+	for _, i := range s.follower.items {
+		senders[i.sender] = true
+	}
+	if len(s.follower.items) != len(ids) || len(senders) != 1 {
+		t.Errorf("%d messages are followed by %d senders, want %d by 1", len(s.follower.items), len(senders), len(ids))
+	}
+}
 
 // A message is seen when its agent's transcript has it; equal ones in their order; one
 // that was taken and is not there never.
@@ -156,5 +191,64 @@ func TestFollowedAgain(t *testing.T) {
 	at := w.gave(t, "hello")
 	if got := r.receipt(t, e, "job", seen); !got.SeenAt.Equal(at) {
 		t.Errorf("seen at %v, want %v", got.SeenAt, at)
+	}
+}
+
+// With KeepTranscripts, what the interactive agents of a team say is in its history, once,
+// over a restart, too; nothing of other teams is, and nothing without it.
+func TestKeepTranscripts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	kept := func() (texts []string) {
+		j, err := journal.Open(t.Context(), filepath.Join(w.State, "journal.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		for e, err := range j.Envelopes(t.Context(), journal.EnvelopeQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == "text" {
+				var said struct{ Ev struct{ Text string } }
+				if err := json.Unmarshal(e.Raw, &said); err != nil {
+					t.Fatal(err)
+				}
+				for _, word := range []string{"one", "two", "three"} {
+					if strings.Contains(said.Ev.Text, word) {
+						texts = append(texts, e.Team.Team+" "+e.Inbox+" "+e.Role+" "+word)
+					}
+				}
+			}
+		}
+		return texts
+	}
+	w.gave(t, "one")
+	r := w.start(t)
+	id := r.post(t, "hello")
+	w.take(t)
+	r.receipt(t, r.listen(t, "", ""), id, consumed)
+	r.end(t)
+	if got := kept(); len(got) > 0 {
+		t.Errorf("without being told to: %q", got)
+	}
+	for n, text := range []string{"two", "three"} {
+		r = w.start(t, func(s *Server) {
+			s.opts.KeepTranscripts, s.limits.tick = []string{newer, "not yet there"}, 80*time.Millisecond
+		})
+		e := r.listen(t, "?after=0", "")
+		e.until(api.EventEnvelope, nil)
+		w.gave(t, text)
+		for len(kept()) < n+2 {
+			e.until(api.EventEnvelope, nil)
+		}
+		r.end(t)
+	}
+	var want []string
+	for _, word := range []string{"one", "two", "three"} {
+		want = append(want, newer+" worker user "+word)
+	}
+	if got := kept(); !slices.Equal(got, want) {
+		t.Errorf("kept %q, want %q", got, want)
 	}
 }

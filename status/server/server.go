@@ -94,7 +94,11 @@ type Options struct {
 	Log      *slog.Logger
 	Lock     lockedfile.Options // all but Dir
 	Payloads relay.Payloads     // how payloads of the session protocol are taken
-	KeepWork time.Duration      // how long what agents said and did while they worked is kept; 0: [KeepWork]
+	// KeepTranscripts names the teams of which the transcripts of interactive agents are
+	// recorded. They can hold secrets.
+	KeepTranscripts []string
+
+	KeepWork time.Duration // how long what agents said and did while they worked is kept; 0: [KeepWork]
 
 	// Page, if not nil, answers GET / and everything below /ui/, for anybody who can
 	// connect: it must not contain secrets. See package page.
@@ -255,6 +259,9 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		}
 	}
 	part("following", s.follower.run)
+	if len(s.opts.KeepTranscripts) > 0 {
+		part("keeping transcripts", (&keeper{Server: s}).run)
+	}
 	part("states", s.statuses.run)
 	part("replicating", s.replicator.Run)
 	if !s.opts.ReadOnly {

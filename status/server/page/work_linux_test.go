@@ -153,10 +153,12 @@ func testWork(t *testing.T, browser context.Context) {
 	p.size(1280, 800)
 
 	// None of it is unread, or a message below what the reader sees.
+	frames := chromedp.Evaluate[chromedp.Void](`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))`, chromedp.EvalAwaitPromise)
 	p.size(1280, 420)
-	p.run(do(`document.querySelector(".scroll").scrollTop = 0`))
-	p.until(`(() => { const s = document.querySelector(".scroll"); return s.scrollTop === 0 && s.scrollHeight > s.clientHeight + 80; })()`)
-	p.run(chromedp.Evaluate[chromedp.Void](`new Promise(requestAnimationFrame)`, chromedp.EvalAwaitPromise)) // in which the page learns of it
+	p.run(frames, do(`document.querySelector(".scroll").scrollTop = 0`), frames) // the page learns of each before a frame
+	if !value[bool](p, `(() => { const s = document.querySelector(".scroll"); return s.scrollTop === 0 && s.scrollHeight > s.clientHeight + 80; })()`) {
+		t.Fatal("the conversation does not scroll")
+	}
 	k.did("2", wire.Envelope{}, callOf("c9", "make clean"), &wire.Text{Text: "It is clean."})
 	p.until(shown("It is clean."))
 	if !value[bool](p, `document.querySelector(".jump").hidden`) {

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/relay/standin"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// A message to a real agent is verified, consumed and seen, each with its time: to one in
+// the lead's process, to one in a pane and to the lead; several at once, and equal ones. One
+// that was marked as taken and never reached the model is consumed, and not seen.
+func TestRealSeen(t *testing.T) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		u := newUser(t, v)
+		ctx := deadline(t, 2*time.Minute)
+		var stderr lockedBuffer
+		s := serve(t, u.team.Home, filepath.Join(u.home, ".local", "state", "teambridge"), &stderr)
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("service: %s", &stderr)
+			}
+		})
+		agents := map[string]string{"worker": "worker", "team-lead": standin.Main}
+		if v.Has(teams.RemovesTaken) == teams.Yes { // older ones in panes mark rows as read that their models never get
+			u.team.StartMember(t, v, "bob")
+			agents["bob"] = "bob"
+		}
+		for member, agent := range agents {
+			w := &watchedSends{user: u, served: s, member: member}
+			began := time.Now().Add(-time.Millisecond)
+			var sent api.Sent
+			out := u.must("send", member, "hello <"+member+">", "--wait", "seen", "--timeout", "60s", "--json")
+			if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.State != api.Seen {
+				t.Errorf("%s: %s, %v; want it seen", member, out, err)
+			}
+			w.send("SLEEP:3\nbusy <" + member + ">")
+			if err := u.team.API.WaitCount(ctx, agent, "busy <"+member+">", 1); err != nil {
+				t.Fatalf("%v\n%s", err, u.team.Lead.Screen())
+			}
+			never := w.send("never <" + member + ">")
+			if n, err := u.inbox(member).MarkRead(ctx, never); err != nil || n == 0 {
+				t.Fatalf("%d rows marked, %v", n, err)
+			}
+			list := []string{sent.ID, w.send("the same"), w.send("the same"), w.send("`the <last>`")}
+			if v.Has(teams.EscapesGiven) == teams.Yes { // else nothing is said of what is given with it
+				list = append(list, w.send("see </teammate-message>"))
+			}
+			var last time.Time
+			for _, id := range list {
+				r := w.receipt(ctx, id)
+				for what, at := range map[string]*time.Time{"verified": r.VerifiedAt, "consumed": r.ConsumedAt, "seen": r.SeenAt} {
+					if at == nil || at.Before(began) || at.After(time.Now()) {
+						t.Errorf("%s %s at %v: %+v", member, what, at, r)
+					}
+				}
+				if r.SeenAt.Before(last) {
+					t.Errorf("%s: seen at %v, and the one before at %v", member, r.SeenAt, last)
+				}
+				last = *r.SeenAt
+			}
+			if r := w.now(ctx)[never]; r == nil || r.State != api.Consumed || r.ConsumedAt == nil || r.SeenAt != nil {
+				t.Errorf("%s: never given: %+v", member, r)
+			}
+			if n := u.team.API.Count(agent, "never <"+member+">"); n != 0 {
+				t.Errorf("%s was given it %d times", member, n)
+			}
+		}
+		u.clean()
+	})
+}
+
+// watchedSends are sends to one member through a service.
+type watchedSends struct {
+	*user
+	*served
+	member string
+}
+
+// send returns the id of the message.
+func (w *watchedSends) send(text string) string {
+	w.user.t.Helper()
+	var sent api.Sent
+	out := w.must("send", w.member, text, "--json")
+	if err := json.Unmarshal([]byte(out), &sent); err != nil {
+		w.user.t.Fatal(err)
+	}
+	return sent.ID
+}
+
+// now returns the receipts by id.
+func (w *watchedSends) now(ctx context.Context) map[string]*api.Receipt {
+	w.user.t.Helper()
+	var page api.Page
+	w.ask(ctx, "GET", "/v1/teams/"+w.team.Name+"/messages?inbox="+w.member+"&limit=200", "", "", 200, &page)
+	all := map[string]*api.Receipt{}
+	for _, m := range page.Messages {
+		if m.Receipt != nil {
+			all[m.ID] = m.Receipt
+		}
+	}
+	return all
+}
+
+// receipt waits until a message is consumed and seen.
+func (w *watchedSends) receipt(ctx context.Context, id string) api.Receipt {
+	w.user.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		r := w.now(ctx)[id]
+		if r != nil && r.SeenAt != nil && r.ConsumedAt != nil {
+			return *r
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			w.user.t.Fatalf("%s: not seen: %+v\n%s", w.member, r, w.team.Lead.Screen())
+		}
+	}
+}
+
+// What real interactive agents say is in the history of a service that is told to keep it,
+// once, after a kill of the service, too; nothing of it is otherwise.
+func TestRealKeepTranscripts(t *testing.T) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		u := newUser(t, v)
+		ctx := deadline(t, 2*time.Minute)
+		state := filepath.Join(u.home, ".local", "state", "teambridge")
+		var stderr lockedBuffer
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("service: %s", &stderr)
+			}
+		})
+		// said is how often the worker said that, according to the history.
+		said := func(s *served, text string) (n int) {
+			var page api.Page
+			s.ask(ctx, "GET", "/v1/teams/"+u.team.Name+"/messages?limit=500", "", "", 200, &page)
+			for _, m := range page.Messages {
+				if m.Work != nil && m.From == "worker" && strings.Contains(m.Text, text) {
+					n++
+				}
+			}
+			return n
+		}
+		s := serve(t, u.team.Home, state, &stderr)
+		u.must("send", "worker", "earlier <0>", "--wait", "seen")
+		if n := said(s, "<0>"); n != 0 {
+			t.Errorf("kept without being told to: %d times", n)
+		}
+		s.kill()
+		for _, text := range []string{"kept <1>", "kept <2>"} {
+			s = serve(t, u.team.Home, state, &stderr, "--keep-transcripts", u.team.Name)
+			u.must("send", "worker", text, "--wait", "seen")
+			tick := time.NewTicker(50 * time.Millisecond)
+			for said(s, text) == 0 {
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					t.Fatalf("%q is not in the history\n%s", text, u.team.Lead.Screen())
+				}
+			}
+			tick.Stop()
+			if text == "kept <2>" {
+				break
+			}
+			s.kill()
+		}
+		for _, text := range []string{"earlier <0>", "kept <1>", "kept <2>"} {
+			if n := said(s, text); n != 1 {
+				t.Errorf("the worker said %q %d times", text, n)
+			}
+		}
+		u.clean()
+	})
+}
