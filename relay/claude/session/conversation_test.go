@@ -277,11 +277,11 @@ func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 1<<20)
 	all := of(t, nil, isInit, echo("f1", long),
-		says("a1", `{'type':'text','text':'`+long+`'},{'type':'tool_use','id':'c1','name':'Write','input':{'file_path':'/x','content':'`+long+`','more':['`+long+`']}}`), isDone)
+		says("a1", `{'type':'text','text':'`+long+`'},{'type':'tool_use','id':'c1','name':'Write','input':{'a':'`+long+`','b':'`+long+`','content':'`+long+`','file_path':'/x','more':['`+long+`']}}`), isDone)
 	check(t, all)
 	for _, e := range all {
 		line, err := e.MarshalJSON()
-		if err != nil || len(line) > 2*textLimit {
+		if err != nil || len(line) > 3*textLimit {
 			t.Errorf("%.80s: %d bytes, %v", shown(e), len(line), err)
 		}
 		if e, ok := e.Event.(*wire.Text); ok && !strings.HasSuffix(e.Text, "[1835008 bytes left out]") {

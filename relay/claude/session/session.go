@@ -42,7 +42,8 @@
 //     the model, and the note that the conversation was compacted are services.
 //   - The usage of a turn stands in its turn-end.
 //
-// A text, and an argument of a tool, that is longer than 256 KiB is cut.
+// A text, and an argument of a tool, that is longer than 256 KiB is cut, and so are the arguments of
+// one call beyond 512 KiB.
 //
 // # What live output and transcript do not share
 //
