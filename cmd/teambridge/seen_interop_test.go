@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,4 +126,62 @@ func (w *watchedSends) receipt(ctx context.Context, id string) api.Receipt {
 			w.user.t.Fatalf("%s: not seen: %+v\n%s", w.member, r, w.team.Lead.Screen())
 		}
 	}
+}
+
+// What real interactive agents say is in the history of a service that is told to keep it,
+// once, after a kill of the service, too; nothing of it is otherwise.
+func TestRealKeepTranscripts(t *testing.T) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		u := newUser(t, v)
+		ctx := deadline(t, 2*time.Minute)
+		state := filepath.Join(u.home, ".local", "state", "teambridge")
+		var stderr lockedBuffer
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("service: %s", &stderr)
+			}
+		})
+		// said is how often the worker said that, according to the history.
+		said := func(s *served, text string) (n int) {
+			var page api.Page
+			s.ask(ctx, "GET", "/v1/teams/"+u.team.Name+"/messages?limit=500", "", "", 200, &page)
+			for _, m := range page.Messages {
+				if m.Work != nil && m.From == "worker" && strings.Contains(m.Text, text) {
+					n++
+				}
+			}
+			return n
+		}
+		s := serve(t, u.team.Home, state, &stderr)
+		u.must("send", "worker", "earlier <0>", "--wait", "seen")
+		if n := said(s, "<0>"); n != 0 {
+			t.Errorf("kept without being told to: %d times", n)
+		}
+		s.kill()
+		for _, text := range []string{"kept <1>", "kept <2>"} {
+			s = serve(t, u.team.Home, state, &stderr, "--keep-transcripts", u.team.Name)
+			u.must("send", "worker", text, "--wait", "seen")
+			tick := time.NewTicker(50 * time.Millisecond)
+			for said(s, text) == 0 {
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					t.Fatalf("%q is not in the history\n%s", text, u.team.Lead.Screen())
+				}
+			}
+			tick.Stop()
+			if text == "kept <2>" {
+				break
+			}
+			s.kill()
+		}
+		for _, text := range []string{"earlier <0>", "kept <1>", "kept <2>"} {
+			if n := said(s, text); n != 1 {
+				t.Errorf("the worker said %q %d times", text, n)
+			}
+		}
+		u.clean()
+	})
 }

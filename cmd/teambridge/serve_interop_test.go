@@ -73,14 +73,14 @@ func (h *headless) serve() *served {
 
 // serve starts a service for the Claude directory of a home. It ends with the
 // test.
-func serve(t *testing.T, home *standin.Home, state string, stderr io.Writer) *served {
+func serve(t *testing.T, home *standin.Home, state string, stderr io.Writer, flags ...string) *served {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tb") // short enough for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &served{t: t, socket: filepath.Join(dir, "s"), ended: make(chan struct{})}
-	s.cmd = exec.Command("teambridge", "serve", "--listen", "unix:"+s.socket)
+	s.cmd = exec.Command("teambridge", append([]string{"serve", "--listen", "unix:" + s.socket}, flags...)...)
 	s.cmd.Dir = home.Work
 	s.cmd.Env = append(home.Env(), "TEAMBRIDGE_STATE="+state, "GORACE=atexit_sleep_ms=0")
 	s.cmd.WaitDelay = 5 * time.Second

@@ -220,7 +220,7 @@ func (f *follower) run(ctx context.Context) error {
 	// Nothing tells that a transcript has grown.
 	every := f.limits.tick / 8
 	return loop(ctx, news, f.added, every, func() {
-		read := time.Since(f.read) >= every
+		read := time.Since(f.read) >= every/2 // not at all news
 		if read {
 			f.read = time.Now()
 		}
@@ -338,17 +338,15 @@ func (f *follower) show(ctx context.Context, items []*followed) {
 	if len(open) == 0 {
 		return
 	}
-	list := func() (list []mail.Delivered) {
+	sender := open[len(open)-1].sender // it knows the members best
+	news, found := sender.Conversation(open[0].Delivered).Read()
+	open = slices.DeleteFunc(open, func(i *followed) bool { return i.news == news })
+	if len(open) > 0 {
+		var list []mail.Delivered
 		for _, i := range open {
 			list = append(list, i.Delivered)
 		}
-		return list
-	}
-	sender := open[len(open)-1].sender // it knows the members best
-	news, found := sender.Conversation(list()...).Read()
-	open = slices.DeleteFunc(open, func(i *followed) bool { return i.news == news })
-	if len(open) > 0 {
-		at, err := sender.Seen(ctx, list()...)
+		at, err := sender.Seen(ctx, list...)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, journal.ErrBusy) && !errors.Is(err, ledger.ErrBusy) {
 				f.unfollowed(open[0], err)
