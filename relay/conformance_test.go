@@ -265,6 +265,7 @@ func (s *subject) checkEnvelopes(session string) {
 			s.t.Errorf("turn %s has %d starts and %d ends", turn, n, ends[turn])
 		}
 	}
+	s.t.Logf("%d envelopes of %d turns, %d of them in the journal alone", len(kept)+extra, len(starts), extra)
 	if len(told) == 0 || len(ends) != len(starts) {
 		s.t.Errorf("%d envelopes, %d turns began, %d ended", len(told), len(starts), len(ends))
 	}

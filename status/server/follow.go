@@ -36,6 +36,10 @@ const maxFollowed = 1000
 // Agents take messages when they have nothing to do, and give them to the model at once.
 const seenWithin = time.Hour
 
+// foundWithin is how long a message that was taken is followed if its agent has no
+// transcript that can be found.
+const foundWithin = 10 * time.Second
+
 // followed is a message that is followed.
 type followed struct {
 	mail.Delivered
@@ -90,8 +94,28 @@ func (f *follower) remove(i *followed) {
 		return
 	}
 	f.items = slices.Delete(f.items, n, n+1)
-	if !slices.ContainsFunc(f.items, func(o *followed) bool { return o.sender == i.sender }) {
-		_ = i.sender.Team().Close() // nothing was written through it
+	f.release(i.sender)
+}
+
+// share has the messages of a team that were taken use the sender of i, so that they do not
+// keep a directory open each.
+func (f *follower) share(i *followed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range f.items {
+		if o.sender == i.sender || o.taken.IsZero() || o.key.Team != i.key.Team || o.key.CreatedAt != i.key.CreatedAt {
+			continue
+		}
+		was := o.sender
+		o.sender = i.sender
+		f.release(was)
+	}
+}
+
+// release closes the team of a sender that no message needs. f.mu is held.
+func (f *follower) release(s *mail.Sender) {
+	if !slices.ContainsFunc(f.items, func(o *followed) bool { return o.sender == s }) {
+		_ = s.Team().Close() // nothing was written through it
 	}
 }
 
@@ -298,6 +322,7 @@ func (f *follower) judge(ctx context.Context, i *followed, at *mail.Sight, info 
 		_, rerr = f.journal.Unknown(ctx, i.key, now, view.Describe(err))
 	default:
 		i.taken = now
+		f.share(i)
 		_, rerr = f.journal.Consumed(ctx, i.key, now)
 	}
 	if rerr != nil && ctx.Err() == nil {
@@ -314,7 +339,7 @@ func (f *follower) show(ctx context.Context, items []*followed) {
 		return
 	}
 	sender := open[len(open)-1].sender // it knows the members best
-	news, _ := sender.Conversation(open[0].Delivered).Read()
+	news, found := sender.Conversation(open[0].Delivered).Read()
 	open = slices.DeleteFunc(open, func(i *followed) bool { return i.news == news })
 	if len(open) > 0 {
 		var list []mail.Delivered
@@ -335,8 +360,12 @@ func (f *follower) show(ctx context.Context, items []*followed) {
 			}
 		}
 	}
+	within := seenWithin
+	if !found {
+		within = foundWithin
+	}
 	for _, i := range items {
-		if !i.taken.IsZero() && (i.seen || time.Since(i.taken) > seenWithin) {
+		if !i.taken.IsZero() && (i.seen || time.Since(i.taken) > within) {
 			f.drop(i)
 		}
 	}

@@ -1,8 +1,8 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -82,6 +82,37 @@ func (r *running) receipt(t *testing.T, e *events, id string, want func(api.Rece
 
 func consumed(r api.Receipt) bool { return r.State == api.Consumed }
 func seen(r api.Receipt) bool     { return r.SeenAt != nil }
+
+// Messages that were taken and not seen keep one directory open, not one each.
+func TestTakenMessagesShareADirectory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var s *Server
+	r := w.start(t, func(started *Server) {
+		s = started
+		s.limits.tick = 80 * time.Millisecond
+	})
+	e := r.listen(t, "", "")
+	w.gave(t, "something else")
+	w.take(t)
+	var ids []string
+	for range 5 {
+		ids = append(ids, r.post(t, "never shown"))
+	}
+	w.take(t)
+	for _, id := range ids {
+		r.receipt(t, e, id, consumed)
+	}
+	s.follower.mu.Lock()
+	defer s.follower.mu.Unlock()
+	senders := map[*mail.Sender]bool{}
+	for _, i := range s.follower.items {
+		senders[i.sender] = true
+	}
+	if len(s.follower.items) != len(ids) || len(senders) != 1 {
+		t.Errorf("%d messages are followed by %d senders, want %d by 1", len(s.follower.items), len(senders), len(ids))
+	}
+}
 
 // A message is seen when its agent's transcript has it; equal ones in their order; one
 // that was taken and is not there never.
@@ -278,40 +309,42 @@ func TestSeenWhenTheTeamIsGone(t *testing.T) {
 	}
 }
 
-// An agent that a relay runs is left to the relay.
+// An agent that a relay runs is left to the relay, and a member without a transcript is left
+// out.
 func TestKeepTranscriptsOfNoRelay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.gave(t, "one")
+	w.gave(t, "one") // the lead has a transcript, too
 	config, err := w.Team(newer).Config(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(t.Context(), filepath.Join(w.State, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
+	r := w.start(t)
+	followed := func() (names []string) {
+		ctx, stop := context.WithCancel(t.Context())
+		k := &keeper{Server: r.Server, kept: map[journal.InboxKey]*keeping{}}
+		if err := k.look(ctx, newer); err != nil {
+			t.Error(err)
+		}
+		stop()
+		k.wait.Wait()
+		for key := range k.kept {
+			names = append(names, key.Inbox)
+		}
+		slices.Sort(names)
+		return names
+	}
+	lead, _ := config.Lead()
+	if got := followed(); !slices.Equal(got, []string{lead.Name, "worker"}) {
+		t.Errorf("kept: %q", got)
 	}
 	i := config.Instance()
-	err = errors.Join(l.SetSession(t.Context(), ledger.Session{
+	if err := r.ledger.SetSession(t.Context(), ledger.Session{
 		InboxKey: ledger.InboxKey{Root: w.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: "worker"}, ID: config.LeadSessionID,
-	}), l.Close())
-	lead, _ := config.Lead()
-	own := filepath.Join(w.Root.Path(), "projects", transcript.Slug(lead.Cwd), config.LeadSessionID+".jsonl")
-	say := func(text string) {
-		record := fmt.Sprintf(`{"type":"user","uuid":%q,"version":"2.1.329","timestamp":%q,"message":{"content":%[1]q}}`+"\n", text, time.Now().UTC().Format(time.RFC3339Nano))
-		if err := os.WriteFile(own, []byte(record), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
-	say("of the lead")
-	r := w.start(t, func(s *Server) { s.opts.KeepTranscripts, s.limits.tick = []string{newer}, 80*time.Millisecond })
-	e := r.listen(t, "?after=0", "")
-	for range 2 { // the start of a turn, and its text
-		if got := as[api.Envelope](t, e.until(api.EventEnvelope, nil)); got.Member != lead.Name {
-			t.Errorf("of %s: %+v", got.Member, got)
-		}
+	if got := followed(); !slices.Equal(got, []string{lead.Name}) {
+		t.Errorf("kept beside a relay: %q", got)
 	}
 }
