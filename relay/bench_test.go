@@ -49,6 +49,10 @@ func (a *sender) write(texts ...string) (at time.Time) {
 		if !errors.Is(err, fs.ErrExist) {
 			fail(err)
 		}
+		// As Claude Code does: whoever held it was killed.
+		if info, err := os.Stat(a.path + ".lock"); err == nil && time.Since(info.ModTime()) > 10*time.Second {
+			_ = os.Remove(a.path + ".lock")
+		}
 		<-time.After(time.Millisecond)
 	}
 	data, err := os.ReadFile(a.path)

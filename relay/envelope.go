@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ const (
 	// overlap is how much of what is recorded already is read again. The time at which a
 	// line was printed and the time in its record differ by less.
 	overlap = 5 * time.Minute
+
+	// batchSize is how many envelopes of a conversation one commit records.
+	batchSize = 200
 
 	// lastEnvelopes is how long a relay that ends waits for the journal.
 	lastEnvelopes = 5 * time.Second
@@ -74,15 +78,18 @@ func newRecorder(r *Relay) (*recorder, error) {
 	return c, nil
 }
 
-// end records what waits, and stops.
+// end records what waits, and stops. No agent runs.
 func (c *recorder) end() {
 	if c == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastEnvelopes)
+	defer cancel()
 	c.outbox.Close()
 	select {
 	case <-c.done:
-	case <-time.After(lastEnvelopes):
+		c.readMissing(ctx, true)
+	case <-ctx.Done():
 	}
 	c.cancel()
 	<-c.done
@@ -105,8 +112,28 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 		return
 	}
 	c.miss(s.ID, since.Add(-overlap))
-	c.readMissing(ctx, true)
+	if c.drain(ctx) {
+		c.readMissing(ctx, true)
+	}
+}
+
+// drain waits until what was told before is recorded. It gives up soon: what is missing is
+// read later.
+func (c *recorder) drain(ctx context.Context) bool {
 	c.outbox.Flush()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	over := time.After(lastEnvelopes)
+	for c.outbox.Len() > 0 {
+		select {
+		case <-look.C:
+		case <-over:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // hear takes what the agent told.
@@ -147,25 +174,39 @@ func (c *recorder) put(t told) bool {
 
 // send records one envelope.
 func (c *recorder) send(ctx context.Context, t told) error {
+	if err := c.record(ctx, t); err != nil {
+		return err
+	}
+	c.failing = false
+	if c.outbox.Len() <= 1 { // this one
+		c.readMissing(ctx, false)
+	}
+	return nil
+}
+
+// record records envelopes, and tells of those that are new.
+func (c *recorder) record(ctx context.Context, list ...told) error {
+	recorded := slices.Repeat([]bool{true}, len(list))
 	if c.relay.archive != nil {
-		e, err := Entry(c.key(), t.session, t.Envelope)
-		if err != nil {
+		var entries []journal.Envelope
+		for _, t := range list {
+			e, err := Entry(c.key(), t.session, t.Envelope)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, e)
+		}
+		var err error
+		if recorded, err = c.relay.archive.RecordEnvelopes(ctx, entries...); err != nil {
 			return err
-		}
-		recorded, err := c.relay.archive.RecordEnvelopes(ctx, e)
-		if err != nil {
-			return err
-		}
-		c.failing = false
-		if c.outbox.Len() <= 1 { // this one
-			defer c.readMissing(ctx, false)
-		}
-		if !recorded[0] {
-			return nil
 		}
 	}
 	if c.relay.opts.Envelope != nil {
-		c.relay.opts.Envelope(t.Envelope)
+		for i, t := range list {
+			if recorded[i] {
+				c.relay.opts.Envelope(t.Envelope)
+			}
+		}
 	}
 	return nil
 }
@@ -187,23 +228,47 @@ func (c *recorder) miss(session string, since time.Time) {
 	}
 }
 
-// readMissing reads from the conversations what may be missing. ended says that no agent runs.
+// readMissing records what may be missing, from the conversations. Nothing waits in the
+// outbox. ended says that no agent runs.
 func (c *recorder) readMissing(ctx context.Context, ended bool) {
 	c.mu.Lock()
 	missing := c.missing
 	c.missing = map[string]time.Time{}
 	c.mu.Unlock()
+	if c.relay.archive == nil {
+		return
+	}
 	for session, since := range missing {
-		for e, err := range c.relay.opts.Runtime.Conversation(ctx, session, since, ended) {
-			if err != nil {
-				c.relay.opts.Warn(fmt.Errorf("relay: %s: some of what the agent told is not recorded: %w", c.relay.opts.Member, err))
-				break
-			}
-			if !c.put(told{session, e}) {
-				break // the rest is read later
+		if err := c.read(ctx, session, since, ended); err != nil {
+			c.relay.opts.Warn(fmt.Errorf("relay: %s: some of what the agent told is not recorded: %w", c.relay.opts.Member, err))
+		}
+	}
+}
+
+func (c *recorder) read(ctx context.Context, session string, since time.Time, ended bool) error {
+	var batch []told
+	record := func() error {
+		err := c.record(ctx, batch...)
+		if err != nil {
+			c.miss(session, timeOf(batch[0].Envelope)) // tried again later
+		}
+		batch = batch[:0]
+		return err
+	}
+	for e, err := range c.relay.opts.Runtime.Conversation(ctx, session, since, ended) {
+		if err != nil {
+			return err
+		}
+		if batch = append(batch, told{session, e}); len(batch) == batchSize {
+			if err := record(); err != nil {
+				return err
 			}
 		}
 	}
+	if len(batch) == 0 {
+		return nil
+	}
+	return record()
 }
 
 func (c *recorder) key() journal.InboxKey {

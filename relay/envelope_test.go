@@ -207,6 +207,25 @@ func TestRecorderResumes(t *testing.T) {
 	})
 }
 
+// However much an agent did when no relay heard it, that is recorded before what it does
+// now.
+func TestRecorderResumesInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		list := said(3 * maxEnvelopes)
+		s, m := &shelf{}, &memory{list: list[:len(list)-10]}
+		c := recording(t, s, m)
+		began := time.Now()
+		c.add("s", list[:5])
+		c.resume(t.Context(), ledger.Session{ID: "s", At: began})
+		c.add("s", list[len(list)-20:])
+		c.end()
+		if got := s.ids(); !slices.Equal(got, idsOf(list)) {
+			t.Errorf("%d of %d envelopes, or in another order", len(got), len(list))
+		}
+	})
+}
+
 // Tool calls that end in any order, early and late, are recorded in the order in which
 // the agent told them.
 func TestRecorderKeepsTheOrder(t *testing.T) {
