@@ -233,6 +233,18 @@ func TestRealEnvelopes(t *testing.T) {
 			live.until(p, done[4], func(e agent.Event) bool { return len(e.Envelopes) > 0 })
 		}
 
+		// Commands, of which older versions keep no record under our uuid.
+		if v.Has(teams.Lifecycle) == teams.Yes {
+			for _, text := range []string{"/context", "/compact", "after"} {
+				f := frame(t, text)
+				live.turn(p, f)
+				done = append(done, f)
+			}
+		}
+		if _, err := p.SetModel(within(t), "haiku"); err != nil {
+			t.Fatal(err)
+		}
+
 		stopped := []claude.Frame{frame(t, bash("touch began; tail -f /dev/null")), frame(t, "SLEEP:30 think")}
 		for i, f := range stopped {
 			send(t, p, f)
