@@ -51,7 +51,7 @@ func TestRealSeen(t *testing.T) {
 				t.Fatalf("%d rows marked, %v", n, err)
 			}
 			list := []string{sent.ID, w.send("the same"), w.send("the same"), w.send("`the <last>`")}
-			if v.Has(teams.EscapesGiven) == teams.Yes { // else nothing is said of what is given with it
+			if v.Has(teams.WrapsUser) == teams.Yes { // else nothing is said of it, or of what is given with it
 				list = append(list, w.send("see </teammate-message>"))
 			}
 			var last time.Time

@@ -139,6 +139,11 @@ func TestSeen(t *testing.T) {
 			c.gave(recent, 21, hello)
 			return []mail.Delivered{c.row(20, "b", "ann", "", "hello")}
 		}, []int{21}},
+		"another program writes the same, dated in the future": {func(c *conversing) []mail.Delivered {
+			c.row(1<<20, "", "ann", "", "hello")
+			c.gave(recent, 21, hello, hello)
+			return []mail.Delivered{c.row(20, "b", "ann", "", "hello")}
+		}, []int{21}},
 		"a row that was put back": {func(c *conversing) []mail.Delivered {
 			d := c.row(10, "a", "ann", "", "hello")
 			c.write()
@@ -199,13 +204,15 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// Of what a relay took, the ledger says whether the model was given it.
+// Of what a relay took, the ledger says whether the model was given it; of what the agent
+// took by itself, its transcript.
 func TestSeenOfARelay(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[ledger.DeliveryState]bool{
-		ledger.Claimed: false, ledger.FrameWritten: false, ledger.Accepted: true, ledger.Cut: true, ledger.Done: true, ledger.TakenByAgent: false,
+		ledger.Claimed: false, ledger.FrameWritten: false, ledger.Accepted: true, ledger.Cut: true, ledger.Done: true, ledger.TakenByAgent: true,
 	} {
 		l := look(t)
+		l.teammate(`<teammate-message teammate_id="user">\n`+told+`\n</teammate-message>`, time.Now())
 		key := l.sender.Key(l.d)
 		l.claim(state != ledger.TakenByAgent, func(uuid string) {
 			var err error

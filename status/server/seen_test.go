@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
 	"teambridge/teams/transcript"
@@ -194,6 +196,42 @@ func TestFollowedAgain(t *testing.T) {
 	}
 }
 
+// Messages that were taken make room for others, and are looked for only so long.
+func TestFollowedIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t)
+	team, err := w.Root.Team(newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := r.sender(t.Context(), team, mail.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &follower{Server: r.Server, added: make(chan struct{}, 1)}
+	defer f.close()
+	item := func(id string, taken time.Time) *followed {
+		d := mail.Delivered{Team: newer, Member: "worker", ID: id, Start: time.Now()}
+		return &followed{Delivered: d, sender: sender, key: sender.Key(d), taken: taken, news: -1}
+	}
+	now := time.Now()
+	list := []*followed{item("open", time.Time{}), item("early", now.Add(-seenWithin)), item("late", now)}
+	for i := range maxFollowed - len(list) {
+		list = append(list, item(fmt.Sprint(i), time.Time{}))
+	}
+	f.add(list...)
+	f.add(item("one more", time.Time{}))
+	if len(f.items) != maxFollowed || f.items[0].ID != "open" || f.items[1].ID != "late" {
+		t.Errorf("%d messages, first %s and %s", len(f.items), f.items[0].ID, f.items[1].ID)
+	}
+	f.items[1].taken = now.Add(-seenWithin)
+	f.show(t.Context(), slices.Clone(f.items))
+	if len(f.items) != maxFollowed-1 || f.items[1].ID == "late" {
+		t.Errorf("%d messages, second %s", len(f.items), f.items[1].ID)
+	}
+}
+
 // With KeepTranscripts, what the interactive agents of a team say is in its history, once,
 // over a restart, too; nothing of other teams is, and nothing without it.
 func TestKeepTranscripts(t *testing.T) {
@@ -250,5 +288,63 @@ func TestKeepTranscripts(t *testing.T) {
 	}
 	if got := kept(); !slices.Equal(got, want) {
 		t.Errorf("kept %q, want %q", got, want)
+	}
+}
+
+// What the transcript says is still found when the team is gone.
+func TestSeenWhenTheTeamIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t, func(s *Server) { s.limits.tick = time.Hour }) // no look but at news
+	e := r.listen(t, "", "")
+	id := r.post(t, "hello")
+	e.until(api.EventReceipt, func(ev event) bool { return as[api.Receipt](t, ev).ID == id })
+	at := w.gave(t, "hello")
+	if err := os.RemoveAll(filepath.Join(w.Root.Path(), "teams", newer)); err != nil {
+		t.Fatal(err)
+	}
+	got := as[api.Receipt](t, e.until(api.EventReceipt, func(ev event) bool { return as[api.Receipt](t, ev).ID == id }))
+	if got.SeenAt == nil || !got.SeenAt.Equal(at) {
+		t.Errorf("seen at %v, want %v", got.SeenAt, at)
+	}
+}
+
+// An agent that a relay runs is left to the relay, and a member without a transcript is left
+// out.
+func TestKeepTranscriptsOfNoRelay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.gave(t, "one") // the lead has a transcript, too
+	config, err := w.Team(newer).Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.start(t)
+	followed := func() (names []string) {
+		ctx, stop := context.WithCancel(t.Context())
+		k := &keeper{Server: r.Server, kept: map[journal.InboxKey]*keeping{}}
+		if err := k.look(ctx, newer); err != nil {
+			t.Error(err)
+		}
+		stop()
+		k.wait.Wait()
+		for key := range k.kept {
+			names = append(names, key.Inbox)
+		}
+		slices.Sort(names)
+		return names
+	}
+	lead, _ := config.Lead()
+	if got := followed(); !slices.Equal(got, []string{lead.Name, "worker"}) {
+		t.Errorf("kept: %q", got)
+	}
+	i := config.Instance()
+	if err := r.ledger.SetSession(t.Context(), ledger.Session{
+		InboxKey: ledger.InboxKey{Root: w.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Inbox: "worker"}, ID: config.LeadSessionID,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := followed(); !slices.Equal(got, []string{lead.Name}) {
+		t.Errorf("kept beside a relay: %q", got)
 	}
 }
