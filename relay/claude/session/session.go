@@ -57,6 +57,7 @@
 //   - Versions up to 2.1.181 print of a subagent only the tool calls. The transcript also has
 //     its texts.
 //   - 2.1.80 and 2.1.112 do not keep a frame that was given in the middle of a turn.
+//   - 2.1.80 may lose the last record of a conversation if its input is closed at once.
 //   - A transcript does not tell that a limit of turns ended a turn. It has failed because
 //     nothing followed.
 //   - What the program itself says next to a command may be printed after the prompt or
