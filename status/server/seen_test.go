@@ -295,6 +295,7 @@ func TestKeepTranscripts(t *testing.T) {
 func TestSeenWhenTheTeamIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.gave(t, "earlier")
 	r := w.start(t, func(s *Server) { s.limits.tick = time.Hour }) // no look but at news
 	e := r.listen(t, "", "")
 	id := r.post(t, "hello")
