@@ -32,7 +32,7 @@ SESSION is the id of a session. MEMBER is a lead, a teammate, or a headless
 agent with a relay. What the agent was told and said is shown as text, and each
 tool call as one line. --json prints an envelope of the session protocol for
 each thing that happened, one JSON object per line. --follow goes on with what
-is added, until it is interrupted.
+is added, and with the next session of a member, until it is interrupted.
 
 Transcripts are only read. They hold everything that the agent has read, which
 can be secret.
@@ -62,36 +62,62 @@ func (a *app) transcript(ctx context.Context, name string, follow bool) error {
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
-	ctx, cancel := context.WithCancel(ctx)
-	again, done := make(chan struct{}), make(chan struct{})
-	defer func() { cancel(); <-done }()
-	go func() {
-		defer close(done)
-		tellGrowth(ctx, path, again)
-	}()
-	return show.all(session.Follow(ctx, path, time.Time{}, again))
+	show.shown = map[string]bool{}
+	for {
+		next, err := a.followTranscript(ctx, name, path, show)
+		if next == "" {
+			return err
+		}
+		path = next
+	}
 }
 
-// tellGrowth sends a value whenever the file has grown.
-func tellGrowth(ctx context.Context, path string, again chan<- struct{}) {
+// followTranscript prints what is added to a transcript, until ctx ends or the agent has gone on to
+// the next one: /clear begins another session, and a teammate of an older version another transcript,
+// with a copy of the conversation, whenever it wakes up.
+func (a *app) followTranscript(ctx context.Context, name, path string, show conversationPrinter) (next string, err error) {
+	reading, cancel := context.WithCancel(ctx)
+	again, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		next = a.tellGrowth(reading, name, path, again)
+	}()
+	err = show.all(session.Follow(reading, path, time.Time{}, again))
+	cancel()
+	<-done
+	if ctx.Err() != nil {
+		next = ""
+	}
+	return next, err
+}
+
+// tellGrowth sends a value whenever the file has grown, until ctx ends or the agent has another
+// transcript, which it returns.
+func (a *app) tellGrowth(ctx context.Context, name, path string, again chan<- struct{}) (next string) {
 	ticker := time.NewTicker(transcriptTick)
 	defer ticker.Stop()
-	for size := int64(-1); ; {
+	size := int64(-1)
+	for n := 1; ; n++ {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return
+			return ""
 		}
-		// A file that is gone grows no more.
-		if info, err := os.Stat(path); err != nil || info.Size() == size {
-			continue
-		} else {
+		if info, err := os.Stat(path); err == nil && info.Size() != size {
 			size = info.Size()
+			select {
+			case again <- struct{}{}:
+			case <-ctx.Done():
+				return ""
+			}
+			continue
 		}
-		select {
-		case again <- struct{}{}:
-		case <-ctx.Done():
-			return
+		// Without a team any more, there is no next one.
+		if n%4 == 0 {
+			if now, err := a.transcriptPath(ctx, name); err == nil && now != path {
+				return now
+			}
 		}
 	}
 }
@@ -142,12 +168,19 @@ func (a *app) transcriptPath(ctx context.Context, name string) (string, error) {
 type conversationPrinter struct {
 	*app
 	agents map[string]string // titles of subagents
+	shown  map[string]bool   // ids, if what was shown can come again; else nil
 }
 
 func (p conversationPrinter) all(envelopes iter.Seq2[wire.Envelope, error]) error {
 	for e, err := range envelopes {
 		if err != nil {
 			return fmt.Errorf("read the transcript: %w", err)
+		}
+		if p.shown[e.ID] {
+			continue
+		}
+		if p.shown != nil {
+			p.shown[e.ID] = true
 		}
 		if err = p.one(e); err != nil {
 			return err

@@ -245,4 +245,13 @@ func BenchmarkEnvelopes(b *testing.B) {
 			}
 		}
 	})
+	// What agents do must not hide what was written to them.
+	observe(b, j, look(b, 1, row("look at the parser")))
+	b.Run("search messages", func(b *testing.B) {
+		for b.Loop() {
+			if n := len(search(b, j, "parser", Query{Limit: 20})); n != 1 {
+				b.Fatalf("%d hits", n)
+			}
+		}
+	})
 }

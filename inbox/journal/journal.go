@@ -66,7 +66,9 @@
 // 500, with the full-text index; 0.02 ms for a snapshot of 100 rows without a change; 3 ms
 // for one new row among 10,000, and 20 ms at a process's first look; 0.9 KB of disk for a
 // row of 350 bytes. A page of 50 messages or 20 hits among 50,000 takes under 1 ms; a search
-// for terms that the index does not have, 0.3 s. go test -bench . measures it.
+// for terms that the index does not have, 0.3 s. Envelopes: 5,000 a second one by one, 18,000
+// in batches of 100, 150,000 that are there already; 0.9 KB of disk each. A page of 50 among
+// 50,000 takes 0.3 ms. go test -bench . measures it.
 package journal
 
 import (

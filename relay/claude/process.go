@@ -35,13 +35,16 @@ type Process struct {
 
 	mu          sync.Mutex
 	tracker     Tracker
-	adapter     *session.Adapter
 	permissions permissions
 	pending     map[string]chan ControlResponse
 	asked       map[string]context.CancelFunc // questions that wait for Permission.Ask
 	number      int                           // of our control requests
 	errors      []string                      // of the last result
 	cause       error                         // why we killed it
+
+	// Apart from mu, since large lines take a while.
+	adapting sync.Mutex
+	adapter  *session.Adapter
 
 	asking sync.WaitGroup
 	life   context.Context // ends with the process
@@ -136,9 +139,8 @@ func (p *Process) run(ctx context.Context, stdout, stderr *os.File) {
 
 	p.mu.Lock()
 	p.err = p.exit(err)
-	last := p.last()
 	p.mu.Unlock()
-	if len(last.Envelopes) > 0 {
+	if last := p.last(); len(last.Envelopes) > 0 {
 		p.log.last(last)
 	}
 	p.log.end()
@@ -165,6 +167,8 @@ func (p *Process) exit(err error) error {
 
 // last tells what the process did not print any more: a turn that was cut, or whose end stands in the transcript alone.
 func (p *Process) last() agent.Event {
+	p.adapting.Lock()
+	defer p.adapting.Unlock()
 	e := agent.Event{At: time.Now().UTC()}
 	var kept iter.Seq2[wire.Envelope, error]
 	if session, since, open := p.adapter.Open(); open && p.options.Root != "" {
@@ -219,8 +223,10 @@ func (p *Process) Send(ctx context.Context, f Frame) error {
 		uuid: f.uuid, data: f.line,
 		before: func() error {
 			p.mu.Lock()
-			defer p.mu.Unlock()
 			p.tracker.Sent(f)
+			p.mu.Unlock()
+			p.adapting.Lock()
+			defer p.adapting.Unlock()
 			p.adapter.Sent(f.line)
 			return nil
 		},
@@ -285,7 +291,6 @@ func (p *Process) take(line []byte, size int64, last bool) {
 func (p *Process) observe(payload Payload, line json.RawMessage, at time.Time) ([]agent.Progress, []wire.Envelope) {
 	p.mu.Lock()
 	progress := p.tracker.Observe(payload)
-	envelopes := p.adapter.Line(line, at)
 	widened := p.permissions.report(payload)
 	switch m := payload.(type) {
 	case Result:
@@ -308,7 +313,9 @@ func (p *Process) observe(payload Payload, line json.RawMessage, at time.Time) (
 			p.withdraw(line)
 		}
 	}
-	return progress, envelopes
+	p.adapting.Lock()
+	defer p.adapting.Unlock()
+	return progress, p.adapter.Line(line, at)
 }
 
 // Wait waits until the process has ended and its output was read. It returns nil after exit code 0, an [*ExitError] after

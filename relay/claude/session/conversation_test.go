@@ -212,6 +212,16 @@ a3 agent: turn-start
 a3 agent: text "thanks"
 a3 agent: turn-end completed
 `},
+		{"a result that was too long to be read", hello, []string{
+			lifecycle("f1", "started"), isInit, echo("f1", "hello"), lifecycle("f2", "started"), isInit, echo("f2", "next"), isDone,
+		}, `
+f1 agent: turn-start
+f1 user: text "hello"
+f1 agent: turn-end failed
+f2 agent: turn-start
+f2 user: text "next"
+f2 agent: turn-end completed
+`},
 		{"a program that prints only results", hello, []string{`{'type':'result','subtype':'success','result':'hi'}`}, `
 f1 agent: turn-start
 f1 user: text "hello"
@@ -267,11 +277,11 @@ func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 1<<20)
 	all := of(t, nil, isInit, echo("f1", long),
-		says("a1", `{'type':'text','text':'`+long+`'},{'type':'tool_use','id':'c1','name':'Write','input':{'file_path':'/x','content':'`+long+`','more':['`+long+`']}}`), isDone)
+		says("a1", `{'type':'text','text':'`+long+`'},{'type':'tool_use','id':'c1','name':'Write','input':{'a':'`+long+`','b':'`+long+`','content':'`+long+`','file_path':'/x','more':['`+long+`']}}`), isDone)
 	check(t, all)
 	for _, e := range all {
 		line, err := e.MarshalJSON()
-		if err != nil || len(line) > 2*textLimit {
+		if err != nil || len(line) > 3*textLimit {
 			t.Errorf("%.80s: %d bytes, %v", shown(e), len(line), err)
 		}
 		if e, ok := e.Event.(*wire.Text); ok && !strings.HasSuffix(e.Text, "[1835008 bytes left out]") {
@@ -434,6 +444,26 @@ f1 agent: turn-end completed
 			}
 			check(t, all)
 		})
+	}
+}
+
+// TestLongLines: a line over the limit is passed over, and the next ones are read.
+func TestLongLines(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	write(t, path, kept("user", "f1", "", "hello"), kept("assistant", "a1", "", strings.Repeat("x", 100_000)), kept("assistant", "a2", "end_turn", "ok"))
+	tr, err := open(path, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.file.Close()
+	tr.limit = 80_000
+	got := ""
+	if err := tr.all(t.Context(), func(e wire.Envelope, _ error) bool { got += shown(e) + "\n"; return true }); err != nil {
+		t.Fatal(err)
+	}
+	if want := "f1 agent: turn-start\nf1 user: text \"hello\"\nf1 agent: text \"ok\"\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 

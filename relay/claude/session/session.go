@@ -42,7 +42,8 @@
 //     the model, and the note that the conversation was compacted are services.
 //   - The usage of a turn stands in its turn-end.
 //
-// A text, and an argument of a tool, that is longer than 256 KiB is cut.
+// A text, and an argument of a tool, that is longer than 256 KiB is cut, and so are the arguments of
+// one call beyond 512 KiB.
 //
 // # What live output and transcript do not share
 //
@@ -193,7 +194,7 @@ func (a *Adapter) user(r *record) {
 		a.results(r)
 	case kind == interrupted:
 		a.open("")
-		a.interrupted = a.turn != ""
+		a.interrupted = true
 	case kind == output:
 		// The answer to set_model is one outside of all turns.
 		if a.turn == "" && a.init {

@@ -3,6 +3,8 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,6 +15,9 @@ import (
 // textLimit bounds a text, and an argument of a tool call, in bytes. Without it a program that writes
 // a large file would make one envelope of many MB.
 const textLimit = 256 << 10
+
+// argsLimit bounds all arguments of a tool call, roughly.
+const argsLimit = 2 * textLimit
 
 // titleLimit bounds a title, in characters.
 const titleLimit = 120
@@ -30,8 +35,10 @@ func describe(name string, input json.RawMessage) described {
 	d := described{args: wire.Object{}}
 	var all map[string]json.RawMessage
 	if json.Unmarshal(input, &all) == nil {
-		for key, value := range all {
-			d.args[key] = argument(value)
+		room := argsLimit
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			d.args[key] = argument(all[key], min(room, textLimit))
+			room = max(0, room-len(d.args[key]))
 		}
 	}
 	arg := func(keys ...string) string {
@@ -87,15 +94,15 @@ func describe(name string, input json.RawMessage) described {
 }
 
 // argument is a value as it is passed on: a long one is cut, or left out if it is no text.
-func argument(value json.RawMessage) json.RawMessage {
-	if len(value) <= textLimit {
+func argument(value json.RawMessage, limit int) json.RawMessage {
+	if len(value) <= limit {
 		return value
 	}
 	var s string
 	if json.Unmarshal(value, &s) != nil {
 		s = fmt.Sprintf("[%d bytes left out]", len(value))
 	}
-	cut, err := json.Marshal(short(s, textLimit))
+	cut, err := json.Marshal(short(s, limit))
 	if err != nil {
 		return json.RawMessage(`null`)
 	}

@@ -92,6 +92,7 @@ type transcript struct {
 	file    *os.File
 	path    string
 	lines   *bufio.Reader
+	limit   int    // of a line
 	partial []byte // a line whose end is not there yet
 	skip    bool   // the line is over the limit
 	own     bool   // it is that of a subagent, whose records are all marked as such
@@ -111,7 +112,7 @@ func open(path string, since time.Time) (*transcript, error) {
 		return nil, fmt.Errorf("session: read transcript: %w", err)
 	}
 	t := &transcript{
-		file: file, path: path, lines: bufio.NewReaderSize(file, 64<<10),
+		file: file, path: path, limit: lineLimit, lines: bufio.NewReaderSize(file, 64<<10),
 		own: strings.HasPrefix(filepath.Base(path), "agent-"), spent: map[string]*wire.Usage{}, seen: map[string]int64{},
 	}
 	t.inside = t.subagentSaid
@@ -135,7 +136,7 @@ func (t *transcript) all(ctx context.Context, yield func(wire.Envelope, error) b
 			return context.Cause(ctx)
 		}
 		part, err := t.lines.ReadSlice('\n')
-		if t.skip = t.skip || len(t.partial)+len(part) > lineLimit; t.skip {
+		if t.skip = t.skip || len(t.partial)+len(part) > t.limit; t.skip {
 			t.partial = t.partial[:0]
 		} else if err != nil || len(t.partial) > 0 {
 			t.partial = append(t.partial, part...)

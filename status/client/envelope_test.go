@@ -1,0 +1,159 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/status/api"
+	"teambridge/status/client"
+	"teambridge/status/server"
+)
+
+// What the agent of a relay says is told once and in order, as pages and as a stream that is
+// cut off again and again, also by a new service.
+func TestEnvelopesGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	l, err := ledger.Open(ctx, filepath.Join(w.State, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay, err := l.AddRelay(ctx, ledger.Relay{Root: w.Root.Path(), Team: older, Member: "worker", Command: []string{"claude"}, Dir: t.TempDir(), OnCut: "nudge", Permissions: "deny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	readOnly := func(o *server.Options) { o.ReadOnly = true } // it runs no agent
+	addrs, end := w.serve(readOnly)
+	j, err := journal.Open(ctx, filepath.Join(w.State, "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	team, err := w.Root.Team(older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer team.Close()
+	config, err := team.Config(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	begin := time.Now()
+	says := func(count int) {
+		t.Helper()
+		for range count {
+			n := len(want)
+			at := begin.Add(time.Duration(n) * time.Second)
+			e := journal.Envelope{
+				InboxKey: journal.InboxKey{Root: w.Root.Path(), Team: config.Instance(), Inbox: "worker"}, ID: fmt.Sprint("e", n),
+				Session: "s", Turn: "t", Kind: "text", Role: "agent", At: at, Text: fmt.Sprint("step ", n),
+				Raw: fmt.Appendf(nil, `{"id":"e%d","time":%d,"role":"agent","turn":"t","ev":{"t":"text","text":"step %d","thinking":%v}}`, n, at.UnixMilli(), n, n == 0),
+			}
+			if _, err := j.RecordEnvelopes(ctx, e, e); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, e.Text)
+		}
+	}
+	var cuts []int
+	for n := range 12 {
+		cuts = append(cuts, 500+n*413) // a header has 200 bytes, and an envelope 700
+	}
+	cut := newCutter(t, addrs[0], append(cuts, 0)...)
+	through, err := client.New(client.Options{Socket: cut.path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Hurry(through)
+	seen, failed := make(chan string, 1000), make(chan error, 1)
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for e, err := range through.EnvelopeEvents(following, relay.ID, client.After(0)) {
+			if err == nil && (e.Envelope == nil || e.Envelope.Record == nil || e.Name != api.EventEnvelope) {
+				err = fmt.Errorf("event %s: %s", e.Name, e.Data)
+			}
+			if err != nil {
+				failed <- err
+				return
+			}
+			seen <- e.Envelope.Record.Text
+		}
+		failed <- nil
+	}()
+	says(20)
+	end()
+	says(10) // while nobody serves
+	w.serve(readOnly)
+	says(10)
+	var got []string
+	for len(got) < len(want) {
+		select {
+		case text := <-seen:
+			got = append(got, text)
+		case err := <-failed:
+			t.Fatalf("the stream ended with %v after %v", err, got)
+		case <-ctx.Done():
+			t.Fatalf("waiting after %v", got)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told %v, want %v", got, want)
+	}
+	if cut.count() < 5 {
+		t.Errorf("cut off %d times: the test did not test", cut.count())
+	}
+	stop()
+	if err := <-failed; err != nil {
+		t.Error(err)
+	}
+
+	c := w.find()
+	var paged []string
+	for q, more := (client.EnvelopeQuery{Forward: true, Limit: 7}), true; more; {
+		p, err := c.Envelopes(ctx, relay.ID, q)
+		if err != nil || len(p.Envelopes) == 0 {
+			t.Fatalf("%+v: %+v, %v", q, p, err)
+		}
+		for _, e := range p.Envelopes {
+			paged = append(paged, e.Record.Text)
+		}
+		q.After, more = p.Envelopes[len(p.Envelopes)-1].Seq, p.More
+	}
+	if !slices.Equal(paged, want) {
+		t.Errorf("in pages %v, want %v", paged, want)
+	}
+	for want, q := range map[int]client.MessageQuery{39: {}, 40: {Thinking: true}, 0: {MessagesOnly: true}} {
+		q.From, q.Limit = "worker", 500
+		p, err := c.Messages(ctx, older, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, m := range p.Messages {
+			if m.Work != nil {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%+v: %d records of work, want %d", q, n, want)
+		}
+	}
+	for want, q := range map[int]client.SearchQuery{1: {Words: "39"}, 0: {Words: "39", MessagesOnly: true}} {
+		if f, err := c.Search(ctx, q); err != nil || len(f.Hits) != want {
+			t.Errorf("%+v: %+v, %v; want %d hits", q, f, err, want)
+		}
+	}
+}
