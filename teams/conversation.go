@@ -50,6 +50,7 @@ type Conversation struct {
 	index  *transcript.Index
 	paths  []string
 	looked time.Time // when paths were looked for
+	pause  time.Duration
 	news   int
 }
 
@@ -58,17 +59,26 @@ func (a Agent) Conversation(since time.Time) *Conversation {
 	return &Conversation{agent: a, index: transcript.NewIndex(since)}
 }
 
-// searchAgain is how long the transcripts that were found are the only ones that are read.
-const searchAgain = time.Second
+// The pauses between two searches for the transcripts of an agent: if there are some, and, if
+// there are none, the first one and the longest one. Each is twice as long as the one before.
+const (
+	searchAgain = time.Second
+	searchFirst = searchAgain / 4
+	searchLast  = 30 * time.Second
+)
 
 // Read reads what was added to the transcripts. news counts the looks that found more.
 // Without a transcript, found is false.
 func (c *Conversation) Read() (news int, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.paths) == 0 || time.Since(c.looked) > searchAgain {
+	if time.Since(c.looked) > c.pause {
 		c.looked = time.Now()
-		c.paths = c.agent.Transcripts()
+		if c.paths = c.agent.Transcripts(); len(c.paths) > 0 {
+			c.pause = searchAgain
+		} else {
+			c.pause = min(max(2*c.pause, searchFirst), searchLast)
+		}
 	}
 	if c.index.Read(c.paths...) {
 		c.news++
