@@ -309,6 +309,9 @@ func Entry(key journal.InboxKey, session string, e wire.Envelope) (journal.Envel
 	case *wire.Stop:
 		entry.Kind = "stop"
 	}
+	if e.Role == wire.RoleUser {
+		entry.Text = "" // it is in the journal as a message, or as a prompt
+	}
 	return entry, nil
 }
 
