@@ -310,7 +310,7 @@ func Entry(key journal.InboxKey, session string, e wire.Envelope) (journal.Envel
 		entry.Kind = "stop"
 	}
 	if e.Role == wire.RoleUser {
-		entry.Text = "" // it is in the journal as a message, or as a prompt
+		entry.Text = "" // searches are for what agents say
 	}
 	return entry, nil
 }
