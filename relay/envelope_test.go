@@ -139,8 +139,8 @@ func TestRecorderOutlastsFailures(t *testing.T) {
 	})
 }
 
-// What a journal that failed for long did not get is taken from the conversation once it
-// works again, and so is what did not fit while it failed.
+// Once a journal that failed for long works again, it gets what it missed from the
+// conversation, including what did not fit into the outbox.
 func TestRecorderReadsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

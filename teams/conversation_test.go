@@ -65,7 +65,7 @@ func TestConversationGiven(t *testing.T) {
 }
 
 // An old teammate in the lead's process has a transcript for each wake-up, with copies, and
-// gets what "user" writes without a wrapper. It is told by its prompt, if no other has that.
+// gets what "user" writes without a wrapper. Its prompt identifies it, if no other has the same.
 func TestConversationOfAnOldTeammate(t *testing.T) {
 	t.Parallel()
 	p, team, c := mixed(t, "2.1.80", "", "", "")

@@ -112,7 +112,7 @@ func (r *agentRun) payload(ctx context.Context, text []byte) error {
 // isAnswer tells the answer to a question from a payload, which has a role.
 func isAnswer(text []byte) bool {
 	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(text, &keys) // what is no object has no keys
+	_ = json.Unmarshal(text, &keys) // a value that is not an object has no keys
 	return keys["permit"] != nil && keys["role"] == nil
 }
 

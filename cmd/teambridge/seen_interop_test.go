@@ -128,8 +128,8 @@ func (w *watchedSends) receipt(ctx context.Context, id string) api.Receipt {
 	}
 }
 
-// What real interactive agents say is in the history of a service that is told to keep it,
-// once, after a kill of the service, too; nothing of it is otherwise.
+// With --keep-transcripts, what real interactive agents say is in the history once, even if
+// the service is killed; without the flag, none of it is.
 func TestRealKeepTranscripts(t *testing.T) {
 	t.Parallel()
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {

@@ -165,7 +165,7 @@ func (p *Process) exit(err error) error {
 	return e
 }
 
-// last tells what the process did not print any more: a turn that was cut, or whose end stands in the transcript alone.
+// last tells what the process did not print any more: a turn that was cut, or whose end only the transcript has.
 func (p *Process) last() agent.Event {
 	p.adapting.Lock()
 	defer p.adapting.Unlock()

@@ -15,8 +15,8 @@ import (
 	"teambridge/status/server"
 )
 
-// What the agent of a relay says is told once and in order, as pages and as a stream that is
-// cut off again and again, also by a new service.
+// A client gets what the agent of a relay says once and in order, page by page and from a
+// stream that is cut off again and again, even by a restart of the service.
 func TestEnvelopesGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,8 +28,8 @@ type worker struct {
 	at   time.Time
 }
 
-// worker opens the journal for the worker of a team. What it records is told to the service at
-// once, as that tells itself what its own relays record.
+// worker opens the journal for the worker of a team. The service is notified of what it
+// records at once, as it is of what its own relays record.
 func (r *running) worker(t testing.TB, team string) *worker {
 	t.Helper()
 	w := r.world
@@ -296,8 +296,8 @@ func TestEnvelopesOfARelay(t *testing.T) {
 	problem(t, r.ask(t, "GET", "/v1/relays/nobody/events", "", "Accept", "text/event-stream"), api.CodeNotFound)
 }
 
-// Each stream that is told of envelopes, whatever it is of, goes on where its client was: after
-// a broken connection, over a restart of the service, and while more comes.
+// Each stream with envelopes goes on where its client was: after a broken connection, after a
+// restart of the service, and while more comes.
 func TestEnvelopeStreamsGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -372,7 +372,7 @@ func TestEnvelopeStreamsGoOn(t *testing.T) {
 	}
 }
 
-// A tool call that ends is told as the record of its start.
+// The event of a tool call that ends has the record of its start.
 func TestStreamShowsTheEndOfAToolCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -465,8 +465,8 @@ func TestOldWorkIsDeleted(t *testing.T) {
 	}
 }
 
-// BenchmarkEnvelopeToStream measures how long after a relay has begun to record what an agent
-// said a client of its stream is told.
+// BenchmarkEnvelopeToStream measures the time from when a relay begins to record what an agent
+// said until a client of its stream has it.
 //
 //	go test -run '^$' -bench EnvelopeToStream -benchtime 1000x ./status/server
 func BenchmarkEnvelopeToStream(b *testing.B) {

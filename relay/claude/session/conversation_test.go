@@ -639,8 +639,8 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// TestSubagentTranscripts: what a subagent did is read from its own transcript, also if it began
-// before what is read, and went on after it had ended.
+// What a subagent did is read from its own transcript, even if it began before the part that
+// is read, or went on after it.
 func TestSubagentTranscripts(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.jsonl")

@@ -37,13 +37,12 @@
 //     is its path. Its size is that of the content that was written, or 0 where that is not
 //     known, as for Edit.
 //   - The use of an agent (Task, Agent) begins a subagent, whose id is derived from that of
-//     the tool call. Its prompt stands in the arguments of the call and is no text.
+//     the tool call. Its prompt is in the arguments of the call, and not a text.
 //   - The output of local commands, other texts that come from the program and not from
 //     the model, and the note that the conversation was compacted are services.
-//   - The usage of a turn stands in its turn-end.
+//   - The usage of a turn is in its turn-end.
 //
-// A text, and an argument of a tool, that is longer than 256 KiB is cut, and so are the arguments of
-// one call beyond 512 KiB.
+// A text or an argument of a tool is cut at 256 KiB, and the arguments of one call at 512 KiB.
 //
 // # What live output and transcript do not share
 //

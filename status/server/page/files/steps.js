@@ -6,7 +6,7 @@ import { short, wholeTime } from "./text.js";
 import { codeParts, running, summary } from "./work.js";
 
 // Steps is one group. show can be called again with other steps: elements that remain are
-// kept, and so is what the reader unfolded.
+// kept, folded or unfolded as they were.
 export class Steps {
   #fold = h("details", { class: "steps" });
   #head = h("summary", null, h("span", { class: "glyph", "aria-hidden": "true" }), h("span", { class: "line" }));
