@@ -34,8 +34,9 @@ const (
 	// batchSize is how many envelopes of a conversation one commit records.
 	batchSize = 200
 
-	// lastEnvelopes is how long a relay that ends waits for the journal.
-	lastEnvelopes = 5 * time.Second
+	// journalWait is how long a relay waits for the journal before it starts an agent, and
+	// when it ends. What is missing then is read later.
+	journalWait = 5 * time.Second
 )
 
 // recorder brings what an agent tells into the journal, in order. What could not be recorded
@@ -83,7 +84,7 @@ func (c *recorder) end() {
 	if c == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastEnvelopes)
+	ctx, cancel := context.WithTimeout(context.Background(), journalWait)
 	defer cancel()
 	c.outbox.Close()
 	select {
@@ -101,6 +102,9 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 	if c == nil || c.relay.archive == nil {
 		return
 	}
+	// A journal that cannot be written does not keep the agent from its work.
+	ctx, cancel := context.WithTimeout(ctx, journalWait)
+	defer cancel()
 	since, err := c.relay.archive.LastEnvelope(ctx, c.key(), s.ID)
 	if err != nil {
 		c.relay.opts.Warn(fmt.Errorf("relay: %s: how much is recorded of what the agent told: %w", c.relay.opts.Member, err))
@@ -117,18 +121,14 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 	}
 }
 
-// drain waits until what was told before is recorded. It gives up soon: what is missing is
-// read later.
+// drain waits until what was told before is recorded, or ctx ends.
 func (c *recorder) drain(ctx context.Context) bool {
 	c.outbox.Flush()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	over := time.After(lastEnvelopes)
 	for c.outbox.Len() > 0 {
 		select {
 		case <-look.C:
-		case <-over:
-			return false
 		case <-ctx.Done():
 			return false
 		}
@@ -240,6 +240,9 @@ func (c *recorder) readMissing(ctx context.Context, ended bool) {
 	}
 	for session, since := range missing {
 		if err := c.read(ctx, session, since, ended); err != nil {
+			if ctx.Err() != nil {
+				c.miss(session, since)
+			}
 			c.relay.opts.Warn(fmt.Errorf("relay: %s: some of what the agent told is not recorded: %w", c.relay.opts.Member, err))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,6 +205,39 @@ func TestRecorderResumes(t *testing.T) {
 		c = recording(t, s, m)
 		c.resume(t.Context(), ledger.Session{}) // there was none before
 		c.end()
+	})
+}
+
+// A journal that cannot be used delays the start of an agent for a moment alone. What is
+// missing is recorded once it works.
+func TestRecorderDoesNotHoldTheAgent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		broken.Store(true)
+		s := &shelf{fail: func(journal.Envelope) error {
+			if broken.Load() {
+				return errors.New("disk full")
+			}
+			return nil
+		}}
+		list := said(20)
+		c := recording(t, s, &memory{list: list})
+		began := time.Now()
+		c.add("s", list[:5])
+		c.resume(t.Context(), ledger.Session{ID: "s", At: began})
+		if took := time.Since(began); took > journalWait {
+			t.Errorf("it took %v", took)
+		}
+		broken.Store(false)
+		for len(s.ids()) < len(list) {
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		c.end()
+		if got := s.ids(); len(got) != len(list) {
+			t.Errorf("got %v", got)
+		}
 	})
 }
 
