@@ -115,8 +115,10 @@ func (c *recorder) resume(ctx context.Context, s ledger.Session) {
 	if since.IsZero() {
 		return
 	}
+	drained := c.drain(ctx)
+	// Not before: what is sent last would read it as if the agent still ran.
 	c.miss(s.ID, since.Add(-overlap))
-	if c.drain(ctx) {
+	if drained {
 		c.readMissing(ctx, true)
 	}
 }

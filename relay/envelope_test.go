@@ -66,9 +66,15 @@ func (s *shelf) ids() (ids []string) {
 type memory struct {
 	Runtime
 	list []wire.Envelope
+
+	mu    sync.Mutex
+	ended []bool // of each reading
 }
 
-func (m *memory) Conversation(_ context.Context, session string, since time.Time, _ bool) iter.Seq2[wire.Envelope, error] {
+func (m *memory) Conversation(_ context.Context, session string, since time.Time, ended bool) iter.Seq2[wire.Envelope, error] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended = append(m.ended, ended)
 	return func(yield func(wire.Envelope, error) bool) {
 		if session != "s" {
 			yield(wire.Envelope{}, fmt.Errorf("no conversation %q", session))
@@ -253,6 +259,9 @@ func TestRecorderResumesInOrder(t *testing.T) {
 		c.add("s", list[:5])
 		c.resume(t.Context(), ledger.Session{ID: "s", At: began})
 		c.add("s", list[len(list)-20:])
+		if !slices.Equal(m.ended, []bool{true}) {
+			t.Errorf("the conversation of an agent that has ended was read with %v", m.ended)
+		}
 		c.end()
 		if got := s.ids(); !slices.Equal(got, idsOf(list)) {
 			t.Errorf("%d of %d envelopes, or in another order", len(got), len(list))
