@@ -47,7 +47,7 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
 	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
-	f.StringVar(&o.since, "since", "", "only messages seen since a duration (1h), a time, or the message with this id")
+	f.StringVar(&o.since, "since", "", "only messages seen since a duration (1h, 30d), a time, or the message with this id")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
@@ -83,7 +83,7 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 
 // parseSince parses a --since that is a duration or a time.
 func parseSince(since string) (limit time.Time, ok bool) {
-	if d, err := time.ParseDuration(since); err == nil {
+	if d, err := parseDuration(since); err == nil {
 		return time.Now().Add(-d.Abs()), true
 	}
 	at, err := time.Parse(time.RFC3339, since)
@@ -372,11 +372,11 @@ of earlier inbox contents, and leftovers of teams that a killed teambridge was
 making or removing, are deleted as well.
 
 Exit status: 0.`,
-		Example: `  teambridge gc --older-than 720h`,
+		Example: `  teambridge gc --older-than 30d`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
 	}
-	cmd.Flags().DurationVar(&o.olderThan, "older-than", o.olderThan, "delete messages older than this")
-	cmd.Flags().DurationVar(&o.workOlderThan, "work-older-than", o.workOlderThan, "delete what agents said and did before this")
+	durationFlag(cmd, &o.olderThan, "older-than", o.olderThan, "delete messages older than this")
+	durationFlag(cmd, &o.workOlderThan, "work-older-than", o.workOlderThan, "delete what agents said and did before this")
 	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "largest size of the journal in MiB; 0 is no limit")
 	return cmd
 }
@@ -389,8 +389,8 @@ type collected struct {
 }
 
 func (a *app) gc(ctx context.Context, o gcOptions) error {
-	if o.olderThan < 0 || o.workOlderThan < 0 || o.maxMiB < 0 {
-		return usage("", "--older-than, --work-older-than and --max-size cannot be negative")
+	if o.maxMiB < 0 {
+		return usage("", "--max-size %d is negative", o.maxMiB)
 	}
 	before := time.Now().Add(-o.olderThan)
 	j, err := a.journal(ctx)

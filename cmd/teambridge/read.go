@@ -58,7 +58,7 @@ are shown).`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
-	f.StringVar(&o.since, "since", "", "only messages since a duration (1h30m), a time (2026-11-20T12:00:00Z) or the message with this id")
+	f.StringVar(&o.since, "since", "", "only messages since a duration (1h30m, 2d), a time (2026-11-20T12:00:00Z) or the message with this id")
 	f.BoolVar(&o.unread, "unread", false, "only unread messages")
 	f.IntVar(&o.limit, "limit", 0, "show the last N messages; 0 is all")
 	f.BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
@@ -142,8 +143,6 @@ func newRoot(a *app) *cobra.Command {
 			return cmd.Help()
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-
-		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -264,7 +263,13 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := "teambridge --help lists the commands"
-	if like := root.SuggestionsFor(args[0]); len(like) > 0 {
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if like := similar(args[0], names); len(like) > 0 {
 		hint = "did you mean " + strings.Join(like, " or ") + "? " + hint
 	}
 	return usage(hint, "unknown command %q", args[0])
@@ -280,7 +285,39 @@ func flagError(cmd *cobra.Command, err error) error {
 	if wantsText(cmd) {
 		hint += `; put "--" before a text that begins with "-"`
 	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlag(cmd, hint, unknown)
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usage(hint, "invalid --%s %q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+	}
 	return usage(hint, "%w", err)
+}
+
+// unknownFlag is the error for a flag that does not exist.
+func unknownFlag(cmd *cobra.Command, hint string, unknown *pflag.NotExistError) error {
+	typed, shown := unknown.GetSpecifiedName(), "--"+unknown.GetSpecifiedName()
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		typed, shown = short, "-"+short
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if like := similar(typed, names); len(like) > 0 {
+		return usage(hint, "unknown flag %s; did you mean --%s?", shown, strings.Join(like, " or --"))
+	}
+	return usage(hint, "unknown flag %s", shown)
+}
+
+// oneOfThese checks the value of a flag that has a list of values.
+func oneOfThese(flag, value string, list ...string) error {
+	if slices.Contains(list, value) {
+		return nil
+	}
+	return usage("", "--%s must be one of %s; it is %q", flag, strings.Join(list, ", "), value)
 }
 
 // newHelp is cobra's help command, but an unknown topic is an error.
