@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,8 +97,12 @@ func sinceQuery(ctx context.Context, j *journal.Journal, since string, q *journa
 		q.Since = at
 		return nil
 	}
+	id, err := recordedID(ctx, j, *q, since)
+	if err != nil {
+		return err
+	}
 	byID := *q
-	byID.ID, byID.Limit, byID.Newest = since, 1, true
+	byID.ID, byID.Limit, byID.Newest = cmp.Or(id, since), 1, true
 	for m, err := range j.Messages(ctx, byID) {
 		if err != nil {
 			return err
@@ -135,6 +140,8 @@ headless agent is recorded too, up to 1 MiB, as a message of kind "answer"; its
 "inReplyTo" has the ids of the messages it answers. What an agent said and did
 before that stands between the messages, a line for each tool call; "work" tells
 it from messages.
+
+Of an id, the first 4 characters are enough if no other id begins with them.
 
 Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 		Example: `  teambridge history --team myteam --from worker --since 24h`,

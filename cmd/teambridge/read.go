@@ -44,6 +44,8 @@ take, so an inbox shows what waits there; --history adds what was recorded
 before. Confirmations that nobody needs to read, such as of an idle agent, are
 left out and counted; --protocol shows them.
 
+Of an id, the first 4 characters are enough if no other id begins with them.
+
 Nothing is changed without --mark-read, which is only for your own inboxes:
 "user", and the name under which you joined the team.
 
@@ -300,7 +302,15 @@ func (o readOptions) after(feed []item) (func(int, item) bool, error) {
 	}
 	limit, ok := parseSince(o.since)
 	if !ok {
-		i := slices.IndexFunc(feed, func(e item) bool { return e.ID() == o.since })
+		var ids []string
+		for _, e := range feed {
+			ids = append(ids, e.ID())
+		}
+		since, err := wholeID(o.since, ids)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.Index(ids, since)
 		if i < 0 {
 			return nil, notFound("list the ids with: teambridge read --protocol --json",
 				"--since %s is not a duration, a time, or the id of a message that is there", o.since)
@@ -351,7 +361,7 @@ func (a *app) entry(e inbox.Entry, gone bool) string {
 	if e.Summary != "" {
 		b.WriteString("  " + escape(e.Summary, false))
 	}
-	b.WriteString("  " + a.paint(dim, escape(e.ID(), false)) + "\n")
+	b.WriteString("  " + a.paint(dim, escape(shortID(e.ID()), false)) + "\n")
 	indent(&b, readable(e))
 	return b.String()
 }
