@@ -71,8 +71,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	name, teamName := teams.Split(address)
-	t, err := a.team(ctx, teamName)
+	t, name, err := a.teamWith(ctx, address)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,7 @@ import (
 type historyOptions struct {
 	from     string
 	inbox    string
+	with     string
 	since    string
 	limit    int
 	protocol bool
@@ -38,6 +40,8 @@ type historyOptions struct {
 // flags adds the flags of history and search.
 func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.which(a, cmd)
+	cmd.Flags().StringVar(&o.with, "with", "", "only messages from this member and to it")
+	must(cmd.RegisterFlagCompletionFunc("with", a.completeMembers(-1)))
 	cmd.Flags().IntVar(&o.limit, "limit", limit, "show the last N messages; 0 is all")
 	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
 	o.work.flags(cmd)
@@ -59,6 +63,9 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	if o.limit < 0 {
 		return nil, q, usage("", "--limit %d is negative", o.limit)
 	}
+	if o.with != "" && (o.from != "" || o.inbox != "") {
+		return nil, q, usage("omit one of them", "--with is both directions, and cannot be used with --from or --inbox")
+	}
 	j, err := a.journal(ctx)
 	if err != nil {
 		return nil, q, err
@@ -69,7 +76,7 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	// If the Claude directory is gone, its messages are still found.
 	if root, err := a.root(); err == nil {
 		q.Root = root.Path()
-		for _, name := range []*string{&q.Inbox, &q.From} {
+		for _, name := range []*string{&q.Inbox, &q.From, &o.with} {
 			if *name != "" {
 				*name = root.MemberName(ctx, q.Team, *name)
 			}
@@ -144,7 +151,7 @@ it from messages.
 Of an id, the first 4 characters are enough if no other id begins with them.
 
 Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
-		Example: `  teambridge history --team myteam --from worker --since 24h`,
+		Example: `  teambridge history --team myteam --with worker --since 2d`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), nil, o) },
 	}
 	o.flags(a, cmd, 100)
@@ -157,19 +164,23 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 	if err != nil {
 		return err
 	}
-	messages := j.Messages(ctx, q)
-	if len(words) > 0 {
-		messages = func(yield func(journal.Message, error) bool) {
-			for hit, err := range j.Search(ctx, strings.Join(words, " "), q) {
-				if !yield(hit.Message, err) {
-					return
-				}
-			}
-		}
+	queries := []journal.Query{q}
+	if o.with != "" {
+		queries = []journal.Query{q, q}
+		queries[0].From, queries[1].Inbox = o.with, o.with
 	}
+	var sources []iter.Seq2[journal.Message, error]
+	for _, q := range queries {
+		if len(words) == 0 {
+			sources = append(sources, j.Messages(ctx, q))
+			continue
+		}
+		sources = append(sources, journal.Map(j.Search(ctx, strings.Join(words, " "), q), func(h journal.Hit) (*journal.Message, error) { return &h.Message, nil }))
+	}
+	messages := journal.Merge(q.Newest, func(m journal.Message) int64 { return m.Seq }, sources...)
 	var found []recorded
 	hidden := 0
-	for m, err := range o.work.records(ctx, j, q, messages, strings.Join(words, " ")) {
+	for m, err := range o.work.records(ctx, j, queries[0], messages, strings.Join(words, " ")) { // work is from an agent
 		if value, ok := errors.AsType[*journal.ValueError](err); ok {
 			return usage("", "search words: %s", value.Reason)
 		}

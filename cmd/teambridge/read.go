@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -165,17 +162,12 @@ func feed(past, now map[string][]inbox.Row) []item {
 // past returns the recorded messages that have left their inboxes. Those that should still
 // be in an unreadable inbox are put into now.
 func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool, now map[string][]inbox.Row, unreadable map[string]bool) (map[string][]inbox.Row, error) {
-	if _, err := os.Stat(filepath.Join(a.state, "journal.db")); errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(a.state, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // and no journal is created
-		}
-	}
 	c, err := t.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.journal(ctx)
-	if err != nil {
+	j, err := a.journalIfAny(ctx)
+	if err != nil || j == nil {
 		return nil, err
 	}
 	a.replicate(ctx, j, journal.Query{Root: t.Root().Path(), Team: c.Team})

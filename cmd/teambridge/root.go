@@ -110,7 +110,8 @@ It works on the teams' own inbox files under the lock that Claude Code takes,
 reads back what it wrote, and reports what became of it.
 
 A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
-is alive, else the one whose lead runs in this directory.
+is alive, else the one whose lead runs in this directory. "send", "ask" and
+"wait" first look for the only living team that has the member.
 
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
 refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
@@ -412,7 +413,9 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	}
 	var t *teams.Team
 	if name != "" {
-		t, err = root.Team(name)
+		if t, err = root.Team(name); err != nil {
+			err = a.orEnded(ctx, root, name, err)
+		}
 	} else {
 		var cwd string
 		if cwd, err = a.cwd(); err == nil {

@@ -131,8 +131,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	name, teamName := teams.Split(address)
-	t, err := a.team(ctx, teamName)
+	t, name, err := a.teamWith(ctx, address)
 	if err != nil {
 		return err
 	}

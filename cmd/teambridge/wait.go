@@ -69,8 +69,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	if o.member == "" && (o.what == forIdle || o.what == forTerminated) {
 		return usage("", "--for %s needs --member", o.what)
 	}
-	name, teamName := teams.Split(o.member)
-	t, err := a.team(ctx, teamName)
+	t, name, err := a.teamWith(ctx, o.member)
 	if err != nil {
 		return err
 	}
