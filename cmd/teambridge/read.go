@@ -259,9 +259,12 @@ func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.ledger(ctx)
+	l, err := a.ledgerIfAny(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if l == nil { // no team was joined
+		return []string{mail.User}, nil
 	}
 	return mail.Ours(ctx, l, t, c)
 }

@@ -135,6 +135,11 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
+	return a.sendTo(ctx, t, name, body, o)
+}
+
+// sendTo sends a text to a member of t, and prints what became of it.
+func (a *app) sendTo(ctx context.Context, t *teams.Team, name, body string, o sendOptions) error {
 	o.served, a.leaveOpen = true, true
 	s, err := a.sender(ctx, t, o)
 	if err != nil {
