@@ -111,7 +111,8 @@ reads back what it wrote, and reports what became of it.
 
 A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
 is alive, else the one whose lead runs in this directory. "send", "ask" and
-"wait" first look for the only living team that has the member.
+"wait" first look for the only living team that has the member, and "status"
+shows all teams that could be meant.
 
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
 refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
@@ -160,7 +161,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newInbox(a), newReply(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
-		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a), newTranscript(a), newRun(a), newRelay(a), newWire(a), newServe(a), newUI(a), newService(a),
+		newWatch(a), newWait(a), newAsk(a), a.overAllTeams(newStatus(a)), newHistory(a), newSearch(a), newExport(a), newGC(a), newTranscript(a), newRun(a), newRelay(a), newWire(a), newServe(a), newUI(a), newService(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
 	setDefaults(root)
