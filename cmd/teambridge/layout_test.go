@@ -63,6 +63,7 @@ var onlyUser = map[string][]string{
 	"github.com/google/renameio":                  {"teams/atomicfile"},
 	"modernc.org/sqlite":                          {"inbox/sqlite"},
 	"github.com/spf13/cobra":                      {"cmd/teambridge"},
+	"github.com/spf13/pflag":                      {"cmd/teambridge"},
 }
 
 func TestImportsGoOneWay(t *testing.T) {

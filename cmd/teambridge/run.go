@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -137,7 +137,7 @@ team has a living lead of its own, or another process relays this inbox.`,
 func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	f := cmd.Flags()
 	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "what to do if a crash cut off a turn: nudge (tell the agent to go on) or report")
-	f.DurationVar(&r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
+	durationFlag(cmd, &r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
 	f.StringVar(&r.Permissions, "permissions", "deny", "tools that the agent's own rules leave open: deny, allow=TOOL,TOOL or ask (a person)")
 	f.BoolVar(&r.Plain, "plain", false, "add no flags to the command; for other programs that speak stream-json")
 	complete(cmd, "on-cut", string(relay.NudgeAgent), string(relay.ReportCut))
@@ -163,11 +163,10 @@ type agentRun struct {
 }
 
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
+	if err := cmp.Or(oneOfThese("output", o.output, outputForms...), oneOfThese("input", o.input, inLines, inWire)); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains(outputForms, o.output):
-		return usage("use "+strings.Join(outputForms, ", "), "--output %q is unknown", o.output)
-	case o.input != inLines && o.input != inWire:
-		return usage("use lines or wire", "--input %q is unknown", o.input)
 	case o.modes != "" && o.input != inWire:
 		return usage("add --input wire", "--permission-mode-map is for payloads of the session protocol")
 	case o.OwnTeam && a.teamName == "":

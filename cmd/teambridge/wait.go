@@ -49,28 +49,27 @@ A message counts if it comes after the call. Earlier statements of an agent are
 known if they are in the journal; otherwise its next one counts.
 
 Exit status: 0 it happened; 3 no such team or member, or the team has ended; 4
-it did not happen within --timeout; 130 interrupted.`,
+timed out; 130 interrupted.`,
 		Example: `  teambridge wait --for idle --member worker --timeout 10m`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.waitFor(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.what, "for", "", "occasion: "+strings.Join(occasions, ", "))
 	f.StringVar(&o.member, "member", "", "the member")
-	f.DurationVar(&o.timeout, "timeout", 0, "how long to wait (30s, 5m); 0 is forever")
+	durationFlag(cmd, &o.timeout, "timeout", 0, "how long to wait (30s, 5m); 0 is forever")
 	must(cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(occasions, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("member", a.completeMembers(-1)))
 	return cmd
 }
 
 func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
-	if !slices.Contains(occasions, o.what) {
-		return usage("use one of "+strings.Join(occasions, ", "), "--for %q is unknown", o.what)
+	if err := oneOfThese("for", o.what, occasions...); err != nil {
+		return err
 	}
 	if o.member == "" && (o.what == forIdle || o.what == forTerminated) {
 		return usage("", "--for %s needs --member", o.what)
 	}
-	name, teamName := teams.Split(o.member)
-	t, err := a.team(ctx, teamName)
+	t, name, err := a.teamWith(ctx, o.member)
 	if err != nil {
 		return err
 	}
