@@ -94,8 +94,13 @@ func hostileSizes() map[string]string {
 	}
 }
 
+// report is a text of 2 KiB, as agents write them.
+var report = strings.Repeat("## Done\n\nThe **parser** is fixed, see [the run](https://ci.example/7) and `go test ./...`:\n\n- [x] tables\n- [ ] lists, *soon*\n\n"+
+	"| package | before | after |\n|---|---|---|\n| a | 12 ms | 3 ms |\n\n```go\nfunc main() {\n\tfmt.Println(1 < 2)\n}\n```\n\n", 8)
+
 func BenchmarkHTML(b *testing.B) {
 	texts := hostileSizes()
+	texts["report"] = report
 	for name, text := range texts {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
 			b.ReportAllocs()
