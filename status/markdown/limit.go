@@ -18,7 +18,7 @@ func withinLimits(text string) bool {
 		if strings.Trim(line, "-:| \t\r\n>") == "" {
 			columns = max(columns, strings.Count(line, "|")+1)
 		}
-		if containers(line) > maxDepth {
+		if containers(line) > maxDepth && strings.Trim(line, "- \t\r\n") != "" && strings.Trim(line, "* \t\r\n") != "" { // those are rules
 			return false
 		}
 	}
@@ -29,14 +29,15 @@ func withinLimits(text string) bool {
 func containers(line string) int {
 	n := 0
 	for i := 0; i < len(line); i++ {
+		spaced := i+1 < len(line) && strings.IndexByte(" \t\n", line[i+1]) >= 0
 		switch c := line[i]; {
 		case c == '>':
 			n++
 		case c == ' ' || c == '\t':
-		case (c == '-' || c == '+' || c == '*') && i+1 < len(line) && (line[i+1] == ' ' || line[i+1] == '\t'):
+		case (c == '-' || c == '+' || c == '*') && spaced:
 			n++
 		case '0' <= c && c <= '9':
-		case (c == '.' || c == ')') && i > 0 && '0' <= line[i-1] && line[i-1] <= '9':
+		case (c == '.' || c == ')') && spaced && i > 0 && '0' <= line[i-1] && line[i-1] <= '9':
 			n++
 		default:
 			return n

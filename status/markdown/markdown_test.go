@@ -20,6 +20,8 @@ func TestHTML(t *testing.T) {
 		"---":                                    "<hr>",
 		"```go\na < b\n\tc\n```":                 "<div class=\"code\"><span class=\"lang\">go</span><pre><code>a &lt; b\n\tc\n</code></pre></div>",
 		"a|b\n-|-\nc|d":                          `<div class="table"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>c</td><td>d</td></tr></tbody></table></div>`,
+		"|`a\\|b`|c\\| |\n|-|-|":                 `<div class="table"><table><thead><tr><th><code>a|b</code></th><th>c|</th></tr></thead></table></div>`,
+		"`a\\|b`":                                `<p><code>a\|b</code></p>`,
 		"<b>a</b>":                               "<p>&lt;b&gt;a&lt;/b&gt;</p>",
 		"&lt;b&gt; \\*a\\* &amp;lt;":             "<p>&lt;b&gt; *a* &amp;lt;</p>",
 		"a\u202eb\x1b":                           `<p>a<span class="esc">\u202e</span>b<span class="esc">\e</span></p>`,
@@ -48,9 +50,11 @@ func TestLimits(t *testing.T) {
 		"text":     {strings.Repeat("a", MaxText), strings.Repeat("a", MaxText+1)},
 		"quotes":   {strings.Repeat("> ", maxDepth-1) + "a", strings.Repeat("> ", maxDepth+1) + "a"},
 		"lists":    {lists(maxDepth - 1), lists(maxDepth + 1)},
+		"numbers":  {strings.Repeat("1.5 ", 50), strings.Repeat("1. ", 50) + "a"},
+		"rules":    {strings.Repeat("- ", 50) + "\n\n" + strings.Repeat("* ", 50), strings.Repeat("+ ", 50)},
 		"emphasis": {strings.Repeat("*a _b ", maxDepth/2-1) + strings.Repeat("c_ d* ", maxDepth/2-1), strings.Repeat("*a _b ", maxDepth) + strings.Repeat("c_ d* ", maxDepth)},
-		"table":    {row("a", 10) + row("-", 10) + strings.Repeat("|\n", 800), row("a", 10) + row("-", 10) + strings.Repeat("|\n", 1000)},
-		"wide":     {row("a", 1000) + row("-", 1000), row("a", 10_000) + row("-", 10_000)},
+		"table":    {row("a", 10) + row("-", 10) + strings.Repeat("|\n", 4000), row("a", 10) + row("-", 10) + strings.Repeat("|\n", 5000)},
+		"wide":     {row("a", 1000) + row("-", 1000), row("a", 25_000) + row("-", 25_000)},
 		"HTML":     {strings.Repeat("\x01", 1000), strings.Repeat("\x01", MaxText)},
 	} {
 		if _, ok := HTML(c.within); !ok {
