@@ -50,6 +50,7 @@ func hostileSizes() map[string]string {
 		"tildes":                repeat("~~a ~"),
 		"ticks":                 ticks.String(),
 		"ticks open":            repeat("`a``b```c"),
+		"ticks escaped":         repeat("\"|\n\\```\\"),
 		"less":                  repeat("<"),
 		"autolinks open":        repeat("<a:"),
 		"autolinks long":        repeat("<http:a"),

@@ -17,8 +17,8 @@
 // are escaped, as everywhere. Line feeds are kept: agents write for terminals.
 //
 // The syntax is CommonMark with the tables, task lists, strikethrough and bare addresses of
-// GitHub, without HTML and reference links. In one paragraph, only the first marks of emphasis
-// and links count: all that is rendered takes time in proportion to its length.
+// GitHub, without HTML and reference links. In one paragraph, only the first 300 marks of
+// emphasis, links and code count: all that is rendered takes time in proportion to its length.
 package markdown
 
 import (
@@ -39,7 +39,7 @@ const (
 	MaxText  = 100 << 10 // bytes
 	maxDepth = 20        // elements in each other
 	maxCells = 50_000    // columns of the widest table times lines of the text
-	maxMarks = 300       // of emphasis and links in a paragraph; others are text
+	maxMarks = 300       // of emphasis, links and code in a paragraph; others are text
 	maxHTML  = 1 << 20   // bytes
 )
 
