@@ -132,7 +132,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 			t.Errorf("the evidence: %s", line)
 		}
 		waiting.line(ctx, func(line string) bool {
-			return strings.HasPrefix(line, "worker") && strings.Contains(line, "TERMINATED")
+			return strings.HasPrefix(line, "worker") && strings.Contains(line, "ended (it has shut down)")
 		})
 		waiting.end(ctx)
 		_, err := standin.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
@@ -141,7 +141,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out := u.must("status", "worker"); !strings.Contains(out, "TERMINATED") {
+		if out := u.must("status", "worker"); !strings.Contains(out, "ended (it has shut down)") {
 			t.Errorf("when it is no member any more:\n%s", out)
 		}
 		if status, _, errs := u.run("ask", "worker", "are you there"); status != api.ExitNotFound || !strings.Contains(errs, "nobody can answer") {
