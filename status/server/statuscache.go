@@ -162,6 +162,10 @@ func (c *statusCache) catchUp(ctx context.Context) error {
 			if e := c.entries[change.Message.Team.Team]; e != nil && change.Message.Root == c.opts.Root.Path() {
 				e.stale = true
 			}
+			if e := c.entries[change.Envelope.Team.Team]; e != nil && change.Envelope.Root == c.opts.Root.Path() &&
+				(change.Envelope.Kind == "turn-start" || change.Envelope.Kind == "turn-end") {
+				e.stale = true // what comes in between only keeps a turn alive, which e.due looks for
+			}
 			if e := c.entries[change.RelayEvent.Team.Team]; e != nil && change.RelayEvent.Root == c.opts.Root.Path() {
 				e.relayNews = true
 			}
