@@ -53,11 +53,14 @@ func TestWordsFromProcessesAndTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = lead.Process.Kill(); _ = lead.Wait() })
-	session, start := leadOf(t, w.Path(newer, "config.json"), lead.Process.Pid)
 	folder := filepath.Join(w.Root.Path(), "sessions")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	session, start := leadOf(t, w.Path(newer, "config.json"), lead.Process.Pid)
+	e.until(api.EventSnapshot, func(ev event) bool {
+		return slices.ContainsFunc(as[api.Snapshot](t, ev).Teams, func(team api.Team) bool { return team.Team == newer && team.LeadState == "alive" })
+	})
 	says := func(fields string) {
 		t.Helper()
 		data := fmt.Sprintf(`{"pid":%d,"sessionId":%q,"procStart":%q,"startedAt":1,"kind":"interactive",%s,"statusUpdatedAt":%d}`,
