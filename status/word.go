@@ -69,14 +69,15 @@ func (k Known) Decide(now time.Time) api.Status {
 		is(api.WordWaiting, "it asks to use "+k.Question.Tool, api.BasisQuestion, k.Question.At)
 		return s
 	case s.Relay != nil && (s.Relay.Running || k.Process == nil):
-		word, why := ofRelay(s.Relay, s.Unread)
-		is(word, why, api.BasisRelay, s.Heard)
+		word, why, since := ofRelay(s.Relay, s.Unread)
+		if since.IsZero() {
+			since = s.Heard
+		}
+		is(word, why, api.BasisRelay, since)
 		// An agent can start a turn by itself, when one of its own tasks ends.
 		switch {
 		case word == api.WordEnded && k.LeadGone:
 			s.Why = leadGone
-		case word == api.WordBlocked && s.Relay.Running && len(s.Relay.Held) > 0:
-			s.WordSince = s.Relay.Held[0].Since
 		case (word == api.WordIdle || word == api.WordWorking) && k.Turn.Running && recent:
 			is(api.WordWorking, "", api.BasisTurn, k.Turn.At)
 		case word == api.WordIdle:
@@ -124,28 +125,28 @@ func Rests(s api.Status) bool {
 	return s.State == api.StateTerminated || s.Word == api.WordIdle && s.Unread == 0
 }
 
-// ofRelay returns what a relay says of its agent.
-func ofRelay(r *api.Relay, unread int) (word, why string) {
+// ofRelay returns what a relay says of its agent; since is zero if it is not known.
+func ofRelay(r *api.Relay, unread int) (word, why string, since time.Time) {
 	why = "its relay is " + r.State
 	if r.Reason != "" {
 		why += ": " + r.Reason
 	}
 	switch r.State {
 	case "working":
-		return api.WordWorking, ""
+		return api.WordWorking, "", since
 	case "starting":
-		return api.WordWorking, why
+		return api.WordWorking, why, since
 	case "idle", "asleep":
 		if len(r.Held) > 0 {
-			return api.WordBlocked, "the messages of " + r.Held[0].Sender + " are held: " + r.Held[0].Reason
+			return api.WordBlocked, "the messages of " + r.Held[0].Sender + " are held: " + r.Held[0].Reason, r.Held[0].Since
 		}
-		return api.WordIdle, r.Reason
+		return api.WordIdle, r.Reason, since
 	case "stopped":
 		if r.Queue+unread == 0 {
-			return api.WordEnded, why
+			return api.WordEnded, why, since
 		}
 	}
-	return api.WordBlocked, why
+	return api.WordBlocked, why, since
 }
 
 // ofProcess returns what a process says of a member that, by its messages, works or not;

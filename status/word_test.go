@@ -76,6 +76,7 @@ func TestWord(t *testing.T) {
 		"relay idle, turn runs":  {nil, Signs{Agent: relay("idle", "", 0), Turn: turn(true, time.Minute, time.Second, "")}, 0, "working () 1m0s turn; 1s"},
 		"relay idle, turn quiet": {nil, Signs{Agent: &api.Relay{State: "idle", Running: true}, Turn: turn(true, hour/2, hour/2, "")}, 0, "idle () 30m0s relay; 30m0s"},
 		"relay idle, failed":     {nil, Signs{Agent: relay("idle", "", 0), Turn: turn(false, time.Minute, time.Minute, "failed")}, 0, "idle (its last turn failed) 30s relay; 30s"},
+		"relay starts":           {nil, Signs{Agent: relay("starting", "", 0)}, 0, "working (its relay is starting) 30s relay; 30s"},
 		"relay asleep":           {nil, Signs{Agent: relay("asleep", "the next message starts it", 0)}, 0, "idle (the next message starts it) 30s relay; 30s"},
 		"relay holds":            {nil, Signs{Agent: held}, 0, "blocked (the messages of helper are held: too often) 2m0s relay; 30s"},
 		"relay dead":             {nil, Signs{Agent: relay("dead", "it ended 5 times", 0)}, 0, "blocked (its relay is dead: it ended 5 times) 30s relay; 30s"},

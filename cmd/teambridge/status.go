@@ -23,8 +23,7 @@ func newStatus(a *app) *cobra.Command {
 		Long: `Show what each agent is doing, since when, and when it was last heard.
 
   working          it is at work
-  waiting for you  a person has to answer: at its terminal, or with
-                   "teambridge relay"
+  waiting for you  a person has to answer a question of it
   idle             it waits for messages
   blocked          it cannot go on; the reason is shown
   ended            it has shut down, or nothing runs it

@@ -151,7 +151,10 @@ func Unread(ctx context.Context, t *teams.Team, member string) (int, error) {
 // headless members, and asked the oldest open question of each.
 func Statuses(ctx context.Context, src status.Source, t *teams.Team, relays map[string]*api.Relay, asked map[string]*api.Question, now time.Time) ([]api.Status, error) {
 	known, err := Known(ctx, src, t, now)
-	return Decided(known, relays, asked, now), err
+	if err != nil {
+		return nil, err
+	}
+	return Decided(known, relays, asked, now), nil
 }
 
 // Known returns what [Decided] needs, with the number of unread messages.
