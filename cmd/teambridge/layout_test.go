@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"relay/claude/simchild":   {"teams"}, // as simagent
 	"relay":                   {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/wire", "teams", "teams/lockedfile"},
-	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams"},
+	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":              {}, // plain structs and codes: what a client links
 	"status/markdown":         {},
 	"status/view": {

@@ -319,9 +319,18 @@ func (t *recorder) changes(ctx context.Context, wait time.Duration) ([]journal.C
 	}
 }
 
-// statuses returns the state of each member of team.
+// statuses returns the status of each member of team.
 func (t *recorder) statuses(ctx context.Context, team *teams.Team) ([]api.Status, error) {
-	return status.Source{Journal: t.journal, Ledger: t.sends(ctx)}.Read(ctx, team, time.Now())
+	l := t.sends(ctx)
+	var relays map[string]*api.Relay
+	var asked map[string]*api.Question
+	if l != nil {
+		var err error
+		if relays, asked, err = t.app.relays(ctx, l, team); err != nil {
+			return nil, err
+		}
+	}
+	return view.Statuses(ctx, status.Source{Journal: t.journal, Ledger: l}, team, relays, asked, time.Now())
 }
 
 // within bounds a wait; 0 is no bound. what says what has not happened at the timeout.

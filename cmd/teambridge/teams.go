@@ -95,7 +95,7 @@ func (a *app) members(ctx context.Context) error {
 	if l, err := a.ledgerIfAny(ctx); err != nil {
 		a.warn("%s; relays are not shown", view.Describe(err))
 	} else if l != nil {
-		relays, err := a.relays(ctx, l, t)
+		relays, _, err := a.relays(ctx, l, t)
 		if err != nil {
 			return err
 		}

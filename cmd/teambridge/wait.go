@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
+	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -40,8 +41,8 @@ func newWait(a *app) *cobra.Command {
 
   reply       a message to you, from --member if one is given
   message     a message to anybody, from --member if one is given
-  idle        --member says that it is idle, and no message waits for it (not
-              just the moment between two tasks)
+  idle        --member is idle, as "teambridge status" says, and no message
+              waits for it (not just the moment between two tasks)
   all-idle    every agent but the lead is idle
   terminated  --member has shut down
 
@@ -100,7 +101,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 		if err != nil {
 			return ended(ctx, err)
 		}
-		return a.printStatus(found, false)
+		return a.printStatus(found, false, false)
 	}
 	m, err := a.waitMessage(ctx, rec, t, func(m journal.Message) bool {
 		return m.Kind() == "message" && (name == "" || m.From == name) && (o.what == forMessage || slices.Contains(ours, m.Inbox))
@@ -192,7 +193,7 @@ func (a *app) leadName(ctx context.Context, t *teams.Team) string {
 // judge reports whether an occasion holds now, and for whom.
 func judge(infos []api.Status, what, name, lead string) (found []api.Status, holds bool) {
 	for _, i := range infos {
-		idle := i.State == api.StateTerminated || i.Unread == 0 && (i.Detail == api.DetailWaiting || i.Detail == api.DetailFailed)
+		idle := status.Rests(i)
 		switch {
 		case what == forAllIdle:
 			if i.Member == lead {

@@ -564,6 +564,15 @@ func TestPermit(t *testing.T) {
 	h := newHeadless(t, simchild.Script{})
 	r := h.start(t)
 	lead := h.add(t, r, "lead", `, "permissions": "ask"`)
+	stream := r.listen(t, "?team="+band, "")
+	shows := func(word, why string) {
+		t.Helper()
+		stream.until(api.EventSnapshot, func(e event) bool {
+			return slices.ContainsFunc(as[api.Snapshot](t, e).Status, func(s api.Status) bool {
+				return s.Member == "team-lead" && s.Word == word && s.Why == why
+			})
+		})
+	}
 	if sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "ASK:Bash", "")), http.StatusCreated); sent.Delivery == "" {
 		t.Errorf("what was said at once is a row: %+v", sent)
 	}
@@ -572,9 +581,11 @@ func TestPermit(t *testing.T) {
 	if q.Tool != "Bash" {
 		t.Errorf("asked %+v", q)
 	}
+	shows(api.WordWaiting, "it asks to use Bash")
 	permit := fmt.Sprintf(`{"question": %q, "allow": true}`, q.ID)
 	of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/permit", permit), http.StatusOK)
 	h.worked(t, "ASK:Bash")
+	shows(api.WordIdle, "")
 	problem(t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/permit", permit), api.CodeNotFound)
 }
 
