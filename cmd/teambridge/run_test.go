@@ -27,10 +27,10 @@ type running struct {
 
 // printed is a line of run with --output events.
 type printed struct {
-	Permission *struct{ ID, Tool string } `json:"permission"`
-	Open       bool                       `json:"open"`
-	Text       string                     `json:"text"`
-	Result     string                     `json:"result"`
+	Permission *struct{ ID, Digest, Tool string } `json:"permission"`
+	Open       bool                               `json:"open"`
+	Text       string                             `json:"text"`
+	Result     string                             `json:"result"`
 }
 
 // startRun starts one, with --exit-on-eof and further flags.
@@ -139,9 +139,9 @@ func asksForPermission(t *testing.T, input, ask string) {
 	asked := func(l printed) bool { return l.Permission != nil && l.Open }
 
 	for _, tc := range []struct{ answer, want string }{
-		{`{"permit": %q, "allow": true}`, "allowed"},
-		{`{"permit": %q, "allow": false, "reason": "not today"}`, "denied: not today"},
-		{`{"permit": %q}`, "denied: The person who was asked did not allow it."},
+		{`{"permit": %q, "digest": %q, "allow": true}`, "allowed"},
+		{`{"permit": %q, "digest": %q, "allow": false, "reason": "not today"}`, "denied: not today"},
+		{`{"permit": %q, "digest": %q}`, "denied: The person who was asked did not allow it."},
 	} {
 		r.say(ask)
 		q := r.next(asked)
@@ -149,7 +149,7 @@ func asksForPermission(t *testing.T, input, ask string) {
 			t.Errorf("asked for %q", q.Permission.Tool)
 		}
 		r.say(`{"permit": "another", "allow": true}`)
-		r.say(fmt.Sprintf(tc.answer, q.Permission.ID))
+		r.say(fmt.Sprintf(tc.answer, q.Permission.ID, q.Permission.Digest))
 		if got := r.result(); !strings.Contains(got.Text, tc.want) {
 			t.Errorf("the agent says %q, want %q", got.Text, tc.want)
 		}
