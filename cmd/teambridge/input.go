@@ -70,6 +70,9 @@ func (r *agentRun) input(ctx context.Context) {
 
 // line gives one line of standard input to the agent, or answers its question.
 func (r *agentRun) line(ctx context.Context, text []byte) error {
+	if a, ok := r.keyboardAnswer(string(text)); ok {
+		return r.prompter.Answer(a)
+	}
 	l, err := parseLine(text)
 	switch {
 	case err != nil:

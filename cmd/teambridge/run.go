@@ -85,8 +85,8 @@ ExitPlanMode and AskUserQuestion. With ask, each question is printed with an
 id and a digest; answer with {"permit": "ID", "digest": "…", "allow": true}, or
 with "allow": false and a "reason". "session" also allows a rule that the
 question offers until the agent is restarted, and "answers" {"QUESTION":
-"ANSWER"} answers AskUserQuestion. After the end of standard input everything is
-denied.
+"ANSWER"} answers AskUserQuestion. If standard input is a terminal, y or n
+answers. After the end of standard input everything is denied.
 
 With --input wire, standard input is payloads of the session protocol, one per
 line: {"role": "user", …} or {"role": "session", …} with a text of the user. The
@@ -162,7 +162,9 @@ type agentRun struct {
 	status  relay.Status
 	eof     bool
 	dropped int // payloads of standard input
-	stop    context.CancelFunc
+
+	keyboard keyboard
+	stop     context.CancelFunc
 }
 
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
@@ -394,7 +396,11 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 	// Even with --json, since somebody has to answer.
 	line := sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "digest": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID, q.Digest))
 	to := r.errors
-	if r.opts.output == outEvents {
+	if r.atKeyboard() {
+		if line = r.askAtKeyboard(q, open); line == nil {
+			return
+		}
+	} else if r.opts.output == outEvents {
 		var err error
 		if line, err = jsonLine(map[string]any{"permission": q, "open": open}); err != nil {
 			r.fail(err)

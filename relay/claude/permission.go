@@ -93,24 +93,24 @@ func (u Use) Answered(answers map[string]string) (json.RawMessage, error) {
 		} `json:"questions"`
 	}
 	if !u.Asks() {
-		return nil, fmt.Errorf("%w: %s asks nothing that an answer could be given to", ErrInvalid, u.Tool)
+		return nil, fmt.Errorf("%s asks nothing that could be answered", u.Tool)
 	}
 	if err := json.Unmarshal(u.Input, &in); err != nil {
-		return nil, fmt.Errorf("%w: the questions cannot be read: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("the questions cannot be read: %w", err)
 	}
 	if err := json.Unmarshal(u.Input, &asked); err != nil {
-		return nil, fmt.Errorf("%w: the questions cannot be read: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("the questions cannot be read: %w", err)
 	}
 	known := map[string]bool{}
 	for _, q := range asked.Questions {
 		known[q.Question] = true
 		if strings.TrimSpace(answers[q.Question]) == "" {
-			return nil, fmt.Errorf("%w: there is no answer to %q", ErrInvalid, q.Question)
+			return nil, fmt.Errorf("there is no answer to %q", q.Question)
 		}
 	}
 	for q := range answers {
 		if !known[q] {
-			return nil, fmt.Errorf("%w: %q is not asked", ErrInvalid, q)
+			return nil, fmt.Errorf("%q is not asked", q)
 		}
 	}
 	var err error

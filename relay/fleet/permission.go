@@ -106,9 +106,9 @@ type Answer struct {
 // The errors of [PermissionPrompter.Answer].
 var (
 	// ErrNoQuestion means that no question has that id, or that it was asked long ago.
-	ErrNoQuestion = errors.New("no such question is open")
+	ErrNoQuestion = errors.New("there is no such question")
 	// ErrAnswered means that the question was answered or withdrawn.
-	ErrAnswered = errors.New("the question is no longer open")
+	ErrAnswered = errors.New("no longer open")
 	// ErrOtherInput means that the answer is for another input.
 	ErrOtherInput = errors.New("the answer is for another input")
 	// ErrAnswer means that the question cannot be answered like that.
@@ -207,7 +207,7 @@ func (p *PermissionPrompter) end(id, outcome string) {
 func (p *PermissionPrompter) Answer(a Answer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fail := func(err error) error { return fmt.Errorf("fleet: answer question %s: %w", a.Question, err) }
+	fail := func(err error) error { return fmt.Errorf("question %s: %w", a.Question, err) }
 	w, ok := p.open[a.Question]
 	if !ok {
 		for _, e := range p.ended {

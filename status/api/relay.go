@@ -85,6 +85,37 @@ type Question struct {
 	Session     []string          `json:"session,omitempty"`     // rules that can be allowed for the session
 }
 
+// Asked returns what the agent asks, if Kind is [AsksPerson].
+func (q Question) Asked() (texts []string) {
+	var in struct {
+		Questions []struct {
+			Question string `json:"question"`
+		} `json:"questions"`
+	}
+	if q.Kind == AsksPerson && json.Unmarshal(q.Input, &in) == nil {
+		for _, asked := range in.Questions {
+			texts = append(texts, asked.Question)
+		}
+	}
+	return texts
+}
+
+// The states of questions.
+const (
+	QuestionOpen    = "open"
+	QuestionAllowed = "allowed"
+	QuestionDenied  = "denied"
+)
+
+// Asked is a question, and the agent that asks it. Only the command line prints it.
+type Asked struct {
+	Relay  string `json:"relay"` // its id
+	Team   string `json:"team"`
+	Member string `json:"member"`
+	State  string `json:"state"` // [QuestionOpen] and its like
+	Question
+}
+
 // NewRelay is the request to add a relay: which agent to run, and how.
 type NewRelay struct {
 	Team        string          `json:"team"`    // need not exist yet

@@ -198,7 +198,7 @@ func (s *Server) permit(_ http.ResponseWriter, r *http.Request) (any, error) {
 	})
 }
 
-const seeQuestions = "nothing was changed; GET /v1/relays has the open questions"
+const seeQuestions = "nothing was changed; GET /v1/relays, or teambridge permit, lists the open questions"
 
 // releaseRelay releases the messages that are held back from the member of a relay,
 // whoever runs it.
