@@ -158,3 +158,24 @@ func TestStoppedRelay(t *testing.T) {
 		}
 	}
 }
+
+// A team whose agents are all idle waits for a person, and so does an agent that failed.
+func TestTeamsThatWait(t *testing.T) {
+	t.Parallel()
+	const idle = `{"type":"idle_notification","idleReason":"available"}`
+	h := newHeadless(t, simchild.Script{})
+	h.row(t, "drums", "team-lead", idle)
+	h.row(t, "bass", "team-lead", `{"type":"idle_notification","idleReason":"failed","failureReason":"no more credit"}`)
+	r := h.start(t)
+	list := get[[]api.Attention](t, r, "/v1/attention?team="+band)
+	if !slices.ContainsFunc(list, func(a api.Attention) bool { return a.Kind == api.WaitsFailed && a.Member == "bass" }) {
+		t.Errorf("no failed agent in %+v", list)
+	}
+	if !slices.ContainsFunc(list, func(a api.Attention) bool { return a.Kind == api.WaitsIdle && a.Member == "" }) {
+		t.Errorf("not idle: %+v", list)
+	}
+	h.row(t, "drums", "bass", "do something")
+	r.listen(t, "?team="+band, "").until(api.EventSnapshot, func(e event) bool {
+		return !slices.ContainsFunc(as[api.Snapshot](t, e).Attention, func(a api.Attention) bool { return a.Kind == api.WaitsIdle })
+	})
+}
