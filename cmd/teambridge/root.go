@@ -33,6 +33,7 @@ type host struct {
 	cwd            func() (string, error)
 	hangUp         func(context.Context) bool // waits until the reader of stdout goes away; nil: unknown
 	terminal       bool                       // print in colour
+	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
 }
@@ -40,7 +41,7 @@ type host struct {
 func process() host {
 	return host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		lookup: os.LookupEnv, cwd: os.Getwd, terminal: colourful(os.Stdout, os.LookupEnv),
+		lookup: os.LookupEnv, cwd: os.Getwd, terminal: colourful(os.Stdout, os.LookupEnv), keyboard: isTerminal(os.Stdin),
 		hangUp: func(ctx context.Context) bool { return hangUp(ctx, os.Stdout) },
 	}
 }
@@ -161,7 +162,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
 		newSend(a), newBroadcast(a), newInbox(a), newReply(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
-		newWatch(a), newWait(a), newAsk(a), a.overAllTeams(newStatus(a)), newHistory(a), newSearch(a), newExport(a), newGC(a), newTranscript(a), newRun(a), newRelay(a), newWire(a), newServe(a), newUI(a), newService(a),
+		newWatch(a), newWait(a), newAsk(a), a.overAllTeams(newStatus(a)), newHistory(a), newSearch(a), newExport(a), newGC(a), newTranscript(a), newRun(a), newRelay(a), newPermit(a), newDeny(a), newWire(a), newServe(a), newUI(a), newService(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
 	setDefaults(root)

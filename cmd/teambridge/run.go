@@ -82,8 +82,11 @@ stopped, and the message fails.
 --permissions decides what the agent's own rules leave open. allow=TOOL,TOOL
 does not cover what only a person can allow: any tool in plan mode,
 ExitPlanMode and AskUserQuestion. With ask, each question is printed with an
-id; answer with {"permit": "ID", "allow": true}, or with "allow": false and a
-"reason". After the end of standard input everything is denied.
+id and a digest; answer with {"permit": "ID", "digest": "…", "allow": true}, or
+with "allow": false and a "reason". "session" also allows a rule that the
+question offers until the agent is restarted, and "answers" {"QUESTION":
+"ANSWER"} answers AskUserQuestion. If standard input is a terminal, y or n
+answers. After the end of standard input everything is denied.
 
 With --input wire, standard input is payloads of the session protocol, one per
 line: {"role": "user", …} or {"role": "session", …} with a text of the user. The
@@ -159,7 +162,9 @@ type agentRun struct {
 	status  relay.Status
 	eof     bool
 	dropped int // payloads of standard input
-	stop    context.CancelFunc
+
+	keyboard keyboard
+	stop     context.CancelFunc
 }
 
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
@@ -388,9 +393,13 @@ func (r *agentRun) over() {
 // nobody can see is denied, since the agent would wait forever.
 func (r *agentRun) asked(q fleet.Question, open bool) {
 	// Even with --json, since somebody has to answer.
-	line := sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID))
+	line := sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "digest": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID, q.Digest))
 	to := r.errors
-	if r.opts.output == outEvents {
+	if r.atKeyboard() {
+		if line = r.askAtKeyboard(q, open); line == nil {
+			return
+		}
+	} else if r.opts.output == outEvents {
 		var err error
 		if line, err = jsonLine(map[string]any{"permission": q, "open": open}); err != nil {
 			r.fail(err)
@@ -401,7 +410,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 		return
 	}
 	if !to.offer(line, true) && open {
-		if err := r.prompter.Answer(q.ID, false, "The person who could allow this does not read what is asked."); err == nil {
+		if err := r.prompter.Answer(fleet.Answer{Question: q.ID, Digest: q.Digest, Reason: "The person who could allow this does not read what is asked."}); err == nil {
 			r.app.warn("denied a tool, since nobody reads the output: %s", q.Tool)
 		}
 	}

@@ -222,8 +222,9 @@ const (
 
 // Snapshot is the state of all teams and their agents.
 type Snapshot struct {
-	Teams  []Team   `json:"teams"`
-	Status []Status `json:"status"`
+	Teams     []Team      `json:"teams"`
+	Status    []Status    `json:"status"`
+	Attention []Attention `json:"attention"` // what waits for a person
 }
 
 // The changes of messages.

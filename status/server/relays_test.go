@@ -582,11 +582,19 @@ func TestPermit(t *testing.T) {
 		t.Errorf("asked %+v", q)
 	}
 	shows(api.WordWaiting, "it asks to use Bash")
-	permit := fmt.Sprintf(`{"question": %q, "allow": true}`, q.ID)
+	url := "/v1/relays/" + lead.ID + "/permit"
+	permit := fmt.Sprintf(`{"question": %q, "digest": %q, "allow": true}`, q.ID, q.Digest)
+	problem(t, r.ask(t, "POST", url, fmt.Sprintf(`{"question": %q, "digest": "x", "allow": true}`, q.ID)), api.CodeConflict)
+	problem(t, r.ask(t, "POST", url, fmt.Sprintf(`{"question": "x", "digest": %q, "allow": true}`, q.Digest)), api.CodeNotFound)
+	problem(t, r.ask(t, "POST", url, fmt.Sprintf(`{"question": %q, "digest": %q, "allow": true, "session": "Bash"}`, q.ID, q.Digest)), api.CodeInvalid)
+	if e := h.until(t, r, lead.ID, "asking", func(api.RelayEntry) bool { return true }); len(e.Questions) != 1 {
+		t.Errorf("what was refused answered the question: %+v", e)
+	}
 	of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/permit", permit), http.StatusOK)
+	problem(t, r.ask(t, "POST", url, permit), api.CodeConflict)
 	h.worked(t, "ASK:Bash")
 	shows(api.WordIdle, "")
-	problem(t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/permit", permit), api.CodeNotFound)
+	problem(t, r.ask(t, "POST", url, permit), api.CodeConflict)
 }
 
 // A snapshot says how relays stand, and another one comes when that changes.

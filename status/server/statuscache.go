@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +31,7 @@ type statusCache struct {
 	entries map[string]*cachedTeam // by team
 	seq     int64                  // the last change of the journal that entries have
 	list    []api.Team             // as of the last refresh, in order
+	waits   []api.Attention        // what waits for a person because of relays
 	digest  string                 // the last snapshot that streams were told of, as JSON
 	fresh   time.Time              // when it was refreshed
 	folder  os.FileInfo            // of the processes' files; nil if there is none
@@ -47,6 +50,8 @@ type cachedTeam struct {
 	leadState teams.Liveness // of lead
 	due       time.Time      // when a state ends by time alone; zero if none does
 	stale     bool           // it has to be read again
+
+	waits []api.Attention // what waits for a person, without what relays know
 }
 
 // leadInterval is how often a team is read of which no event tells that its lead, or
@@ -91,14 +96,35 @@ func (c *statusCache) snapshot(ctx context.Context, team string) (api.Snapshot, 
 
 // current returns the snapshot as of the last refresh. c.mu is held.
 func (c *statusCache) current(team string) api.Snapshot {
-	s := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}}
+	s := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}, Attention: []api.Attention{}}
 	for _, t := range c.list {
 		if team == "" || t.Team == team {
 			s.Teams = append(s.Teams, t)
 			s.Status = append(s.Status, c.entries[t.Team].states...)
+			s.Attention = append(s.Attention, c.entries[t.Team].waits...)
 		}
 	}
+	for _, a := range c.waits {
+		if team == "" || a.Team == team {
+			s.Attention = append(s.Attention, a)
+		}
+	}
+	slices.SortStableFunc(s.Attention, func(a, b api.Attention) int {
+		switch {
+		case a.Since == nil || b.Since == nil:
+			return cmp.Compare(sinceUnknown(a), sinceUnknown(b))
+		}
+		return a.Since.Compare(*b.Since)
+	})
 	return s
+}
+
+// sinceUnknown sorts what has waited for an unknown time last.
+func sinceUnknown(a api.Attention) int {
+	if a.Since == nil {
+		return 1
+	}
+	return 0
 }
 
 // refresh reads what may have changed, and tells streams if it has. c.mu is held.
@@ -131,7 +157,11 @@ func (c *statusCache) refresh(ctx context.Context) error {
 		entries[l.Name] = e
 		list = append(list, e.team)
 	}
-	c.entries, c.list, c.fresh = entries, list, now
+	waits, err := c.relayWaits(ctx)
+	if err != nil {
+		return err
+	}
+	c.entries, c.list, c.waits, c.fresh = entries, list, waits, now
 	digest, err := json.Marshal(c.current(""))
 	if err != nil {
 		return err
@@ -165,6 +195,9 @@ func (c *statusCache) catchUp(ctx context.Context) error {
 			if e := c.entries[change.Envelope.Team.Team]; e != nil && change.Envelope.Root == c.opts.Root.Path() &&
 				(change.Envelope.Kind == "turn-start" || change.Envelope.Kind == "turn-end") {
 				e.stale = true // what comes in between only keeps a turn alive, which e.due looks for
+			}
+			if e := c.entries[change.Receipt.Team]; e != nil && change.Receipt.Root == c.opts.Root.Path() {
+				e.stale = true
 			}
 			if e := c.entries[change.RelayEvent.Team.Team]; e != nil && change.RelayEvent.Root == c.opts.Root.Path() {
 				e.relayNews = true
@@ -259,6 +292,9 @@ func (c *statusCache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team
 		e.due = now.Add(leadInterval)
 	}
 	if e.known, err = view.Known(ctx, c.source, t, now); err != nil {
+		return err
+	}
+	if e.waits, err = c.teamWaits(ctx, t, config, e); err != nil {
 		return err
 	}
 	return c.readRelays(ctx, e, t, now)
