@@ -2,13 +2,13 @@ package status
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
-	"teambridge/status/api"
 	"teambridge/teams"
 )
 
@@ -24,9 +24,10 @@ type Source struct {
 // last one decides; the others matter if clocks disagree or rows are not taken yet.
 const recent = 50
 
-// Read returns the status of every agent of a team as of now, by [Of]. The errors are
-// those of [teams.Team.Config], the journal and the ledger.
-func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]api.Status, error) {
+// Read returns what is known of every agent of a team as of now, by [Of], but not of its
+// relay, questions and unread messages. The errors are those of [teams.Team.Config], the
+// journal and the ledger.
+func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Known, error) {
 	c, err := team.Config(ctx)
 	if err != nil {
 		return nil, err
@@ -73,7 +74,53 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]ap
 		}
 		all[member.Name] = last
 	}
-	return Of(now, c, events, all), nil
+	turns := map[string]Turn{}
+	for _, member := range c.Members {
+		if turns[member.Name], err = s.turn(ctx, q, member.Name); err != nil {
+			return nil, err
+		}
+	}
+	processes := team.Processes(c)
+	gone := team.LeadState(c, now) == teams.Gone
+	var list []Known
+	for _, status := range Of(now, c, events, all, turns) {
+		k := Known{Status: status, Signs: Signs{Turn: turns[status.Member], LeadGone: gone}}
+		if p := processes[status.Member]; p.Interactive {
+			k.Process = &p
+		}
+		list = append(list, k)
+	}
+	return list, nil
+}
+
+// turn returns the newest recorded turn of a member. q selects the team.
+func (s Source) turn(ctx context.Context, q journal.Query, member string) (t Turn, err error) {
+	q.Inbox, q.Limit = member, 1
+	of := journal.EnvelopeQuery{Query: q, Role: "agent"}
+	for e, err := range s.Journal.Envelopes(ctx, of) {
+		if err != nil {
+			return t, err
+		}
+		t.Heard = e.At
+	}
+	if t.Heard.IsZero() {
+		return t, nil
+	}
+	of.Kinds = []string{"turn-start", "turn-end"}
+	for e, err := range s.Journal.Envelopes(ctx, of) {
+		if err != nil {
+			return t, err
+		}
+		var envelope struct {
+			Event struct {
+				Status string `json:"status"`
+			} `json:"ev"`
+		}
+		if t.At, t.Running = e.At, e.Kind == "turn-start"; json.Unmarshal(e.Raw, &envelope) == nil {
+			t.Outcome = envelope.Event.Status
+		}
+	}
+	return t, nil
 }
 
 // takenAt returns when a message was taken from its inbox: if nobody saw that, when it was

@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/status/api"
+	"teambridge/teams"
 	"teambridge/teams/teamstest"
 )
 
@@ -76,4 +78,68 @@ func TestTakingThatIsSeenLate(t *testing.T) {
 			t.Errorf("%s: only %+v", name, all)
 		}
 	}
+}
+
+// What is recorded of turns counts with the messages: an envelope after an approved
+// shutdown does not revive a member, nor does one of an earlier team of that name.
+func TestReadTurns(t *testing.T) {
+	t.Parallel()
+	f := teamstest.Captured(t, teamstest.OlderVersion)
+	team := f.Team(teamstest.Older)
+	c, err := team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Open(t.Context(), filepath.Join(f.State, "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	now := time.Now()
+	id := 0
+	says := func(instance teams.Instance, kind, event string, ago time.Duration) {
+		t.Helper()
+		id++
+		if _, err := j.RecordEnvelopes(t.Context(), journal.Envelope{
+			InboxKey: journal.InboxKey{Root: f.Root.Path(), Team: instance, Inbox: "worker"}, ID: fmt.Sprint(id), Session: "s", Kind: kind,
+			Role: "agent", At: now.Add(-ago), Raw: []byte(`{"ev":` + event + `}`),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(want string) {
+		t.Helper()
+		all, err := Source{Journal: j}.Read(t.Context(), team, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range all {
+			if s := k.Decide(now); s.Member == "worker" && fmt.Sprint(s.Word, s.Why, " ", s.State) != want {
+				t.Errorf("%s %s %s, want %s", s.Word, s.Why, s.State, want)
+			}
+		}
+	}
+	earlier := c.Instance()
+	earlier.CreatedAt--
+	says(earlier, "turn-start", `{"t":"turn-start"}`, time.Minute)
+	is("unknownnothing was heard from it yet IDLE")
+	says(c.Instance(), "turn-start", `{"t":"turn-start"}`, 20*time.Minute)
+	is("unknownnothing was heard from it for 5 minutes or more IDLE")
+	says(c.Instance(), "text", `{"t":"text","text":"x"}`, 4*time.Minute)
+	is("working ACTIVE")
+	says(c.Instance(), "turn-end", `{"t":"turn-end","status":"failed"}`, 3*time.Minute)
+	is("idleits last turn failed ACTIVE")
+	data, err := json.Marshal([]map[string]any{{"from": "worker", "text": approved, "timestamp": now.Add(-2 * time.Minute).UTC().Format(inbox.TimestampLayout)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := inbox.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Observe(t.Context(), journal.Snapshot{Root: f.Root.Path(), Team: c.Instance(), Inbox: "team-lead", Rows: rows, At: now, Done: now}); err != nil {
+		t.Fatal(err)
+	}
+	says(c.Instance(), "turn-start", `{"t":"turn-start"}`, time.Minute)
+	is("endedit has shut down TERMINATED")
 }

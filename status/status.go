@@ -4,7 +4,7 @@
 // Claude Code does not record the state of a member, so it is inferred from messages:
 //
 //   - [api.StateActive]: the last event that the member authored is less than 5 minutes
-//     old.
+//     old. Its recorded turns count, too.
 //   - [api.StateIdle]: it is 5 minutes old or older; exactly 5 minutes is idle.
 //   - [api.StateTerminated]: its last lifecycle event says that it has shut down: a
 //     shutdown_approved, a shutdown_response that approves, or a teammate_terminated that
@@ -21,6 +21,8 @@
 // idle, with a reason, and has taken nothing since. Agents also report idle between two
 // tasks: newer ones without a reason, older ones milliseconds before they take the next
 // row. An inbox file that did not change after the report shows that nothing was taken.
+//
+// The word is for people, and rests on more sources: see [Known.Decide].
 //
 // The time of an event is its timestamp, but not later than when it was first seen: a
 // clock that is ahead does not keep a member active. A timestamp that cannot be parsed
@@ -82,7 +84,10 @@ func (t Taken) after(member string, c *claim) bool {
 // Of returns the status of every agent of a team: first those in config, in its order,
 // then those that are not in it and have shut down, by name. People who joined a team are
 // not agents. Events may come in any order, repeatedly, and from any inbox of the team.
-func Of(now time.Time, config *teams.Config, events []Event, taken Taken) []api.Status {
+//
+// Recorded turns count as events of their member, but do not revive one that has shut down.
+// WordSince and Basis are those of the newest message, for [Known.Decide].
+func Of(now time.Time, config *teams.Config, events []Event, taken Taken, turns map[string]Turn) []api.Status {
 	members := map[string]*history{}
 	of := func(name string) *history {
 		if members[name] == nil {
@@ -112,12 +117,12 @@ func Of(now time.Time, config *teams.Config, events []Event, taken Taken) []api.
 	var all, left []api.Status
 	for _, m := range config.Members {
 		if h := members[m.Name]; h != nil && h.present {
-			all = append(all, h.status(now, m.Name, stale, taken))
+			all = append(all, h.status(now, m.Name, stale, taken, turns[m.Name].Heard))
 			delete(members, m.Name)
 		}
 	}
 	for name, h := range members {
-		if s := h.status(now, name, stale, taken); !h.present && s.State == api.StateTerminated {
+		if s := h.status(now, name, stale, taken, turns[name].Heard); !h.present && s.State == api.StateTerminated {
 			left = append(left, s)
 		}
 	}
@@ -174,8 +179,8 @@ func (h *history) add(c claim) {
 	}
 }
 
-func (h *history) status(now time.Time, name string, stale bool, taken Taken) api.Status {
-	s := api.Status{Member: name}
+func (h *history) status(now time.Time, name string, stale bool, taken Taken, heard time.Time) api.Status {
+	s := api.Status{Member: name, Basis: api.BasisMessage}
 	c := h.last
 	if a := h.asked; !h.present && a != nil && a.at.After(h.refused) && c != nil && !c.ends {
 		end := *a
@@ -189,18 +194,23 @@ func (h *history) status(now time.Time, name string, stale bool, taken Taken) ap
 		c = r
 	}
 	if c == nil || h.present && h.joined.After(c.at) {
-		c = &claim{at: h.joined}
+		c, s.Basis = &claim{at: h.joined}, api.BasisTeam
 	} else {
 		s.Evidence = api.Evidence{Inbox: c.event.Inbox, ID: c.event.ID(), Kind: c.event.Kind(), Timestamp: c.event.Timestamp}
 	}
-	switch {
-	case c.ends:
+	s.WordSince, s.Heard = c.at.UTC(), c.at.UTC()
+	if c.ends {
 		s.State, s.Since, s.Detail = api.StateTerminated, c.at.UTC(), api.DetailShutDown
 		return s
-	case now.Sub(c.at) < IdleAfter:
-		s.State, s.Since = api.StateActive, c.at.UTC()
-	default:
-		s.State, s.Since = api.StateIdle, c.at.Add(IdleAfter).UTC()
+	}
+	if heard.After(now) {
+		heard = now
+	}
+	s.Heard = latest(s.Heard, heard)
+	if now.Sub(s.Heard) < IdleAfter {
+		s.State, s.Since = api.StateActive, s.Heard
+	} else {
+		s.State, s.Since = api.StateIdle, s.Heard.Add(IdleAfter)
 	}
 	switch {
 	case stale:

@@ -58,7 +58,7 @@ func config(joined time.Duration) *teams.Config {
 // of returns "STATE detail since-ago" of the worker.
 func of(t *testing.T, c *teams.Config, events ...Event) string {
 	t.Helper()
-	for _, s := range Of(now, c, events, nil) {
+	for _, s := range Of(now, c, events, nil, nil) {
 		if s.Member == "operator" {
 			t.Error("a guest has a status")
 		}
@@ -155,7 +155,7 @@ func TestTaken(t *testing.T) {
 		if tc.by != 0 {
 			given["worker"] = LastTaken{Seen: now.Add(-tc.given), By: now.Add(-tc.by)}
 		}
-		s := Of(now, config(time.Hour), []Event{tc.idle}, given)[1]
+		s := Of(now, config(time.Hour), []Event{tc.idle}, given, nil)[1]
 		if s.Member != "worker" || s.Detail != tc.want {
 			t.Errorf("%s: %s %s, want %s", name, s.Member, s.Detail, tc.want)
 		}
@@ -192,8 +192,9 @@ func TestEvidence(t *testing.T) {
 	t.Parallel()
 	e := row("worker", available, time.Minute)
 	e.MsgID = "m"
-	got := Of(now, config(time.Hour), []Event{row("worker", "x", 2*time.Minute), e}, nil)
+	got := Of(now, config(time.Hour), []Event{row("worker", "x", 2*time.Minute), e}, nil, nil)
 	want := api.Status{Team: "t", Member: "worker", State: api.StateActive, Since: now.Add(-time.Minute), Detail: api.DetailWaiting,
+		WordSince: now.Add(-time.Minute), Heard: now.Add(-time.Minute), Basis: api.BasisMessage,
 		Evidence: api.Evidence{Inbox: "team-lead", ID: "m", Kind: "idle_notification", Timestamp: at(time.Minute)}}
 	if diff := cmp.Diff(want, got[1]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -53,7 +53,7 @@ are as for "teambridge send".`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.ask(cmd.Context(), args[0], args[1], o) },
 	}
 	sendFlags(cmd, &o.sendOptions)
-	cmd.Flags().DurationVar(&o.timeout, "timeout", o.timeout, "how long to wait for the answer; 0 is forever")
+	durationFlag(cmd, &o.timeout, "timeout", o.timeout, "how long to wait for the answer; 0 is forever")
 	return cmd
 }
 
@@ -71,8 +71,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	if err != nil {
 		return err
 	}
-	name, teamName := teams.Split(address)
-	t, err := a.team(ctx, teamName)
+	t, name, err := a.teamWith(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -153,7 +152,7 @@ func (a *app) canAnswer(ctx context.Context, l *ledger.Ledger, t *teams.Team, c 
 	case teams.NotMember:
 		return notFound(hint, "%s is not a member of %s: nobody can answer", member, c.Team)
 	case teams.LeadGone:
-		return notFound(hint, "the process that led %s has ended: nobody can answer", c.Team)
+		return notFound(hint, "the lead of %s is not running: nobody can answer", c.Team)
 	case teams.NoRelay:
 		return notFound(hint, "%s is headless and has no running relay: nobody can answer", member)
 	}

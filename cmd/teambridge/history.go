@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +30,7 @@ import (
 type historyOptions struct {
 	from     string
 	inbox    string
+	with     string
 	since    string
 	limit    int
 	protocol bool
@@ -37,6 +40,8 @@ type historyOptions struct {
 // flags adds the flags of history and search.
 func (o *historyOptions) flags(a *app, cmd *cobra.Command, limit int) {
 	o.which(a, cmd)
+	cmd.Flags().StringVar(&o.with, "with", "", "only messages from this member and to it")
+	must(cmd.RegisterFlagCompletionFunc("with", a.completeMembers(-1)))
 	cmd.Flags().IntVar(&o.limit, "limit", limit, "show the last N messages; 0 is all")
 	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
 	o.work.flags(cmd)
@@ -47,7 +52,7 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
 	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
-	f.StringVar(&o.since, "since", "", "only messages seen since a duration (1h), a time, or the message with this id")
+	f.StringVar(&o.since, "since", "", "only messages seen since a duration (1h, 30d), a time, or the message with this id")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
@@ -57,6 +62,9 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	q := journal.Query{Inbox: o.inbox, From: o.from, Newest: true}
 	if o.limit < 0 {
 		return nil, q, usage("", "--limit %d is negative", o.limit)
+	}
+	if o.with != "" && (o.from != "" || o.inbox != "") {
+		return nil, q, usage("omit one of them", "--with is both directions, and cannot be used with --from or --inbox")
 	}
 	j, err := a.journal(ctx)
 	if err != nil {
@@ -68,7 +76,7 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	// If the Claude directory is gone, its messages are still found.
 	if root, err := a.root(); err == nil {
 		q.Root = root.Path()
-		for _, name := range []*string{&q.Inbox, &q.From} {
+		for _, name := range []*string{&q.Inbox, &q.From, &o.with} {
 			if *name != "" {
 				*name = root.MemberName(ctx, q.Team, *name)
 			}
@@ -83,7 +91,7 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 
 // parseSince parses a --since that is a duration or a time.
 func parseSince(since string) (limit time.Time, ok bool) {
-	if d, err := time.ParseDuration(since); err == nil {
+	if d, err := parseDuration(since); err == nil {
 		return time.Now().Add(-d.Abs()), true
 	}
 	at, err := time.Parse(time.RFC3339, since)
@@ -96,8 +104,12 @@ func sinceQuery(ctx context.Context, j *journal.Journal, since string, q *journa
 		q.Since = at
 		return nil
 	}
+	id, err := recordedID(ctx, j, *q, since)
+	if err != nil {
+		return err
+	}
 	byID := *q
-	byID.ID, byID.Limit, byID.Newest = since, 1, true
+	byID.ID, byID.Limit, byID.Newest = cmp.Or(id, since), 1, true
 	for m, err := range j.Messages(ctx, byID) {
 		if err != nil {
 			return err
@@ -136,8 +148,10 @@ headless agent is recorded too, up to 1 MiB, as a message of kind "answer"; its
 before that stands between the messages, a line for each tool call; "work" tells
 it from messages.
 
+Of an id, the first 4 characters are enough if no other id begins with them.
+
 Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
-		Example: `  teambridge history --team myteam --from worker --since 24h`,
+		Example: `  teambridge history --team myteam --with worker --since 2d`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), nil, o) },
 	}
 	o.flags(a, cmd, 100)
@@ -150,19 +164,23 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 	if err != nil {
 		return err
 	}
-	messages := j.Messages(ctx, q)
-	if len(words) > 0 {
-		messages = func(yield func(journal.Message, error) bool) {
-			for hit, err := range j.Search(ctx, strings.Join(words, " "), q) {
-				if !yield(hit.Message, err) {
-					return
-				}
-			}
-		}
+	queries := []journal.Query{q}
+	if o.with != "" {
+		queries = []journal.Query{q, q}
+		queries[0].From, queries[1].Inbox = o.with, o.with
 	}
+	var sources []iter.Seq2[journal.Message, error]
+	for _, q := range queries {
+		if len(words) == 0 {
+			sources = append(sources, j.Messages(ctx, q))
+			continue
+		}
+		sources = append(sources, journal.Map(j.Search(ctx, strings.Join(words, " "), q), func(h journal.Hit) (*journal.Message, error) { return &h.Message, nil }))
+	}
+	messages := journal.Merge(q.Newest, func(m journal.Message) int64 { return m.Seq }, sources...)
 	var found []recorded
 	hidden := 0
-	for m, err := range o.work.records(ctx, j, q, messages, strings.Join(words, " ")) {
+	for m, err := range o.work.records(ctx, j, queries[0], messages, strings.Join(words, " ")) { // work is from an agent
 		if value, ok := errors.AsType[*journal.ValueError](err); ok {
 			return usage("", "search words: %s", value.Reason)
 		}
@@ -372,11 +390,11 @@ of earlier inbox contents, and leftovers of teams that a killed teambridge was
 making or removing, are deleted as well.
 
 Exit status: 0.`,
-		Example: `  teambridge gc --older-than 720h`,
+		Example: `  teambridge gc --older-than 30d`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), o) },
 	}
-	cmd.Flags().DurationVar(&o.olderThan, "older-than", o.olderThan, "delete messages older than this")
-	cmd.Flags().DurationVar(&o.workOlderThan, "work-older-than", o.workOlderThan, "delete what agents said and did before this")
+	durationFlag(cmd, &o.olderThan, "older-than", o.olderThan, "delete messages older than this")
+	durationFlag(cmd, &o.workOlderThan, "work-older-than", o.workOlderThan, "delete what agents said and did before this")
 	cmd.Flags().Int64Var(&o.maxMiB, "max-size", o.maxMiB, "largest size of the journal in MiB; 0 is no limit")
 	return cmd
 }
@@ -389,8 +407,8 @@ type collected struct {
 }
 
 func (a *app) gc(ctx context.Context, o gcOptions) error {
-	if o.olderThan < 0 || o.workOlderThan < 0 || o.maxMiB < 0 {
-		return usage("", "--older-than, --work-older-than and --max-size cannot be negative")
+	if o.maxMiB < 0 {
+		return usage("", "--max-size %d is negative", o.maxMiB)
 	}
 	before := time.Now().Add(-o.olderThan)
 	j, err := a.journal(ctx)

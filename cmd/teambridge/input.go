@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/relay"
+	"teambridge/relay/fleet"
 	"teambridge/relay/mode"
 	"teambridge/status/view"
 )
@@ -23,9 +24,16 @@ type line struct {
 	Isolated bool      `json:"isolated"`
 
 	// The answer to a question of the agent.
-	Permit string `json:"permit"`
-	Allow  bool   `json:"allow"`
-	Reason string `json:"reason"`
+	Permit  string            `json:"permit"`
+	Digest  string            `json:"digest"`
+	Allow   bool              `json:"allow"`
+	Session string            `json:"session"`
+	Answers map[string]string `json:"answers"`
+	Reason  string            `json:"reason"`
+}
+
+func (l line) answer() fleet.Answer {
+	return fleet.Answer{Question: l.Permit, Digest: l.Digest, Allow: l.Allow, Session: l.Session, Answers: l.Answers, Reason: l.Reason}
 }
 
 // input gives the lines of standard input to the agent, and refuses invalid ones with a
@@ -62,12 +70,15 @@ func (r *agentRun) input(ctx context.Context) {
 
 // line gives one line of standard input to the agent, or answers its question.
 func (r *agentRun) line(ctx context.Context, text []byte) error {
+	if a, ok := r.keyboardAnswer(string(text)); ok {
+		return r.prompter.Answer(a)
+	}
 	l, err := parseLine(text)
 	switch {
 	case err != nil:
 		return err
 	case l.Permit != "":
-		return r.prompter.Answer(l.Permit, l.Allow, l.Reason)
+		return r.prompter.Answer(l.answer())
 	case l.Text == "" && len(bytes.TrimSpace(text)) == 0:
 		return nil // an empty line
 	}
@@ -89,7 +100,7 @@ func (r *agentRun) payload(ctx context.Context, text []byte) error {
 		if err != nil {
 			return err
 		}
-		return r.prompter.Answer(l.Permit, l.Allow, l.Reason)
+		return r.prompter.Answer(l.answer())
 	}
 	in, taken, err := r.payloads.Parse(text)
 	switch {

@@ -39,14 +39,15 @@ var mayImport = map[string][]string{
 	"relay/claude/simchild":   {"teams"}, // as simagent
 	"relay":                   {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/wire", "teams", "teams/lockedfile"},
-	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams"},
+	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":              {}, // plain structs and codes: what a client links
+	"status/markdown":         {},
 	"status/view": {
 		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/wire", "status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/server": {
 		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/wire",
-		"status", "status/api", "status/view", "teams", "teams/atomicfile", "teams/lockedfile",
+		"status", "status/api", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile",
 	},
 	"status/server/page": {}, // files alone
 	"status/client":      {"status/api", "teams/flock"},
@@ -63,6 +64,9 @@ var onlyUser = map[string][]string{
 	"github.com/google/renameio":                  {"teams/atomicfile"},
 	"modernc.org/sqlite":                          {"inbox/sqlite"},
 	"github.com/spf13/cobra":                      {"cmd/teambridge"},
+	"github.com/spf13/pflag":                      {"cmd/teambridge"},
+	"github.com/yuin/goldmark":                    {"status/markdown"},
+	"golang.org/x/net":                            {}, // of tests alone
 }
 
 func TestImportsGoOneWay(t *testing.T) {

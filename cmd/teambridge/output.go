@@ -300,8 +300,13 @@ func (a *app) paint(colour, s string) string {
 func colourful(f *os.File, lookup func(string) (string, bool)) bool {
 	no, _ := lookup("NO_COLOR")
 	term, _ := lookup("TERM")
+	return no == "" && term != "dumb" && isTerminal(f)
+}
+
+// isTerminal reports whether f is a terminal, or another character device.
+func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
-	return no == "" && term != "dumb" && err == nil && info.Mode()&os.ModeCharDevice != 0
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // clock shows a time to a person: only the time of day if it is today.

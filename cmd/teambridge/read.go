@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -44,6 +41,8 @@ take, so an inbox shows what waits there; --history adds what was recorded
 before. Confirmations that nobody needs to read, such as of an idle agent, are
 left out and counted; --protocol shows them.
 
+Of an id, the first 4 characters are enough if no other id begins with them.
+
 Nothing is changed without --mark-read, which is only for your own inboxes:
 "user", and the name under which you joined the team.
 
@@ -58,7 +57,7 @@ are shown).`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
-	f.StringVar(&o.since, "since", "", "only messages since a duration (1h30m), a time (2026-11-20T12:00:00Z) or the message with this id")
+	f.StringVar(&o.since, "since", "", "only messages since a duration (1h30m, 2d), a time (2026-11-20T12:00:00Z) or the message with this id")
 	f.BoolVar(&o.unread, "unread", false, "only unread messages")
 	f.IntVar(&o.limit, "limit", 0, "show the last N messages; 0 is all")
 	f.BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
@@ -163,17 +162,12 @@ func feed(past, now map[string][]inbox.Row) []item {
 // past returns the recorded messages that have left their inboxes. Those that should still
 // be in an unreadable inbox are put into now.
 func (a *app) past(ctx context.Context, t *teams.Team, wanted func(string) bool, now map[string][]inbox.Row, unreadable map[string]bool) (map[string][]inbox.Row, error) {
-	if _, err := os.Stat(filepath.Join(a.state, "journal.db")); errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(a.state, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // and no journal is created
-		}
-	}
 	c, err := t.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.journal(ctx)
-	if err != nil {
+	j, err := a.journalIfAny(ctx)
+	if err != nil || j == nil {
 		return nil, err
 	}
 	a.replicate(ctx, j, journal.Query{Root: t.Root().Path(), Team: c.Team})
@@ -265,9 +259,12 @@ func (a *app) ours(ctx context.Context, t *teams.Team) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.ledger(ctx)
+	l, err := a.ledgerIfAny(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if l == nil { // no team was joined
+		return []string{mail.User}, nil
 	}
 	return mail.Ours(ctx, l, t, c)
 }
@@ -300,7 +297,15 @@ func (o readOptions) after(feed []item) (func(int, item) bool, error) {
 	}
 	limit, ok := parseSince(o.since)
 	if !ok {
-		i := slices.IndexFunc(feed, func(e item) bool { return e.ID() == o.since })
+		var ids []string
+		for _, e := range feed {
+			ids = append(ids, e.ID())
+		}
+		since, err := wholeID(o.since, ids)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.Index(ids, since)
 		if i < 0 {
 			return nil, notFound("list the ids with: teambridge read --protocol --json",
 				"--since %s is not a duration, a time, or the id of a message that is there", o.since)
@@ -351,7 +356,7 @@ func (a *app) entry(e inbox.Entry, gone bool) string {
 	if e.Summary != "" {
 		b.WriteString("  " + escape(e.Summary, false))
 	}
-	b.WriteString("  " + a.paint(dim, escape(e.ID(), false)) + "\n")
+	b.WriteString("  " + a.paint(dim, escape(shortID(e.ID()), false)) + "\n")
 	indent(&b, readable(e))
 	return b.String()
 }

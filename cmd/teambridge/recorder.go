@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,16 @@ func (a *app) journal(ctx context.Context) (*journal.Journal, error) {
 		a.opened = append(a.opened, j.Close)
 	}
 	return j, err
+}
+
+// journalIfAny opens the journal, if anything was recorded or sent; else it is nil.
+func (a *app) journalIfAny(ctx context.Context) (*journal.Journal, error) {
+	for _, name := range []string{"journal.db", "ledger.db"} {
+		if _, err := os.Stat(filepath.Join(a.state, name)); !errors.Is(err, fs.ErrNotExist) {
+			return a.journal(ctx)
+		}
+	}
+	return nil, nil
 }
 
 // journalWait is how long a command that can do without the journal waits for its lock.
@@ -308,9 +319,18 @@ func (t *recorder) changes(ctx context.Context, wait time.Duration) ([]journal.C
 	}
 }
 
-// statuses returns the state of each member of team.
+// statuses returns the status of each member of team.
 func (t *recorder) statuses(ctx context.Context, team *teams.Team) ([]api.Status, error) {
-	return status.Source{Journal: t.journal, Ledger: t.sends(ctx)}.Read(ctx, team, time.Now())
+	l := t.sends(ctx)
+	var relays map[string]*api.Relay
+	var asked map[string]*api.Question
+	if l != nil {
+		var err error
+		if relays, asked, err = t.app.relays(ctx, l, team); err != nil {
+			return nil, err
+		}
+	}
+	return view.Statuses(ctx, status.Source{Journal: t.journal, Ledger: l}, team, relays, asked, time.Now())
 }
 
 // within bounds a wait; 0 is no bound. what says what has not happened at the timeout.

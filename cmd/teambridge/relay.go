@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +41,8 @@ Exit status: 0, even if there are none; 3 there is no Claude directory
 A delivery is sent again as a new message, by the relay that runs or the next
 one. The agent may have worked on it in part the first time, and may do it
 twice. A relay that was added, and whose agent did not stay alive, is started
-again by the service. The beginning of an id is enough.
+again by the service. The first 4 characters of an id are enough, or more if
+several ids begin with them.
 
 Exit status: 0; 2 several match; 3 no such delivery or relay; 5 it has not
 failed, or is not dead.`,
@@ -54,8 +55,8 @@ failed, or is not dead.`,
 		Short: "Give up a message that waits or failed",
 		Long: `Give up a delivery that waits or failed: it is never sent to the agent.
 
-A delivery that the agent is working on cannot be given up. The beginning of
-its id is enough.
+A delivery that the agent is working on cannot be given up. The first 4
+characters of its id are enough, or more if several ids begin with them.
 
 Exit status: 0; 2 several match; 3 no such delivery; 5 it is under way or has
 ended.`,
@@ -128,7 +129,7 @@ func (a *app) relayList(ctx context.Context, all, relaysOnly bool) error {
 		if i.Person && from == "" {
 			from = "you"
 		}
-		rows = append(rows, []string{i.Delivery, i.Member + "@" + i.Team, from, i.Kind, i.State, clock(i.At), dash(i.Reason)})
+		rows = append(rows, []string{shortID(i.Delivery), i.Member + "@" + i.Team, from, i.Kind, i.State, clock(i.At), dash(i.Reason)})
 	}
 	return a.table(rows)
 }
@@ -181,20 +182,10 @@ func findDelivery(ctx context.Context, l *ledger.Ledger, prefix string) (string,
 	if err != nil {
 		return "", err
 	}
-	var found []string
+	var ids []string
 	for _, d := range all {
-		if d.UUID == prefix {
-			return prefix, nil
-		}
-		if prefix != "" && strings.HasPrefix(d.UUID, prefix) {
-			found = append(found, d.UUID)
-		}
+		ids = append(ids, d.UUID)
 	}
-	switch len(found) {
-	case 0:
-		return prefix, nil
-	case 1:
-		return found[0], nil
-	}
-	return "", usage("matches are "+strings.Join(found, ", "), "%q matches %d deliveries", prefix, len(found))
+	id, err := wholeID(prefix, ids)
+	return cmp.Or(id, prefix), err
 }

@@ -41,19 +41,27 @@ func relayText(i *api.Relay) string {
 	return strings.Join(parts, ", ")
 }
 
-// relays returns the relays of a team's members. Only the service knows why one is stopped.
-func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (map[string]*api.Relay, error) {
-	known, err := view.Relays(ctx, l, a.state, t)
-	if err != nil {
-		return nil, err
+// relays returns the relays of a team's members, and the oldest open question of each. Only
+// the service knows the questions, and why a relay is stopped.
+func (a *app) relays(ctx context.Context, l *ledger.Ledger, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, err error) {
+	if known, err = view.Relays(ctx, l, a.state, t); err != nil {
+		return nil, nil, err
 	}
+	asked = map[string]*api.Question{}
 	list, _ := a.relaysServed(ctx, t.Root())
 	for i := range list {
-		if e := &list[i]; e.Team == t.Name() && e.Created != nil && !e.Running {
+		e := &list[i]
+		if e.Team != t.Name() || e.Created == nil {
+			continue
+		}
+		if !e.Running {
 			known[e.Member] = &e.Relay
 		}
+		if len(e.Questions) > 0 {
+			asked[e.Member] = &e.Questions[0]
+		}
 	}
-	return known, nil
+	return known, asked, nil
 }
 
 // ledgerIfAny opens the ledger, or returns nil if it does not exist.

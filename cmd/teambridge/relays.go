@@ -68,7 +68,7 @@ func newRelayRemove(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove RELAY|MEMBER[@TEAM]",
 		Short: "Stop having the service run an agent",
-		Long: `Remove a relay that was added, by its id (or how it begins) or its member.
+		Long: `Remove a relay that was added, by its id (4 characters may do) or its member.
 
 A running service lets the agent finish its turn and ends it. Waiting messages
 stay in the inbox. --delete-team also removes the team that was made with
@@ -192,7 +192,7 @@ func (a *app) pick(ctx context.Context, root *teams.Root, query string, all []ca
 		func(c candidate) bool {
 			return root != nil && c.root == root.Path() && (team == "" || c.team == team) && c.member == root.MemberName(ctx, c.team, member)
 		},
-		func(c candidate) bool { return query != "" && strings.HasPrefix(c.id, query) },
+		func(c candidate) bool { return len(query) >= minPrefix && strings.HasPrefix(c.id, query) },
 	} {
 		last := -1
 		var found []string
@@ -315,7 +315,7 @@ func (a *app) printRelays(list []api.RelayEntry) error {
 			last = clock(*r.LastAck)
 		}
 		rows = append(rows, []string{
-			dash(r.ID), r.Member + "@" + r.Team, r.State, strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
+			dash(shortID(r.ID)), r.Member + "@" + r.Team, r.State, strconv.Itoa(r.Queue), strconv.Itoa(r.DeadLetters), last,
 			strings.Join(r.Command, " "), dash(r.Reason),
 		})
 	}

@@ -20,24 +20,25 @@ func TestRelayQuery(t *testing.T) {
 	defer root.Close()
 	here := root.Path()
 	all := []candidate{
-		{"3f01", here, "red", "team-lead"},
-		{"3f02", here, "blue", "team-lead"},
+		{"3f001", here, "red", "team-lead"},
+		{"3f002", here, "blue", "team-lead"},
 		{"aa03", here, "red", "worker"},
 		{"aa03b", here, "red", "3f"},
-		{"bb04", "/elsewhere", "red", "stranger"},
+		{"bb044", "/elsewhere", "red", "stranger"},
 	}
 	for _, tc := range []struct {
 		text, team string
 		want       int
 		several    []string
 	}{
-		{text: "3f01", want: 0},
-		{text: "3f0", want: -1, several: []string{"3f01 (team-lead@red)", "3f02 (team-lead@blue)"}},
+		{text: "3f001", want: 0},
+		{text: "3f00", want: -1, several: []string{"3f001 (team-lead@red)", "3f002 (team-lead@blue)"}},
 		{text: "aa03", want: 2}, // the id, although it begins another
 		{text: "3f", want: 3},   // the member, although it begins ids
-		{text: "bb", want: 4},
+		{text: "bb04", want: 4},
+		{text: "bb0", want: -1}, // too short
 		{text: "worker", want: 2},
-		{text: "lead", want: -1, several: []string{"3f01 (team-lead@red)", "3f02 (team-lead@blue)"}},
+		{text: "lead", want: -1, several: []string{"3f001 (team-lead@red)", "3f002 (team-lead@blue)"}},
 		{text: "lead", team: "blue", want: 1},
 		{text: "stranger", want: -1}, // of another Claude directory
 		{text: "nobody", want: -1},

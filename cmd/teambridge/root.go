@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
@@ -32,6 +33,7 @@ type host struct {
 	cwd            func() (string, error)
 	hangUp         func(context.Context) bool // waits until the reader of stdout goes away; nil: unknown
 	terminal       bool                       // print in colour
+	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
 }
@@ -39,7 +41,7 @@ type host struct {
 func process() host {
 	return host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		lookup: os.LookupEnv, cwd: os.Getwd, terminal: colourful(os.Stdout, os.LookupEnv),
+		lookup: os.LookupEnv, cwd: os.Getwd, terminal: colourful(os.Stdout, os.LookupEnv), keyboard: isTerminal(os.Stdin),
 		hangUp: func(ctx context.Context) bool { return hangUp(ctx, os.Stdout) },
 	}
 }
@@ -109,7 +111,9 @@ It works on the teams' own inbox files under the lock that Claude Code takes,
 reads back what it wrote, and reports what became of it.
 
 A team is chosen by --team, else $TEAMBRIDGE_TEAM, else the only team whose lead
-is alive, else the one whose lead runs in this directory.
+is alive, else the one whose lead runs in this directory. "send", "ask" and
+"wait" first look for the only living team that has the member, and "status"
+shows all teams that could be meant.
 
 Exit status: 0 done; 1 error; 2 usage; 3 not found, or gone; 4 timeout; 5
 refused; 6 a file is corrupt or could not be locked; 7 a message is lost, or it
@@ -142,8 +146,6 @@ func newRoot(a *app) *cobra.Command {
 			return cmd.Help()
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-
-		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -159,8 +161,8 @@ func newRoot(a *app) *cobra.Command {
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "report on stderr what is being done")
 	must(root.RegisterFlagCompletionFunc("team", a.completeTeams))
 	root.AddCommand(
-		newSend(a), newBroadcast(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
-		newWatch(a), newWait(a), newAsk(a), newStatus(a), newHistory(a), newSearch(a), newExport(a), newGC(a), newTranscript(a), newRun(a), newRelay(a), newWire(a), newServe(a), newUI(a), newService(a),
+		newSend(a), newBroadcast(a), newInbox(a), newReply(a), newRead(a), newTeams(a), newMembers(a), newJoin(a), newLeave(a),
+		newWatch(a), newWait(a), newAsk(a), a.overAllTeams(newStatus(a)), newHistory(a), newSearch(a), newExport(a), newGC(a), newTranscript(a), newRun(a), newRelay(a), newPermit(a), newDeny(a), newWire(a), newServe(a), newUI(a), newService(a),
 		newDoctor(a), newDemo(a), newVersion(a), newCompletion(a),
 	)
 	setDefaults(root)
@@ -264,7 +266,13 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := "teambridge --help lists the commands"
-	if like := root.SuggestionsFor(args[0]); len(like) > 0 {
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if like := similar(args[0], names); len(like) > 0 {
 		hint = "did you mean " + strings.Join(like, " or ") + "? " + hint
 	}
 	return usage(hint, "unknown command %q", args[0])
@@ -280,7 +288,39 @@ func flagError(cmd *cobra.Command, err error) error {
 	if wantsText(cmd) {
 		hint += `; put "--" before a text that begins with "-"`
 	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlag(cmd, hint, unknown)
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usage(hint, "invalid --%s %q: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+	}
 	return usage(hint, "%w", err)
+}
+
+// unknownFlag is the error for a flag that does not exist.
+func unknownFlag(cmd *cobra.Command, hint string, unknown *pflag.NotExistError) error {
+	typed, shown := unknown.GetSpecifiedName(), "--"+unknown.GetSpecifiedName()
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		typed, shown = short, "-"+short
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if like := similar(typed, names); len(like) > 0 {
+		return usage(hint, "unknown flag %s; did you mean --%s?", shown, strings.Join(like, " or --"))
+	}
+	return usage(hint, "unknown flag %s", shown)
+}
+
+// oneOfThese checks the value of a flag that has a list of values.
+func oneOfThese(flag, value string, list ...string) error {
+	if slices.Contains(list, value) {
+		return nil
+	}
+	return usage("", "--%s must be one of %s; it is %q", flag, strings.Join(list, ", "), value)
 }
 
 // newHelp is cobra's help command, but an unknown topic is an error.
@@ -375,7 +415,9 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 	}
 	var t *teams.Team
 	if name != "" {
-		t, err = root.Team(name)
+		if t, err = root.Team(name); err != nil {
+			err = a.orEnded(ctx, root, name, err)
+		}
 	} else {
 		var cwd string
 		if cwd, err = a.cwd(); err == nil {

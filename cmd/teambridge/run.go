@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -82,8 +82,11 @@ stopped, and the message fails.
 --permissions decides what the agent's own rules leave open. allow=TOOL,TOOL
 does not cover what only a person can allow: any tool in plan mode,
 ExitPlanMode and AskUserQuestion. With ask, each question is printed with an
-id; answer with {"permit": "ID", "allow": true}, or with "allow": false and a
-"reason". After the end of standard input everything is denied.
+id and a digest; answer with {"permit": "ID", "digest": "…", "allow": true}, or
+with "allow": false and a "reason". "session" also allows a rule that the
+question offers until the agent is restarted, and "answers" {"QUESTION":
+"ANSWER"} answers AskUserQuestion. If standard input is a terminal, y or n
+answers. After the end of standard input everything is denied.
 
 With --input wire, standard input is payloads of the session protocol, one per
 line: {"role": "user", …} or {"role": "session", …} with a text of the user. The
@@ -137,7 +140,7 @@ team has a living lead of its own, or another process relays this inbox.`,
 func agentFlags(cmd *cobra.Command, r *ledger.Relay) {
 	f := cmd.Flags()
 	f.StringVar(&r.OnCut, "on-cut", string(relay.NudgeAgent), "what to do if a crash cut off a turn: nudge (tell the agent to go on) or report")
-	f.DurationVar(&r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
+	durationFlag(cmd, &r.IdleExit, "idle-exit", 0, "end an agent that was idle for this long, until the next message (default never)")
 	f.StringVar(&r.Permissions, "permissions", "deny", "tools that the agent's own rules leave open: deny, allow=TOOL,TOOL or ask (a person)")
 	f.BoolVar(&r.Plain, "plain", false, "add no flags to the command; for other programs that speak stream-json")
 	complete(cmd, "on-cut", string(relay.NudgeAgent), string(relay.ReportCut))
@@ -159,15 +162,16 @@ type agentRun struct {
 	status  relay.Status
 	eof     bool
 	dropped int // payloads of standard input
-	stop    context.CancelFunc
+
+	keyboard keyboard
+	stop     context.CancelFunc
 }
 
 func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
+	if err := cmp.Or(oneOfThese("output", o.output, outputForms...), oneOfThese("input", o.input, inLines, inWire)); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains(outputForms, o.output):
-		return usage("use "+strings.Join(outputForms, ", "), "--output %q is unknown", o.output)
-	case o.input != inLines && o.input != inWire:
-		return usage("use lines or wire", "--input %q is unknown", o.input)
 	case o.modes != "" && o.input != inWire:
 		return usage("add --input wire", "--permission-mode-map is for payloads of the session protocol")
 	case o.OwnTeam && a.teamName == "":
@@ -389,9 +393,13 @@ func (r *agentRun) over() {
 // nobody can see is denied, since the agent would wait forever.
 func (r *agentRun) asked(q fleet.Question, open bool) {
 	// Even with --json, since somebody has to answer.
-	line := sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID))
+	line := sayLine("question", fmt.Sprintf(`the agent wants to use %s %s; answer with {"permit": %q, "digest": %q, "allow": true}, or false`, q.Tool, q.Input, q.ID, q.Digest))
 	to := r.errors
-	if r.opts.output == outEvents {
+	if r.atKeyboard() {
+		if line = r.askAtKeyboard(q, open); line == nil {
+			return
+		}
+	} else if r.opts.output == outEvents {
 		var err error
 		if line, err = jsonLine(map[string]any{"permission": q, "open": open}); err != nil {
 			r.fail(err)
@@ -402,7 +410,7 @@ func (r *agentRun) asked(q fleet.Question, open bool) {
 		return
 	}
 	if !to.offer(line, true) && open {
-		if err := r.prompter.Answer(q.ID, false, "The person who could allow this does not read what is asked."); err == nil {
+		if err := r.prompter.Answer(fleet.Answer{Question: q.ID, Digest: q.Digest, Reason: "The person who could allow this does not read what is asked."}); err == nil {
 			r.app.warn("denied a tool, since nobody reads the output: %s", q.Tool)
 		}
 	}

@@ -64,9 +64,9 @@ func TestRealRunPermissions(t *testing.T) {
 				lines.Buffer(nil, 1<<20)
 				for lines.Scan() {
 					var l struct {
-						Permission *struct{ ID, Tool string } `json:"permission"`
-						Open       bool                       `json:"open"`
-						Result     string                     `json:"result"`
+						Permission *struct{ ID, Digest, Tool string } `json:"permission"`
+						Open       bool                               `json:"open"`
+						Result     string                             `json:"result"`
 					}
 					if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 						t.Errorf("%s: %v", lines.Text(), err)
@@ -77,7 +77,7 @@ func TestRealRunPermissions(t *testing.T) {
 						if l.Permission.Tool != "Bash" {
 							t.Errorf("asked for %q", l.Permission.Tool)
 						}
-						if _, err := fmt.Fprintf(typed, `{"permit": %q, "allow": %t, "reason": "not today"}`+"\n", l.Permission.ID, tc.allow); err != nil {
+						if _, err := fmt.Fprintf(typed, `{"permit": %q, "digest": %q, "allow": %t, "reason": %q}`+"\n", l.Permission.ID, l.Permission.Digest, tc.allow, tc.told); err != nil {
 							t.Error(err)
 						}
 					case l.Result != "":

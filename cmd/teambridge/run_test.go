@@ -27,10 +27,10 @@ type running struct {
 
 // printed is a line of run with --output events.
 type printed struct {
-	Permission *struct{ ID, Tool string } `json:"permission"`
-	Open       bool                       `json:"open"`
-	Text       string                     `json:"text"`
-	Result     string                     `json:"result"`
+	Permission *struct{ ID, Digest, Tool string } `json:"permission"`
+	Open       bool                               `json:"open"`
+	Text       string                             `json:"text"`
+	Result     string                             `json:"result"`
 }
 
 // startRun starts one, with --exit-on-eof and further flags.
@@ -139,9 +139,9 @@ func asksForPermission(t *testing.T, input, ask string) {
 	asked := func(l printed) bool { return l.Permission != nil && l.Open }
 
 	for _, tc := range []struct{ answer, want string }{
-		{`{"permit": %q, "allow": true}`, "allowed"},
-		{`{"permit": %q, "allow": false, "reason": "not today"}`, "denied: not today"},
-		{`{"permit": %q}`, "denied: The person who was asked did not allow it."},
+		{`{"permit": %q, "digest": %q, "allow": true}`, "allowed"},
+		{`{"permit": %q, "digest": %q, "allow": false, "reason": "not today"}`, "denied: not today"},
+		{`{"permit": %q, "digest": %q}`, "denied: The person who was asked did not allow it."},
 	} {
 		r.say(ask)
 		q := r.next(asked)
@@ -149,7 +149,7 @@ func asksForPermission(t *testing.T, input, ask string) {
 			t.Errorf("asked for %q", q.Permission.Tool)
 		}
 		r.say(`{"permit": "another", "allow": true}`)
-		r.say(fmt.Sprintf(tc.answer, q.Permission.ID))
+		r.say(fmt.Sprintf(tc.answer, q.Permission.ID, q.Permission.Digest))
 		if got := r.result(); !strings.Contains(got.Text, tc.want) {
 			t.Errorf("the agent says %q, want %q", got.Text, tc.want)
 		}
@@ -163,8 +163,76 @@ func asksForPermission(t *testing.T, input, ask string) {
 		t.Errorf("the agent says %q", got.Text)
 	}
 	r.end()
-	if n := strings.Count(r.errs.String(), "no such question is open"); n != 3 {
+	if n := strings.Count(r.errs.String(), "there is no such question"); n != 3 {
 		t.Errorf("%d warnings of answers to nothing, want 3: %s", n, &r.errs)
+	}
+}
+
+// A person at a terminal is asked one question at a time, and answers with a letter.
+func TestRunAsksAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	asks := func(tool, input string) claude.Use {
+		return claude.NewUse(fmt.Appendf(nil, `{"tool_name": %q, "input": %s, "permission_suggestions": [
+			{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "echo *"}], "behavior": "allow"}, {"type": "setMode", "mode": "acceptEdits"}]}`, tool, input))
+	}
+	bash := asks("Bash", `{"command": "echo \u001b[31mhi"}`)
+	colour := asks("AskUserQuestion", `{"questions": [{"question": "Which colour?"}]}`)
+	for _, test := range []struct {
+		use    claude.Use
+		says   string // part of the question
+		typed  string
+		answer string // "": it is no answer
+	}{
+		{bash, `Bash {"command": "echo \u001b[31mhi"}`, "y", "allow "},
+		{bash, "allow it? y, s (also Bash(echo *), until", "s", "allow Bash(echo *)"},
+		{bash, "or n REASON", "n", "deny "},
+		{bash, "or n REASON", " n not today ", "deny not today"},
+		{bash, "", "yes", ""},
+		{bash, "", "y ou", ""},
+		{bash, "", "s o", ""},
+		{bash, "", "", ""},
+		{asks("ExitPlanMode", `{"plan": "1. a\n2. b"}`), "plan:\n1. a\n2. b\nallow it? y, n", "s", ""},
+		{asks("ExitPlanMode", `{"plan": "1. a"}`), "plan:\n1. a\n", "y", "allow "},
+		{colour, "y ANSWER", "y Blue or so", `allow {"answers":{"Which colour?":"Blue or so"},"questions":[{"question":"Which colour?"}]}`},
+		{colour, "Which colour?", "n ask later", "deny ask later"},
+	} {
+		errs := new(strings.Builder)
+		r := &agentRun{app: &app{host: host{stderr: errs, keyboard: true}, out: &outlet{}}, opts: runOptions{input: inLines, output: outText}}
+		r.errors = newWriteQueue(errs, nil, nil)
+		r.prompter = fleet.NewPermissionPrompter(r.asked)
+		ask := fleet.Policy{Ask: true}.Permission(r.prompter).Ask
+		decided := make(chan claude.Decision, 1)
+		synctest.Test(t, func(t *testing.T) {
+			go func() { decided <- ask(t.Context(), test.use) }()
+			synctest.Wait()
+			if line := r.askAtKeyboard(fleet.Question{ID: "x", Tool: "Later"}, true); line != nil {
+				t.Errorf("two questions at once: %s", line)
+			}
+			a, ok := r.keyboardAnswer(test.typed)
+			if ok != (test.answer != "") {
+				t.Errorf("%q is an answer: %t", test.typed, ok)
+			}
+			if ok {
+				must(r.prompter.Answer(a))
+				synctest.Wait()
+				d := <-decided
+				got := "deny " + d.Reason
+				if d.Allow {
+					got = "allow " + d.Session.String() + string(d.Input)
+				}
+				if got != test.answer {
+					t.Errorf("%q: %s, want %s", test.typed, got, test.answer)
+				}
+			}
+			r.prompter.Close("over")
+			synctest.Wait()
+		})
+		r.errors.drain(t.Context())
+		if said := errs.String(); !strings.Contains(said, test.says) || strings.Contains(said, "\x1b") {
+			t.Errorf("it said %q, want %q", said, test.says)
+		} else if !strings.Contains(said, "Later") {
+			t.Errorf("the next question was not asked: %q", said)
+		}
 	}
 }
 

@@ -110,6 +110,7 @@ func TestScripts(t *testing.T) {
 			"visit":     visit,
 			"mute":      mute,
 			"becomes":   becomes,
+			"asked":     asked,
 			"terminate": terminate,
 			"notified":  notified,
 		},

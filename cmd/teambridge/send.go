@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -101,7 +100,7 @@ unknown.`,
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
 	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before")
 	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: "+strings.Join(waits, ", "))
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for consumed or seen; 0 is forever")
+	durationFlag(cmd, &o.timeout, "timeout", 30*time.Second, "how long to wait for consumed or seen; 0 is forever")
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(waits, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().StringVar(&o.mode, "mode", "", `how the agent works from this message on, as JSON such as {"model": "opus"}`)
 	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join the message with others; for agents that the service runs")
@@ -120,8 +119,8 @@ func sendFlags(cmd *cobra.Command, o *sendOptions) {
 }
 
 func (a *app) send(ctx context.Context, address, text string, o sendOptions) error {
-	if !slices.Contains(waits, o.wait) {
-		return usage("use "+strings.Join(waits, ", "), "--wait %q is unknown", o.wait)
+	if err := oneOfThese("wait", o.wait, waits...); err != nil {
+		return err
 	}
 	if o.mode != "" {
 		if _, err := mode.Parse([]byte(o.mode)); err != nil {
@@ -132,11 +131,15 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	name, teamName := teams.Split(address)
-	t, err := a.team(ctx, teamName)
+	t, name, err := a.teamWith(ctx, address)
 	if err != nil {
 		return err
 	}
+	return a.sendTo(ctx, t, name, body, o)
+}
+
+// sendTo sends a text to a member of t, and prints what became of it.
+func (a *app) sendTo(ctx context.Context, t *teams.Team, name, body string, o sendOptions) error {
 	o.served, a.leaveOpen = true, true
 	s, err := a.sender(ctx, t, o)
 	if err != nil {
@@ -197,7 +200,7 @@ func (a *app) reachNote(s mail.Delivered) {
 	case teams.NotMember:
 		a.note("%s is not a member of %s: perhaps nobody reads this", s.Member, s.Team)
 	case teams.LeadGone:
-		a.note("the process that led %s has ended: nobody reads this until its session is resumed", s.Team)
+		a.note("the lead of %s is not running: nobody reads this until its session is resumed", s.Team)
 	case teams.NoRelay:
 		a.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.NoTeammate:

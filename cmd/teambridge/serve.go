@@ -77,7 +77,7 @@ another state directory.`,
 func serveFlags(cmd *cobra.Command, o *serveOptions) {
 	cmd.Flags().StringArrayVar(&o.listen, "listen", nil, "unix:PATH or a loopback HOST:PORT; may be repeated")
 	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "only answer questions: change nothing, run no agents")
-	cmd.Flags().DurationVar(&o.keepWork, "keep-work", server.KeepWork, "how long to keep what agents said and did while they worked")
+	durationFlag(cmd, &o.keepWork, "keep-work", server.KeepWork, "how long to keep what agents said and did while they worked")
 	cmd.Flags().StringArrayVar(&o.keep, "keep-transcripts", nil, "record what the interactive agents of this team say and do; may be repeated")
 	must(cmd.RegisterFlagCompletionFunc("keep-transcripts", cobra.NoFileCompletions))
 	modeMapFlag(cmd, &o.modes)

@@ -218,3 +218,28 @@ func becomes(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s is %s, want %s", args[3], r.State, args[4])
 	}
 }
+
+// asked waits until an agent that the service runs asks what has not been asked yet, and
+// sets a variable to the id of the question:
+//
+//	asked SOCKET VARIABLE
+func asked(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: asked SOCKET VARIABLE")
+	}
+	c, err := client.New(client.Options{Socket: ts.MkAbs(args[0])})
+	ts.Check(err)
+	defer c.Close()
+	id := ""
+	wait(ts, func() bool {
+		list, err := c.Relays(context.Background(), "")
+		ts.Check(err)
+		for _, r := range list {
+			for _, q := range r.Questions {
+				id = q.ID
+			}
+		}
+		return id != ""
+	}, func() { ts.Fatalf("no agent asks") })
+	ts.Setenv(args[1], id)
+}

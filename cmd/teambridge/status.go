@@ -11,39 +11,54 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/status/api"
-	"teambridge/status/view"
 	"teambridge/teams"
 )
 
 func newStatus(a *app) *cobra.Command {
 	var watch bool
+	var output string
 	cmd := &cobra.Command{
 		Use:   "status [MEMBER]",
-		Short: "Show which agents are active, idle or terminated",
-		Long: `Show the state of each agent of a team, since when, and how that is known.
+		Short: "Show what each agent is doing, and when it was last heard",
+		Long: `Show what each agent is doing, since when, and when it was last heard.
 
-ACTIVE: the agent said something less than 5 minutes ago. IDLE: 5 minutes ago
-or more. TERMINATED: it has shut down. The detail says more: working, waiting
-for messages, failed, or stale (the team's lead is gone). The evidence comes
-from the inboxes and the journal. Newer agents remove the messages they read,
-so much is only known while "teambridge watch" or the service is recording.
+  working          it is at work
+  waiting for you  a person has to answer a question of it
+  idle             it waits for messages
+  blocked          it cannot go on; the reason is shown
+  ended            it has shut down, or nothing runs it
+  unknown          it was at work, but nothing was heard for 5 minutes
 
-For a headless agent, RELAY shows what its relay does (stopped means that nobody
-reads its inbox), how many messages are queued or failed (dead letters), and
-when the agent last acknowledged something. With --watch a line is printed for
-each change until the team ends.
+-o wide shows how that is known. BY is a message or a turn of the agent, its
+process, its relay, an open question, or the team's config.json. STATE is judged
+by messages and turns alone: ACTIVE (the last one is less than 5 minutes old),
+IDLE, or TERMINATED (shut down). RELAY is for headless agents: queue, dead
+letters (failed messages), and the last acknowledgment. Newer agents remove the
+messages they read, so much is only known while "teambridge watch" or the
+service is recording. With --watch a line is printed for each change until the
+team ends.
 
-Exit status: 0; 3 no such team or member; 130 interrupted.`,
-		Example:           `  teambridge status worker --watch`,
+Exit status: 0; 2 bad flags; 3 no such team or member; 130 interrupted.`,
+		Example: `  teambridge status worker --watch
+  teambridge status -o wide`,
 		Args:              between(0, 1),
 		ValidArgsFunction: a.completeMembers(1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args, watch) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.status(cmd.Context(), args, watch, output) },
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "format of the table: wide also shows how the status is known")
+	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputWide}, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().BoolVar(&watch, "watch", false, "keep running, and print each change")
 	return cmd
 }
 
-func (a *app) status(ctx context.Context, args []string, watch bool) (err error) {
+// outputWide is the value of --output that shows the evidence.
+const outputWide = "wide"
+
+func (a *app) status(ctx context.Context, args []string, watch bool, output string) (err error) {
+	if output != "" && output != outputWide {
+		return usage("", "--output must be %s", outputWide)
+	}
+	wide := output == outputWide
 	t, err := a.teamOf(ctx, args)
 	if err != nil {
 		return err
@@ -57,12 +72,12 @@ func (a *app) status(ctx context.Context, args []string, watch bool) (err error)
 	if err != nil {
 		return err
 	}
-	if err := a.printStatus(infos, watch); err != nil || !watch {
+	if err := a.printStatus(infos, watch, wide); err != nil || !watch {
 		return err
 	}
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
-	return a.followStatus(ctx, rec, t, args, infos)
+	return a.followStatus(ctx, rec, t, args, infos, wide)
 }
 
 // statusInfos returns the status of all members, or of one.
@@ -81,16 +96,6 @@ func (a *app) statusInfos(ctx context.Context, rec *recorder, t *teams.Team, arg
 			return nil, notFound("list the members with: teambridge members", "%s is not an agent of %s", name, t.Name())
 		}
 	}
-	if err := view.CountUnread(ctx, t, all); err != nil {
-		return nil, err
-	}
-	if l := rec.sends(ctx); l != nil {
-		relays, err := a.relays(ctx, l, t)
-		if err != nil {
-			return nil, err
-		}
-		view.WithRelays(all, relays)
-	}
 	return all, nil
 }
 
@@ -103,11 +108,12 @@ func (a *app) statusName(ctx context.Context, t *teams.Team, arg string, all []a
 	return t.Resolve(ctx, name)
 }
 
-func (a *app) printStatus(infos []api.Status, stream bool) error {
+// printStatus prints statuses; the head of the table is left out if they belong to a stream.
+func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
 	if a.json && !stream {
 		return a.printJSON(infos)
 	}
-	rows := [][]string{{"MEMBER", "STATE", "SINCE", "DETAIL", "UNREAD", "RELAY", "BY"}}
+	rows := [][]string{{"MEMBER", "STATUS", "SINCE", "HEARD", "UNREAD", "STATE", "DETAIL", "RELAY", "BY"}}
 	for _, i := range infos {
 		if a.json {
 			if err := a.printJSON(i); err != nil {
@@ -115,15 +121,19 @@ func (a *app) printStatus(infos []api.Status, stream bool) error {
 			}
 			continue
 		}
-		by := "joined"
-		if i.Evidence.Kind != "" {
-			by = i.Evidence.Kind + " " + i.Evidence.ID
+		word := i.Word
+		if i.Why != "" {
+			word += " (" + i.Why + ")"
 		}
-		rows = append(rows, []string{i.Member, i.State, clock(i.Since), i.Detail, strconv.Itoa(i.Unread), relayText(i.Relay), by})
+		rows = append(rows, []string{i.Member, word, clock(i.WordSince), ago(time.Since(i.Heard)), strconv.Itoa(i.Unread),
+			i.State, i.Detail, relayText(i.Relay), basisText(i)})
 	}
-	if !slices.ContainsFunc(infos, func(i api.Status) bool { return i.Relay != nil }) {
-		for i, r := range rows {
-			rows[i] = slices.Delete(r, 5, 6)
+	for n, r := range rows {
+		switch {
+		case !wide:
+			rows[n] = r[:5]
+		case !slices.ContainsFunc(infos, func(i api.Status) bool { return i.Relay != nil }):
+			rows[n] = slices.Delete(r, 7, 8)
 		}
 	}
 	if stream {
@@ -132,8 +142,32 @@ func (a *app) printStatus(infos []api.Status, stream bool) error {
 	return a.table(rows)
 }
 
+// basisText says what the word of a status rests on.
+func basisText(s api.Status) string {
+	switch s.Basis {
+	case api.BasisMessage:
+		return s.Evidence.Kind + " " + s.Evidence.ID
+	case api.BasisProcess:
+		return "process " + strconv.Itoa(s.PID)
+	}
+	return s.Basis
+}
+
+// ago shows how long ago something was.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min ago"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + " h ago"
+	}
+	return strconv.Itoa(int(d.Hours()/24)) + " days ago"
+}
+
 // followStatus prints what changes, until the team ends.
-func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, args []string, before []api.Status) error {
+func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, args []string, before []api.Status, wide bool) error {
 	for {
 		if _, err := rec.changes(ctx, time.Second); err != nil { // a status can change by time alone
 			return err
@@ -150,6 +184,10 @@ func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, ar
 			return slices.ContainsFunc(before, func(b api.Status) bool {
 				b.Unread, b.Evidence, i.Evidence = i.Unread, api.Evidence{}, api.Evidence{}
 				b.Relay, i.Relay = b.Relay.Lasting(), i.Relay.Lasting()
+				b.Heard, b.Basis, b.PID = i.Heard, i.Basis, i.PID
+				if b.Word == i.Word {
+					b.WordSince = i.WordSince
+				}
 				// Being active for longer is no change.
 				if b.State == api.StateActive && i.State == api.StateActive {
 					b.Since = i.Since
@@ -158,7 +196,7 @@ func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, ar
 			})
 		})
 		before = now
-		if err := a.printStatus(changed, true); err != nil {
+		if err := a.printStatus(changed, true, wide); err != nil {
 			return err
 		}
 	}

@@ -132,7 +132,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 			t.Errorf("the evidence: %s", line)
 		}
 		waiting.line(ctx, func(line string) bool {
-			return strings.HasPrefix(line, "worker") && strings.Contains(line, "TERMINATED")
+			return strings.HasPrefix(line, "worker") && strings.Contains(line, "ended (it has shut down)")
 		})
 		waiting.end(ctx)
 		_, err := standin.WaitFile(ctx, u.team.Dir()+"/config.json", func(data []byte) bool {
@@ -141,7 +141,7 @@ func TestStatusOfARealShutdown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out := u.must("status", "worker"); !strings.Contains(out, "TERMINATED") {
+		if out := u.must("status", "worker"); !strings.Contains(out, "ended (it has shut down)") {
 			t.Errorf("when it is no member any more:\n%s", out)
 		}
 		if status, _, errs := u.run("ask", "worker", "are you there"); status != api.ExitNotFound || !strings.Contains(errs, "nobody can answer") {
@@ -180,4 +180,51 @@ func TestWaitForARealAgentToBeIdle(t *testing.T) {
 			t.Errorf("all-idle: %d turns have ended, want 1", n)
 		}
 	})
+}
+
+// A lead in a terminal is idle, works, and waits for its person, as its process says, and
+// who waits for it to be idle waits for that.
+func TestRealStatusInATerminal(t *testing.T) {
+	t.Parallel()
+	v, err := teams.ParseVersion("2.1.329")
+	if err != nil {
+		t.Fatal(err)
+	}
+	standin.Require(t, v)
+	u := &user{t: t, team: standin.StartTeam(t, v, nil), home: t.TempDir()}
+	ctx := deadline(t, 3*time.Minute)
+	following := u.start("status", "team-lead", "--watch", "--json")
+	until := func(word, why string) {
+		t.Helper()
+		following.line(ctx, func(line string) bool {
+			var s api.Status
+			if err := json.Unmarshal([]byte(line), &s); err != nil {
+				t.Errorf("%v: %s", err, line)
+			}
+			return s.Word == word && s.Why == why && s.Basis == api.BasisProcess && s.PID == u.team.Lead.Pid()
+		})
+	}
+	until(api.WordIdle, "")
+	if err := u.team.Lead.Prompt(ctx, "SLEEP:3\nthink [t-1]"); err != nil {
+		t.Fatal(err)
+	}
+	until(api.WordWorking, "")
+	u.must("wait", "--for", "idle", "--member", "team-lead", "--timeout", "60s")
+	if n := u.team.API.Turns(standin.Main, "[t-1]"); n != 1 {
+		t.Errorf("it was idle when %d turns had ended, want 1", n)
+	}
+	until(api.WordIdle, "")
+	option := func(label string) map[string]any { return map[string]any{"label": label, "description": label} }
+	if err := u.team.Lead.Prompt(ctx, standin.CallLine("AskUserQuestion", map[string]any{"questions": []any{map[string]any{
+		"question": "Which colour?", "header": "Colour", "multiSelect": false, "options": []any{option("Blue"), option("Red")},
+	}}})); err != nil {
+		t.Fatal(err)
+	}
+	until(api.WordWaiting, "input needed")
+	if out := u.must("status", "team-lead"); !strings.Contains(out, "waiting for you (input needed)") {
+		t.Errorf("status:\n%s", out)
+	}
+	if status, out, _ := u.run("wait", "--for", "idle", "--member", "team-lead", "--timeout", "3s"); status != api.ExitTimeout {
+		t.Errorf("it waits for its person, and counts as idle: %d\n%s", status, out)
+	}
 }

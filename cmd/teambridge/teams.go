@@ -12,7 +12,8 @@ import (
 )
 
 func newTeams(a *app) *cobra.Command {
-	return &cobra.Command{
+	all := false
+	cmd := &cobra.Command{
 		Use:   "teams",
 		Short: "List the teams",
 		Long: `List the teams, their leads, and whether the lead's process is alive.
@@ -22,13 +23,18 @@ its session's process exists, or its conversation went on in the last 5
 minutes; otherwise its state is "unknown", as is that of a process that cannot
 be examined.
 
+--all adds the teams that have ended, if the journal has messages of them, and
+when something of each was last recorded.
+
 Exit status: 0, even if there are none; 3 there is no Claude directory.`,
-		Example: `  teambridge teams --json`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.teams(cmd.Context()) },
+		Example: `  teambridge teams --all`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.teams(cmd.Context(), all) },
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "include teams that have ended")
+	return cmd
 }
 
-func (a *app) teams(ctx context.Context) error {
+func (a *app) teams(ctx context.Context, all bool) error {
 	root, err := a.root()
 	if err != nil {
 		return err
@@ -36,6 +42,9 @@ func (a *app) teams(ctx context.Context) error {
 	infos, err := view.Teams(ctx, root)
 	if err != nil {
 		return err
+	}
+	if all {
+		return a.allTeams(ctx, root, infos)
 	}
 	if a.json {
 		return a.printJSON(infos)
@@ -46,14 +55,17 @@ func (a *app) teams(ctx context.Context) error {
 	}
 	rows := [][]string{{"TEAM", "LEAD", "STATE", "MEMBERS", "CREATED", "DIRECTORY"}}
 	for _, i := range infos {
-		if i.Problem != "" {
-			// In the last column, where its length moves nothing.
-			rows = append(rows, []string{i.Team, "-", "-", "-", "-", i.Problem})
-			continue
-		}
-		rows = append(rows, []string{i.Team, dash(i.Lead), i.LeadState, strconv.Itoa(i.Members), clock(i.CreatedAt), dash(i.Cwd)})
+		rows = append(rows, teamRow(i))
 	}
 	return a.table(rows)
+}
+
+func teamRow(i api.Team) []string {
+	if i.Problem != "" {
+		// In the last column, where its length moves nothing.
+		return []string{i.Team, "-", "-", "-", "-", i.Problem}
+	}
+	return []string{i.Team, dash(i.Lead), i.LeadState, strconv.Itoa(i.Members), clock(i.CreatedAt), dash(i.Cwd)}
 }
 
 func newMembers(a *app) *cobra.Command {
@@ -83,7 +95,7 @@ func (a *app) members(ctx context.Context) error {
 	if l, err := a.ledgerIfAny(ctx); err != nil {
 		a.warn("%s; relays are not shown", view.Describe(err))
 	} else if l != nil {
-		relays, err := a.relays(ctx, l, t)
+		relays, _, err := a.relays(ctx, l, t)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
+	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
 )
@@ -40,8 +41,8 @@ func newWait(a *app) *cobra.Command {
 
   reply       a message to you, from --member if one is given
   message     a message to anybody, from --member if one is given
-  idle        --member says that it is idle, and no message waits for it (not
-              just the moment between two tasks)
+  idle        --member is idle, as "teambridge status" says, and no message
+              waits for it (not just the moment between two tasks)
   all-idle    every agent but the lead is idle
   terminated  --member has shut down
 
@@ -49,28 +50,27 @@ A message counts if it comes after the call. Earlier statements of an agent are
 known if they are in the journal; otherwise its next one counts.
 
 Exit status: 0 it happened; 3 no such team or member, or the team has ended; 4
-it did not happen within --timeout; 130 interrupted.`,
+timed out; 130 interrupted.`,
 		Example: `  teambridge wait --for idle --member worker --timeout 10m`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.waitFor(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.what, "for", "", "occasion: "+strings.Join(occasions, ", "))
 	f.StringVar(&o.member, "member", "", "the member")
-	f.DurationVar(&o.timeout, "timeout", 0, "how long to wait (30s, 5m); 0 is forever")
+	durationFlag(cmd, &o.timeout, "timeout", 0, "how long to wait (30s, 5m); 0 is forever")
 	must(cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(occasions, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("member", a.completeMembers(-1)))
 	return cmd
 }
 
 func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
-	if !slices.Contains(occasions, o.what) {
-		return usage("use one of "+strings.Join(occasions, ", "), "--for %q is unknown", o.what)
+	if err := oneOfThese("for", o.what, occasions...); err != nil {
+		return err
 	}
 	if o.member == "" && (o.what == forIdle || o.what == forTerminated) {
 		return usage("", "--for %s needs --member", o.what)
 	}
-	name, teamName := teams.Split(o.member)
-	t, err := a.team(ctx, teamName)
+	t, name, err := a.teamWith(ctx, o.member)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 		if err != nil {
 			return ended(ctx, err)
 		}
-		return a.printStatus(found, false)
+		return a.printStatus(found, false, false)
 	}
 	m, err := a.waitMessage(ctx, rec, t, func(m journal.Message) bool {
 		return m.Kind() == "message" && (name == "" || m.From == name) && (o.what == forMessage || slices.Contains(ours, m.Inbox))
@@ -193,7 +193,7 @@ func (a *app) leadName(ctx context.Context, t *teams.Team) string {
 // judge reports whether an occasion holds now, and for whom.
 func judge(infos []api.Status, what, name, lead string) (found []api.Status, holds bool) {
 	for _, i := range infos {
-		idle := i.State == api.StateTerminated || i.Unread == 0 && (i.Detail == api.DetailWaiting || i.Detail == api.DetailFailed)
+		idle := status.Rests(i)
 		switch {
 		case what == forAllIdle:
 			if i.Member == lead {

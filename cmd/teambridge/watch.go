@@ -219,7 +219,7 @@ func (a *app) printRecorded(m journal.Message) error {
 // answerEntry is the answer of a headless agent, for a person.
 func (a *app) answerEntry(m journal.Message) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s answers  %s\n", a.paint(dim, clock(m.FirstSeen)), a.paint(bold, escape(m.From, false)), a.paint(dim, escape(m.ID(), false)))
+	fmt.Fprintf(&b, "%s  %s answers  %s\n", a.paint(dim, clock(m.FirstSeen)), a.paint(bold, escape(m.From, false)), a.paint(dim, escape(shortID(m.ID()), false)))
 	text := m.Text
 	if m.Truncated() {
 		text += "\n[the rest was not kept]"

@@ -86,7 +86,7 @@ type wireIssue struct {
 
 func (a *app) validateWire(ctx context.Context, as string, args []string) error {
 	if as != "" && wireParser(as) == nil {
-		return usage("use envelope, payload, message or update", "--as %q is unknown", as)
+		return oneOfThese("as", as, "envelope", "payload", "message", "update")
 	}
 	in, name := a.stdin, "standard input"
 	if len(args) > 0 && args[0] != "-" {

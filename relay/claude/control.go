@@ -149,7 +149,7 @@ func (p *Process) answer(r ControlRequest) {
 		p.reply(data, err)
 		return
 	}
-	u := useOf(r.Body)
+	u := NewUse(r.Body)
 	p.mu.Lock()
 	u.Mode = p.permissions.mode
 	p.mu.Unlock()

@@ -89,7 +89,7 @@ func question(t *testing.T, name string) Use {
 	if err := json.Unmarshal(data, &line); err != nil {
 		t.Fatal(err)
 	}
-	return useOf(line.Request)
+	return NewUse(line.Request)
 }
 
 // A process may report fewer permissions than it was given, and those that it

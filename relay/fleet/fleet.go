@@ -370,14 +370,14 @@ func (f *Fleet) Interrupt(ctx context.Context, id string) error {
 	return r.Interrupt(ctx)
 }
 
-// Answer decides a question of an agent, as [PermissionPrompter.Answer] does.
-// [ErrUnknown] and [ErrNoQuestion].
-func (f *Fleet) Answer(id, question string, allow bool, reason string) error {
+// Answer answers a question of an agent, as [PermissionPrompter.Answer] does. The error
+// can also be [ErrUnknown].
+func (f *Fleet) Answer(id string, a Answer) error {
 	m, err := f.member(id)
 	if err != nil {
 		return err
 	}
-	return m.prompter.Answer(question, allow, reason)
+	return m.prompter.Answer(a)
 }
 
 // Status returns the state of a relay. [ErrUnknown].

@@ -428,8 +428,9 @@ func TestPermissions(t *testing.T) {
 				if reason == "yes" || reason == "no" {
 					reason = ""
 				}
-				must(t, f.Answer(id, q.ID, tc.answer == "yes", reason))
-				if err := f.Answer(id, q.ID, true, ""); !errors.Is(err, ErrNoQuestion) {
+				a := Answer{Question: q.ID, Digest: q.Digest, Allow: tc.answer == "yes", Reason: reason}
+				must(t, f.Answer(id, a))
+				if err := f.Answer(id, a); !errors.Is(err, ErrAnswered) {
 					t.Errorf("answered twice: %v", err)
 				}
 			}
@@ -508,7 +509,7 @@ func TestDeskCloses(t *testing.T) {
 	if got := d.ask(ctx, claude.Use{Tool: "Bash"}); got.Allow || got.Reason != "gone" {
 		t.Errorf("what was asked later: %+v", got)
 	}
-	if err := d.Answer(q.ID, true, ""); !errors.Is(err, ErrNoQuestion) {
+	if err := d.Answer(Answer{Question: q.ID, Digest: q.Digest, Allow: true}); !errors.Is(err, ErrAnswered) {
 		t.Errorf("answered afterwards: %v", err)
 	}
 }

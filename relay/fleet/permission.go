@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,17 +66,54 @@ func (p Policy) Permission(prompter *PermissionPrompter) *claude.Permission {
 	return answers
 }
 
-// A Question is one use of a tool that an agent asks for. Tool and Input come from the
-// agent.
+// The kinds of questions.
+const (
+	AsksPermission = "permission" // whether a tool may be used
+	AsksPlan       = "plan"       // whether a plan is approved, so that the agent leaves plan mode
+	AsksPerson     = "question"   // something that the person answers
+)
+
+// A Question is one use of a tool that an agent asks for. All but ID, Digest, Kind and At
+// comes from the agent.
 type Question struct {
-	ID    string          `json:"id"` // a UUID
-	Tool  string          `json:"tool"`
-	Input json.RawMessage `json:"input,omitempty"`
-	At    time.Time       `json:"at"`
+	ID     string          `json:"id"`     // a UUID
+	Digest string          `json:"digest"` // of Tool and Input
+	Kind   string          `json:"kind"`   // [AsksPermission] and its like
+	Tool   string          `json:"tool"`
+	Input  json.RawMessage `json:"input,omitempty"`
+	At     time.Time       `json:"at"`
+
+	Display     string            `json:"display,omitempty"`     // the tool's name for people
+	Description string            `json:"description,omitempty"` // of this use
+	Reason      string            `json:"reason,omitempty"`      // why it asks
+	BlockedPath string            `json:"blockedPath,omitempty"`
+	Subagent    string            `json:"subagent,omitempty"`    // which subagent asks; empty for the agent itself
+	Plan        string            `json:"plan,omitempty"`        // to approve
+	Suggestions []json.RawMessage `json:"suggestions,omitempty"` // permission updates that Claude Code suggests
+	Session     []string          `json:"session,omitempty"`     // rules that can be allowed for the session
 }
 
-// ErrNoQuestion means that no question of that id is open: it was answered or withdrawn.
-var ErrNoQuestion = errors.New("no such question is open")
+// An Answer is a person's answer to a [Question].
+type Answer struct {
+	Question string // its ID
+	Digest   string // its Digest
+	Allow    bool
+	Session  string            // if allowed: one of its Session rules, to allow until the agent is restarted
+	Answers  map[string]string // to [AsksPerson], by question; needed to allow it
+	Reason   string            // what the agent is told if not allowed; may be empty
+}
+
+// The errors of [PermissionPrompter.Answer].
+var (
+	// ErrNoQuestion means that no question has that id, or that it was asked long ago.
+	ErrNoQuestion = errors.New("there is no such question")
+	// ErrAnswered means that the question was answered or withdrawn.
+	ErrAnswered = errors.New("no longer open")
+	// ErrOtherInput means that the answer is for another input.
+	ErrOtherInput = errors.New("the answer is for another input")
+	// ErrAnswer means that the question cannot be answered like that.
+	ErrAnswer = errors.New("the answer does not fit the question")
+)
 
 // A PermissionPrompter asks a person whether an agent may use a tool. Make one with
 // [NewPermissionPrompter]. It may be used from several goroutines.
@@ -83,14 +122,22 @@ type PermissionPrompter struct {
 
 	mu     sync.Mutex
 	open   map[string]waiting
+	ended  []endedQuestion // the latest ones
 	closed bool
 	reason string // what the agent is told after Close
 }
 
 type waiting struct {
 	Question
+	ctx    context.Context // ends when the agent withdraws the question
+	use    claude.Use
 	answer chan claude.Decision
 }
+
+// endedQuestion remembers what became of a question, for late answers.
+type endedQuestion struct{ id, outcome string }
+
+const endedQuestions = 256
 
 // NewPermissionPrompter returns a prompter. changed is called when a question is asked,
 // and again when it is no longer open.
@@ -98,12 +145,30 @@ func NewPermissionPrompter(changed func(q Question, open bool)) *PermissionPromp
 	return &PermissionPrompter{changed: changed, open: map[string]waiting{}}
 }
 
+// newQuestion returns what to ask a person about a use.
+func newQuestion(use claude.Use) Question {
+	input := slices.Clone(use.Input)
+	digest := sha256.Sum256(slices.Concat([]byte(use.Tool), []byte("\n"), input))
+	q := Question{
+		ID: uuid.NewString(), Digest: hex.EncodeToString(digest[:]), Kind: AsksPermission, Tool: use.Tool, Input: input, At: time.Now().UTC(),
+		Display: use.Display, Description: use.Description, Reason: use.Reason, BlockedPath: use.BlockedPath,
+		Subagent: use.Subagent, Plan: use.Plan(), Suggestions: use.Suggestions,
+	}
+	switch {
+	case use.Asks():
+		q.Kind = AsksPerson
+	case use.Leaves():
+		q.Kind = AsksPlan
+	}
+	for _, r := range use.SessionRules() {
+		q.Session = append(q.Session, r.String())
+	}
+	return q
+}
+
 // ask waits for a person's decision.
 func (p *PermissionPrompter) ask(ctx context.Context, use claude.Use) claude.Decision {
-	w := waiting{
-		Question: Question{ID: uuid.NewString(), Tool: use.Tool, Input: slices.Clone(use.Input), At: time.Now().UTC()},
-		answer:   make(chan claude.Decision, 1),
-	}
+	w := waiting{Question: newQuestion(use), ctx: ctx, use: use, answer: make(chan claude.Decision, 1)}
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -114,7 +179,7 @@ func (p *PermissionPrompter) ask(ctx context.Context, use claude.Use) claude.Dec
 	p.changed(w.Question, true)
 	defer func() {
 		p.mu.Lock()
-		delete(p.open, w.ID)
+		p.end(w.ID, withdrawn)
 		p.mu.Unlock()
 		p.changed(w.Question, false)
 	}()
@@ -126,18 +191,76 @@ func (p *PermissionPrompter) ask(ctx context.Context, use claude.Use) claude.Dec
 	}
 }
 
-// Answer answers a question. reason, if not empty, is what the agent is told if it is not
-// allowed. The error is [ErrNoQuestion].
-func (p *PermissionPrompter) Answer(id string, allow bool, reason string) error {
+const withdrawn = "the agent withdrew it, or its turn has ended"
+
+// end closes an open question. p.mu is held.
+func (p *PermissionPrompter) end(id, outcome string) {
+	if _, ok := p.open[id]; !ok {
+		return
+	}
+	delete(p.open, id)
+	p.ended = append(p.ended[max(0, len(p.ended)-endedQuestions+1):], endedQuestion{id, outcome})
+}
+
+// Answer answers a question. The errors are [ErrNoQuestion], [ErrAnswered],
+// [ErrOtherInput] and [ErrAnswer]; after an error, the question is as it was.
+func (p *PermissionPrompter) Answer(a Answer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w, ok := p.open[id]
+	fail := func(err error) error { return fmt.Errorf("question %s: %w", a.Question, err) }
+	w, ok := p.open[a.Question]
 	if !ok {
-		return fmt.Errorf("fleet: answer question %s: %w", id, ErrNoQuestion)
+		for _, e := range p.ended {
+			if e.id == a.Question {
+				return fail(fmt.Errorf("%w: %s", ErrAnswered, e.outcome))
+			}
+		}
+		return fail(ErrNoQuestion)
 	}
-	delete(p.open, id) // the first answer counts
-	w.answer <- claude.Decision{Allow: allow, Reason: reason}
+	if w.ctx.Err() != nil {
+		return fail(fmt.Errorf("%w: %s", ErrAnswered, withdrawn))
+	}
+	if a.Digest != w.Digest {
+		return fail(fmt.Errorf("%w: its digest is not that of the question", ErrOtherInput))
+	}
+	decision, err := w.decide(a)
+	if err != nil {
+		return fail(fmt.Errorf("%w: %w", ErrAnswer, err))
+	}
+	outcome := "it was denied"
+	if a.Allow {
+		outcome = "it was allowed"
+	}
+	p.end(a.Question, outcome)
+	w.answer <- decision
 	return nil
+}
+
+// decide returns the decision that an answer makes.
+func (w waiting) decide(a Answer) (claude.Decision, error) {
+	d := claude.Decision{Allow: a.Allow, Reason: a.Reason}
+	switch {
+	case !a.Allow && (a.Session != "" || len(a.Answers) > 0):
+		return d, errors.New("a denial has neither a rule for the session nor answers")
+	case !a.Allow:
+		return d, nil
+	case a.Reason != "":
+		return d, errors.New("only a denial has a reason")
+	}
+	if a.Session != "" {
+		rules := w.use.SessionRules()
+		i := slices.Index(w.Session, a.Session)
+		if i < 0 {
+			return d, fmt.Errorf("%q is not one of the rules that can be allowed for the session: %q", a.Session, w.Session)
+		}
+		d.Session = rules[i]
+	}
+	if w.Kind == AsksPerson || len(a.Answers) > 0 {
+		var err error
+		d.Input, err = w.use.Answered(a.Answers)
+		return d, err
+	}
+	return d, nil
 }
 
 // Close denies the open questions and all later ones for a reason.
@@ -146,7 +269,7 @@ func (p *PermissionPrompter) Close(reason string) {
 	defer p.mu.Unlock()
 	p.closed, p.reason = true, reason
 	for id, w := range p.open {
-		delete(p.open, id)
+		p.end(id, "it was denied: "+reason)
 		w.answer <- claude.Decision{Reason: reason}
 	}
 }

@@ -66,7 +66,30 @@ const (
 	DetailShutDown = "shut down" // it has ended
 )
 
+// The words for what an agent is doing, for people.
+const (
+	WordWorking = "working"
+	WordWaiting = "waiting for you" // a person has to answer something
+	WordIdle    = "idle"            // it waits for messages
+	WordBlocked = "blocked"         // it cannot go on
+	WordEnded   = "ended"           // it has shut down, or its process is gone
+	WordUnknown = "unknown"         // nothing recent says
+)
+
+// The sources of words.
+const (
+	BasisMessage  = "message"  // [Status.Evidence]
+	BasisTurn     = "turn"     // the recorded start or end of its turn
+	BasisProcess  = "process"  // sessions/<pid>.json of its process
+	BasisRelay    = "relay"    // [Status.Relay]
+	BasisQuestion = "question" // an open question about a tool
+	BasisTeam     = "team"     // config.json
+)
+
 // Status says what one agent is doing, and how we know.
+//
+// Word is for people and rests on all sources. State and Detail rest on messages and
+// recorded turns alone.
 type Status struct {
 	Team     string    `json:"team"`
 	Member   string    `json:"member"`
@@ -76,6 +99,13 @@ type Status struct {
 	Evidence Evidence  `json:"evidence"` // zero if the member has said nothing since it was started
 	Unread   int       `json:"unread"`
 	Relay    *Relay    `json:"relay,omitempty"` // of a headless agent
+
+	Word      string    `json:"word"`          // [WordWorking] and its like
+	Why       string    `json:"why,omitempty"` // what blocks it, what it waits for, why it ended or is unknown, or how its last turn ended
+	WordSince time.Time `json:"wordSince"`
+	Heard     time.Time `json:"heard"`         // when it last said or did something; when it joined if it never has
+	Basis     string    `json:"basis"`         // what Word rests on: [BasisMessage] and its like
+	PID       int       `json:"pid,omitempty"` // the process that Word rests on
 }
 
 // Evidence names the message that a status rests on.

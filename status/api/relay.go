@@ -57,13 +57,63 @@ type RelayEntry struct {
 	Questions []Question `json:"questions,omitempty"` // that wait for a person; only the service knows them
 }
 
-// Question asks a person to allow an agent to use a tool. Tool and Input come from the
-// agent.
+// The kinds of questions.
+const (
+	AsksPermission = "permission" // whether a tool may be used
+	AsksPlan       = "plan"       // whether a plan is approved, so that the agent leaves plan mode
+	AsksPerson     = "question"   // something that the person answers
+)
+
+// Question asks a person to allow an agent to use a tool, to approve its plan, or to
+// answer what it asks. All but ID, Digest, Kind and At comes from the agent. It is
+// answered by a [Permit].
 type Question struct {
-	ID    string          `json:"id"`
-	Tool  string          `json:"tool"`
-	Input json.RawMessage `json:"input,omitempty"`
-	At    time.Time       `json:"at"`
+	ID     string          `json:"id"`
+	Digest string          `json:"digest"` // of Tool and Input
+	Kind   string          `json:"kind"`   // [AsksPermission] and its like
+	Tool   string          `json:"tool"`
+	Input  json.RawMessage `json:"input,omitempty"`
+	At     time.Time       `json:"at"`
+
+	Display     string            `json:"display,omitempty"`     // the tool's name for people
+	Description string            `json:"description,omitempty"` // of this use
+	Reason      string            `json:"reason,omitempty"`      // why it asks
+	BlockedPath string            `json:"blockedPath,omitempty"`
+	Subagent    string            `json:"subagent,omitempty"`    // which subagent asks; empty for the agent itself
+	Plan        string            `json:"plan,omitempty"`        // to approve
+	Suggestions []json.RawMessage `json:"suggestions,omitempty"` // permission updates that Claude Code suggests
+	Session     []string          `json:"session,omitempty"`     // rules that can be allowed for the session
+}
+
+// Asked returns what the agent asks, if Kind is [AsksPerson].
+func (q Question) Asked() (texts []string) {
+	var in struct {
+		Questions []struct {
+			Question string `json:"question"`
+		} `json:"questions"`
+	}
+	if q.Kind == AsksPerson && json.Unmarshal(q.Input, &in) == nil {
+		for _, asked := range in.Questions {
+			texts = append(texts, asked.Question)
+		}
+	}
+	return texts
+}
+
+// The states of questions.
+const (
+	QuestionOpen    = "open"
+	QuestionAllowed = "allowed"
+	QuestionDenied  = "denied"
+)
+
+// Asked is a question, and the agent that asks it. Only the command line prints it.
+type Asked struct {
+	Relay  string `json:"relay"` // its id
+	Team   string `json:"team"`
+	Member string `json:"member"`
+	State  string `json:"state"` // [QuestionOpen] and its like
+	Question
 }
 
 // NewRelay is the request to add a relay: which agent to run, and how.
@@ -83,8 +133,13 @@ type NewRelay struct {
 // Permit answers a [Question].
 type Permit struct {
 	Question string `json:"question"` // its id
+	Digest   string `json:"digest"`   // its digest: an answer to another input is refused
 	Allow    bool   `json:"allow"`
-	Reason   string `json:"reason,omitempty"` // told to the agent if it is not allowed
+	// Session, if allowed, is one of the question's session rules. It is allowed until the
+	// agent is restarted.
+	Session string            `json:"session,omitempty"`
+	Answers map[string]string `json:"answers,omitempty"` // to [AsksPerson], by question; needed to allow it
+	Reason  string            `json:"reason,omitempty"`  // told to the agent if it is not allowed
 }
 
 // Delivery is one message on its way to a headless agent.

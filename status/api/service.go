@@ -39,6 +39,11 @@ type Record struct {
 	// own inbox, from itself; its kind is that of the work, and its text is one line for a
 	// tool call. No row of an inbox can claim to be work.
 	Work *Work `json:"work,omitempty"`
+
+	// HTML is the text of a message, an answer or a text, taken as Markdown, if it was asked
+	// for. It has no scripts, styles or images, and can be inserted into a page. It is empty if
+	// the text is over a limit of the renderer: show the text.
+	HTML string `json:"html,omitempty"`
 }
 
 // The kinds of work.
@@ -217,8 +222,9 @@ const (
 
 // Snapshot is the state of all teams and their agents.
 type Snapshot struct {
-	Teams  []Team   `json:"teams"`
-	Status []Status `json:"status"`
+	Teams     []Team      `json:"teams"`
+	Status    []Status    `json:"status"`
+	Attention []Attention `json:"attention"` // what waits for a person
 }
 
 // The changes of messages.

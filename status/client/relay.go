@@ -13,6 +13,12 @@ func (c *Client) Relays(ctx context.Context, team string) (list []api.RelayEntry
 	return list, c.get(ctx, "/v1/relays", queryOf("team", team), &list)
 }
 
+// Attention returns everything that waits for a person, the oldest first: of one team, or
+// of all teams if team is "".
+func (c *Client) Attention(ctx context.Context, team string) (list []api.Attention, err error) {
+	return list, c.get(ctx, "/v1/attention", queryOf("team", team), &list)
+}
+
 // AddRelay makes the service run a program, with the rights of its user, as a headless
 // member of a team. The error is [api.CodeConflict] if the member has a relay already.
 func (c *Client) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {

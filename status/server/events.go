@@ -22,8 +22,8 @@ import (
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). The id of an event is
 // its position in the journal.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "team", "after")
-	return s.stream(w, r, p, &eventStream{team: p.text("team")})
+	p := parseParams(r, "team", "after", "html")
+	return s.stream(w, r, p, &eventStream{team: p.text("team"), html: p.flag("html")})
 }
 
 // relayEvents answers with what the agent of a relay said and did: a page of envelopes or, to
@@ -175,6 +175,7 @@ type eventStream struct {
 	buf     bytes.Buffer     // sent by flush
 	team    string           // only of this team, unless empty
 	agent   string           // only what this agent of the team said and did, unless empty
+	html    bool             // whether records have their text as HTML
 	at      journal.Position // of the last change that was sent or skipped
 	shot    []byte           // the last snapshot
 }
@@ -252,7 +253,11 @@ func (t *eventStream) change(ctx context.Context, c journal.Change) error {
 	switch c.Kind {
 	case journal.Appeared, journal.Read, journal.Gone:
 		if t.wants(c.Message.Root, c.Message.Team.Team, "") {
-			return t.event(api.EventMessage, t.at, api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)})
+			m := api.MessageEvent{Seq: c.Seq, Change: string(c.Kind), Message: view.Record(c.Message, nil)}
+			if t.html {
+				addHTML(&m.Message)
+			}
+			return t.event(api.EventMessage, t.at, m)
 		}
 	case journal.Receipted:
 		if t.wants(c.Receipt.Root, c.Receipt.Team, "") {
@@ -267,6 +272,9 @@ func (t *eventStream) change(ctx context.Context, c journal.Change) error {
 			e, err := view.Envelope(ctx, t.server.reads, c.Envelope)
 			if err != nil {
 				return err
+			}
+			if t.html && e.Record != nil {
+				addHTML(e.Record)
 			}
 			return t.event(api.EventEnvelope, t.at, e)
 		}

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
 	"teambridge/status/api"
+	"teambridge/status/markdown"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -24,12 +25,12 @@ const (
 
 // messages lists recorded messages of a team, which may have ended.
 func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol", "work", "thinking")
+	p := parseParams(r, "inbox", "from", "with", "after", "before", "limit", "createdAt", "protocol", "work", "thinking", "html")
 	q := journal.Query{
 		Root: s.opts.Root.Path(), Inbox: p.text("inbox"), From: p.text("from"),
 		After: p.number("after", 0), Before: p.number("before", 0), CreatedAt: p.number("createdAt", 0),
 	}
-	with, limit, protocol, work := p.text("with"), p.limit(defaultMessages, maxMessages), p.flag("protocol"), p.work()
+	with, limit, protocol, work, html := p.text("with"), p.limit(defaultMessages, maxMessages), p.flag("protocol"), p.work(), p.flag("html")
 	if p.err == nil && with != "" && (q.Inbox != "" || q.From != "") {
 		p.invalid("with selects both directions, and cannot be used with inbox or from")
 	}
@@ -75,7 +76,21 @@ func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 		slices.Reverse(list)
 	}
 	page.Messages, page.More = append(page.Messages, list...), more
+	if html {
+		for i := range page.Messages {
+			addHTML(&page.Messages[i])
+		}
+	}
 	return page, nil
+}
+
+// addHTML adds the text of a record as HTML, if somebody wrote it for others to read. Nothing
+// is cached: 2 KiB take 0.16 ms.
+func addHTML(r *api.Record) {
+	switch r.Kind {
+	case "message", journal.KindAnswer, api.KindText:
+		r.HTML, _ = markdown.HTML(r.Text)
+	}
 }
 
 // shownWork says which work of agents a request asks for.

@@ -23,13 +23,14 @@ func (s *Server) relayed(r fleet.Status) {
 	s.statuses.look()
 }
 
-// relaysOf returns the relays of a team's members as [view.Relays] does, and why those
-// of this service do not run.
-func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.Relay, error) {
-	known, err := view.Relays(ctx, s.ledger, s.opts.State, t)
+// relaysOf returns the relays of a team's members as [view.Relays] does, why those of this
+// service do not run, and the oldest open question of each member.
+func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (known map[string]*api.Relay, asked map[string]*api.Question, err error) {
+	known, err = view.Relays(ctx, s.ledger, s.opts.State, t)
 	if err != nil || s.fleet == nil {
-		return known, err
+		return known, nil, err
 	}
+	asked = map[string]*api.Question{}
 	told, err := s.ledger.Relays(ctx, s.opts.Root.Path())
 	for _, r := range told {
 		if r.Team != t.Name() {
@@ -41,9 +42,12 @@ func (s *Server) relaysOf(ctx context.Context, t *teams.Team) (map[string]*api.R
 				known[name] = &api.Relay{}
 			}
 			addReason(known[name], f)
+			if len(f.Questions) > 0 {
+				asked[name] = new(api.Question(f.Questions[0]))
+			}
 		}
 	}
-	return known, err
+	return known, asked, err
 }
 
 // addReason adds to a relay of the service why it does not run.

@@ -185,13 +185,20 @@ func (s *Server) permit(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	return s.control(r, func(_ context.Context, id string) error {
-		err := s.fleet.Answer(id, p.Question, p.Allow, p.Reason)
-		if errors.Is(err, fleet.ErrNoQuestion) || errors.Is(err, fleet.ErrUnknown) {
-			return api.Decide(api.CodeNotFound, "GET /v1/relays has the open questions", "question %s is not open: it was answered, or its turn has ended", p.Question)
+		err := s.fleet.Answer(id, fleet.Answer(p))
+		switch {
+		case errors.Is(err, fleet.ErrNoQuestion), errors.Is(err, fleet.ErrUnknown):
+			return api.Decide(api.CodeNotFound, seeQuestions, "there is no question %s", p.Question)
+		case errors.Is(err, fleet.ErrAnswered), errors.Is(err, fleet.ErrOtherInput):
+			return api.Decide(api.CodeConflict, seeQuestions, "%s", view.Describe(err))
+		case errors.Is(err, fleet.ErrAnswer):
+			return api.Decide(api.CodeInvalid, seeQuestions, "%s", view.Describe(err))
 		}
 		return err
 	})
 }
+
+const seeQuestions = "nothing was changed; GET /v1/relays, or teambridge permit, lists the open questions"
 
 // releaseRelay releases the messages that are held back from the member of a relay,
 // whoever runs it.

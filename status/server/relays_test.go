@@ -564,6 +564,15 @@ func TestPermit(t *testing.T) {
 	h := newHeadless(t, simchild.Script{})
 	r := h.start(t)
 	lead := h.add(t, r, "lead", `, "permissions": "ask"`)
+	stream := r.listen(t, "?team="+band, "")
+	shows := func(word, why string) {
+		t.Helper()
+		stream.until(api.EventSnapshot, func(e event) bool {
+			return slices.ContainsFunc(as[api.Snapshot](t, e).Status, func(s api.Status) bool {
+				return s.Member == "team-lead" && s.Word == word && s.Why == why
+			})
+		})
+	}
 	if sent := of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "ASK:Bash", "")), http.StatusCreated); sent.Delivery == "" {
 		t.Errorf("what was said at once is a row: %+v", sent)
 	}
@@ -572,10 +581,20 @@ func TestPermit(t *testing.T) {
 	if q.Tool != "Bash" {
 		t.Errorf("asked %+v", q)
 	}
-	permit := fmt.Sprintf(`{"question": %q, "allow": true}`, q.ID)
+	shows(api.WordWaiting, "it asks to use Bash")
+	url := "/v1/relays/" + lead.ID + "/permit"
+	permit := fmt.Sprintf(`{"question": %q, "digest": %q, "allow": true}`, q.ID, q.Digest)
+	problem(t, r.ask(t, "POST", url, fmt.Sprintf(`{"question": %q, "digest": "x", "allow": true}`, q.ID)), api.CodeConflict)
+	problem(t, r.ask(t, "POST", url, fmt.Sprintf(`{"question": "x", "digest": %q, "allow": true}`, q.Digest)), api.CodeNotFound)
+	problem(t, r.ask(t, "POST", url, fmt.Sprintf(`{"question": %q, "digest": %q, "allow": true, "session": "Bash"}`, q.ID, q.Digest)), api.CodeInvalid)
+	if e := h.until(t, r, lead.ID, "asking", func(api.RelayEntry) bool { return true }); len(e.Questions) != 1 {
+		t.Errorf("what was refused answered the question: %+v", e)
+	}
 	of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/permit", permit), http.StatusOK)
+	problem(t, r.ask(t, "POST", url, permit), api.CodeConflict)
 	h.worked(t, "ASK:Bash")
-	problem(t, r.ask(t, "POST", "/v1/relays/"+lead.ID+"/permit", permit), api.CodeNotFound)
+	shows(api.WordIdle, "")
+	problem(t, r.ask(t, "POST", url, permit), api.CodeConflict)
 }
 
 // A snapshot says how relays stand, and another one comes when that changes.

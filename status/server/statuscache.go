@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 
 // statusCache keeps the state of all teams for the streams of events. A team is read
 // again if the journal has news of it, its config.json was written, its lead started or
-// ended, or a state has ended by time alone.
+// ended, a process of its members says something new, or a state has ended by time alone.
 type statusCache struct {
 	*Server
 	source  status.Source
@@ -29,25 +31,31 @@ type statusCache struct {
 	entries map[string]*cachedTeam // by team
 	seq     int64                  // the last change of the journal that entries have
 	list    []api.Team             // as of the last refresh, in order
+	waits   []api.Attention        // what waits for a person because of relays
 	digest  string                 // the last snapshot that streams were told of, as JSON
 	fresh   time.Time              // when it was refreshed
+	folder  os.FileInfo            // of the processes' files; nil if there is none
 }
 
 // cachedTeam is one team as it was last read.
 type cachedTeam struct {
 	team      api.Team
-	states    []api.Status
-	relays    int  // of its members
-	relayNews bool // a relay has done something since
+	known     []status.Known
+	states    []api.Status           // what known and the relays say
+	processes map[string]os.FileInfo // the files of its processes, by path
+	relays    int                    // of its members
+	relayNews bool                   // a relay has done something since
 	config    os.FileInfo
 	lead      *teams.LeadProcess
 	leadState teams.Liveness // of lead
 	due       time.Time      // when a state ends by time alone; zero if none does
 	stale     bool           // it has to be read again
+
+	waits []api.Attention // what waits for a person, without what relays know
 }
 
-// leadInterval is how often a team is read whose lead does not record its process: no
-// event tells when such a lead ends.
+// leadInterval is how often a team is read of which no event tells that its lead, or
+// another process, ends.
 const leadInterval = time.Minute
 
 func (c *statusCache) look() { signal(c.dirty) }
@@ -88,14 +96,35 @@ func (c *statusCache) snapshot(ctx context.Context, team string) (api.Snapshot, 
 
 // current returns the snapshot as of the last refresh. c.mu is held.
 func (c *statusCache) current(team string) api.Snapshot {
-	s := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}}
+	s := api.Snapshot{Teams: []api.Team{}, Status: []api.Status{}, Attention: []api.Attention{}}
 	for _, t := range c.list {
 		if team == "" || t.Team == team {
 			s.Teams = append(s.Teams, t)
 			s.Status = append(s.Status, c.entries[t.Team].states...)
+			s.Attention = append(s.Attention, c.entries[t.Team].waits...)
 		}
 	}
+	for _, a := range c.waits {
+		if team == "" || a.Team == team {
+			s.Attention = append(s.Attention, a)
+		}
+	}
+	slices.SortStableFunc(s.Attention, func(a, b api.Attention) int {
+		switch {
+		case a.Since == nil || b.Since == nil:
+			return cmp.Compare(sinceUnknown(a), sinceUnknown(b))
+		}
+		return a.Since.Compare(*b.Since)
+	})
 	return s
+}
+
+// sinceUnknown sorts what has waited for an unknown time last.
+func sinceUnknown(a api.Attention) int {
+	if a.Since == nil {
+		return 1
+	}
+	return 0
 }
 
 // refresh reads what may have changed, and tells streams if it has. c.mu is held.
@@ -108,6 +137,7 @@ func (c *statusCache) refresh(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
+	c.lookForProcesses()
 	entries := map[string]*cachedTeam{}
 	list := make([]api.Team, 0, len(listings))
 	for _, l := range listings {
@@ -118,7 +148,7 @@ func (c *statusCache) refresh(ctx context.Context) error {
 			}
 		} else if e.relayNews || e.relays > 0 {
 			// No event tells that a relay was killed. Only the ledger is read for this.
-			_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readRelays(ctx, e, t) })
+			_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readRelays(ctx, e, t, now) })
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -127,7 +157,11 @@ func (c *statusCache) refresh(ctx context.Context) error {
 		entries[l.Name] = e
 		list = append(list, e.team)
 	}
-	c.entries, c.list, c.fresh = entries, list, now
+	waits, err := c.relayWaits(ctx)
+	if err != nil {
+		return err
+	}
+	c.entries, c.list, c.waits, c.fresh = entries, list, waits, now
 	digest, err := json.Marshal(c.current(""))
 	if err != nil {
 		return err
@@ -158,6 +192,13 @@ func (c *statusCache) catchUp(ctx context.Context) error {
 			if e := c.entries[change.Message.Team.Team]; e != nil && change.Message.Root == c.opts.Root.Path() {
 				e.stale = true
 			}
+			if e := c.entries[change.Envelope.Team.Team]; e != nil && change.Envelope.Root == c.opts.Root.Path() &&
+				(change.Envelope.Kind == "turn-start" || change.Envelope.Kind == "turn-end") {
+				e.stale = true // what comes in between only keeps a turn alive, which e.due looks for
+			}
+			if e := c.entries[change.Receipt.Team]; e != nil && change.Receipt.Root == c.opts.Root.Path() {
+				e.stale = true
+			}
 			if e := c.entries[change.RelayEvent.Team.Team]; e != nil && change.RelayEvent.Root == c.opts.Root.Path() {
 				e.relayNews = true
 			}
@@ -174,8 +215,24 @@ func (c *statusCache) upToDate(e *cachedTeam, l teams.Listing, now time.Time) bo
 	if e.stale || e.config == nil || l.Orphan || l.Err != nil || !e.due.IsZero() && !now.Before(e.due) {
 		return false
 	}
+	for path, was := range e.processes {
+		if info, _ := os.Stat(path); !unchanged(was, info) {
+			return false
+		}
+	}
 	info, err := os.Stat(configPath(c.opts.Root, l.Name))
 	return err == nil && unchanged(info, e.config) && e.lead.Liveness() == e.leadState
+}
+
+// lookForProcesses marks all teams as stale if a process has started or ended.
+func (c *statusCache) lookForProcesses() {
+	info, _ := os.Stat(filepath.Join(c.opts.Root.Path(), "sessions"))
+	if !unchanged(c.folder, info) {
+		for _, e := range c.entries {
+			e.stale = true
+		}
+	}
+	c.folder = info
 }
 
 func configPath(root *teams.Root, team string) string {
@@ -202,11 +259,21 @@ func (c *statusCache) read(ctx context.Context, l teams.Listing, now time.Time) 
 	}
 	e.config = info
 	for _, s := range e.states {
-		if end := s.Since.Add(status.IdleAfter); s.State == api.StateActive && (e.due.IsZero() || end.Before(e.due)) {
-			e.due = end
+		if s.State == api.StateActive {
+			e.dueAt(s.Since.Add(status.IdleAfter))
+		}
+		if end := s.Heard.Add(status.IdleAfter); s.Word == api.WordWorking && end.After(now) {
+			e.dueAt(end)
 		}
 	}
 	return e, nil
+}
+
+// dueAt has e read again at that time, or before.
+func (e *cachedTeam) dueAt(at time.Time) {
+	if e.due.IsZero() || at.Before(e.due) {
+		e.due = at
+	}
 }
 
 // readTeam reads the config, the states and the relays of a team.
@@ -217,22 +284,29 @@ func (c *statusCache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team
 	}
 	e.lead, e.leadState = config.LeadProcess, config.LeadProcess.Liveness()
 	e.team = view.Team(t, config, now)
-	if e.lead == nil && e.team.LeadState != teams.Unknown.String() {
+	e.processes = map[string]os.FileInfo{}
+	for _, p := range t.Processes(config) {
+		e.processes[p.Path], _ = os.Stat(p.Path) // before known is read
+	}
+	if e.lead == nil && e.team.LeadState != teams.Unknown.String() || len(e.processes) > 0 {
 		e.due = now.Add(leadInterval)
 	}
-	if e.states, err = view.Statuses(ctx, c.source, t, now); err != nil {
+	if e.known, err = view.Known(ctx, c.source, t, now); err != nil {
 		return err
 	}
-	return c.readRelays(ctx, e, t)
+	if e.waits, err = c.teamWaits(ctx, t, config, e); err != nil {
+		return err
+	}
+	return c.readRelays(ctx, e, t, now)
 }
 
-func (c *statusCache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team) error {
+func (c *statusCache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Team, now time.Time) error {
 	e.relayNews = false // what comes while they are read counts again
-	relays, err := c.relaysOf(ctx, t)
+	relays, asked, err := c.relaysOf(ctx, t)
 	if err != nil {
 		return err
 	}
 	e.relays = len(relays)
-	view.WithRelays(e.states, relays)
+	e.states = view.Decided(e.known, relays, asked, now)
 	return nil
 }

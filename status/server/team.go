@@ -79,7 +79,7 @@ func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		relays, err := s.relaysOf(r.Context(), t)
+		relays, _, err := s.relaysOf(r.Context(), t)
 		for i := range list {
 			if r := relays[list[i].Member]; r != nil {
 				list[i].Relay = r.State
@@ -91,12 +91,10 @@ func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 func (s *Server) status(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
-		list, err := view.Statuses(r.Context(), s.statuses.source, t, time.Now())
+		relays, asked, err := s.relaysOf(r.Context(), t)
 		if err != nil {
 			return nil, err
 		}
-		relays, err := s.relaysOf(r.Context(), t)
-		view.WithRelays(list, relays)
-		return list, err
+		return view.Statuses(r.Context(), s.statuses.source, t, relays, asked, time.Now())
 	})
 }

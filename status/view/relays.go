@@ -131,13 +131,6 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 	return known, nil
 }
 
-// WithRelays adds the state of their relays to statuses.
-func WithRelays(list []api.Status, relays map[string]*api.Relay) {
-	for i := range list {
-		list[i].Relay = relays[list[i].Member]
-	}
-}
-
 // Relay shows the state of a relay.
 func Relay(o relay.Info) *api.Relay {
 	r := &api.Relay{

@@ -147,21 +147,33 @@ func Unread(ctx context.Context, t *teams.Team, member string) (int, error) {
 	return m.Unread, err
 }
 
-// Statuses returns what each agent of a team is doing, as of now.
-func Statuses(ctx context.Context, src status.Source, t *teams.Team, now time.Time) ([]api.Status, error) {
-	list, err := src.Read(ctx, t, now)
+// Statuses returns what each agent of a team is doing, as of now. relays has the relays of
+// headless members, and asked the oldest open question of each.
+func Statuses(ctx context.Context, src status.Source, t *teams.Team, relays map[string]*api.Relay, asked map[string]*api.Question, now time.Time) ([]api.Status, error) {
+	known, err := Known(ctx, src, t, now)
 	if err != nil {
 		return nil, err
 	}
-	return list, CountUnread(ctx, t, list)
+	return Decided(known, relays, asked, now), nil
 }
 
-// CountUnread sets the number of unread rows of each member in list.
-func CountUnread(ctx context.Context, t *teams.Team, list []api.Status) (err error) {
-	for i := range list {
-		if list[i].Unread, err = Unread(ctx, t, list[i].Member); err != nil {
-			return err
+// Known returns what [Decided] needs, with the number of unread messages.
+func Known(ctx context.Context, src status.Source, t *teams.Team, now time.Time) ([]status.Known, error) {
+	known, err := src.Read(ctx, t, now)
+	for i := range known {
+		if err == nil {
+			known[i].Unread, err = Unread(ctx, t, known[i].Member)
 		}
 	}
-	return nil
+	return known, err
+}
+
+// Decided returns the statuses by what is known of the members and their relays.
+func Decided(known []status.Known, relays map[string]*api.Relay, asked map[string]*api.Question, now time.Time) []api.Status {
+	list := []api.Status{}
+	for _, k := range known {
+		k.Agent, k.Question = relays[k.Member], asked[k.Member]
+		list = append(list, k.Decide(now))
+	}
+	return list
 }

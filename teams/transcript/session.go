@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Process is what <claude>/sessions/<pid>.json says of a process that has a session.
@@ -17,7 +18,23 @@ type Process struct {
 	ProcStart string // as in a team's leadProcess; empty up to 2.1.177
 	StartedAt int64  // milliseconds since 1970
 	Domain    string // machine and pid namespace, "linux:<machine id>:pid:[<inode>]"; empty in some versions
+
+	Interactive bool // it has a terminal; false up to 2.1.177
+
+	Status     string    // [ProcessIdle] and its like; empty up to 2.1.177
+	WaitingFor string    // of a process that waits, such as "permission prompt"
+	Changed    time.Time // when Status changed; zero if unknown
+	Path       string    // of the file
 }
+
+// The values of [Process.Status]. Measured on 2.1.280 and 2.1.329: the file follows the
+// terminal within 50 ms.
+const (
+	ProcessIdle    = "idle"
+	ProcessBusy    = "busy"    // it works, or a teammate in the process does
+	ProcessWaiting = "waiting" // for the person at the terminal
+	ProcessShell   = "shell"   // the person's shell command runs
+)
 
 // readSmall reads the beginning of a file that is smaller than that.
 func readSmall(path string) ([]byte, error) {
@@ -51,6 +68,10 @@ func ProcessOf(root, session string) (Process, bool) {
 
 func readProcess(path string) (Process, bool) {
 	data, err := readSmall(path)
+	for tries := 1; err == nil && !json.Valid(data) && tries < 3; tries++ {
+		time.Sleep(2 * time.Millisecond) // Claude Code writes it in place
+		data, err = readSmall(path)
+	}
 	if err != nil {
 		return Process{}, false
 	}
@@ -61,9 +82,21 @@ func readProcess(path string) (Process, bool) {
 		ProcStart string `json:"procStart"`
 		PidDomain string `json:"pidDomain"`
 		StartedAt int64  `json:"startedAt"`
+
+		Kind            string `json:"kind"`
+		Status          string `json:"status"`
+		WaitingFor      string `json:"waitingFor"`
+		StatusUpdatedAt int64  `json:"statusUpdatedAt"`
 	}
 	if json.Unmarshal(data, &s) != nil || s.PID <= 0 {
 		return Process{}, false
 	}
-	return Process{PID: s.PID, Session: s.SessionID, Version: s.Version, ProcStart: s.ProcStart, Domain: s.PidDomain, StartedAt: s.StartedAt}, true
+	p := Process{
+		PID: s.PID, Session: s.SessionID, Version: s.Version, ProcStart: s.ProcStart, Domain: s.PidDomain, StartedAt: s.StartedAt,
+		Interactive: s.Kind == "interactive", Status: s.Status, WaitingFor: s.WaitingFor, Path: path,
+	}
+	if s.StatusUpdatedAt > 0 {
+		p.Changed = time.UnixMilli(s.StatusUpdatedAt).UTC()
+	}
+	return p, true
 }

@@ -187,12 +187,14 @@ func TestProcessOf(t *testing.T) {
 		t.Errorf("no sessions: %+v", p)
 	}
 	c.write("sessions/1.json", `{"pid":1,"sessionId":"a","startedAt":5}`)
-	c.write("sessions/2.json", `{"pid":2,"sessionId":"a","startedAt":6,"procStart":"77","version":"2.1.329","pidDomain":"linux:m:pid:[4]"}`)
+	c.write("sessions/2.json", `{"pid":2,"sessionId":"a","startedAt":6,"procStart":"77","version":"2.1.329","pidDomain":"linux:m:pid:[4]",
+		"kind":"interactive","status":"waiting","waitingFor":"permission prompt","statusUpdatedAt":1795345750942}`)
 	c.write("sessions/3.json", `{"pid":3,"sessionId":"b","startedAt":7}`)
 	c.write("sessions/4.json", `{"pid":4,"sess`)
 	c.write("sessions/5.json", `{"pid":-5,"sessionId":"e"}`)
 	c.write("sessions/6.f.key", `{"pid":6,"sessionId":"a","startedAt":9}`)
-	want := Process{PID: 2, Session: "a", StartedAt: 6, ProcStart: "77", Version: "2.1.329", Domain: "linux:m:pid:[4]"}
+	want := Process{PID: 2, Session: "a", StartedAt: 6, ProcStart: "77", Version: "2.1.329", Domain: "linux:m:pid:[4]",
+		Interactive: true, Status: ProcessWaiting, WaitingFor: "permission prompt", Changed: time.UnixMilli(1795345750942).UTC(), Path: filepath.Join(c.root, "sessions", "2.json")}
 	if p, ok := ProcessOf(c.root, "a"); !ok || p != want {
 		t.Errorf("%+v, %v; want %+v", p, ok, want)
 	}

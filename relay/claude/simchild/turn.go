@@ -285,8 +285,22 @@ func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed 
 func (c *child) ask(tool string) string {
 	c.asks++
 	id := "ask-" + strconv.Itoa(c.asks)
-	c.print(object{"type": "control_request", "request_id": id, "request": object{
-		"subtype": "can_use_tool", "tool_name": tool, "tool_use_id": "toolu_" + id, "input": object{"command": "echo hi"}}})
+	request := object{"subtype": "can_use_tool", "tool_name": tool, "tool_use_id": "toolu_" + id, "display_name": tool}
+	input := object{"command": "echo hi"}
+	switch tool {
+	case "AskUserQuestion":
+		input = object{"questions": []object{{"question": "Which colour?", "header": "Colour", "multiSelect": false,
+			"options": []object{{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}}}}}
+	case "ExitPlanMode":
+		input = object{"plan": "# Plan\n1. echo hi\n"}
+	default:
+		request["description"], request["blocked_path"] = "say hi", "/hi"
+		request["permission_suggestions"] = []object{
+			{"type": "addRules", "rules": []object{{"toolName": tool, "ruleContent": "echo *"}}, "behavior": "allow", "destination": "localSettings"},
+			{"type": "setMode", "mode": "acceptEdits", "destination": "session"}}
+	}
+	request["input"] = input
+	c.print(object{"type": "control_request", "request_id": id, "request": request})
 	answer := "denied: stdin was closed"
 	for !c.inOver {
 		if _, answered := c.wait(nil, func(line []byte) bool {
@@ -294,17 +308,30 @@ func (c *child) ask(tool string) string {
 				Response struct {
 					RequestID string `json:"request_id"`
 					Response  struct {
-						Behavior string `json:"behavior"`
-						Message  string `json:"message"`
+						Behavior string          `json:"behavior"`
+						Message  string          `json:"message"`
+						Input    object          `json:"updatedInput"`
+						Updates  json.RawMessage `json:"updatedPermissions"`
 					} `json:"response"`
 				} `json:"response"`
 			}
 			if json.Unmarshal(line, &l) != nil || l.Response.RequestID != id {
 				return false
 			}
-			answer = "denied: " + l.Response.Response.Message
-			if l.Response.Response.Behavior == "allow" {
+			r := l.Response.Response
+			answer = "denied: " + r.Message
+			if r.Behavior == "allow" {
 				answer = "allowed"
+				if answers := r.Input["answers"]; answers != nil {
+					answer += fmt.Sprint(", answered ", answers)
+					delete(r.Input, "answers")
+				}
+				if got, want := fmt.Sprint(r.Input), fmt.Sprint(plain(input)); got != want {
+					answer += ", with another input: " + got
+				}
+				if r.Updates != nil {
+					answer += ", with " + string(r.Updates)
+				}
 			}
 			return true
 		}); answered {
@@ -312,6 +339,18 @@ func (c *child) ask(tool string) string {
 		}
 	}
 	return answer
+}
+
+// plain is o as it is once it was written and read again.
+func plain(o object) (read object) {
+	data, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(data, &read)
+	}
+	if err != nil { // it is made of strings, lists and objects
+		panic(err)
+	}
+	return read
 }
 
 // askAll asks n questions at once, each with 2 KiB of input, and reads nothing before all were asked.

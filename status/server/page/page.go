@@ -8,8 +8,9 @@
 // no secret itself. The first line of each file says what it is for; files/app.js connects
 // the others.
 //
-// Texts of others become text nodes, never markup. Control characters and marks that
-// reorder text are escaped.
+// Texts of others become text nodes, never markup, except the HTML that the service makes of
+// their Markdown (status/markdown), which files/markdown.js inserts. Control characters and
+// marks that reorder text are escaped.
 package page
 
 import (

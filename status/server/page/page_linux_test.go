@@ -39,6 +39,7 @@ func TestPage(t *testing.T) {
 		{"fast", testFast},
 		{"lost", testLost},
 		{"text is text", testTextIsText},
+		{"markdown", testMarkdown},
 		{"many messages", testManyMessages},
 		{"everyone", testEveryone},
 		{"unread", testUnread},
@@ -131,7 +132,7 @@ func testConversation(t *testing.T, browser context.Context) {
 	}
 	member := `[...document.querySelectorAll("a.member")].find(a => a.textContent.includes("worker"))`
 	p.until(member + `?.dataset.state === "TERMINATED"`)
-	if got := value[string](p, member+`.querySelector(".doing").textContent`); !strings.HasPrefix(got, "Ended · shut down") {
+	if got := value[string](p, member+`.querySelector(".doing").textContent`); !strings.HasPrefix(got, "Ended · it has shut down") {
 		t.Errorf("of the one that ended it says %q", got)
 	}
 	colour := func(state string) string {
@@ -395,6 +396,76 @@ func testTextIsText(t *testing.T, browser context.Context) {
 	look("an address")
 }
 
+// Markdown is shown as it is meant, live and when it is read again. What is wide scrolls inside
+// its message, and code can be copied.
+func testMarkdown(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
+	w := newWorld(t, claude)
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.choose("worker")
+	code := "func main() {\n\tfmt.Println(1 < 2) // " + strings.Repeat("a long line ", 20) + "\n}\n"
+	put := func(from, text string) {
+		t.Helper()
+		if _, err := w.Inbox(sim.Name(), "worker").Append(t.Context(), inbox.Message{From: from, Text: text}, inbox.AppendOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("user", "Please fix `parser.go`:\n1. tables\n2. **lists**")
+	put("worker", "# Report\nThe **parser** is *fixed*, ~~mostly~~ fully. See [the run](https://ci.example/runs/7), [main.go](cmd/main.go) and https://ci.example.\n\n"+
+		"- [x] tables\n- [ ] lists\n  - nested in `item.go`\n\n```go\n"+code+"```\n\n> A quote\n> of two lines\n\n"+
+		"| package | before | after | what was done about it, in a cell with a long text | "+strings.Repeat("column | ", 8)+"\n|"+strings.Repeat("---|", 12)+"\n| parser | 12 ms | 3 ms | less copying |\n| printer | 7 ms | 7 ms | nothing |\n\n---\n\n![shot](https://ci.example/a.png)")
+	put("worker", "<img src=x onerror=\"window.pwned=1\"> [a](javascript:pwned=1)")
+	put("worker", strings.Repeat("**one** line\n", 200))
+	look := func(where string) {
+		t.Helper()
+		p.until(`document.querySelectorAll(".bubble").length === 4 && document.querySelector(".rich table") !== null`)
+		for element, want := range map[string]int{
+			".rich h4": 1, ".rich em": 1, ".rich del": 1, ".rich li": 5, ".rich input[type=checkbox]:disabled": 2, ".rich input:checked": 1, ".rich .code pre": 1, ".rich th": 12,
+			".rich blockquote": 1, ".rich hr": 1, ".rich a": 3, `.rich a[rel="noopener noreferrer nofollow"][target=_blank]`: 3, ".rich ol": 1, ".rich .copy": 1, ".clamped": 1, "main :is(img, script)": 0,
+		} {
+			if got := value[int](p, `document.querySelectorAll(`+quote(element)+`).length`); got != want {
+				t.Errorf("%s: %d of %s, want %d", where, got, element, want)
+			}
+		}
+		for _, want := range []string{"the run (ci.example)", "main.go (cmd/main.go)", "shot (ci.example)", `<img src=x onerror="window.pwned=1"> a (javascript:pwned=1)`} {
+			if !value[bool](p, `document.querySelector("main").textContent.includes(`+quote(want)+`)`) {
+				t.Errorf("%s: %q is not shown", where, want)
+			}
+		}
+		if value[bool](p, `window.pwned !== undefined`) {
+			t.Errorf("%s: a text was run", where)
+		}
+	}
+	look("live")
+	p.run(do(`location.hash = "#/"`))
+	p.until(`document.querySelector(".welcome") !== null`)
+	p.choose("worker")
+	look("read again")
+	p.run(do(`navigator.clipboard.writeText = async (text) => { window.copied = text; }; document.querySelector(".copy").click()`))
+	p.until(`window.copied === %s && document.querySelector(".copy").textContent === "Copied"`, code)
+	for _, width := range []int64{1440, 390} {
+		p.size(width, 900)
+		for _, wide := range []string{".rich pre", ".rich .table"} {
+			if !value[bool](p, `(e => e.scrollWidth > e.clientWidth && e.tabIndex === 0)(document.querySelector(`+quote(wide)+`))`) {
+				t.Errorf("%d wide: %s does not scroll", width, wide)
+			}
+		}
+		if value[bool](p, `[document.documentElement, document.querySelector(".scroll"), ...document.querySelectorAll(".bubble")].some(e => e.scrollWidth > e.clientWidth)`) {
+			t.Errorf("%d wide: more than the code and the table scrolls", width)
+		}
+		p.run(do(`document.querySelector(".scroll").scrollTop = 0`))
+		p.picture(fmt.Sprintf("markdown-%d", width))
+		p.run(do(`document.querySelector(".rich blockquote").scrollIntoView()`))
+		if at := value[int](p, `document.documentElement.scrollTop + document.body.scrollTop`); at != 0 {
+			t.Errorf("%d wide: the head of the page is scrolled away by %d px", width, at)
+		}
+		p.picture(fmt.Sprintf("markdown-table-%d", width))
+	}
+	p.run(do(`document.querySelector(".clamped + button").click()`))
+	p.until(`document.querySelector(".clamped") === null && document.querySelectorAll(".bubble").length === 4`)
+}
+
 // A conversation of a thousand messages comes in parts, and what is read stays
 // where it is when older ones come.
 func testManyMessages(t *testing.T, browser context.Context) {
@@ -579,7 +650,7 @@ func testAccessible(t *testing.T, browser context.Context) {
 	p.until(own("by keyboard") + `?.textContent.startsWith("✓ in the inbox")`)
 
 	// A state has words and a form, beside its colour.
-	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE] .doing").textContent`); !strings.HasPrefix(got, "Idle · working · 5\u00a0min") {
+	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE] .doing").textContent`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
 		t.Errorf("of an idle one it says %q", got)
 	}
 	if form := value[string](p, `getComputedStyle(document.querySelector(".dot[data-state=IDLE]")).backgroundImage`); !strings.HasPrefix(form, "linear-gradient") {

@@ -2,6 +2,7 @@
 
 import { escaped, h, morph, pageHead, place, setAttr, setText } from "./dom.js";
 import { History } from "./history.js";
+import { rendered } from "./markdown.js";
 import { beginning, content, delivery, fate, when } from "./message.js";
 import { draftOf, keepDraft } from "./outbox.js";
 import { dot, state } from "./people.js";
@@ -213,7 +214,7 @@ export class Conversation {
       let more = true;
       const enough = this.#layout().length + fewBlocks;
       for (let n = 0; n < mostPages && more && this.#layout().length < enough; n++) {
-        const page = await messages(team, { with: member ?? undefined, createdAt, thinking: true, limit: pageSize, ...range });
+        const page = await messages(team, { with: member ?? undefined, createdAt, thinking: true, html: true, limit: pageSize, ...range });
         if (load !== this.#load) return false;
         if (back) more = history.older = page.more;
         else more = history.newer = page.more;
@@ -441,16 +442,18 @@ export class Conversation {
 
   #text(r, text, item) {
     const whole = this.#unfolded.has(r.seq);
-    const cut = whole ? text : beginning(text);
-    const parts = [h("p", { class: "text", dir: "auto" }, escaped(cut, true), cut.length < text.length ? "…" : null)];
-    if (cut.length < text.length) {
-      parts.push(h("button", { type: "button", class: "quiet", onclick: () => {
-        this.#unfolded.add(r.seq);
-        item.li.querySelector(".text").replaceChildren(escaped(text, true));
-        item.li.querySelector(".text").nextElementSibling.remove();
-      } }, `Show all (${size(text)})`));
-    }
-    return parts;
+    const cut = beginning(text);
+    const long = cut.length < text.length;
+    const body = r.html
+      ? rendered(r)
+      : h("p", { class: "text", dir: "auto" }, escaped(whole ? text : cut, true), long && !whole ? "…" : null);
+    if (r.html && r.answer?.truncated) body.append(h("p", null, "[truncated]"));
+    if (!long || whole) return body;
+    body.classList.toggle("clamped", Boolean(r.html));
+    return [body, h("button", { type: "button", class: "quiet", onclick: () => {
+      this.#unfolded.add(r.seq);
+      this.#update(item);
+    } }, `Show all (${size(text)})`)];
   }
 
   // fates shows what happened to a message of the reader, for each member it went to.

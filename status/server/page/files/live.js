@@ -12,7 +12,7 @@ export function startLive(on) {
   let last = "";
   let tries = 0;
   function connect() {
-    const source = new EventSource("/v1/events" + (last && "?after=" + encodeURIComponent(last)));
+    const source = new EventSource("/v1/events?html=true" + (last && "&after=" + encodeURIComponent(last)));
     source.onopen = () => {
       tries = 0;
       on.state("live");

@@ -8,12 +8,10 @@ export const pathTo = (team, member, fields = {}) => {
   return "#/team/" + encodeURIComponent(team) + (member === null ? "" : "/" + encodeURIComponent(member)) + (q && "?" + q);
 };
 
-const words = { ACTIVE: "Active", IDLE: "Idle", TERMINATED: "Ended" };
-const details = { working: "working", waiting: "waiting", failed: "last turn failed", stale: "the lead has ended", "shut down": "shut down" };
-
 // state describes what a member is doing.
 export function state(s) {
-  return [words[s.state] ?? flat(s.state), details[s.detail] ?? flat(s.detail), since(new Date(s.since))].filter(Boolean).join(" · ");
+  const word = flat(s.word);
+  return [word.charAt(0).toUpperCase() + word.slice(1), s.why && flat(s.why), since(new Date(s.wordSince))].filter(Boolean).join(" · ");
 }
 
 // dot shows a state by color and shape, next to the words.

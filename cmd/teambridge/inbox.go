@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/inbox"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+func newInbox(a *app) *cobra.Command {
+	var protocol, mark bool
+	cmd := &cobra.Command{
+		Use:   "inbox",
+		Short: "Show what is unread for you, in all teams",
+		Long: `Show the unread messages to you, of all teams or that of --team.
+
+Your inboxes are "user" and the names under which you joined a team. Nothing is
+changed without --mark-read. "teambridge reply" answers a message.
+
+Exit status: 0, even if there is nothing; 3 no such team; 6 an inbox or a team
+is corrupt (the others are shown).`,
+		Example: `  teambridge inbox --mark-read`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.showInbox(cmd.Context(), protocol, mark) },
+	}
+	cmd.Flags().BoolVar(&protocol, "protocol", false, "include confirmations that nobody needs to read")
+	cmd.Flags().BoolVar(&mark, "mark-read", false, "mark the messages that are shown as read")
+	return cmd
+}
+
+// A teamFeed is what is in the person's own inboxes of one team.
+type teamFeed struct {
+	team *teams.Team
+	feed []item
+}
+
+func (a *app) showInbox(ctx context.Context, protocol, mark bool) error {
+	all, fault := a.ownInboxes(ctx)
+	if ctx.Err() != nil {
+		return fault
+	}
+	faults := []error{fault}
+	count, hidden := 0, 0
+	messages := []api.Message{}
+	for i, t := range all {
+		shown, left, err := readOptions{unread: true, protocol: protocol}.filter(t.feed)
+		if err != nil {
+			return err
+		}
+		all[i].feed = shown
+		count, hidden = count+len(shown), hidden+left
+		for _, e := range shown {
+			messages = append(messages, view.Message(t.team.Name(), e.Entry))
+		}
+		if a.json || len(shown) == 0 {
+			continue
+		}
+		if err := a.printf("%s\n", a.paint(bold, "team "+escape(t.team.Name(), false))); err != nil {
+			return err
+		}
+		if err := a.printFeed(t.team.Name(), shown); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		if err := a.printJSON(messages); err != nil {
+			return err
+		}
+	}
+	a.hiddenNote(hidden)
+	if count+hidden == 0 && fault == nil {
+		a.note("no unread messages")
+	}
+	if mark {
+		for _, t := range all {
+			faults = append(faults, a.markRead(ctx, t.team, t.feed))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// ownInboxes reads the person's own inboxes in the named team, or in all. With an error it
+// returns those that could be read.
+func (a *app) ownInboxes(ctx context.Context) (all []teamFeed, err error) {
+	var list []*teams.Team
+	named, err := a.namedTeam("")
+	if err != nil {
+		return nil, err
+	}
+	if named != "" {
+		t, err := a.team(ctx, named)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	} else {
+		root, err := a.root()
+		if err != nil {
+			return nil, err
+		}
+		names, err := root.Teams()
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range names {
+			if l.Orphan || l.Err != nil {
+				continue
+			}
+			// A team that ends in between has nothing to read.
+			if t, err := root.Team(l.Name); err == nil {
+				a.closeUnwritten(t)
+				list = append(list, t)
+			}
+		}
+	}
+	var faults []error
+	for _, t := range list {
+		rows, err := a.ownRows(ctx, t)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil && !errors.Is(err, teams.ErrTeamGone) {
+			faults = append(faults, err)
+		}
+		all = append(all, teamFeed{t, feed(nil, rows)})
+	}
+	return all, errors.Join(faults...)
+}
+
+// ownRows reads the person's own inboxes in a team. With an error it returns those that
+// could be read.
+func (a *app) ownRows(ctx context.Context, t *teams.Team) (map[string][]inbox.Row, error) {
+	names, err := a.ours(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	rows := map[string][]inbox.Row{}
+	for _, name := range names {
+		box, err := a.inbox(t, name)
+		if err != nil {
+			return nil, err
+		}
+		if rows[name], err = box.Read(ctx); err != nil && !errors.Is(err, inbox.ErrMissing) {
+			faults = append(faults, err)
+		}
+	}
+	return rows, errors.Join(faults...)
+}
+
+const lastMessage = "last"
+
+func newReply(a *app) *cobra.Command {
+	var o sendOptions
+	cmd := &cobra.Command{
+		Use:   "reply ID|last TEXT|-",
+		Short: "Answer a message to you",
+		Long: `Send a text to the sender of a message in one of your inboxes.
+
+"last" is the newest message to you, of all teams or that of --team. Of an ID,
+the first 4 characters are enough if no other id begins with them. TEXT is "-"
+for standard input. The message is sent as by "teambridge send", and the message
+that it answers stays as it is.
+
+Exit status: 0 verified; 2 several messages match, or the text is invalid; 3 no
+such message, or its sender is no longer in the team. Others are as for
+"teambridge send".`,
+		Example: `  teambridge reply last "yes, please merge it"
+  teambridge reply 4cfd "see the test in inbox_test.go"`,
+		Args:              exactly(2),
+		ValidArgsFunction: oneOf([]string{lastMessage}),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.reply(cmd.Context(), args[0], args[1], o) },
+	}
+	sendFlags(cmd, &o)
+	return cmd
+}
+
+func (a *app) reply(ctx context.Context, query, text string, o sendOptions) error {
+	body, err := a.text(ctx, text)
+	if err != nil {
+		return err
+	}
+	all, err := a.ownInboxes(ctx)
+	if err != nil {
+		return err // the message could be in what was not read
+	}
+	var ids []string
+	for i, t := range all {
+		all[i].feed = slices.DeleteFunc(t.feed, func(e item) bool { return e.Kind() != "message" })
+		for _, e := range all[i].feed {
+			ids = append(ids, e.ID())
+		}
+	}
+	var t *teams.Team
+	var to item
+	if query == lastMessage {
+		t, to = newest(all)
+	} else {
+		id, err := wholeID(query, ids)
+		if err != nil {
+			return err
+		}
+		for _, f := range all {
+			for _, e := range f.feed {
+				switch {
+				case e.ID() != id:
+				case t == nil:
+					t, to = f.team, e
+				case t != f.team || to.From != e.From: // an agent can copy an id
+					return usage("name the recipient with: teambridge send", "several messages to you have the id %s", id)
+				}
+			}
+		}
+	}
+	if t == nil {
+		what := "no message to you has the id " + query
+		if query == lastMessage {
+			what = "there is no message to you"
+		}
+		return notFound("list them with: teambridge read user", "%s", what)
+	}
+	return a.sendTo(ctx, t, to.From, body, o)
+}
+
+// newest returns the last message of the team that has the newest one.
+func newest(all []teamFeed) (t *teams.Team, last item) {
+	var at time.Time
+	for _, f := range all {
+		if len(f.feed) == 0 {
+			continue
+		}
+		e := f.feed[len(f.feed)-1]
+		if sent, _ := e.Time(); t == nil || sent.After(at) {
+			t, last, at = f.team, e, sent
+		}
+	}
+	return t, last
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"teambridge/relay/fleet"
+	"teambridge/status/api"
+)
+
+// keyboard asks the person at the terminal of "teambridge run" one question at a time, so
+// that it is clear what y and n answer. agentRun.mu guards it.
+type keyboard struct {
+	open []fleet.Question // the first one was asked
+}
+
+// atKeyboard reports whether a person answers questions at the terminal.
+func (r *agentRun) atKeyboard() bool {
+	return r.app.keyboard && r.opts.input == inLines && r.opts.output == outText
+}
+
+// askAtKeyboard returns what to print when a question is asked, or is no longer open.
+func (r *agentRun) askAtKeyboard(q fleet.Question, open bool) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := &r.keyboard
+	if open {
+		if k.open = append(k.open, q); len(k.open) > 1 {
+			return nil
+		}
+	} else {
+		i := slices.IndexFunc(k.open, func(o fleet.Question) bool { return o.ID == q.ID })
+		if i < 0 {
+			return nil
+		}
+		if k.open = slices.Delete(k.open, i, i+1); i > 0 || len(k.open) == 0 {
+			return nil
+		}
+	}
+	return sayLine("question", keyboardText(k.open[0]))
+}
+
+// keyboardText asks a person a question.
+func keyboardText(q fleet.Question) string {
+	shown := api.Question(q)
+	var b strings.Builder
+	switch q.Kind {
+	case fleet.AsksPlan:
+		fmt.Fprintf(&b, "the agent asks you to approve its plan:\n%s\n", strings.TrimSpace(q.Plan))
+	case fleet.AsksPerson:
+		fmt.Fprintf(&b, "the agent asks: %s\n", q.Input)
+	default:
+		fmt.Fprintf(&b, "the agent wants to use %s\n", questionText(shown))
+	}
+	switch asked := shown.Asked(); {
+	case len(asked) == 1:
+		b.WriteString("answer with y ANSWER, n or n REASON")
+	case q.Kind == fleet.AsksPerson:
+		fmt.Fprintf(&b, `answer with {"permit": %q, "digest": %q, "allow": true, "answers": {"QUESTION": "ANSWER"}}, n or n REASON`, q.ID, q.Digest)
+	case len(q.Session) > 0:
+		fmt.Fprintf(&b, "allow it? y, s (also %s, until the agent is restarted), n or n REASON", q.Session[0])
+	default:
+		b.WriteString("allow it? y, n or n REASON")
+	}
+	return b.String()
+}
+
+// keyboardAnswer returns the answer that a line gives to the question that was asked.
+func (r *agentRun) keyboardAnswer(text string) (a fleet.Answer, ok bool) {
+	if !r.atKeyboard() {
+		return a, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.keyboard.open) == 0 {
+		return a, false
+	}
+	q := r.keyboard.open[0]
+	a.Question, a.Digest = q.ID, q.Digest
+	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	rest = strings.TrimSpace(rest)
+	asked := api.Question(q).Asked()
+	switch {
+	case word == "n":
+		a.Reason = rest
+		return a, true
+	case word == "s" && rest == "" && len(q.Session) > 0:
+		a.Session = q.Session[0]
+	case word == "y" && len(asked) == 1 && rest != "":
+		a.Answers = map[string]string{asked[0]: rest}
+	case word != "y" || rest != "":
+		return a, false
+	}
+	a.Allow = true
+	return a, true
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/status/api"
+	"teambridge/status/client"
+)
+
+func newPermit(a *app) *cobra.Command {
+	var answers []string
+	var session string
+	cmd := &cobra.Command{
+		Use:   "permit [ID]",
+		Short: "Allow what an agent asks for, or list what agents ask",
+		Long: `Allow a use of a tool, approve a plan, or answer a question of an agent.
+
+Agents that the service runs with --permissions ask wait for an answer. Without
+an ID their open questions are listed. The beginning of an id is enough. Only
+the first answer to a question counts.
+
+--session also allows a rule until the agent is restarted: the first that the
+question offers, or the one that is given. An agent that asks something itself
+(AskUserQuestion) needs an --answer to each of its questions.
+
+Exit status: 0 allowed; 2 several questions match, or the answer does not fit;
+3 no such question; 5 it was answered before, or withdrawn.`,
+		Example: `  teambridge permit
+  teambridge permit 3f0c --session
+  teambridge permit 71ab --answer "Which colour?=Blue"`,
+		Args: between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chosen := cmd.Flags().Changed("session")
+			if len(args) == 0 {
+				if chosen || len(answers) > 0 {
+					return usage("usage: teambridge permit ID [flags]", "--session and --answer need the id of a question")
+				}
+				return a.listQuestions(cmd.Context())
+			}
+			return a.answerQuestion(cmd.Context(), args[0], func(q api.Question) (p api.Permit, err error) {
+				p.Allow = true
+				if p.Answers, err = parseAnswers(q, answers); err != nil || !chosen {
+					return p, err
+				}
+				if p.Session = session; session == firstRule {
+					if len(q.Session) == 0 {
+						return p, usage("omit --session to allow it once", "question %s offers no rule for the session", q.ID)
+					}
+					p.Session = q.Session[0]
+				}
+				return p, nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&session, "session", "", "also allow a rule of the question until the agent is restarted, such as --session='Bash(go test *)'")
+	f.Lookup("session").NoOptDefVal = firstRule
+	f.StringArrayVar(&answers, "answer", nil, "answer what the agent asks, as QUESTION=TEXT; only TEXT if it asks one thing; several choices as A, B")
+	return cmd
+}
+
+// firstRule is the value of --session without one. It is no rule.
+const firstRule = "first"
+
+func newDeny(a *app) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "deny ID",
+		Short: "Deny what an agent asks for",
+		Long: `Deny a use of a tool, a plan, or an answer to an agent.
+
+"teambridge permit" lists the open questions.
+
+Exit status: 0 denied; 2 several questions match; 3 no such question; 5 it was
+answered before, or withdrawn.`,
+		Example: `  teambridge deny 3f0c --reason "not on Fridays"`,
+		Args:    exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.answerQuestion(cmd.Context(), args[0], func(api.Question) (api.Permit, error) {
+				return api.Permit{Reason: reason}, nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "what the agent is told")
+	return cmd
+}
+
+// parseAnswers returns the values of --answer by question.
+func parseAnswers(q api.Question, values []string) (map[string]string, error) {
+	asked := q.Asked()
+	answers := map[string]string{}
+	for _, v := range values {
+		i := slices.IndexFunc(asked, func(text string) bool { return strings.HasPrefix(v, text+"=") })
+		switch {
+		case i >= 0:
+			answers[asked[i]] = v[len(asked[i])+1:]
+		case len(asked) == 1:
+			answers[asked[0]] = v
+		case len(asked) == 0:
+			return nil, usage("omit --answer to allow it", "question %s is whether %s may be used", q.ID, q.Tool)
+		default:
+			return nil, usage(fmt.Sprintf("it asks %q", asked), "--answer %q does not begin with a question and =", v)
+		}
+	}
+	return answers, nil
+}
+
+// answerQuestion answers the question whose id begins with id.
+func (a *app) answerQuestion(ctx context.Context, id string, answer func(api.Question) (api.Permit, error)) error {
+	c, list, err := a.questions(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var found []api.Asked
+	for _, q := range list {
+		if q.ID == id {
+			found = []api.Asked{q}
+			break
+		}
+		if id != "" && strings.HasPrefix(q.ID, id) {
+			found = append(found, q)
+		}
+	}
+	q := api.Asked{Question: api.Question{ID: id}}
+	switch len(found) {
+	case 0: // the service may know what became of it, under the id of any of its relays
+		return a.unknownQuestion(ctx, c, id)
+	case 1:
+		q = found[0]
+	default:
+		return usage("give more of the id", "%q matches %d questions", id, len(found))
+	}
+	p, err := answer(q.Question)
+	if err != nil {
+		return err
+	}
+	p.Question, p.Digest = q.ID, q.Digest
+	asking, done := a.present(ctx, c)
+	defer done()
+	if _, err := c.Permit(asking, q.Relay, p); err != nil {
+		return err
+	}
+	q.State = api.QuestionDenied
+	if p.Allow {
+		q.State = api.QuestionAllowed
+	}
+	return a.answer(q, "%s  %s  %s@%s  %s\n", q.State, q.ID, escape(q.Member, false), escape(q.Team, false), escape(questionText(q.Question), false))
+}
+
+// unknownQuestion returns the error for a question that is not open: what became of it, if
+// a relay remembers.
+func (a *app) unknownQuestion(ctx context.Context, c *client.Client, id string) error {
+	list, err := c.Relays(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.Created == nil {
+			continue
+		}
+		// An answer without a digest answers nothing.
+		if _, err := c.Permit(ctx, e.ID, api.Permit{Question: id}); errors.Is(err, api.CodeConflict) {
+			return err
+		}
+	}
+	return notFound("list the open questions with: teambridge permit", "there is no question %s", id)
+}
+
+// questions returns the open questions of the agents that the service runs. Close c if
+// there is no error.
+func (a *app) questions(ctx context.Context) (c *client.Client, list []api.Asked, err error) {
+	root, err := a.root()
+	if err != nil {
+		return nil, nil, err
+	}
+	if c = a.service(root); c == nil {
+		return nil, nil, notFound(`agents of "teambridge run" ask at its own terminal`, "no service runs, and so no agent waits for an answer")
+	}
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	asking, done := a.present(ctx, c)
+	defer done()
+	relays, err := c.Relays(asking, a.teamName)
+	list = []api.Asked{}
+	for _, e := range relays {
+		for _, q := range e.Questions {
+			list = append(list, api.Asked{Relay: e.ID, Team: e.Team, Member: e.Member, State: api.QuestionOpen, Question: q})
+		}
+	}
+	slices.SortStableFunc(list, func(x, y api.Asked) int { return x.At.Compare(y.At) })
+	return c, list, err
+}
+
+func (a *app) listQuestions(ctx context.Context) error {
+	c, list, err := a.questions(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if a.json {
+		return a.printJSON(list)
+	}
+	if len(list) == 0 {
+		a.note("no agent waits for an answer")
+		return nil
+	}
+	rows := [][]string{{"QUESTION", "MEMBER", "SINCE", "ASKS", "FOR THE SESSION"}}
+	for _, q := range list {
+		rows = append(rows, []string{q.ID, q.Member + "@" + q.Team, clock(q.At), questionText(q.Question), dash(strings.Join(q.Session, "; "))})
+	}
+	return a.table(rows)
+}
+
+// questionText says on one line what an agent asks.
+func questionText(q api.Question) string {
+	switch {
+	case q.Kind == api.AsksPerson:
+		return strings.Join(q.Asked(), " ")
+	case q.Kind == api.AsksPlan:
+		return "approve the plan: " + q.Plan
+	}
+	return q.Tool + " " + string(q.Input)
+}

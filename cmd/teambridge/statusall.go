@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// overAllTeams makes the status command show all teams that could be meant, if none is named
+// and several could be.
+func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
+	one := status.RunE
+	status.RunE = func(cmd *cobra.Command, args []string) error {
+		if watch := cmd.Flags().Lookup("watch"); len(args) > 0 || watch.Changed {
+			return one(cmd, args)
+		}
+		list, err := a.undecided(cmd.Context())
+		switch {
+		case err != nil:
+			return err
+		case len(list) == 0:
+			return one(cmd, args)
+		case a.json:
+			return a.statusesOf(cmd.Context(), list)
+		}
+		var faults []error
+		for i, name := range list {
+			line := a.paint(bold, "team "+escape(name, false)) + "\n"
+			if i > 0 {
+				line = "\n" + line
+			}
+			if err := a.print([]byte(line)); err != nil {
+				return err
+			}
+			a.teamName = name
+			if err := one(cmd, args); !isGone(err) {
+				faults = append(faults, err)
+			}
+		}
+		return errors.Join(faults...)
+	}
+	return status
+}
+
+// isGone reports whether err says that a team has ended, here in between.
+func isGone(err error) bool { return errors.Is(err, teams.ErrTeamGone) || errors.Is(err, api.CodeGone) }
+
+// undecided returns the teams that could be meant, if none is named and there are several.
+func (a *app) undecided(ctx context.Context) ([]string, error) {
+	if named, err := a.namedTeam(""); err != nil || named != "" {
+		return nil, err
+	}
+	root, err := a.root()
+	if err != nil {
+		return nil, err
+	}
+	cwd, err := a.cwd()
+	if err != nil {
+		return nil, err
+	}
+	t, err := root.Choose(ctx, cwd)
+	if err == nil {
+		return nil, t.Close()
+	}
+	several, ok := errors.AsType[*teams.AmbiguousTeamError](err)
+	if !ok {
+		return nil, nil // the command says it
+	}
+	var list []string
+	for _, c := range several.Teams {
+		list = append(list, c.Name)
+	}
+	return list, nil
+}
+
+// statusesOf prints the statuses in several teams as one list.
+func (a *app) statusesOf(ctx context.Context, list []string) (err error) {
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	rec, err := a.startRecorder(ctx, root, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rec.close()) }()
+	all := []api.Status{}
+	for _, name := range list {
+		t, err := a.team(ctx, name)
+		var infos []api.Status
+		if err == nil {
+			infos, err = a.statusInfos(ctx, rec, t, nil)
+		}
+		if err != nil && !isGone(err) {
+			return err
+		}
+		all = append(all, infos...)
+	}
+	return a.printJSON(all)
+}

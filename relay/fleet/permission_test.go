@@ -1,0 +1,206 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"teambridge/relay"
+	"teambridge/relay/claude"
+	"teambridge/relay/claude/simchild"
+)
+
+// asked is a question that a prompter asks.
+type asked struct {
+	*PermissionPrompter
+	Question
+	withdraw context.CancelFunc
+	decision chan claude.Decision
+}
+
+func askOf(t *testing.T, use claude.Use) asked {
+	t.Helper()
+	questions := make(chan Question, 2)
+	p := NewPermissionPrompter(func(q Question, open bool) {
+		if open {
+			questions <- q
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	a := asked{p, Question{}, cancel, make(chan claude.Decision, 1)}
+	go func() { a.decision <- p.ask(ctx, use) }()
+	a.Question = <-questions
+	return a
+}
+
+// recorded is what Claude Code asked.
+func recorded(t *testing.T, name string) claude.Use {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "claude", "testdata", "permissions", filepath.FromSlash(name)+".json"))
+	must(t, err)
+	var line struct {
+		Request json.RawMessage `json:"request"`
+	}
+	must(t, json.Unmarshal(data, &line))
+	return claude.NewUse(line.Request)
+}
+
+// A question has what a person needs to decide on it.
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		want Question // without Input, At and what is checked below
+	}{
+		{"2.1.330/can_use_tool.of-subagent", Question{
+			Kind: AsksPermission, Tool: "Bash", Display: "Bash", Description: "d", BlockedPath: "/home/dev/project/byworker",
+			Subagent: "a106583da67d56ccc", Session: []string{"Bash(touch byworker *)"},
+		}},
+		{"2.1.330/can_use_tool.Write", Question{Kind: AsksPermission, Tool: "Write", Display: "Write", Description: "w1"}},
+		{"2.1.330/can_use_tool.ExitPlanMode", Question{Kind: AsksPlan, Tool: "ExitPlanMode", Display: "ExitPlanMode", Plan: "# Plan\n1. touch a\n"}},
+		{"2.1.80/can_use_tool.AskUserQuestion", Question{Kind: AsksPerson, Tool: "AskUserQuestion"}},
+	} {
+		use := recorded(t, test.name)
+		got := newQuestion(use)
+		if string(got.Input) != string(use.Input) || len(got.Suggestions) != len(use.Suggestions) {
+			t.Errorf("%s: input %s, suggestions %s", test.name, got.Input, got.Suggestions)
+		}
+		other := use
+		other.Input = append([]byte(" "), use.Input...)
+		if id := newQuestion(use); id.ID == got.ID || id.Digest != got.Digest || newQuestion(other).Digest == got.Digest {
+			t.Errorf("%s: ids %s and %s, digests %s and %s", test.name, id.ID, got.ID, id.Digest, got.Digest)
+		}
+		got.ID, got.Digest, got.Input, got.Suggestions, got.At = "", "", nil, nil, test.want.At
+		if test.want.Display == "" {
+			got.Display = ""
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", test.name, diff)
+		}
+	}
+}
+
+// Only the first answer to the input that was asked about counts. What is refused
+// changes nothing.
+func TestAnswerRefused(t *testing.T) {
+	t.Parallel()
+	bash, ask := recorded(t, "2.1.330/can_use_tool.Bash"), recorded(t, "2.1.330/can_use_tool.AskUserQuestion")
+	plan := bash
+	plan.Mode = "plan"
+	const rule = "Bash(touch f1 *)"
+	colours := map[string]string{"Which colour?": "Blue", "Which sizes?": "S, L"}
+	for _, test := range []struct {
+		name   string
+		use    claude.Use
+		change func(*Answer)
+		want   error
+		says   string
+	}{
+		{"another id", bash, func(a *Answer) { a.Question = "x" }, ErrNoQuestion, "x"},
+		{"no id", bash, func(a *Answer) { a.Question = "" }, ErrNoQuestion, ""},
+		{"another input", bash, func(a *Answer) { a.Digest = newQuestion(ask).Digest }, ErrOtherInput, "digest"},
+		{"no digest", bash, func(a *Answer) { a.Digest = "" }, ErrOtherInput, "digest"},
+		{"a rule that is not offered", bash, func(a *Answer) { a.Session = "Bash" }, ErrAnswer, rule},
+		{"a rule in plan mode", plan, func(a *Answer) { a.Session = rule }, ErrAnswer, rule},
+		{"a rule and no", bash, func(a *Answer) { a.Allow, a.Session = false, rule }, ErrAnswer, "denial"},
+		{"a reason and yes", bash, func(a *Answer) { a.Reason = "why not" }, ErrAnswer, "reason"},
+		{"answers to no question", bash, func(a *Answer) { a.Answers = colours }, ErrAnswer, "Bash"},
+		{"answers and no", ask, func(a *Answer) { a.Allow, a.Answers = false, colours }, ErrAnswer, "denial"},
+		{"no answers", ask, func(*Answer) {}, ErrAnswer, "Which colour?"},
+		{"one answer of two", ask, func(a *Answer) { a.Answers = map[string]string{"Which colour?": "Blue"} }, ErrAnswer, "Which sizes?"},
+		{"an answer to another question", ask, func(a *Answer) {
+			a.Answers = map[string]string{"Which colour?": "Blue", "Which sizes?": "S", "Why?": "so"}
+		}, ErrAnswer, "Why?"},
+	} {
+		q := askOf(t, test.use)
+		a := Answer{Question: q.ID, Digest: q.Digest, Allow: true}
+		test.change(&a)
+		if err := q.Answer(a); !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: got %v, want %v with %q", test.name, err, test.want, test.says)
+		}
+		if open := q.Questions(); len(open) != 1 || len(q.decision) > 0 {
+			t.Errorf("%s: %d questions are open", test.name, len(open))
+		}
+		must(t, q.Answer(Answer{Question: q.ID, Digest: q.Digest, Reason: "no"}))
+		if d := <-q.decision; d.Allow || d.Reason != "no" {
+			t.Errorf("%s: decided %+v", test.name, d)
+		}
+	}
+}
+
+// An answer that comes twice or late is refused, and says what became of the question.
+func TestAnswerTwiceAndLate(t *testing.T) {
+	t.Parallel()
+	use := recorded(t, "2.1.330/can_use_tool.Bash")
+	q := askOf(t, use)
+	a := Answer{Question: q.ID, Digest: q.Digest, Allow: true}
+	must(t, q.Answer(a))
+	a.Allow = false
+	if err := q.Answer(a); !errors.Is(err, ErrAnswered) || !strings.Contains(err.Error(), "it was allowed") {
+		t.Errorf("twice: %v", err)
+	}
+	if d := <-q.decision; !d.Allow {
+		t.Errorf("the second answer counted: %+v", d)
+	}
+	if err := q.Answer(a); !errors.Is(err, ErrAnswered) {
+		t.Errorf("twice, later: %v", err)
+	}
+
+	q = askOf(t, use)
+	q.withdraw()
+	if err := q.Answer(Answer{Question: q.ID, Digest: q.Digest, Allow: true}); !errors.Is(err, ErrAnswered) || !strings.Contains(err.Error(), "withdrew") {
+		t.Errorf("late: %v", err)
+	}
+	if d := <-q.decision; d.Allow {
+		t.Errorf("late: %+v", d)
+	}
+}
+
+// The agent gets what a person chose, and nothing else.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	const rule = `[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"echo *"}],"behavior":"allow","destination":"session"}]`
+	for _, test := range []struct {
+		says   string
+		answer Answer
+		want   string
+	}{
+		{"ASK:Bash", Answer{Allow: true}, "allowed"},
+		{"ASK:Bash", Answer{Allow: true, Session: "Bash(echo *)"}, "allowed, with " + rule},
+		{"ASK:Bash", Answer{Reason: "not now"}, "denied: not now"},
+		{"ASK:AskUserQuestion", Answer{Allow: true, Answers: map[string]string{"Which colour?": "Blue"}}, "allowed, answered map[Which colour?:Blue]"},
+		{"ASK:AskUserQuestion", Answer{Reason: "ask later"}, "denied: ask later"},
+		{"ASK:ExitPlanMode", Answer{Allow: true}, "allowed"},
+		{"ASK:ExitPlanMode", Answer{Reason: "too long"}, "denied: too long"},
+	} {
+		t.Run(test.says+" "+test.want, func(t *testing.T) {
+			t.Parallel()
+			h := newHarbour(t, simchild.Script{})
+			h.Make("red", 1, "lead")
+			f, _ := h.sail()
+			entry := h.entry("red", "lead")
+			entry.Permissions = "ask"
+			id := h.add(f, entry)
+			h.until(f, id, "idle", state(relay.Idle))
+			_, err := f.Prompt(t.Context(), id, relay.Input{Text: test.says})
+			must(t, err)
+			q := h.until(f, id, "asking", func(s Status) bool { return len(s.Questions) == 1 }).Questions[0]
+			test.answer.Question, test.answer.Digest = q.ID, q.Digest
+			must(t, f.Answer(id, test.answer))
+			h.until(f, id, "answered", func(s Status) bool {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return len(h.results) == 1
+			})
+			if got := h.results[0]; got != test.want {
+				t.Errorf("the agent was told %q, want %q", got, test.want)
+			}
+		})
+	}
+}

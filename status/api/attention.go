@@ -1,0 +1,40 @@
+package api
+
+import "time"
+
+// The kinds of [Attention].
+const (
+	WaitsPermission = AsksPermission // a relayed agent asks to use a tool
+	WaitsPlan       = AsksPlan       // a relayed agent asks to approve its plan
+	WaitsQuestion   = AsksPerson     // a relayed agent asks the person something
+	WaitsLead       = "lead"         // a member asks its lead, at whose terminal it is answered
+	WaitsUnread     = "unread"       // messages to the person are unread
+	WaitsFailed     = "failed"       // the last turn of an agent failed
+	WaitsEnded      = "ended"        // the lead of a team is not running
+	WaitsStopped    = "stopped"      // a relay stopped, or its agent died
+	WaitsLost       = "lost"         // a message is lost, or its delivery failed
+	WaitsUnknown    = "unknown"      // it is unknown whether a message arrived
+	WaitsHeld       = "held"         // messages between two agents are held back
+	WaitsIdle       = "idle"         // all agents of a team but the lead are idle
+)
+
+// Attention is one thing that waits for a person.
+type Attention struct {
+	ID     string     `json:"id"` // the same as long as it waits
+	Kind   string     `json:"kind"`
+	Team   string     `json:"team"`
+	Member string     `json:"member"`          // the agent, or the inbox of the person; empty for a whole team
+	Since  *time.Time `json:"since,omitempty"` // nil if unknown
+	What   string     `json:"what"`            // what it is; can have text of an agent
+	Do     string     `json:"do"`              // what to do
+
+	// Answerable is set if a [Permit] for Relay answers Question.
+	Answerable bool      `json:"answerable"`
+	Relay      string    `json:"relay,omitempty"` // id of the relay
+	Question   *Question `json:"question,omitempty"`
+	Partial    bool      `json:"partial,omitempty"` // the question is too long to be here; GET /v1/relays has it
+
+	From    string `json:"from,omitempty"`    // the sender of the messages
+	Count   int    `json:"count,omitempty"`   // how many messages
+	Message string `json:"message,omitempty"` // id of the last message
+}

@@ -1,0 +1,92 @@
+package markdown
+
+import (
+	"strings"
+	"testing"
+)
+
+const link = ` rel="noopener noreferrer nofollow" target="_blank">`
+
+func TestHTML(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a *b* **c** ~~d~~ `e`":                  "<p>a <em>b</em> <strong>c</strong> <del>d</del> <code>e</code></p>",
+		"a\nb":                                   "<p>a<br>b</p>",
+		"# a\n## b\n###### c":                    "<h4>a</h4><h5>b</h5><h6>c</h6>",
+		"- a\n- b\n  1. c":                       "<ul><li>a</li><li>b<ol><li>c</li></ol></li></ul>",
+		"3. a":                                   `<ol start="3"><li>a</li></ol>`,
+		"- [x] a\n- [ ] b":                       `<ul><li><input type="checkbox" disabled checked aria-label="done"> a</li><li><input type="checkbox" disabled aria-label="to do"> b</li></ul>`,
+		"> a":                                    "<blockquote><p>a</p></blockquote>",
+		"---":                                    "<hr>",
+		"```go\na < b\n\tc\n```":                 "<div class=\"code\"><span class=\"lang\">go</span><pre><code>a &lt; b\n\tc\n</code></pre></div>",
+		"a|b\n-|-\nc|d":                          `<div class="table"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>c</td><td>d</td></tr></tbody></table></div>`,
+		"|`a\\|b`|c\\| |\n|-|-|":                 `<div class="table"><table><thead><tr><th><code>a|b</code></th><th>c|</th></tr></thead></table></div>`,
+		"`a\\|b`":                                `<p><code>a\|b</code></p>`,
+		"<b>a</b>":                               "<p>&lt;b&gt;a&lt;/b&gt;</p>",
+		"&lt;b&gt; \\*a\\* &amp;lt;":             "<p>&lt;b&gt; *a* &amp;lt;</p>",
+		"a\u202eb\x1b":                           `<p>a<span class="esc">\u202e</span>b<span class="esc">\e</span></p>`,
+		"[a](https://b.example/c?d=1&e=2)":       `<p><a href="https://b.example/c?d=1&amp;e=2"` + link + `a</a> <span class="host">(b.example)</span></p>`,
+		"https://b.example/c":                    `<p><a href="https://b.example/c"` + link + `https://b.example/c</a></p>`,
+		"[https://a.example](https://b.example)": `<p><a href="https://b.example"` + link + `https://a.example</a> <span class="host">(b.example)</span></p>`,
+		"[https://b.example](https://b.example)": `<p><a href="https://b.example"` + link + `https://b.example</a></p>`,
+		"[main](cmd/main.go)":                    `<p>main <span class="host">(cmd/main.go)</span></p>`,
+		"[main.go](main.go)":                     `<p>main.go</p>`,
+		"[a](javascript:b)":                      `<p>a <span class="host">(javascript:b)</span></p>`,
+		"a@b.example":                            `<p><a href="mailto:a@b.example"` + link + `a@b.example</a></p>`,
+		"![a](https://b.example/c.png)":          `<p><a href="https://b.example/c.png"` + link + `a</a> <span class="host">(b.example)</span></p>`,
+		"[![a](https://b.example)](https://c.example)": `<p><a href="https://c.example"` + link + `a <span class="host">(b.example)</span></a> <span class="host">(c.example)</span></p>`,
+	} {
+		if got, ok := HTML(text); got != want || !ok {
+			t.Errorf("%q\ngot  %s, %t\nwant %s", text, got, ok, want)
+		}
+	}
+}
+
+// What is over a limit is not rendered, and what is at it is.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	row := func(cell string, n int) string { return strings.Repeat("|"+cell, n) + "|\n" }
+	for name, c := range map[string]struct{ within, over string }{
+		"text":     {strings.Repeat("a", MaxText), strings.Repeat("a", MaxText+1)},
+		"quotes":   {strings.Repeat("> ", maxDepth-1) + "a", strings.Repeat("> ", maxDepth+1) + "a"},
+		"lists":    {lists(maxDepth - 1), lists(maxDepth + 1)},
+		"numbers":  {strings.Repeat("1.5 ", 50), strings.Repeat("1. ", 50) + "a"},
+		"rules":    {strings.Repeat("- ", 50) + "\n\n" + strings.Repeat("* ", 50), strings.Repeat("+ ", 50)},
+		"emphasis": {strings.Repeat("*a _b ", maxDepth/2-1) + strings.Repeat("c_ d* ", maxDepth/2-1), strings.Repeat("*a _b ", maxDepth) + strings.Repeat("c_ d* ", maxDepth)},
+		"table":    {row("a", 10) + row("-", 10) + strings.Repeat("|\n", 4000), row("a", 10) + row("-", 10) + strings.Repeat("|\n", 5000)},
+		"wide":     {row("a", 1000) + row("-", 1000), row("a", 25_000) + row("-", 25_000)},
+		"HTML":     {strings.Repeat("\x01", 1000), strings.Repeat("\x01", MaxText)},
+	} {
+		if _, ok := HTML(c.within); !ok {
+			t.Errorf("%s: over a limit: %.80q", name, c.within)
+		}
+		if html, ok := HTML(c.over); ok {
+			t.Errorf("%s: within the limits: %.80q is %.200s", name, c.over, html)
+		}
+	}
+}
+
+// lists are lists in each other.
+func lists(depth int) string {
+	var b strings.Builder
+	for n := range depth {
+		b.WriteString(strings.Repeat("  ", n) + "- a\n")
+	}
+	return b.String()
+}
+
+// In each paragraph only the first marks count, so that none takes quadratic time.
+func TestMarksOfAParagraph(t *testing.T) {
+	t.Parallel()
+	for mark, want := range map[string]int{"*a* ": maxMarks / 2, "_a_ ": maxMarks / 2, "~~a~~ ": maxMarks / 2, "`a` ": maxMarks, "[a](https://b.example) ": maxMarks / 2} {
+		paragraph := strings.Repeat(mark, 2*maxMarks)
+		html, ok := HTML(paragraph + "\n\n" + paragraph)
+		n := 0
+		for _, name := range []string{"</em>", "</del>", "</code>", "</a>"} {
+			n += strings.Count(html, name)
+		}
+		if !ok || strings.HasPrefix(mark, "[") && n < 2*want || !strings.HasPrefix(mark, "[") && n != 2*want {
+			t.Errorf("%q: %d elements, want %d; %t", mark, n, 2*want, ok)
+		}
+	}
+}

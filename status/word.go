@@ -1,0 +1,197 @@
+package status
+
+import (
+	"cmp"
+	"time"
+
+	"teambridge/status/api"
+	"teambridge/teams"
+	"teambridge/teams/transcript"
+)
+
+// Known is a status by [Of], and what other sources say of the member.
+type Known struct {
+	api.Status
+	Signs
+}
+
+// Signs is what is known of a member that no message says.
+type Signs struct {
+	Turn     Turn
+	Process  *teams.AgentProcess // the interactive process that it runs in, if that is alive
+	Agent    *api.Relay          // its relay, if it is headless
+	Question *api.Question       // the oldest one that a person has to answer
+	LeadGone bool                // the process that led its team is not running
+}
+
+// Turn is what is recorded of an agent's session: whether its last turn runs.
+type Turn struct {
+	Running bool
+	At      time.Time // of its start, or of its end; zero if no turn is recorded
+	Outcome string    // of its end: completed, failed or cancelled
+	Heard   time.Time // of the newest record
+}
+
+const (
+	leadGone  = "the team's lead is not running"
+	notHeard  = "nothing was heard from it for 5 minutes or more"
+	neverSaid = "nothing was heard from it yet"
+)
+
+// Decide returns the status with its word. The first of these sources that says something
+// decides: that the member has shut down; an open question; its relay; its interactive
+// process; that its lead is gone; its newest turn or message. A turn or message says that
+// it works for [IdleAfter] after it was last heard.
+func (k Known) Decide(now time.Time) api.Status {
+	s, said := k.Status, k.WordSince // said is the time of the newest message
+	s.Relay = k.Agent
+	if s.Relay != nil && s.Relay.LastAck != nil {
+		s.Heard = latest(s.Heard, *s.Relay.LastAck)
+	}
+	if k.Process != nil && !k.Process.Shared {
+		s.Heard = latest(s.Heard, k.Process.Changed)
+	}
+	if s.Heard.After(now) {
+		s.Heard = now.UTC()
+	}
+	is := func(word, why, basis string, since time.Time) {
+		if since.After(now) {
+			since = now
+		}
+		s.Word, s.Why, s.Basis, s.WordSince = word, why, basis, since.UTC()
+	}
+	recent := now.Sub(s.Heard) < IdleAfter
+	switch {
+	case s.State == api.StateTerminated:
+		is(api.WordEnded, "it has shut down", api.BasisMessage, said)
+		return s
+	case k.Question != nil:
+		is(api.WordWaiting, "it asks to use "+k.Question.Tool, api.BasisQuestion, k.Question.At)
+		return s
+	case s.Relay != nil && (s.Relay.Running || k.Process == nil):
+		word, why, since := ofRelay(s.Relay, s.Unread)
+		if since.IsZero() {
+			since = s.Heard
+		}
+		is(word, why, api.BasisRelay, since)
+		// An agent can start a turn by itself, when one of its own tasks ends.
+		switch {
+		case word == api.WordEnded && k.LeadGone:
+			s.Why = leadGone
+		case (word == api.WordIdle || word == api.WordWorking) && k.Turn.Running && recent:
+			is(api.WordWorking, "", api.BasisTurn, k.Turn.At)
+		case word == api.WordIdle:
+			s.Why = cmp.Or(k.Turn.end(), s.Why)
+		}
+		return s
+	}
+	byProcess, newer := ofProcess(k.Process, s.Detail == api.DetailWorking), k.Turn.At.After(said)
+	switch {
+	case byProcess != "":
+		is(byProcess, "", api.BasisProcess, k.Process.Changed)
+		s.PID = k.Process.PID
+		switch {
+		case byProcess == api.WordWaiting:
+			s.Why = k.Process.WaitingFor
+		case byProcess == api.WordIdle:
+			s.Why = k.lastTurn(said)
+		}
+	case k.LeadGone:
+		is(api.WordEnded, leadGone, api.BasisTeam, s.Heard)
+	case newer && !k.Turn.Running:
+		is(api.WordIdle, k.Turn.end(), api.BasisTurn, k.Turn.At)
+	case newer && recent:
+		is(api.WordWorking, "", api.BasisTurn, k.Turn.At)
+	case !newer && s.Detail != api.DetailWorking:
+		is(api.WordIdle, k.lastTurn(said), api.BasisMessage, said)
+	case recent:
+		is(api.WordWorking, "", s.Basis, said)
+	case newer:
+		is(api.WordUnknown, notHeard, api.BasisTurn, s.Heard)
+	case s.Basis == api.BasisTeam && !s.Heard.After(said):
+		is(api.WordUnknown, neverSaid, s.Basis, s.Heard)
+	default:
+		is(api.WordUnknown, notHeard, s.Basis, s.Heard)
+	}
+	if k.LeadGone {
+		s.Why = cmp.Or(s.Why, leadGone)
+	}
+	return s
+}
+
+// Rests reports whether a member is idle for those who wait for that: it is idle and no
+// message waits for it, or it has shut down.
+func Rests(s api.Status) bool {
+	return s.State == api.StateTerminated || s.Word == api.WordIdle && s.Unread == 0
+}
+
+// ofRelay returns what a relay says of its agent; since is zero if it is not known.
+func ofRelay(r *api.Relay, unread int) (word, why string, since time.Time) {
+	why = "its relay is " + r.State
+	if r.Reason != "" {
+		why += ": " + r.Reason
+	}
+	switch r.State {
+	case "working":
+		return api.WordWorking, "", since
+	case "starting":
+		return api.WordWorking, why, since
+	case "idle", "asleep":
+		if len(r.Held) > 0 {
+			return api.WordBlocked, "the messages of " + r.Held[0].Sender + " are held: " + r.Held[0].Reason, r.Held[0].Since
+		}
+		return api.WordIdle, r.Reason, since
+	case "stopped":
+		if r.Queue+unread == 0 {
+			return api.WordEnded, why, since
+		}
+	}
+	return api.WordBlocked, why, since
+}
+
+// ofProcess returns what a process says of a member that, by its messages, works or not;
+// "" if it says nothing. A shared process says only that nobody in it works: it is busy if
+// any teammate is.
+func ofProcess(p *teams.AgentProcess, works bool) string {
+	switch {
+	case p == nil:
+	case p.Status == transcript.ProcessIdle:
+		return api.WordIdle
+	case p.Status != transcript.ProcessBusy && p.Status != transcript.ProcessWaiting && p.Status != transcript.ProcessShell:
+	case !p.Shared && p.Status == transcript.ProcessWaiting:
+		return api.WordWaiting
+	case !p.Shared, works:
+		return api.WordWorking
+	}
+	return ""
+}
+
+// lastTurn says how the last turn ended if it was not completed. said is the time of the
+// newest message.
+func (k *Known) lastTurn(said time.Time) string {
+	switch {
+	case k.Turn.At.After(said):
+		return k.Turn.end()
+	case k.Detail == api.DetailFailed:
+		return "its last turn failed"
+	}
+	return ""
+}
+
+func (t *Turn) end() string {
+	switch {
+	case t.Running:
+	case t.Outcome == "failed":
+		return "its last turn failed"
+	case t.Outcome == "cancelled":
+		return "its last turn was cancelled"
+	}
+	return ""
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b.UTC()
+	}
+	return a
+}
