@@ -16,6 +16,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay"
+	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -117,7 +118,7 @@ func stoppedRelay(e api.RelayEntry) string {
 
 func attentionID(parts ...string) string { return strings.Join(parts, "/") }
 
-// teamWaits returns what waits for a person because of the files and the history of a team.
+// teamWaits returns what waits for a person because of the inboxes and the history of a team.
 func (c *statusCache) teamWaits(ctx context.Context, t *teams.Team, config *teams.Config, e *cachedTeam) (list []api.Attention, err error) {
 	add := func(a api.Attention, parts ...string) {
 		a.Team, a.ID = t.Name(), attentionID(append([]string{a.Kind, t.Name()}, parts...)...)
@@ -136,25 +137,6 @@ func (c *statusCache) teamWaits(ctx context.Context, t *teams.Team, config *team
 			add(a, name, a.From)
 		}
 	}
-	idle, busy := 0, false
-	for _, s := range e.states {
-		if s.Detail == api.DetailFailed {
-			add(api.Attention{Kind: api.WaitsFailed, Member: s.Member, Since: &s.Since, What: "the last turn failed", Do: "read what it said: teambridge history --team " + t.Name()}, s.Member)
-		}
-		switch {
-		case s.Member == e.team.Lead, s.State == api.StateTerminated:
-		case s.Unread > 0, s.Detail != api.DetailWaiting && s.Detail != api.DetailFailed:
-			busy = true
-		default:
-			idle++
-		}
-	}
-	if idle > 0 && !busy && e.team.LeadState != teams.Gone.String() {
-		add(api.Attention{Kind: api.WaitsIdle, What: "all agents are idle", Do: "give them work, or end the team"})
-	}
-	if e.team.LeadState == teams.Gone.String() && slices.ContainsFunc(e.states, func(s api.Status) bool { return s.Detail == api.DetailStale }) {
-		add(api.Attention{Kind: api.WaitsEnded, Member: e.team.Lead, What: "the team's lead is not running", Do: "start it again in " + e.team.Cwd + ", or remove the team"})
-	}
 	q := journal.Query{Root: c.opts.Root.Path(), Team: t.Name(), CreatedAt: config.Instance().CreatedAt}
 	for r, err := range c.source.Journal.Receipts(ctx, q) {
 		if err != nil {
@@ -169,6 +151,39 @@ func (c *statusCache) teamWaits(ctx context.Context, t *teams.Team, config *team
 		}
 	}
 	return list, c.leadWaits(ctx, q, e.team.Lead, add)
+}
+
+// stateWaits returns what waits for a person because of the states of the members.
+func (e *cachedTeam) stateWaits() (list []api.Attention) {
+	add := func(a api.Attention) {
+		a.Team, a.ID = e.team.Team, attentionID(a.Kind, e.team.Team)
+		if a.Member != "" {
+			a.ID = attentionID(a.ID, a.Member)
+		}
+		list = append(list, a)
+	}
+	gone := e.team.LeadState == teams.Gone.String()
+	idle, busy, left := 0, false, false
+	for _, s := range e.states {
+		if s.Detail == api.DetailFailed {
+			add(api.Attention{Kind: api.WaitsFailed, Member: s.Member, Since: &s.Since, What: "the last turn failed", Do: "read what it said: teambridge history --team " + e.team.Team})
+		}
+		left = left || s.Detail == api.DetailStale
+		switch {
+		case s.Member == e.team.Lead, s.State == api.StateTerminated, s.Word == api.WordEnded:
+		case status.Rests(s):
+			idle++
+		default:
+			busy = true
+		}
+	}
+	switch {
+	case gone && left:
+		add(api.Attention{Kind: api.WaitsEnded, Member: e.team.Lead, What: "the team's lead is not running", Do: "start it again in " + e.team.Cwd + ", or remove the team"})
+	case !gone && idle > 0 && !busy:
+		add(api.Attention{Kind: api.WaitsIdle, What: "all agents are idle", Do: "give them work, or end the team"})
+	}
+	return list
 }
 
 // unreadFrom returns the unread messages in an inbox of the person, by sender.

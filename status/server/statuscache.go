@@ -51,7 +51,8 @@ type cachedTeam struct {
 	due       time.Time      // when a state ends by time alone; zero if none does
 	stale     bool           // it has to be read again
 
-	waits []api.Attention // what waits for a person, without what relays know
+	messageWaits []api.Attention // what waits for a person, because of its messages
+	waits        []api.Attention // the same, and because of its states
 }
 
 // leadInterval is how often a team is read of which no event tells that its lead, or
@@ -294,7 +295,7 @@ func (c *statusCache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team
 	if e.known, err = view.Known(ctx, c.source, t, now); err != nil {
 		return err
 	}
-	if e.waits, err = c.teamWaits(ctx, t, config, e); err != nil {
+	if e.messageWaits, err = c.teamWaits(ctx, t, config, e); err != nil {
 		return err
 	}
 	return c.readRelays(ctx, e, t, now)
@@ -308,5 +309,6 @@ func (c *statusCache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Te
 	}
 	e.relays = len(relays)
 	e.states = view.Decided(e.known, relays, asked, now)
+	e.waits = append(slices.Clip(e.messageWaits), e.stateWaits()...)
 	return nil
 }
