@@ -121,7 +121,7 @@ export class Conversation {
     this.#showToggle();
     p.scroll.addEventListener("scroll", () => {
       this.#bottom = p.scroll.scrollHeight - p.scroll.scrollTop - p.scroll.clientHeight < 80;
-      if (this.#bottom && !this.#history.newer) {
+      if (this.#history && this.#bottom && !this.#history.newer) {
         this.#missed = 0;
         this.#showJump();
       }
