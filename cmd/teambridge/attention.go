@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
 	"teambridge/status/api"
 	"teambridge/status/server"
 	"teambridge/status/view"
@@ -37,16 +39,9 @@ type errand struct {
 // one runs, else what the journal, the ledger and the files say. With record, the inboxes
 // are recorded first.
 func (a *app) waits(ctx context.Context, root *teams.Root, team string, record bool) (list []api.Attention, err error) {
-	if c := a.service(root); c != nil {
-		defer c.Close()
-		asking, done := a.present(ctx, c)
-		defer done()
-		if list, err = c.Attention(asking, team); err == nil || ctx.Err() != nil {
-			return list, err
-		}
-		if record {
-			a.warn("%s; questions of agents are not known", view.Describe(err))
-		}
+	list, served, err := a.waitsServed(ctx, root, team)
+	if served || err != nil {
+		return list, err
 	}
 	if record {
 		rec, err := a.startRecorder(ctx, root, team)
@@ -54,7 +49,7 @@ func (a *app) waits(ctx context.Context, root *teams.Root, team string, record b
 			return nil, err
 		}
 		if l := rec.sends(ctx); l != nil { // else it has warned
-			list, err = server.Attention(ctx, root, a.state, l, rec.journal, team)
+			list, err = a.waitsOf(ctx, root, l, rec.journal, team)
 		}
 		return list, errors.Join(err, rec.close())
 	}
@@ -66,7 +61,112 @@ func (a *app) waits(ctx context.Context, root *teams.Root, team string, record b
 	if err != nil || l == nil {
 		return nil, err
 	}
-	return server.Attention(ctx, root, a.state, l, j, team)
+	return a.waitsOf(ctx, root, l, j, team)
+}
+
+// waitsOf returns what waits for the person without a service.
+func (a *app) waitsOf(ctx context.Context, root *teams.Root, l *ledger.Ledger, j *journal.Journal, team string) ([]api.Attention, error) {
+	u, err := server.NewUnserved(ctx, root, a.state, l, j)
+	if err != nil {
+		return nil, err
+	}
+	return u.Attention(ctx, team)
+}
+
+// waitsServed asks the service, if one runs and answers.
+func (a *app) waitsServed(ctx context.Context, root *teams.Root, team string) (list []api.Attention, served bool, err error) {
+	c := a.service(root)
+	if c == nil {
+		return nil, false, nil
+	}
+	defer c.Close()
+	asking, done := a.present(ctx, c)
+	defer done()
+	if list, err = c.Attention(asking, team); err == nil || ctx.Err() != nil {
+		return list, err == nil, err
+	}
+	a.debug("the service does not say what waits: %v", err)
+	return nil, false, nil
+}
+
+// watchWaits prints what begins to wait for the person, and runs p for it.
+func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	team, err := a.namedTeam("")
+	if err != nil {
+		return err
+	}
+	var t *teams.Team
+	if team != "" {
+		if t, err = a.team(ctx, team); err != nil {
+			return err
+		}
+	}
+	rec, err := a.startRecorder(ctx, root, team)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rec.close()) }()
+	var files *server.Unserved         // made when needed
+	var read *journal.Journal          // by files
+	var known map[string]api.Attention // by id; nil before the first look
+	for {
+		list, served, err := a.waitsServed(ctx, root, team)
+		if l := rec.sends(ctx); !served && err == nil && l != nil {
+			if files == nil || read != rec.journal {
+				if files, err = server.NewUnserved(ctx, root, a.state, l, rec.journal); err != nil {
+					return err
+				}
+				read = rec.journal
+			}
+			list, err = files.Attention(ctx, team)
+		}
+		if err != nil {
+			return err
+		}
+		now := map[string]api.Attention{}
+		for _, w := range list {
+			now[w.ID] = w
+			was, waited := known[w.ID]
+			more := w.Message != was.Message && w.Count >= was.Count // and not just one that was read
+			if known == nil || waited && !more {
+				continue
+			}
+			if err := a.showWait(w, p); err != nil {
+				return err
+			}
+		}
+		if known == nil {
+			a.debug("%s before", plural(len(list), "thing")) // from here on, what comes is news
+		}
+		known = now
+		if _, err := rec.changes(ctx, recheck); err != nil {
+			return err
+		}
+		if t != nil && errors.Is(t.Exists(), teams.ErrTeamGone) {
+			a.note("the team %s has ended", team)
+			return nil
+		}
+	}
+}
+
+// showWait prints one thing that waits, and runs p for it.
+func (a *app) showWait(w api.Attention, p *program) error {
+	line, err := jsonLine(w)
+	if err != nil {
+		return err
+	}
+	who, what := waitText(w)
+	p.run(occurrence{kind: "attention", title: who, text: what, json: line})
+	if a.json {
+		return a.print(line)
+	}
+	var b strings.Builder
+	a.writeWait(&b, w)
+	return a.print([]byte(b.String()))
 }
 
 // withMessages adds the unread messages to what waits because of them.
@@ -127,15 +227,25 @@ func (a *app) printWaits(list []errand, all []teamFeed) error {
 	return nil
 }
 
-// writeWait writes one thing that waits, and below it what to do.
-func (a *app) writeWait(b *strings.Builder, w api.Attention) {
-	who, what, do := "team "+w.Team, w.What, w.Do
+// waitText returns who something that waits is about, and what it is.
+func waitText(w api.Attention) (who, what string) {
+	who, what = "team "+w.Team, w.What
 	if w.Member != "" {
 		who = w.Member + "@" + w.Team
 	}
 	if w.Question != nil && !w.Partial {
 		what = questionText(*w.Question)
 	}
+	if w.From != "" {
+		what = "from " + w.From + ": " + what
+	}
+	return who, what
+}
+
+// writeWait writes one thing that waits, and below it what to do.
+func (a *app) writeWait(b *strings.Builder, w api.Attention) {
+	who, what := waitText(w)
+	do := w.Do
 	if short := shortID(w.ID); short != w.ID {
 		do = strings.ReplaceAll(do, w.ID, short)
 		b.WriteString(a.paint(dim, short) + "  ")
@@ -143,9 +253,6 @@ func (a *app) writeWait(b *strings.Builder, w api.Attention) {
 	b.WriteString(a.paint(bold, escape(who, false)))
 	if w.Since != nil {
 		b.WriteString("  " + a.paint(dim, clock(*w.Since)))
-	}
-	if w.From != "" {
-		what = "from " + w.From + ": " + what
 	}
 	fmt.Fprintf(b, "  %s\n    %s\n", escape(what, false), escape(do, false))
 }
