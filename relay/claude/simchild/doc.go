@@ -29,7 +29,7 @@
 //	FAIL           the model API fails
 //	/compact       compacts the conversation; /clear begins another (not in the oldest). Other commands are unknown
 //
-// Everything else is answered with "ACK: " and the text.
+// Everything else is answered with "ACK: " and the text, unless a [Scene] is for it.
 //
 // # What it keeps
 //

@@ -370,7 +370,7 @@ func testTextIsText(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector("#announcements").textContent.includes("new kind")`)
 	look := func(where string) {
 		t.Helper()
-		if n := value[int](p, `document.querySelectorAll("main img, main script, main b b, nav b, #announcements img, [href^=javascript]").length`); n != 0 {
+		if n := value[int](p, `document.querySelectorAll("main img:not(.welcome > img), main script, main b b, nav b, #announcements img, [href^=javascript]").length`); n != 0 {
 			t.Errorf("%s: %d elements came out of texts", where, n)
 		}
 		if value[bool](p, `window.pwned !== undefined`) {
@@ -392,8 +392,14 @@ func testTextIsText(t *testing.T, browser context.Context) {
 	look("what was found")
 	p.run(do(`location.hash = "#/team/" + encodeURIComponent("<img src=x onerror=pwned=1>") + "/" + encodeURIComponent("<img src=x onerror=pwned=1>")`))
 	p.expect("404")
-	p.until(`document.querySelector("#talk-title")?.textContent.includes("<img")`)
+	p.until(`document.querySelector("main h1")?.textContent.includes("No team <img")`)
 	look("an address")
+	for _, hash := range []string{"#/nothing", "#/team", "#/team/a/b/c", "#/team/%"} {
+		p.run(do(`location.hash = ` + quote(hash)))
+		p.until(`location.hash === %s && document.querySelector("main h1")?.textContent === "There is nothing here"`, hash)
+		p.run(do(`location.hash = "#/"`))
+		p.until(`document.querySelector("main h1")?.textContent !== "There is nothing here"`)
+	}
 }
 
 // Markdown is shown as it is meant, live and when it is read again. What is wide scrolls inside
@@ -439,7 +445,7 @@ func testMarkdown(t *testing.T, browser context.Context) {
 	}
 	look("live")
 	p.run(do(`location.hash = "#/"`))
-	p.until(`document.querySelector(".welcome") !== null`)
+	p.until(`document.querySelector("#talk-title") === null`)
 	p.choose("worker")
 	look("read again")
 	p.run(do(`navigator.clipboard.writeText = async (text) => { window.copied = text; }; document.querySelector(".copy").click()`))

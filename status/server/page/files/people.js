@@ -1,12 +1,8 @@
 // Teams and members, and what they are doing.
 
 import { escaped, h, morph } from "./dom.js";
+import { pathTo } from "./route.js";
 import { flat, since } from "./text.js";
-
-export const pathTo = (team, member, fields = {}) => {
-  const q = new URLSearchParams(fields).toString();
-  return "#/team/" + encodeURIComponent(team) + (member === null ? "" : "/" + encodeURIComponent(member)) + (q && "?" + q);
-};
 
 // state describes what a member is doing.
 export function state(s) {

@@ -2,14 +2,32 @@
 
 import { search } from "./request.js";
 import { escaped, h, pageHead } from "./dom.js";
-import { pathTo } from "./people.js";
+import { pathTo } from "./route.js";
 import { dayOf, timeOf, wholeTime } from "./text.js";
+
+// Search is the view of the messages that match words.
+export class Search {
+  #main;
+  #page;
+  constructor(main, page) {
+    this.#main = main;
+    this.#page = page;
+  }
+  open({ fields }) {
+    showResults(this.#main, fields.q ?? "", (hit) => {
+      const names = this.#page.names(hit);
+      return { member: names.mine(hit.inbox) ? hit.from : hit.inbox, from: names.name(hit.from), to: names.name(hit.inbox) };
+    });
+  }
+  close() {}
+  refresh() {}
+}
 
 // showResults shows the messages that match words, in main. describe returns the
 // conversation of a message, and the names in it.
-export async function showResults(main, words, describe) {
+async function showResults(main, words, describe) {
   const list = h("ol", { class: "hits" });
-  const count = h("p", { class: "count", role: "status" }, "Searching…");
+  const count = h("p", { class: "count", role: "status" }, words ? "Searching…" : "Type words to find messages.");
   const more = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => load() }, "Show older results");
   main.replaceChildren(h("section", { class: "found", "aria-labelledby": "found-title" },
     pageHead(h("div", { class: "head-text" }, h("h1", { id: "found-title", tabindex: "-1" }, "Search"), count)),
@@ -32,7 +50,7 @@ export async function showResults(main, words, describe) {
     }
     more.disabled = false;
   }
-  await load();
+  if (words) await load();
 }
 
 function item(hit, describe) {

@@ -1,0 +1,62 @@
+// The list of a conversation: messages and groups of steps in order, with days between them.
+
+import { h, place, setAttr, setText } from "./dom.js";
+import { when } from "./message.js";
+import { Steps } from "./steps.js";
+import { dayOf, flat } from "./text.js";
+import { layout } from "./work.js";
+
+const together = 5 * 60e3; // messages of one sender within this time, in ms, share a head
+
+// record returns the first record of a block.
+const record = (block) => (block.item ?? block.steps[0].item).records[0];
+
+export class List {
+  element = h("ol", { class: "messages" });
+  blocks = []; // what is shown: see layout
+
+  // show shows items. If only the end is new, the others stay as they are. rows makes the
+  // elements of messages; named says that steps need the name of their agent.
+  show(items, { rows, named, end, withSteps, over }) {
+    this.blocks = layout(items, { withSteps, over });
+    const used = new Set();
+    for (const b of this.blocks) {
+      if (b.item) {
+        b.li = b.item.li ??= rows.render(b.item);
+        continue;
+      }
+      // A group that has grown in either direction is the same.
+      const group = b.steps.map((s) => s.item.group).find((g) => g && !used.has(g)) ?? new Steps();
+      used.add(group);
+      for (const s of b.steps) s.item.group = group;
+      group.show(b.steps, [named ? flat(record(b).from) : "", b.subagent ? "subagent" : ""].filter(Boolean).join(", "));
+      b.li = group.element;
+    }
+    place(this.element, this.blocks.map((b) => b.li));
+    for (let n = end ? Math.max(0, this.blocks.length - 1) : 0; n < this.blocks.length; n++) this.#dress(n);
+  }
+
+  // dress adds to a block what depends on the ones before: its day, and whether a message
+  // has a head of its own.
+  #dress(n) {
+    const block = this.blocks[n];
+    const r = record(block), before = this.blocks[n - 1];
+    const day = dayOf(when(r));
+    setAttr(block.li, "data-day", !before || dayOf(when(record(before))) !== day ? day : null);
+    const first = block.li.firstElementChild;
+    const has = first?.classList.contains("day");
+    if (block.li.dataset.day && !has) block.li.prepend(h("p", { class: "day" }, h("span", null, day)));
+    else if (block.li.dataset.day) setText(first.firstElementChild, day);
+    else if (has) first.remove();
+    // What an agent does between two texts does not separate them.
+    let at = n - 1;
+    while (r.work && this.blocks[at]?.steps && record(this.blocks[at]).inbox === r.inbox) at--;
+    const last = this.blocks[at]?.item;
+    const b = last?.records[0];
+    const to = (item) => (item.records.length > 1 ? "all" : item.records[0].inbox);
+    const said = (r) => (r.work ? r.kind === "text" : r.kind === "message");
+    const follows = block.item && b && !block.li.dataset.day && b.from === r.from && to(last) === to(block.item) &&
+      when(r) - when(b) < together && said(r) && said(b) && Boolean(r.work) === Boolean(b.work);
+    block.li.classList.toggle("follows", Boolean(follows));
+  }
+}

@@ -1,0 +1,92 @@
+// The element of one message: who wrote it, when, its text, and what happened to it.
+
+import { escaped, h, morph } from "./dom.js";
+import { rendered } from "./markdown.js";
+import { beginning, content, delivery, fate, when } from "./message.js";
+import { size, timeOf, wholeTime } from "./text.js";
+import { isStep } from "./work.js";
+
+// Rows makes the elements of the messages of a conversation. view is the conversation: its
+// place, the names in it, and what its buttons do.
+export class Rows {
+  #view;
+  #resent = new Set(); // seqs of messages that were sent again
+  #unfolded = new Set(); // seqs of long messages that are shown in full
+
+  constructor(view) {
+    this.#view = view;
+  }
+
+  // update renders a message again, in its place.
+  update(item) {
+    if (item.li && !isStep(item.records[0])) morph(item.li.querySelector(".bubble"), this.render(item).querySelector(".bubble"));
+  }
+
+  render(item) {
+    const r = item.records[0];
+    if (r.work && r.kind !== "text") return this.#note(r);
+    const names = this.#view.names();
+    const mine = names.mine(r.from);
+    const to = item.records.length > 1 ? `${item.records.length} members` : names.name(r.inbox);
+    const { label, summary, text, raw } = content(r);
+    const body = raw
+      ? h("details", { class: "raw" }, h("summary", null, "Show the raw text"), h("pre", null, escaped(text, true)))
+      : text ? this.#text(r, text, item) : null;
+    const direction = mine ? "mine" : names.mine(r.inbox) || r.answer || r.work ? "tome" : "between";
+    return h("li", { class: `message ${direction}` }, h("article", { class: "bubble", "data-seq": r.seq },
+      h("header", { class: "by" },
+        h("span", { class: "pair" }, h("b", null, escaped(names.name(r.from))), r.answer || r.work ? null : [" → ", escaped(to)]),
+        label ? h("span", { class: "label" }, escaped(label)) : null,
+        h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r)))),
+      summary ? h("p", { class: "summary", dir: "auto" }, escaped(summary)) : null,
+      body,
+      mine ? this.#fates(item) : r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null));
+  }
+
+  // note shows how a turn ended, or what the program that runs the agent said.
+  #note(r) {
+    return h("li", { class: "message note" }, h("p", { class: "bubble", "data-kind": r.kind, "data-state": r.work.state, "data-seq": r.seq, title: wholeTime(when(r)) },
+      this.#view.place.member === null ? [h("b", null, escaped(r.from)), " · "] : null, r.work.state === "failed" ? "⚠ " : null, escaped(r.text)));
+  }
+
+  #text(r, text, item) {
+    const whole = this.#unfolded.has(r.seq);
+    const cut = beginning(text);
+    const long = cut.length < text.length;
+    const body = r.html
+      ? rendered(r)
+      : h("p", { class: "text", dir: "auto" }, escaped(whole ? text : cut, true), long && !whole ? "…" : null);
+    if (r.html && r.answer?.truncated) body.append(h("p", null, "[truncated]"));
+    if (!long || whole) return body;
+    body.classList.toggle("clamped", Boolean(r.html));
+    return [body, h("button", { type: "button", class: "quiet", onclick: () => {
+      this.#unfolded.add(r.seq);
+      this.update(item);
+    } }, `Show all (${size(text)})`)];
+  }
+
+  // fates shows what happened to a message of the reader, for each member it went to.
+  #fates(item) {
+    const several = item.records.length > 1;
+    const names = this.#view.names();
+    return h("div", { class: "fates" }, item.records.map((r) => {
+      const f = fate(r);
+      const parts = [h("span", { class: "tick", "aria-hidden": "true" }, f.tick), " "];
+      if (several) parts.push(h("b", null, escaped(names.name(r.inbox))), " ");
+      parts.push(f.words);
+      if (r.relay) parts.push(" · ", delivery(r.relay));
+      const reach = this.#view.page.reach(r.inbox, r.id);
+      if (reach && f.state === "verified") parts.push(h("span", { class: "warn" }, " · ⚠ " + reach));
+      if (f.reason) parts.push(h("span", { class: "reason" }, ". ", escaped(f.reason), "."));
+      if (f.state === "lost" || f.state === "unknown") {
+        parts.push(" ", this.#resent.has(r.seq) ? h("span", { class: "done" }, "Sent again.")
+          : h("button", { type: "button", class: "small", onclick: () => {
+            this.#resent.add(r.seq);
+            this.update(item);
+            this.#view.post({ member: r.inbox, text: r.text });
+          } }, "Send again"));
+      }
+      return h("p", { class: "fate", "data-state": f.state, title: f.title || null }, parts);
+    }));
+  }
+}
