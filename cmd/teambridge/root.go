@@ -82,6 +82,7 @@ func run(args []string, h host) int {
 	h.stdout = out
 	a := &app{host: h, out: out}
 	cmd := newRoot(a)
+	args = afterExec(cmd, args)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	err = errors.Join(err, a.close())
