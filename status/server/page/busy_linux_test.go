@@ -115,24 +115,55 @@ func busyMessage(n int) busyText {
 	}[n%4])
 }
 
-// A team at work is shown as a dense log: who wrote, in whose color, without boxes that repeat
-// it, and what agents tell about themselves as lines that can be skipped.
-func testBusy(t *testing.T, p *tab) {
-	p.choose("Everyone")
-	p.until(`document.querySelectorAll(".bubble").length >= 60`)
-	p.picture("busy")
-	p.size(390, 844)
-	p.picture("busy-narrow")
-	p.size(1440, 900)
-	p.picture("busy-wide")
-}
-
+// A team at work is shown as a dense log: who wrote, in the color of the member, and what agents
+// tell about themselves in lines that can be skipped. Nothing is wider than the window.
 func TestBusy(t *testing.T) {
 	browser := launch(t)
-	w, _ := busy(t)
+	w, team := busy(t)
 	w.start()
 	t.Cleanup(w.end)
 	p := open(t, browser, w, w.address())
 	p.live()
-	testBusy(t, p)
+	p.choose("Everyone")
+	p.until(`document.querySelectorAll(".bubble").length >= 60 && document.querySelectorAll(".more:not([hidden])").length > 3`)
+	c, err := w.Team(team).Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, member := range c.Members[1:4] {
+		name := fmt.Sprintf(`[...document.querySelectorAll(".by b")].find(b => b.textContent === %q)`, member.Name)
+		if got := value[string](p, name+`.dataset.color + " " + `+name+`.closest(".bubble").querySelector(".face").dataset.color`); got != member.Color+" "+member.Color {
+			t.Errorf("%s is %s in config.json, and %q here", member.Name, member.Color, got)
+		}
+	}
+	if !value[bool](p, `[...document.querySelectorAll(".message.follows")].every(e => !e.querySelector(".face").checkVisibility({visibilityProperty: true}) &&
+		e.getBoundingClientRect().height < 300)`) {
+		t.Error("a following message has an avatar")
+	}
+	// Notices unfold, each with what it was about.
+	fold := `[...document.querySelectorAll(".notices:not(.alone)")].at(-1)`
+	if value[bool](p, fold+`.querySelector(".step").checkVisibility()`) {
+		t.Error("joined notices are unfolded")
+	}
+	p.run(do(fold + `.querySelector("summary").click()`))
+	p.until(fold + `.open && ` + fold + `.querySelectorAll(".step").length > 1 && [...` + fold + `.querySelectorAll(".step")].every(e => / (went idle: |was given a task by team-lead: )/.test(e.textContent))`)
+	for _, width := range []int64{390, 1440} {
+		p.size(width, 900)
+		p.picture(fmt.Sprintf("busy-%d", width))
+		for _, theme := range []string{"light", "dark"} {
+			p.theme(theme)
+			for _, low := range value[[]string](p, contrasts) {
+				t.Errorf("%s: %s", theme, low)
+			}
+		}
+		p.choose(busyMembers[len(busyMembers)-1])
+		p.picture(fmt.Sprintf("busy-member-%d", width))
+		for _, over := range value[[]string](p, `[document.documentElement, ...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && e.checkVisibility() && !e.closest("pre, .table, .unseen, .pair > *")).map(e => e.outerHTML.slice(0, 90))`) {
+			t.Errorf("%d wide: %s is cut off", width, over)
+		}
+		if high := value[int](p, `document.querySelector("main .head").offsetHeight`); high > 80 {
+			t.Errorf("%d wide: the head of a member with a long name is %d px high", width, high)
+		}
+		p.choose("Everyone")
+	}
 }
