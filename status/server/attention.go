@@ -88,7 +88,7 @@ func (s *Server) relayWaits(ctx context.Context) (list []api.Attention, err erro
 		for _, h := range e.Held {
 			add(api.Attention{
 				ID: attentionID(api.WaitsHeld, e.Team, e.Member, h.Sender), Kind: api.WaitsHeld, Since: &h.Since, From: h.Sender,
-				What: "messages are held: " + h.Reason, Do: "teambridge relay release " + e.ID,
+				What: "messages are held: " + h.Reason, Do: "teambridge relay release " + e.Member + "@" + e.Team + " " + h.Sender,
 			})
 		}
 		if do := stoppedRelay(e); do != "" {
@@ -125,6 +125,8 @@ func stoppedRelay(e api.RelayEntry) string {
 		return "teambridge relay retry " + e.ID
 	case state == relay.Dead, state == relay.Stopped && e.Created == nil && e.Queue > 0:
 		return `run the agent again with "teambridge run"`
+	case state == relay.Stopped && e.Created != nil && e.Reason == noService:
+		return "start the service: teambridge serve"
 	case state == relay.Stopped && e.Created != nil && e.Reason != "" && e.Reason != "there is no team "+e.Team:
 		return "teambridge relay list --relays says why"
 	}

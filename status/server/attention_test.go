@@ -121,7 +121,7 @@ func TestAttention(t *testing.T) {
 	if a := all[api.WaitsLost]; a.Message != "m-1" || a.Member != "bass" || a.Since == nil {
 		t.Errorf("lost: %+v", a)
 	}
-	if a := all[api.WaitsHeld]; a.From != "bass" || a.Member != "drums" || a.Do != "teambridge relay release "+drums.ID {
+	if a := all[api.WaitsHeld]; a.From != "bass" || a.Member != "drums" || a.Do != "teambridge relay release drums@"+band+" bass" {
 		t.Errorf("held: %+v", a)
 	}
 	of[[]api.Hold](t, r.ask(t, "POST", "/v1/relays/"+drums.ID+"/release", ""), http.StatusOK)

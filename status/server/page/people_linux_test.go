@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -28,9 +29,10 @@ func TestPeople(t *testing.T) {
 }
 
 // addTeam makes another team in a Claude directory, whose agents do nothing.
-func addTeam(t *testing.T, claude, cwd string, process simagent.Process, members ...string) *simagent.Team {
+func addTeam(t *testing.T, claude, cwd string, age time.Duration, process simagent.Process, members ...string) *simagent.Team {
 	t.Helper()
-	opts := simagent.TeamOptions{Root: claude, Version: simagent.Newest, Cwd: cwd, Process: process}
+	now := time.Now().Add(-age)
+	opts := simagent.TeamOptions{Root: claude, Version: simagent.Newest, Cwd: cwd, Process: process, Now: func() time.Time { return now }}
 	for _, name := range members {
 		opts.Members = append(opts.Members, simagent.Member{Name: name, Absent: true})
 	}
@@ -56,18 +58,19 @@ func testTeams(t *testing.T, browser context.Context) {
 	}
 	dead := now
 	dead.Start = "1" // the pid is another process's now
+	// All are at work, and those that were made last are above.
 	teams := map[string]*simagent.Team{}
-	for _, cwd := range []string{"/srv/app", "/home/ada/app", "/home/ada/web", "/home/ada/docs"} {
-		teams[cwd] = addTeam(t, claude, cwd, now, "helper")
+	for i, cwd := range []string{"/home/ada/docs", "/home/ada/web", "/home/ada/app", "/srv/app"} {
+		teams[cwd] = addTeam(t, claude, cwd, time.Duration(i+1)*20*time.Second, now, "helper")
 	}
-	over := addTeam(t, claude, "/home/ada/app", dead, "helper", "worker")
+	over := addTeam(t, claude, "/home/ada/app", 0, dead, "helper", "worker")
 	w := newWorld(t, claude)
 	w.Send(teams["/home/ada/docs"].Name(), "helper", "user", "for you")
 	w.Send(teams["/home/ada/docs"].Name(), "reviewer", "user", "for you, too")
 
 	p := open(t, browser, w, w.address())
 	p.live()
-	p.until(`[...document.querySelectorAll("nav > .teams .team-name")].map(e => e.textContent).join() === "docs,web,ada/app,srv/app,lighthouse"`)
+	p.until(`[...document.querySelectorAll("nav > .teams .team-name")].map(e => e.textContent).join() === "docs,lighthouse,web,ada/app,srv/app"`)
 	docs := teamOf(teams["/home/ada/docs"].Name())
 	p.until(docs + `.querySelector(".badge")?.firstChild.textContent === "2" && document.querySelector(".to-home .badge") !== null`)
 	if got, want := value[string](p, teamOf(sim.Name())+`.title`), sim.Name()+"\n/home/ada/projects/lighthouse"; got != want {
@@ -108,7 +111,7 @@ func testTeams(t *testing.T, browser context.Context) {
 func testLongNames(t *testing.T, browser context.Context) {
 	claude, _ := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	long := "a-member-with-a-name-as-long-as-names-of-members-can-be-which-is-64"
-	team := addTeam(t, claude, "/home/ada/projects/a-directory-with-quite-a-long-name-for-an-experiment-of-2026", simagent.Process{}, long[:60], "b")
+	team := addTeam(t, claude, "/home/ada/projects/a-directory-with-quite-a-long-name-for-an-experiment-of-2026", 0, simagent.Process{}, long[:60], "b")
 	w := newWorld(t, claude)
 	for i := range 120 {
 		w.Send(team.Name(), long[:60], "user", fmt.Sprintf("message %d", i))
