@@ -165,6 +165,7 @@ const handlers = {
   },
   relay(r) {
     const fate = { state: r.state ?? "", reason: r.reason, at: r.at ?? new Date().toISOString() };
+    if (r.state === "written") page.relays.load(); // perhaps with other settings
     if (r.id) conversation.relayed(r.team, r.createdAt, r.member ?? r.inbox, r.id, fate);
   },
   reset() {

@@ -8,6 +8,8 @@ export class Relays {
   #list = [];
   #about = null; // the state of the agents that the list is for
   #changed;
+  #loading = false;
+  #wanted = false;
 
   constructor(changed) {
     this.#changed = changed;
@@ -30,14 +32,20 @@ export class Relays {
     if (snapshot.status.some((s) => s.relay) || snapshot.attention.some((a) => a.relay) || this.#list.length > 0) await this.load();
   }
 
-  // load requests the relays.
+  // load requests the relays. During a request, it only notes that another one is needed.
   async load() {
+    this.#wanted = true;
+    if (this.#loading) return;
+    this.#loading = true;
     try {
-      this.#list = await requestRelays();
+      while (this.#wanted) {
+        this.#wanted = false;
+        this.#list = await requestRelays();
+      }
     } catch {
       this.#about = null; // again at the next snapshot
-      return;
     }
+    this.#loading = this.#wanted = false;
     this.#changed();
   }
 
