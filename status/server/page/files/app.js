@@ -41,7 +41,7 @@ const page = {
   reader,
   readOnly: false,
   relays: new Relays(refresh),
-  notifier: new Notifier(),
+  notifier: new Notifier(announce),
   outbox: new Outbox(() => conversation.pending()),
   // team returns the team of a place while it exists.
   team: ({ team, createdAt }) => page.snapshot?.teams.find((t) => t.team === team && (t.problem || instance(t) === createdAt)),

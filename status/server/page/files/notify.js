@@ -9,9 +9,15 @@ const off = "teambridge:notifications-off"; // in localStorage, if the reader tu
 
 // Notifier notifies of each thing once, however often the stream connects again.
 export class Notifier {
+  #announce;
   #known = null; // ids of what waited before
   #open = new Map(); // notifications by id
   #said = new Set(); // messages
+
+  // announce has screen readers say a text.
+  constructor(announce) {
+    this.#announce = announce;
+  }
 
   // control returns the button that turns notifications on and off. Only it asks the browser.
   control() {
@@ -46,8 +52,11 @@ export class Notifier {
     }
     const known = this.#known ?? ids;
     for (const a of list) {
+      if (known.has(a.id)) continue;
       // The agent's own text is not told: a card shows all of it.
-      if (!known.has(a.id)) this.#notify(a.id, `${flat(a.member)} in ${flat(a.team)}`, { plan: "Asks you to approve its plan", question: "Asks you a question" }[a.kind] ?? `Wants to use ${flat(a.question?.tool ?? "a tool")}`, "#/");
+      const what = { plan: "asks you to approve its plan", question: "asks you a question" }[a.kind] ?? `wants to use ${flat(a.question?.tool ?? "a tool")}`;
+      this.#announce(`${flat(a.member)} in ${flat(a.team)} ${what}`);
+      this.#notify(a.id, `${flat(a.member)} ${what}`, flat(a.team), pathTo(a.team, a.member));
     }
     this.#known = new Set([...known, ...ids]);
   }
