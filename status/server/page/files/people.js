@@ -27,7 +27,7 @@ export const dot = (s) => h("span", { class: "dot", "data-state": s.state, "aria
 export const initial = (name) => flat([...String(name)][0] ?? "?").toUpperCase();
 
 // badge counts something; what says what.
-const badge = (n, what, kind = "badge") => (n > 0 ? h("span", { class: kind }, String(n), h("span", { class: "unseen" }, " " + what)) : null);
+export const badge = (n, what, kind = "badge") => (n > 0 ? h("span", { class: kind }, String(n), h("span", { class: "unseen" }, " " + what)) : null);
 
 const needs = (n) => badge(n, n === 1 ? "thing needs you" : "things need you", "badge needs");
 

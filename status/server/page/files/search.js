@@ -2,7 +2,7 @@
 
 import { search } from "./request.js";
 import { escaped, h, pageHead } from "./dom.js";
-import { pathTo } from "./route.js";
+import { pathTo, searchPath } from "./route.js";
 import { dayOf, timeOf, wholeTime } from "./text.js";
 
 // Search is the view of the messages that match words.
@@ -63,4 +63,33 @@ function item(hit, describe) {
       h("span", { class: "hit-team" }, escaped(hit.team)),
       h("time", { datetime: hit.firstSeen, title: wholeTime(at) }, `${dayOf(at)} ${timeOf(at)}`)),
     h("span", { class: "snippet", dir: "auto" }, hit.snippet.map((p) => (p.match ? h("mark", null, escaped(p.text, true)) : escaped(p.text, true))))));
+}
+
+const typing = 300; // ms without a key before words are searched for
+
+// startSearchBox searches for what is typed. searching reports whether the search is open.
+export function startSearchBox(words, { searching, go, goTo }) {
+  let timer = 0;
+  function search(done) {
+    clearTimeout(timer);
+    const q = words.value.trim();
+    const to = searchPath({ q });
+    if (done && q) {
+      words.blur();
+      goTo(to);
+    } else if (!q) {
+      if (searching()) history.back();
+    } else if (searching() && location.hash !== to) {
+      history.replaceState(null, "", to);
+      go();
+    } else location.hash = to;
+  }
+  words.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(search, typing);
+  });
+  words.form.addEventListener("submit", (e) => {
+    e.preventDefault();
+    search(true);
+  });
 }
