@@ -86,7 +86,7 @@ const empty = new Empty(main);
 // The views. Each shows itself in main: open(route) shows what parse returned, refresh shows
 // changes of page, and close is called before another view is opened.
 const views = {
-  home: new Waiting(main, page), conversation, search: new Search(main, page), nothing: empty, "no team": empty, "signed out": empty,
+  home: new Waiting(main, page), conversation, search: new Search(main, page, go), nothing: empty, "no team": empty, "signed out": empty,
 };
 let route = { view: "nothing" };
 
@@ -237,7 +237,7 @@ const actions = commands(main, page, goTo);
 startKeys(actions);
 document.getElementById("switch").addEventListener("click", actions.switch);
 document.getElementById("help").addEventListener("click", actions.help);
-startSearchBox(words, { searching: () => route.view === "search", go, goTo });
+startSearchBox(words, { fields: () => (route.view === "search" ? route.fields : null), go, goTo });
 
 try {
   await version();

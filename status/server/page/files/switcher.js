@@ -1,9 +1,10 @@
 // The dialog that goes to a team, a member or Home by a few letters of its name.
 
+import { colorOf, face } from "./colors.js";
 import { showDialog } from "./dialog.js";
 import { escaped, h, setAttr } from "./dom.js";
 import { score } from "./fuzzy.js";
-import { badge, dot, initial } from "./people.js";
+import { badge, dot } from "./people.js";
 import { pathTo } from "./route.js";
 import { ended, labels, order } from "./teams.js";
 import { flat } from "./text.js";
@@ -77,7 +78,7 @@ export function openSwitcher(page, go) {
   function show() {
     shown = find(input.value, list, here).slice(0, mostShown);
     options.replaceChildren(...shown.map((p, n) => h("li", { role: "option", id: "switch-" + n, class: "option", onclick: () => choose(n) },
-      h("span", { class: "face", "aria-hidden": "true" }, p.face ?? initial(p.name), p.status ? dot(p.status) : null),
+      p.status ? face(p.name, colorOf(p.name, p.status.color), dot(p.status)) : h("span", { class: "face all", "aria-hidden": "true" }, p.face),
       h("span", { class: "member-name" }, escaped(p.name)), h("span", { class: "in" }, escaped(p.team)),
       h("span", { class: "end" }, p.status ? h("span", { class: "heard" }, flat(p.status.word)) : p.over ? h("span", { class: "heard" }, "ended") : null, badge(p.unread ?? 0, "unread")))));
     none.textContent = shown.length === 0 ? "No team or member has this name." : "";
