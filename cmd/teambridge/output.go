@@ -33,7 +33,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -165,28 +164,6 @@ func (a *app) becauseUnread(err error) bool {
 
 func (a *app) printf(format string, args ...any) error {
 	return a.print(fmt.Appendf(nil, format, args...))
-}
-
-// table prints rows of cells in aligned columns, and escapes the cells.
-func (a *app) table(rows [][]string) error {
-	var buf bytes.Buffer
-	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		cells := make([]string, len(r))
-		for i, cell := range r {
-			cells[i] = escape(cell, false)
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for line := range bytes.Lines(buf.Bytes()) {
-		if err := a.print(append(bytes.TrimRight(line, " \n"), '\n')); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // note, warn and debug write to stderr.

@@ -271,6 +271,6 @@ func (a *app) answerEntry(m journal.Message) string {
 	if m.Truncated() {
 		text += "\n[the rest was not kept]"
 	}
-	indent(&b, text)
+	a.indent(&b, text)
 	return b.String()
 }
