@@ -310,8 +310,11 @@ func clock(t time.Time) string {
 }
 
 func plural(n int, one string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + one
+	case strings.HasSuffix(one, "x"):
+		one += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, one)
 }
