@@ -162,7 +162,7 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 			}
 		}
 		if ended && len(list) == 0 {
-			a.note("the team %s has ended", t.Name())
+			a.endedNote(t.Name())
 			return nil
 		}
 		ended = ended || t != nil && errors.Is(t.Exists(), teams.ErrTeamGone)
