@@ -56,8 +56,13 @@ team; 130 interrupted.`,
 		Example: `  teambridge watch worker --since 10m
   teambridge watch --needs-you --exec sh -c \
     'notify-send -- "$TEAMBRIDGE_TITLE" "$TEAMBRIDGE_TEXT"'`,
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: a.completeMembers(-1),
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if o.exec {
+				return nil, cobra.ShellCompDirectiveDefault // a file
+			}
+			return a.completeMembers(-1)(cmd, args, prefix)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); o.exec && n >= 0 {
 				args, o.argv = args[:n], args[n:]
