@@ -79,7 +79,7 @@ Exit status: 0; 2 several relays match; 3 no such relay; 5 the relay was not
 added, or the team must stay.`,
 		Example:           `  teambridge relay remove worker@myteam`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: a.completeFirst(a.relayIDs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRemove(cmd.Context(), args[0], team) },
 	}
 	cmd.Flags().BoolVar(&team, "delete-team", false, "also remove the team that was made for it")
