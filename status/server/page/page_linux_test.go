@@ -132,7 +132,7 @@ func testConversation(t *testing.T, browser context.Context) {
 	}
 	member := `[...document.querySelectorAll("a.member")].find(a => a.textContent.includes("worker"))`
 	p.until(member + `?.dataset.state === "TERMINATED"`)
-	if got := value[string](p, member+`.querySelector(".doing").textContent`); !strings.HasPrefix(got, "Ended · it has shut down") {
+	if got := value[string](p, member+`.title`); !strings.HasPrefix(got, "Ended · it has shut down · last heard ") {
 		t.Errorf("of the one that ended it says %q", got)
 	}
 	colour := func(state string) string {
@@ -428,7 +428,7 @@ func testMarkdown(t *testing.T, browser context.Context) {
 		p.until(`document.querySelectorAll(".bubble").length === 4 && document.querySelector(".rich table") !== null`)
 		for element, want := range map[string]int{
 			".rich h4": 1, ".rich em": 1, ".rich del": 1, ".rich li": 5, ".rich input[type=checkbox]:disabled": 2, ".rich input:checked": 1, ".rich .code pre": 1, ".rich th": 12,
-			".rich blockquote": 1, ".rich hr": 1, ".rich a": 3, `.rich a[rel="noopener noreferrer nofollow"][target=_blank]`: 3, ".rich ol": 1, ".rich .copy": 1, ".clamped": 1, "main :is(img, script)": 0,
+			".rich blockquote": 1, ".rich hr": 1, ".rich a": 3, `.rich a[rel="noopener noreferrer nofollow"][target=_blank]`: 3, ".rich ol": 1, ".rich .copy": 1, ".cut": 2, "main :is(img, script)": 0,
 		} {
 			if got := value[int](p, `document.querySelectorAll(`+quote(element)+`).length`); got != want {
 				t.Errorf("%s: %d of %s, want %d", where, got, element, want)
@@ -468,8 +468,19 @@ func testMarkdown(t *testing.T, browser context.Context) {
 		}
 		p.picture(fmt.Sprintf("markdown-table-%d", width))
 	}
-	p.run(do(`document.querySelector(".clamped + button").click()`))
-	p.until(`document.querySelector(".clamped") === null && document.querySelectorAll(".bubble").length === 4`)
+
+	// A long message can be shown in full, and cut again.
+	more := `[...document.querySelectorAll(".bubble")].at(-1).querySelector(".more")`
+	p.until(more + `.textContent === "Show more"`)
+	high := `[...document.querySelectorAll(".text")].at(-1).clientHeight`
+	cut := value[int](p, high)
+	p.run(do(more + `.click()`))
+	p.until(more+`.textContent === "Show less" && document.querySelectorAll(".cut").length === 1 && `+high+` > 5 * %d`, cut)
+	p.run(do(more + `.click()`))
+	p.until(more+`.textContent === "Show more" && document.querySelectorAll(".cut").length === 2 && `+high+` === %d`, cut)
+	if !value[bool](p, `[...document.querySelectorAll(".clamped:not(.cut)")].every(e => e.nextElementSibling.hidden)`) {
+		t.Error("a message that is not cut has a button to show more")
+	}
 }
 
 // A conversation of a thousand messages comes in parts, and what is read stays
@@ -656,7 +667,7 @@ func testAccessible(t *testing.T, browser context.Context) {
 	p.until(own("by keyboard") + `?.textContent.startsWith("✓ in the inbox")`)
 
 	// A state has words and a form, beside its colour.
-	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE] .doing").textContent`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
+	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE]").title`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
 		t.Errorf("of an idle one it says %q", got)
 	}
 	if form := value[string](p, `getComputedStyle(document.querySelector(".dot[data-state=IDLE]")).backgroundImage`); !strings.HasPrefix(form, "linear-gradient") {

@@ -90,7 +90,7 @@ function refresh() {
 }
 
 function showPeople() {
-  people.show({ snapshot: page.snapshot, here: conversation.place, unread: (team, member) => reader.unread(team, member) });
+  people.show({ snapshot: page.snapshot, home: route.view === "home", here: conversation.place, unread: (team, member) => reader.unread(team, member) });
   let all = 0;
   for (const t of page.snapshot.teams) all += reader.unread(t.team, null);
   const place = conversation.place;

@@ -20,7 +20,7 @@ const hideSteps = "teambridge:hide-steps"; // in localStorage, if the reader doe
 export class Conversation {
   #main;
   #page;
-  #view = null; // what its parts know of the open conversation: {place, page, history, names, post, edit}
+  #view = null; // what its parts know of the open conversation: {place, page, history, names, color, post, edit}
   #parts = {};
   #load = 0; // the number of the last request for messages; earlier answers are ignored
   #ours = ""; // the reader's names when the messages were rendered
@@ -47,6 +47,7 @@ export class Conversation {
     this.#view = {
       place, page: this.#page, history: new History(team, createdAt, member),
       names: () => this.#page.names(place),
+      color: (name) => this.#page.status({ ...place, member: name })?.color,
       post: (message) => this.#post(message),
       edit: (text) => this.#parts.compose.add(text),
     };
@@ -120,7 +121,7 @@ export class Conversation {
     const person = this.#page.person(place);
     const ours = JSON.stringify(person?.ours ?? []);
     if (ours !== this.#ours || this.#over !== !t) {
-      if (ours !== this.#ours) for (const item of this.#history.items) item.li = null;
+      if (ours !== this.#ours) for (const item of this.#history.items) item.li = item.notice ? (item.step = null) : null;
       [this.#ours, this.#over] = [ours, !t];
       this.#sync();
     }

@@ -2,6 +2,7 @@
 
 import { h, place, setAttr, setText } from "./dom.js";
 import { when } from "./message.js";
+import { Notices } from "./notices.js";
 import { Steps } from "./steps.js";
 import { dayOf, flat } from "./text.js";
 import { layout } from "./work.js";
@@ -9,7 +10,7 @@ import { layout } from "./work.js";
 const together = 5 * 60e3; // messages of one sender within this time, in ms, share a head
 
 // record returns the first record of a block.
-const record = (block) => (block.item ?? block.steps[0].item).records[0];
+const record = (block) => (block.item ?? block.notices?.[0] ?? block.steps[0].item).records[0];
 
 export class List {
   element = h("ol", { class: "messages" });
@@ -26,13 +27,16 @@ export class List {
         continue;
       }
       // A group that has grown in either direction is the same.
-      const group = b.steps.map((s) => s.item.group).find((g) => g && !used.has(g)) ?? new Steps();
+      const list = b.notices ?? b.steps.map((s) => s.item);
+      const group = list.map((i) => i.group).find((g) => g && !used.has(g)) ?? (b.notices ? new Notices() : new Steps());
       used.add(group);
-      for (const s of b.steps) s.item.group = group;
-      group.show(b.steps, [named ? flat(record(b).from) : "", b.subagent ? "subagent" : ""].filter(Boolean).join(", "));
+      for (const i of list) i.group = group;
+      if (b.notices) group.show(list, rows.names());
+      else group.show(b.steps, [named ? flat(record(b).from) : "", b.subagent ? "subagent" : ""].filter(Boolean).join(", "), named ? rows.color(record(b)) : null);
       b.li = group.element;
     }
     place(this.element, this.blocks.map((b) => b.li));
+    rows.fit(this.element);
     for (let n = end ? Math.max(0, this.blocks.length - 1) : 0; n < this.blocks.length; n++) this.#dress(n);
   }
 

@@ -1,5 +1,6 @@
 // The messages of a conversation that are not known to have arrived.
 
+import { face } from "./colors.js";
 import { escaped, h, morph } from "./dom.js";
 import { beginning } from "./message.js";
 
@@ -23,7 +24,7 @@ export class Pending {
       .filter((e) => !(e.state === "sending" || e.state === "sent") || !history.items.some((i) => i.records.some((r) => r.id.startsWith(e.key))));
     morph(this.element, h("ol", { class: "messages outbox", "aria-label": "Not sent yet", hidden: list.length === 0 },
       list.map((e) => h("li", { class: "message mine", "data-key": e.key + e.state },
-        h("article", { class: "bubble" },
+        h("article", { class: "bubble" }, face("you"),
           h("p", { class: "text", dir: "auto" }, escaped(beginning(e.text), true)),
           h("div", { class: "fates" }, this.#state(e)))))));
   }

@@ -1,6 +1,7 @@
 // Who the reader is in each team, and which messages to the reader are unread.
 
 import { markRead, messages, Problem, team as requestTeam } from "./request.js";
+import { groupBy } from "./teams.js";
 
 // instance returns the number that tells teams with the same name apart.
 export const instance = (t) => Date.parse(t.createdAt);
@@ -74,7 +75,7 @@ export class Reader {
 
   // seen marks messages as read that the reader has seen.
   async seen(list) {
-    for (const records of Map.groupBy(list, (r) => r.team + "\0" + r.inbox).values()) {
+    for (const records of groupBy(list, (r) => r.team + "\0" + r.inbox).values()) {
       const { team, inbox } = records[0];
       for (const r of records) {
         r.read = true; // so that it is not marked twice

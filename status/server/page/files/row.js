@@ -1,8 +1,9 @@
 // The element of one message: who wrote it, when, its text, and what happened to it.
 
+import { colorOf, face } from "./colors.js";
 import { escaped, h, morph } from "./dom.js";
 import { rendered } from "./markdown.js";
-import { beginning, content, delivery, fate, when } from "./message.js";
+import { beginning, content, delivery, fate, mayBeLong, when } from "./message.js";
 import { size, timeOf, wholeTime } from "./text.js";
 import { isStep } from "./work.js";
 
@@ -12,35 +13,62 @@ export class Rows {
   #view;
   #resent = new Set(); // seqs of messages that were sent again
   #unfolded = new Set(); // seqs of long messages that are shown in full
+  #fits = new ResizeObserver((entries) => entries.forEach((e) => fit(e.target)));
 
   constructor(view) {
     this.#view = view;
   }
 
+  names() {
+    return this.#view.names();
+  }
+
+  // fit has the long messages in an element cut only if they are higher than they may be.
+  fit(element) {
+    for (const body of element.querySelectorAll(".clamped")) this.#fits.observe(body);
+  }
+
   // update renders a message again, in its place.
   update(item) {
-    if (item.li && !isStep(item.records[0])) morph(item.li.querySelector(".bubble"), this.render(item).querySelector(".bubble"));
+    if (!item.li || isStep(item.records[0])) return;
+    morph(item.li.querySelector(".bubble"), this.render(item).querySelector(".bubble"));
+    item.li.querySelectorAll(".clamped").forEach(fit);
+    this.fit(item.li);
   }
 
   render(item) {
     const r = item.records[0];
     if (r.work && r.kind !== "text") return this.#note(r);
-    const names = this.#view.names();
+    const names = this.names();
     const mine = names.mine(r.from);
-    const to = item.records.length > 1 ? `${item.records.length} members` : names.name(r.inbox);
     const { label, summary, text, raw } = content(r);
     const body = raw
       ? h("details", { class: "raw" }, h("summary", null, "Show the raw text"), h("pre", null, escaped(text, true)))
       : text ? this.#text(r, text, item) : null;
     const direction = mine ? "mine" : names.mine(r.inbox) || r.answer || r.work ? "tome" : "between";
+    const color = mine ? null : this.color(r);
+    const to = this.#to(item, names);
     return h("li", { class: `message ${direction}` }, h("article", { class: "bubble", "data-seq": r.seq },
+      face(names.name(r.from), color),
       h("header", { class: "by" },
-        h("span", { class: "pair" }, h("b", null, escaped(names.name(r.from))), r.answer || r.work ? null : [" → ", escaped(to)]),
+        h("span", { class: "pair" }, h("b", { "data-color": color }, escaped(names.name(r.from))), to ? [" → ", escaped(to)] : null),
         label ? h("span", { class: "label" }, escaped(label)) : null,
-        h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r)))),
-      summary ? h("p", { class: "summary", dir: "auto" }, escaped(summary)) : null,
+        h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r))),
+        summary ? h("span", { class: "summary", dir: "auto" }, escaped(summary)) : null),
       body,
       mine ? this.#fates(item) : r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null));
+  }
+
+  color(r) {
+    return colorOf(r.from, this.#view.color(r.from) ?? r.color);
+  }
+
+  // to returns for whom a message is, if that does not follow from the conversation.
+  #to(item, names) {
+    const [r] = item.records;
+    const { member } = this.#view.place;
+    if (r.answer || r.work || r.inbox === member || (member !== null && names.mine(r.inbox))) return "";
+    return item.records.length > 1 ? `${item.records.length} members` : names.name(r.inbox);
   }
 
   // note shows how a turn ended, or what the program that runs the agent said.
@@ -51,18 +79,15 @@ export class Rows {
 
   #text(r, text, item) {
     const whole = this.#unfolded.has(r.seq);
-    const cut = beginning(text);
-    const long = cut.length < text.length;
-    const body = r.html
-      ? rendered(r)
-      : h("p", { class: "text", dir: "auto" }, escaped(whole ? text : cut, true), long && !whole ? "…" : null);
+    const cut = whole || r.html ? text : beginning(text);
+    const body = r.html ? rendered(r) : h("p", { class: "text", dir: "auto" }, escaped(cut, true), cut.length < text.length ? "…" : null);
     if (r.html && r.answer?.truncated) body.append(h("p", null, "[truncated]"));
-    if (!long || whole) return body;
-    body.classList.toggle("clamped", Boolean(r.html));
-    return [body, h("button", { type: "button", class: "quiet", onclick: () => {
-      this.#unfolded.add(r.seq);
+    if (!mayBeLong(text)) return body;
+    body.classList.toggle("clamped", !whole);
+    return [body, h("button", { type: "button", class: "more", "aria-expanded": String(whole), title: size(text), onclick: () => {
+      if (!this.#unfolded.delete(r.seq)) this.#unfolded.add(r.seq);
       this.update(item);
-    } }, `Show all (${size(text)})`)];
+    } }, whole ? "Show less" : "Show more")];
   }
 
   // fates shows what happened to a message of the reader, for each member it went to.
@@ -89,4 +114,12 @@ export class Rows {
       return h("p", { class: "fate", "data-state": f.state, title: f.title || null }, parts);
     }));
   }
+}
+
+// fit marks a clamped text that is cut, and shows its button only then.
+function fit(body) {
+  if (!body.classList.contains("clamped")) return; // it is shown in full by now
+  const cut = body.scrollHeight > body.clientHeight + 1 || body.lastChild?.data === "…";
+  body.classList.toggle("cut", cut);
+  body.nextElementSibling.hidden = !cut;
 }
