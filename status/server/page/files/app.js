@@ -44,7 +44,7 @@ const page = {
   reader,
   readOnly: false,
   relays: new Relays(refresh),
-  notifier: new Notifier(),
+  notifier: new Notifier(announce),
   beforeSearch: "#/", // where the reader was before the search
   get narrow() {
     return narrow.matches;
