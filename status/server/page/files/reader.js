@@ -27,6 +27,12 @@ export class Reader {
     return member === null ? list.length : list.filter((r) => r.from === member).length;
   }
 
+  // first returns the seq of the first unread message, or null; see unread.
+  first(team, member) {
+    const list = [...(this.#teams.get(team)?.unread.values() ?? [])].filter((r) => member === null || r.from === member || r.inbox === member);
+    return list.length > 0 ? Math.min(...list.map((r) => r.seq)) : null;
+  }
+
   // load requests the teams that have changed, one after the other.
   load(teams) {
     this.#loading = this.#loading.then(async () => {
