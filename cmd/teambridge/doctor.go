@@ -82,6 +82,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
+	defer a.working("checking")()
 	x := &examination{app: a, findings: []finding{}}
 	all, err := root.Teams()
 	if err != nil {

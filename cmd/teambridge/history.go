@@ -160,6 +160,7 @@ Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 
 // history prints messages of the journal: all, or those that contain the words.
 func (a *app) history(ctx context.Context, words []string, o historyOptions) error {
+	defer a.working("searching")()
 	j, q, err := o.query(ctx, a)
 	if err != nil {
 		return err
@@ -342,8 +343,12 @@ func (a *app) export(ctx context.Context, o historyOptions, output string) error
 	}
 	q.Newest = false
 	if output == "" {
+		if a.columns == 0 { // else what is printed shows it
+			defer a.working("exporting")()
+		}
 		return j.Export(ctx, a.stdout, q)
 	}
+	defer a.working("exporting to %s", output)()
 	return exportTo(output, func(w io.Writer) error { return j.Export(ctx, w, q) })
 }
 
@@ -411,6 +416,7 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		return usage("", "--max-size %d is negative", o.maxMiB)
 	}
 	before := time.Now().Add(-o.olderThan)
+	defer a.working("deleting old messages")()
 	j, err := a.journal(ctx)
 	if err != nil {
 		return err

@@ -216,7 +216,7 @@ func (a *app) listQuestions(ctx context.Context) error {
 	}
 	rows := [][]string{{"QUESTION", "MEMBER", "SINCE", "ASKS", "FOR THE SESSION"}}
 	for _, q := range list {
-		rows = append(rows, []string{q.ID, q.Member + "@" + q.Team, clock(q.At), questionText(q.Question), dash(strings.Join(q.Session, "; "))})
+		rows = append(rows, []string{shortID(q.ID), q.Member + "@" + q.Team, clock(q.At), questionText(q.Question), dash(strings.Join(q.Session, "; "))})
 	}
 	return a.table(rows)
 }

@@ -360,6 +360,7 @@ func (s *sender) toInbox(ctx context.Context, member string, m mail.Message) (ma
 	}
 	wait, cancel := within(ctx, s.opts.timeout, notTaken(d.Member))
 	defer cancel()
+	defer s.app.working("waiting until %s has taken the message", d.Member)()
 	if s.opts.wait == api.Seen {
 		var taken bool
 		if taken, err = s.AwaitSeen(wait, d); err != nil && taken && ctx.Err() == nil && wait.Err() != nil {

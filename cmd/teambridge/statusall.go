@@ -14,10 +14,19 @@ import (
 // and several could be.
 func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 	one := status.RunE
-	status.RunE = func(cmd *cobra.Command, args []string) error {
+	status.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if watch := cmd.Flags().Lookup("watch"); len(args) > 0 || watch.Changed {
 			return one(cmd, args)
 		}
+		named, err := a.namedTeam("")
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err == nil {
+				a.waitsNote(cmd.Context(), named)
+			}
+		}()
 		list, err := a.undecided(cmd.Context())
 		switch {
 		case err != nil:

@@ -96,6 +96,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	}
 	ctx, cancel := within(ctx, o.timeout, o.missing(name))
 	defer cancel()
+	defer a.working("waiting for %s", o.awaited(name))()
 	if o.what != forReply && o.what != forMessage {
 		found, err := a.waitStatus(ctx, rec, t, o.what, name)
 		if err != nil {
@@ -125,6 +126,21 @@ func (o *waitOptions) missing(name string) string {
 		return "no " + o.what
 	}
 	return "no " + o.what + " from " + name
+}
+
+// awaited says what has to happen.
+func (o *waitOptions) awaited(name string) string {
+	switch {
+	case o.what == forIdle:
+		return name + " to be idle"
+	case o.what == forAllIdle:
+		return "all agents to be idle"
+	case o.what == forTerminated:
+		return name + " to shut down"
+	case name == "":
+		return "a " + o.what
+	}
+	return "a " + o.what + " from " + name
 }
 
 func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {

@@ -18,13 +18,15 @@ import (
 	"teambridge/relay"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/markdown"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
 
 // attention answers with everything that waits for a person, the oldest first.
 func (s *Server) attention(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "team")
+	p := parseParams(r, "team", "html")
+	html := p.flag("html")
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -33,7 +35,20 @@ func (s *Server) attention(_ http.ResponseWriter, r *http.Request) (any, error) 
 	if err := s.statuses.refresh(r.Context()); err != nil {
 		return nil, err
 	}
-	return s.statuses.current(p.text("team")).Attention, nil
+	list := s.statuses.current(p.text("team")).Attention
+	if html {
+		addPlanHTML(list)
+	}
+	return list, nil
+}
+
+// addPlanHTML adds plans as HTML to what waits for a person.
+func addPlanHTML(list []api.Attention) {
+	for i, a := range list {
+		if a.Kind == api.WaitsPlan && a.Question != nil && a.Question.Plan != "" {
+			list[i].HTML, _ = markdown.HTML(a.Question.Plan)
+		}
+	}
 }
 
 // maxAsked is the largest size of a question in a snapshot, in bytes. Each stream gets
@@ -73,7 +88,7 @@ func (s *Server) relayWaits(ctx context.Context) (list []api.Attention, err erro
 		for _, h := range e.Held {
 			add(api.Attention{
 				ID: attentionID(api.WaitsHeld, e.Team, e.Member, h.Sender), Kind: api.WaitsHeld, Since: &h.Since, From: h.Sender,
-				What: "messages are held: " + h.Reason, Do: "teambridge relay release " + e.ID,
+				What: "messages are held: " + h.Reason, Do: "teambridge relay release " + e.Member + "@" + e.Team + " " + h.Sender,
 			})
 		}
 		if do := stoppedRelay(e); do != "" {
@@ -110,6 +125,8 @@ func stoppedRelay(e api.RelayEntry) string {
 		return "teambridge relay retry " + e.ID
 	case state == relay.Dead, state == relay.Stopped && e.Created == nil && e.Queue > 0:
 		return `run the agent again with "teambridge run"`
+	case state == relay.Stopped && e.Created != nil && e.Reason == noService:
+		return "start the service: teambridge serve"
 	case state == relay.Stopped && e.Created != nil && e.Reason != "" && e.Reason != "there is no team "+e.Team:
 		return "teambridge relay list --relays says why"
 	}

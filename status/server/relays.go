@@ -42,7 +42,7 @@ func (s *Server) relayEntries(ctx context.Context, team string) ([]api.RelayEntr
 func (s *Server) addRunState(e *api.RelayEntry) {
 	if s.fleet == nil {
 		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
-			e.Reason = "the service is read-only"
+			e.Reason = s.idle
 		}
 		return
 	}

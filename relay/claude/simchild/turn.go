@@ -16,7 +16,7 @@ import (
 var (
 	sleepLine = regexp.MustCompile(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
 	waitLine  = regexp.MustCompile(`(?m)^[ \t]*WAIT:(\w+)`)
-	askLine   = regexp.MustCompile(`(?m)^[ \t]*ASK:(\w+)`)
+	askLine   = regexp.MustCompile(`(?m)^[ \t]*ASK:(\w+)[ \t]*(\{.*\})?`)
 	toolLine  = regexp.MustCompile(`(?m)^[ \t]*TOOL:([0-9.]+)`)
 	asksLine  = regexp.MustCompile(`(?m)^[ \t]*ASKS:([0-9]+)`)
 	leaveLine = regexp.MustCompile(`(?m)^[ \t]*LEAVE\b`)
@@ -72,7 +72,7 @@ func (c *child) turn() {
 		answer = c.play(scene)
 	}
 	if m := askLine.FindStringSubmatch(whole.text); m != nil {
-		answer = c.ask(m[1])
+		answer = c.ask(m[1], m[2])
 	}
 	if m := asksLine.FindStringSubmatch(whole.text); m != nil {
 		answer = c.askAll(m[1])
@@ -87,7 +87,7 @@ func (c *child) turn() {
 			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
 				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": m[1], "input": object{}}}}})
 	}
-	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member || c.ask("ExitPlanMode") == "allowed") {
+	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member || c.ask("ExitPlanMode", "") == "allowed") {
 		c.mode = "default"
 		c.status()
 	}
@@ -295,8 +295,9 @@ func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed 
 	c.fault(Ended)
 }
 
-// ask asks whether a tool may be used and waits for the answer.
-func (c *child) ask(tool string) string {
+// ask asks whether a tool may be used with an input, a JSON object, and waits for the answer. If the input is empty, there
+// is one that suits the tool.
+func (c *child) ask(tool, with string) string {
 	request, input := object{}, object{"command": "echo hi"}
 	switch tool {
 	case "AskUserQuestion":
@@ -309,6 +310,12 @@ func (c *child) ask(tool string) string {
 		request["permission_suggestions"] = []object{
 			{"type": "addRules", "rules": []object{{"toolName": tool, "ruleContent": "echo *"}}, "behavior": "allow", "destination": "localSettings"},
 			{"type": "setMode", "mode": "acceptEdits", "destination": "session"}}
+	}
+	if with != "" {
+		input = nil // not to be merged with
+		if err := json.Unmarshal([]byte(with), &input); err != nil {
+			return "ASK: " + err.Error()
+		}
 	}
 	return c.question(tool, input, request)
 }

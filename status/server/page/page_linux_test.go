@@ -134,7 +134,7 @@ func testConversation(t *testing.T, browser context.Context) {
 	}
 	member := `[...document.querySelectorAll("a.member")].find(a => a.textContent.includes("worker"))`
 	p.until(member + `?.dataset.state === "TERMINATED"`)
-	if got := value[string](p, member+`.querySelector(".doing").textContent`); !strings.HasPrefix(got, "Ended · it has shut down") {
+	if got := value[string](p, member+`.title`); !strings.HasPrefix(got, "Ended · it has shut down · last heard ") {
 		t.Errorf("of the one that ended it says %q", got)
 	}
 	colour := func(state string) string {
@@ -669,7 +669,7 @@ func testAccessible(t *testing.T, browser context.Context) {
 	p.until(own("by keyboard") + `?.textContent.startsWith("✓ in the inbox")`)
 
 	// A state has words and a form, beside its colour.
-	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE] .doing").textContent`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
+	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE]").title`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
 		t.Errorf("of an idle one it says %q", got)
 	}
 	if form := value[string](p, `getComputedStyle(document.querySelector(".dot[data-state=IDLE]")).backgroundImage`); !strings.HasPrefix(form, "linear-gradient") {

@@ -1,6 +1,7 @@
 // Who the reader is in each team, and which messages to the reader are unread.
 
 import { markRead, messages, Problem, team as requestTeam } from "./request.js";
+import { groupBy } from "./teams.js";
 
 // instance returns the number that tells teams with the same name apart.
 export const instance = (t) => Date.parse(t.createdAt);
@@ -31,6 +32,11 @@ export class Reader {
   first(team, member) {
     const list = [...(this.#teams.get(team)?.unread.values() ?? [])].filter((r) => member === null || r.from === member || r.inbox === member);
     return list.length > 0 ? Math.min(...list.map((r) => r.seq)) : null;
+  }
+
+  // last returns the last unread message from a member.
+  last(team, from) {
+    return [...(this.#teams.get(team)?.unread.values() ?? [])].filter((r) => r.from === from).sort((a, b) => a.seq - b.seq).at(-1);
   }
 
   // load requests the teams that have changed, one after the other.
@@ -80,7 +86,7 @@ export class Reader {
 
   // seen marks messages as read that the reader has seen.
   async seen(list) {
-    for (const records of Map.groupBy(list, (r) => r.team + "\0" + r.inbox).values()) {
+    for (const records of groupBy(list, (r) => r.team + "\0" + r.inbox).values()) {
       const { team, inbox } = records[0];
       for (const r of records) {
         r.read = true; // so that it is not marked twice
