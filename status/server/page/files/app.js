@@ -93,10 +93,19 @@ let route = { view: "nothing" };
 function refresh() {
   if (!page.snapshot || route.view === "signed out") return;
   views[route.view].refresh();
-  showPeople();
+  peopleSoon();
+}
+
+const gather = 100; // ms; changes in quick succession are shown together
+let soon = 0;
+
+function peopleSoon() {
+  soon ||= setTimeout(showPeople, gather);
 }
 
 function showPeople() {
+  clearTimeout(soon);
+  soon = 0;
   people.show({ snapshot: page.snapshot, home: route.view === "home", here: conversation.place, unread: (team, member) => reader.unread(team, member) });
   let all = 0;
   for (const t of page.snapshot.teams) all += reader.unread(t.team, null);
@@ -142,7 +151,7 @@ const handlers = {
       announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(r.team)}: ${short([label, text].filter(Boolean).join(", "), 200)}`);
     }
     conversation.event(r, change === "appeared");
-    showPeople();
+    peopleSoon();
   },
   envelope({ seq, record: r }) {
     if (!r) return; // a conversation does not show it
