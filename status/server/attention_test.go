@@ -203,3 +203,17 @@ func TestPlanAsHTML(t *testing.T) {
 		t.Errorf("it works with %s, and was added with %s", e.Settings, e.Mode)
 	}
 }
+
+// A prompt that failed is one thing, although its receipt says that it may be lost.
+func TestFailedPromptWaitsOnce(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{Refuse: []string{"acceptEdits"}})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", "")
+	stream := r.listen(t, "", "")
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[refused]", `, "mode": {"permissionMode": "acceptEdits"}`)), http.StatusCreated)
+	receipt := stream.until(api.EventReceipt, func(e event) bool { return as[api.Receipt](t, e).State != api.Verified })
+	if a := waits(t, r, stream, "failed", api.WaitsLost)[api.WaitsLost]; a.Relay != lead.ID || a.Message != as[api.Receipt](t, receipt).ID {
+		t.Errorf("what waits: %+v", a)
+	}
+}

@@ -105,11 +105,17 @@ func (c *statusCache) current(team string) api.Snapshot {
 			s.Attention = append(s.Attention, c.entries[t.Team].waits...)
 		}
 	}
+	failed := map[string]bool{} // messages that are waited for by their deliveries, not their receipts
 	for _, a := range c.waits {
 		if team == "" || a.Team == team {
 			s.Attention = append(s.Attention, a)
+			failed[a.Team+"\x00"+a.Message] = a.Kind == api.WaitsLost
 		}
 	}
+	s.Attention = slices.DeleteFunc(s.Attention, func(a api.Attention) bool {
+		receipt := a.Relay == "" && (a.Kind == api.WaitsLost || a.Kind == api.WaitsUnknown)
+		return receipt && failed[a.Team+"\x00"+a.Message]
+	})
 	slices.SortStableFunc(s.Attention, func(a, b api.Attention) int {
 		switch {
 		case a.Since == nil || b.Since == nil:

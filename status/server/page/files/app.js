@@ -1,15 +1,20 @@
 // The page: which view is open, and what comes from the service.
 
+import { Cards } from "./ask.js";
 import { commands } from "./commands.js";
+import { Controls } from "./controls.js";
 import { Conversation } from "./conversation.js";
 import { h, setAttr, setText } from "./dom.js";
-import { Empty, Waiting } from "./empty.js";
+import { Empty } from "./empty.js";
+import { Home, needs } from "./home.js";
 import { startKeys } from "./keys.js";
 import { startLive } from "./live.js";
 import { content } from "./message.js";
+import { Notifier } from "./notify.js";
 import { Outbox } from "./outbox.js";
 import { People } from "./people.js";
 import { instance, Reader } from "./reader.js";
+import { Relays } from "./relays.js";
 import { messages, version } from "./request.js";
 import { parse } from "./route.js";
 import { Search, startSearchBox } from "./search.js";
@@ -28,7 +33,7 @@ let connection = "connecting";
 const reader = new Reader({
   readOnly: becomeReadOnly,
   changed() {
-    refresh();
+    refreshSoon();
     conversation.seen();
   },
 });
@@ -38,6 +43,8 @@ const page = {
   snapshot: null, // {teams, status, attention}, the last one of the service
   reader,
   readOnly: false,
+  relays: new Relays(refresh),
+  notifier: new Notifier(),
   beforeSearch: "#/", // where the reader was before the search
   get narrow() {
     return narrow.matches;
@@ -66,6 +73,8 @@ const page = {
   },
   seen: (list) => reader.seen(list),
   whenConnected: (f) => waiting.push(f),
+  refresh,
+  announce,
 };
 
 function becomeReadOnly() {
@@ -79,6 +88,9 @@ const reachWords = {
   "no-teammate": "it reads its inbox only after it has started a teammate", "unread": "its inbox has not been read for minutes",
 };
 
+page.cards = new Cards(page);
+page.controls = new Controls(page);
+
 const people = new People(document.getElementById("people"));
 const conversation = new Conversation(main, page);
 const empty = new Empty(main);
@@ -86,29 +98,29 @@ const empty = new Empty(main);
 // The views. Each shows itself in main: open(route) shows what parse returned, refresh shows
 // changes of page, and close is called before another view is opened.
 const views = {
-  home: new Waiting(main, page), conversation, search: new Search(main, page, go), nothing: empty, "no team": empty, "signed out": empty,
+  home: new Home(main, page), conversation, search: new Search(main, page, go), nothing: empty, "no team": empty, "signed out": empty,
 };
 let route = { view: "nothing" };
 
 function refresh() {
+  clearTimeout(soon);
+  soon = 0;
   if (!page.snapshot || route.view === "signed out") return;
   views[route.view].refresh();
-  peopleSoon();
+  showPeople();
 }
 
 const gather = 100; // ms; changes in quick succession are shown together
 let soon = 0;
 
-function peopleSoon() {
-  soon ||= setTimeout(showPeople, gather);
+function refreshSoon() {
+  soon ||= setTimeout(refresh, gather);
 }
 
 function showPeople() {
-  clearTimeout(soon);
-  soon = 0;
-  people.show({ snapshot: page.snapshot, home: route.view === "home", here: conversation.place, unread: (team, member) => reader.unread(team, member) });
-  let all = 0;
-  for (const t of page.snapshot.teams) all += reader.unread(t.team, null);
+  const unread = (team, member) => reader.unread(team, member);
+  const all = needs(page.snapshot, unread);
+  people.show({ snapshot: page.snapshot, home: route.view === "home", here: conversation.place, needs: all, unread });
   const place = conversation.place;
   const title = place ? `${flat(place.member ?? place.team)} · teambridge` : "teambridge";
   document.title = all > 0 ? `(${all}) ${title}` : title;
@@ -139,6 +151,8 @@ const handlers = {
   snapshot(s) {
     const first = page.snapshot === null;
     page.snapshot = s;
+    page.notifier.snapshot(s);
+    page.relays.refresh(s);
     if (first) go();
     else refresh();
     loadReader();
@@ -150,8 +164,10 @@ const handlers = {
       const { label, text } = content(r);
       announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(r.team)}: ${short([label, text].filter(Boolean).join(", "), 200)}`);
     }
+    if (change === "appeared" && tome && !r.noise && !r.read) page.notifier.message(r);
+    if (change === "appeared") views.home.message(r);
     conversation.event(r, change === "appeared");
-    peopleSoon();
+    refreshSoon();
   },
   envelope({ seq, record: r }) {
     if (!r) return; // a conversation does not show it
@@ -165,6 +181,7 @@ const handlers = {
   },
   relay(r) {
     const fate = { state: r.state ?? "", reason: r.reason, at: r.at ?? new Date().toISOString() };
+    if (r.state === "written") page.relays.load(); // perhaps with other settings
     if (r.id) conversation.relayed(r.team, r.createdAt, r.member ?? r.inbox, r.id, fate);
   },
   reset() {

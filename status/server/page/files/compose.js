@@ -50,6 +50,10 @@ export class Compose {
     t.style.height = Math.min(t.scrollHeight + 2, innerHeight * 0.4) + "px";
   }
 
+  focus() {
+    this.#text.focus();
+  }
+
   // add puts a text before what is being written.
   add(text) {
     const t = this.#text;

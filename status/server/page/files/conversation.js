@@ -92,8 +92,9 @@ export class Conversation {
     const history = this.#history;
     p.position = new Position(p.scroll, { more: () => history.newer, toEnd: () => this.#toEnd() });
     p.compose = new Compose(this.place, title, (message) => this.#send(message));
+    p.asks = h("div", { class: "asks" });
     this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "talk-title" },
-      pageHead(p.head, p.steps), p.scroll, h("div", { class: "foot" }, p.position.jump, p.compose.elements)));
+      pageHead(p.head, this.#page.controls.element, p.steps), p.scroll, h("div", { class: "foot" }, p.position.jump, p.asks, p.compose.elements)));
     this.#showToggle();
     p.compose.grow();
   }
@@ -125,6 +126,8 @@ export class Conversation {
       [this.#ours, this.#over] = [ours, !t];
       this.#sync();
     }
+    this.#page.controls.refresh(place);
+    this.#page.cards.show(this.#parts.asks, (a) => a.team === place.team && (place.member === null || a.member === place.member), () => this.#parts.compose.focus());
     morph(this.#parts.head, head(place, t, place.member === null ? null : this.#page.status(place)));
     let closed = "";
     if (!t) closed = "You cannot send messages to a team that has ended.";
@@ -284,7 +287,7 @@ export class Conversation {
   #send({ text, lead }) {
     const { member } = this.place;
     if (this.#history.newer) this.reload();
-    this.#post({ member, text, lead });
+    this.#post({ member, text, lead, mode: member === null ? undefined : this.#page.controls.take() });
     this.#parts.position.toEnd();
   }
 

@@ -1,6 +1,6 @@
 // Views that say that there is nothing to show, and why.
 
-import { escaped, h, pageHead } from "./dom.js";
+import { escaped, h } from "./dom.js";
 
 const code = (text) => h("pre", null, h("code", null, text));
 const home = () => h("a", { class: "quiet", href: "#/" }, "Home");
@@ -28,25 +28,4 @@ export class Empty {
   }
   close() {}
   refresh() {}
-}
-
-// Waiting lists what waits for the reader.
-export class Waiting {
-  #main;
-  #page;
-  constructor(main, page) {
-    this.#main = main;
-    this.#page = page;
-  }
-  open() {
-    this.refresh();
-  }
-  close() {}
-  refresh() {
-    const list = this.#page.snapshot.attention;
-    this.#main.replaceChildren(h("section", { class: "talk home", "aria-labelledby": "view-title" },
-      pageHead(h("div", { class: "head-text" }, h("h1", { id: "view-title", tabindex: "-1" }, "Needs you"))),
-      h("div", { class: "scroll" }, list.length === 0 ? h("p", { class: "empty" }, "Nothing needs you.")
-        : h("ul", { class: "column" }, list.map((a) => h("li", null, h("b", null, escaped([a.member, a.team].filter(Boolean).join(" · "))), " ", escaped(a.what), ". ", escaped(a.do)))))));
-  }
 }

@@ -61,7 +61,8 @@ export class People {
   }
 
   // show shows a snapshot. home is whether Home is open, and here the open conversation.
-  // unread counts the unread messages of a member, or of a team for null.
+  // needs is how much waits for the reader. unread counts the unread messages of a member, or
+  // of a team for null.
   show(shown) {
     this.#shown = { ...shown, labels: labels(shown.snapshot.teams), waits: waits(shown.snapshot), states: groupBy(shown.snapshot.status, (s) => s.team) };
     const { here, home, snapshot, unread } = shown;
@@ -75,11 +76,10 @@ export class People {
         this.#over ||= ended(t);
       } else if (!this.#open.has(t.team)) this.#open.set(t.team, live.length <= fewTeams && !ended(t));
     }
-    const count = snapshot.attention?.length ?? 0;
     morph(this.#root, h("nav", { id: "people", "aria-label": "Teams and members" },
       h("a", { class: "member to-home", href: "#/", "aria-current": home ? "page" : null }, h("span", { class: "face", "aria-hidden": "true" }, "⌂"),
         h("span", { class: "member-name" }, "Home"),
-        h("span", { class: "end" }, needs(count))),
+        h("span", { class: "end" }, needs(shown.needs))),
       snapshot.teams.length === 0
         ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."))
         : live.length === 0 ? h("p", { class: "about" }, "No team is running.")

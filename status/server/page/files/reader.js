@@ -28,6 +28,11 @@ export class Reader {
     return member === null ? list.length : list.filter((r) => r.from === member).length;
   }
 
+  // last returns the last unread message from a member.
+  last(team, from) {
+    return [...(this.#teams.get(team)?.unread.values() ?? [])].filter((r) => r.from === from).sort((a, b) => a.seq - b.seq).at(-1);
+  }
+
   // load requests the teams that have changed, one after the other.
   load(teams) {
     this.#loading = this.#loading.then(async () => {
