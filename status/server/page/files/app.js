@@ -33,7 +33,7 @@ let connection = "connecting";
 const reader = new Reader({
   readOnly: becomeReadOnly,
   changed() {
-    refresh();
+    refreshSoon();
     conversation.seen();
   },
 });
@@ -104,9 +104,18 @@ const views = {
 let route = { view: "nothing" };
 
 function refresh() {
+  clearTimeout(soon);
+  soon = 0;
   if (!page.snapshot || route.view === "signed out") return;
   views[route.view].refresh();
   showPeople();
+}
+
+const gather = 100; // ms; changes in quick succession are shown together
+let soon = 0;
+
+function refreshSoon() {
+  soon ||= setTimeout(refresh, gather);
 }
 
 function showPeople() {
@@ -159,7 +168,7 @@ const handlers = {
     if (change === "appeared" && tome && !r.noise && !r.read) page.notifier.message(r);
     if (change === "appeared") views.home.message(r);
     conversation.event(r, change === "appeared");
-    showPeople();
+    refreshSoon();
   },
   envelope({ seq, record: r }) {
     if (!r) return; // a conversation does not show it
