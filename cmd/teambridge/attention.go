@@ -147,7 +147,7 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 			return err
 		}
 		if t != nil && errors.Is(t.Exists(), teams.ErrTeamGone) {
-			a.note("the team %s has ended", team)
+			a.endedNote(team)
 			return nil
 		}
 	}

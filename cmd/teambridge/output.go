@@ -33,13 +33,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 func (a *app) printJSON(v any) error {
@@ -167,28 +167,6 @@ func (a *app) printf(format string, args ...any) error {
 	return a.print(fmt.Appendf(nil, format, args...))
 }
 
-// table prints rows of cells in aligned columns, and escapes the cells.
-func (a *app) table(rows [][]string) error {
-	var buf bytes.Buffer
-	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		cells := make([]string, len(r))
-		for i, cell := range r {
-			cells[i] = escape(cell, false)
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for line := range bytes.Lines(buf.Bytes()) {
-		if err := a.print(append(bytes.TrimRight(line, " \n"), '\n')); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // note, warn and debug write to stderr.
 func (a *app) note(format string, args ...any) {
 	if !a.json && !a.out.unread() {
@@ -235,6 +213,10 @@ func (a *app) fail(ctx context.Context, err error) int {
 	f, status := explain(ctx, err)
 	if f.Code == "" {
 		return status
+	}
+	// Who waits for a team that ends meanwhile has named no team that does not exist.
+	if errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) && a.chosen != "" {
+		f.Hint = "the team has ended and its files are gone; " + historyHint(a.chosen)
 	}
 	if a.json {
 		if line, err := jsonLine(map[string]api.Error{"error": f}); err == nil {
@@ -333,8 +315,11 @@ func clock(t time.Time) string {
 }
 
 func plural(n int, one string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + one
+	case strings.HasSuffix(one, "x"):
+		one += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, one)
 }

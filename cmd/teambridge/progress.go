@@ -113,7 +113,7 @@ func cut(s string, columns int) string {
 	n := 0
 	for i, r := range s {
 		if n += runeWidth(r); n > columns-1 {
-			return s[:i] + "…"
+			return strings.TrimRight(s[:i], " ") + "…"
 		}
 	}
 	return s

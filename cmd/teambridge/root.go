@@ -62,6 +62,7 @@ type app struct {
 	out       *outlet // what stdout is
 	claudeDir string
 	teamName  string
+	chosen    string // the team that was opened last
 	state     string // the directory of our own files
 	json      bool
 	verbose   bool
@@ -439,6 +440,7 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 		return nil, err
 	}
 	a.closeUnwritten(t)
+	a.chosen = t.Name()
 	a.debug("team %s", t.Name())
 	return t, nil
 }

@@ -117,3 +117,37 @@ func TestNoProgress(t *testing.T) {
 		t.Errorf("the terminal got %q", printed)
 	}
 }
+
+// A table is folded to the width of the terminal, and whole in a pipe.
+func TestTableAtATerminal(t *testing.T) {
+	t.Parallel()
+	long := "a-worker-with-a-long-name-of-its-own"
+	command := teamAtTerminal(t, long)
+	out, err := command("status", "-o", "wide").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "\n"+long+"  working  ") {
+		t.Errorf("a pipe got %q", out)
+	}
+	master, slave := terminal(t, 72)
+	cmd := command("status", "-o", "wide")
+	cmd.Stdout, cmd.Env = slave, append(cmd.Env, "NO_COLOR=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	printed, _ := io.ReadAll(master) // EIO at the end
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(printed)), "\r\n")
+	for _, line := range lines {
+		if width(line) > 72 {
+			t.Errorf("a line of %d columns: %q", width(line), line)
+		}
+	}
+	if len(lines) < 5 {
+		t.Errorf("nothing is folded: %q", lines)
+	}
+}

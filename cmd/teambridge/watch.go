@@ -56,8 +56,13 @@ team; 130 interrupted.`,
 		Example: `  teambridge watch worker --since 10m
   teambridge watch --needs-you --exec sh -c \
     'notify-send -- "$TEAMBRIDGE_TITLE" "$TEAMBRIDGE_TEXT"'`,
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: a.completeMembers(-1),
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if o.exec {
+				return nil, cobra.ShellCompDirectiveDefault // a file
+			}
+			return a.completeMembers(-1)(cmd, args, prefix)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); o.exec && n >= 0 {
 				args, o.argv = args[:n], args[n:]
@@ -162,7 +167,7 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 			}
 		}
 		if ended && len(list) == 0 {
-			a.note("the team %s has ended", t.Name())
+			a.endedNote(t.Name())
 			return nil
 		}
 		ended = ended || t != nil && errors.Is(t.Exists(), teams.ErrTeamGone)
@@ -271,6 +276,6 @@ func (a *app) answerEntry(m journal.Message) string {
 	if m.Truncated() {
 		text += "\n[the rest was not kept]"
 	}
-	indent(&b, text)
+	a.indent(&b, text)
 	return b.String()
 }
