@@ -44,7 +44,7 @@ const page = {
   reader,
   readOnly: false,
   relays: new Relays(refresh),
-  notifier: new Notifier(),
+  notifier: new Notifier(announce),
   beforeSearch: "#/", // where the reader was before the search
   get narrow() {
     return narrow.matches;
@@ -56,8 +56,9 @@ const page = {
     page.team({ team, createdAt }) && page.snapshot.status.find((s) => s.team === team && s.member === member),
   person: ({ team, createdAt }) => page.team({ team, createdAt }) && reader.detail(team),
   // names returns the names to show: all names of the reader become "you".
-  names(place) {
-    const ours = page.person(place)?.ours ?? ["user"];
+  // recorded are those known from the messages, also of a team that has ended.
+  names(place, recorded) {
+    const ours = page.person(place)?.ours ?? recorded ?? ["user"];
     const mine = (name) => name === "user" || ours.includes(name);
     return { mine, name: (name) => (mine(name) ? "you" : name) };
   },

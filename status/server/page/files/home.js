@@ -131,8 +131,9 @@ export class Home {
     if (!r.noise && !r.work) this.#add(r.team, [r]);
   }
 
+  // add adds messages to the last ones of a team. Those that load asks for may be older.
   #add(team, list) {
-    const all = new Map([...(this.#last.get(team) ?? []), ...list].map((r) => [r.seq, r]));
+    const all = new Map([...this.#last.get(team) ?? [], ...list].map((r) => [r.seq, r]));
     this.#last.set(team, [...all.values()].sort((a, b) => a.seq - b.seq).slice(-3));
   }
 
