@@ -45,6 +45,7 @@ type teamFeed struct {
 }
 
 func (a *app) showInbox(ctx context.Context, protocol, mark bool) error {
+	defer a.working("looking through the teams")()
 	all, fault := a.ownInboxes(ctx)
 	if ctx.Err() != nil || all == nil && fault != nil {
 		return fault
