@@ -32,6 +32,7 @@ type historyOptions struct {
 	inbox    string
 	with     string
 	since    string
+	until    string
 	limit    int
 	protocol bool
 	work     workOptions
@@ -53,6 +54,7 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
 	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
 	f.StringVar(&o.since, "since", "", "only messages seen since a duration (1h, 30d), a time, or the message with this id")
+	f.StringVar(&o.until, "until", "", "only messages seen before a duration ago (1h, 30d), or a time")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
@@ -65,6 +67,12 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	}
 	if o.with != "" && (o.from != "" || o.inbox != "") {
 		return nil, q, usage("omit one of them", "--with is both directions, and cannot be used with --from or --inbox")
+	}
+	if o.until != "" {
+		var ok bool
+		if q.Until, ok = parseSince(o.until); !ok {
+			return nil, q, usage("as in: --until 2h, --until 2026-11-22T15:04:05Z", "--until %s is not a duration or a time", o.until)
+		}
 	}
 	j, err := a.journal(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -209,6 +210,18 @@ func TestSearch(t *testing.T) {
 	if all != "the build is green, <b>really</b>" || marked != "build" {
 		t.Errorf("snippet %q, marked %q", all, marked)
 	}
+	at := func(d time.Duration) string { return url.QueryEscape(hit.FirstSeen.Add(d).Format(time.RFC3339Nano)) }
+	for query, want := range map[string]bool{
+		"since=" + at(0): true, "since=" + at(time.Microsecond): false,
+		"until=" + at(0): false, "until=" + at(time.Microsecond): true,
+		fmt.Sprintf("createdAt=%d", hit.CreatedAt): true, fmt.Sprintf("createdAt=%d", hit.CreatedAt+1): false,
+	} {
+		hits := get[api.Found](t, r, "/v1/search?q=build&"+query).Hits
+		if got := slices.ContainsFunc(hits, func(h api.Hit) bool { return h.Seq == hit.Seq }); got != want {
+			t.Errorf("%s: found is %v, want %v", query, got, want)
+		}
+	}
+	problem(t, r.ask(t, "GET", "/v1/search?q=build&since=yesterday", ""), api.CodeUsage)
 	problem(t, r.ask(t, "GET", "/v1/search?q=+", ""), api.CodeUsage)
 	problem(t, r.ask(t, "GET", "/v1/search", ""), api.CodeUsage)
 }

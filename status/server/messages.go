@@ -217,9 +217,10 @@ func (s *Server) receipt(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // search finds messages of all teams, and what agents said and did.
 func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "q", "team", "inbox", "from", "before", "limit", "protocol", "work", "thinking")
+	p := parseParams(r, "q", "team", "createdAt", "inbox", "from", "since", "until", "before", "limit", "protocol", "work", "thinking")
 	q := journal.Query{
-		Root: s.opts.Root.Path(), Team: p.text("team"), Inbox: p.text("inbox"), From: p.text("from"), Before: p.number("before", 0),
+		Root: s.opts.Root.Path(), Team: p.text("team"), CreatedAt: p.number("createdAt", 0), Inbox: p.text("inbox"), From: p.text("from"),
+		Since: p.time("since"), Until: p.time("until"), Before: p.number("before", 0),
 	}
 	limit, protocol, work := p.limit(defaultHits, maxHits), p.flag("protocol"), p.work()
 	if p.err != nil {

@@ -3,6 +3,9 @@ package page_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +23,7 @@ func TestPeople(t *testing.T) {
 	}{
 		{"teams", testTeams},
 		{"long names", testLongNames},
+		{"search", testSearch},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,4 +133,67 @@ func testLongNames(t *testing.T, browser context.Context) {
 			p.picture(fmt.Sprintf("long-%d-%d", width, len(hash)))
 		}
 	}
+}
+
+// A search is narrowed by team, sender, receiver and day. A hit shows when its message was sent.
+func testSearch(t *testing.T, browser context.Context) {
+	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true}, simagent.Member{Name: "reviewer", Absent: true})
+	other := addTeam(t, claude, "/home/ada/web", time.Minute, simagent.Process{}, "worker")
+	sent := time.Now().Add(-50 * time.Hour)
+	row := fmt.Sprintf(`[{"from":"reviewer","text":"the oldest lamp","timestamp":%q,"read":false}]`, sent.UTC().Format("2006-01-02T15:04:05.000Z"))
+	if err := os.WriteFile(sim.Agent("worker").Inbox(), []byte(row), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, claude)
+	w.Send(sim.Name(), "team-lead", "worker", "a lamp")
+	w.Send(sim.Name(), "worker", "reviewer", "the same lamp")
+	w.Send(other.Name(), "team-lead", "worker", "another lamp")
+	for team, text := range map[string]string{sim.Name(): "the same lamp", other.Name(): "another lamp"} {
+		w.recorded(team, text)
+	}
+	p := open(t, browser, w, w.address())
+	p.live()
+	p.run(chromedp.SendKeys(chromedp.CSS("#words"), "lamp"))
+	found := func(want ...string) {
+		t.Helper()
+		p.until(`[...document.querySelectorAll(".snippet")].map(e => e.textContent).sort().join("; ") === %s`, strings.Join(want, "; "))
+	}
+	found("a lamp", "another lamp", "the oldest lamp", "the same lamp")
+	if got, want := value[string](p, `[...document.querySelectorAll(".hit")].find(e => e.textContent.includes("oldest")).querySelector("time").dateTime`), sent.UTC().Format("2006-01-02T15:04:05.000Z"); got != want {
+		t.Errorf("a message of %s is shown as of %s", want, got)
+	}
+	if got := value[[]string](p, `[...new Set([...document.querySelectorAll(".hit-team")].map(e => e.textContent))].sort()`); !slices.Equal(got, []string{"lighthouse", "web"}) {
+		t.Errorf("the teams are %q", got)
+	}
+	p.picture("search-all")
+	pick := func(label, value string) {
+		t.Helper()
+		p.run(do(fmt.Sprintf(`(e => { e.focus(); e.value = %q; e.dispatchEvent(new Event("change")); })(document.querySelector('.filters [aria-label=%q]'))`, value, label)))
+	}
+	pick("Team", sim.Name())
+	found("a lamp", "the oldest lamp", "the same lamp")
+	p.focused(`e.getAttribute("aria-label") === "Team"`)
+	pick("To", "worker")
+	found("a lamp", "the oldest lamp")
+	pick("From", "reviewer")
+	found("the oldest lamp")
+	p.picture("search-filters")
+	p.run(chromedp.Reload()) // the URL has the filters
+	p.live()
+	found("the oldest lamp")
+	pick("Up to this day", "2020-01-01")
+	p.until(`document.querySelector(".count").textContent === "No messages match lamp with these filters"`)
+	p.run(do(`[...document.querySelectorAll(".filters button")].at(-1).click()`))
+	found("a lamp", "another lamp", "the oldest lamp", "the same lamp")
+	pick("From this day on", time.Now().Format(time.DateOnly))
+	found("a lamp", "another lamp", "the oldest lamp", "the same lamp")
+	pick("From this day on", time.Now().AddDate(0, 0, 1).Format(time.DateOnly))
+	p.until(`document.querySelectorAll(".hit").length === 0 && document.querySelector(".count").textContent.startsWith("No messages")`)
+	p.size(390, 840)
+	pick("From this day on", "")
+	found("a lamp", "another lamp", "the oldest lamp", "the same lamp")
+	if over := value[int](p, `Math.max(document.scrollingElement.scrollWidth - innerWidth, (e => e.scrollWidth - e.clientWidth)(document.querySelector(".scroll")))`); over > 0 {
+		t.Errorf("the search is %d pixels too wide for 390", over)
+	}
+	p.picture("search-390")
 }

@@ -1,11 +1,13 @@
 // The page: which view is open, and what comes from the service.
 
 import { Cards } from "./ask.js";
+import { commands } from "./commands.js";
 import { Controls } from "./controls.js";
 import { Conversation } from "./conversation.js";
 import { h, setAttr, setText } from "./dom.js";
 import { Empty } from "./empty.js";
 import { Home, needs } from "./home.js";
+import { startKeys } from "./keys.js";
 import { startLive } from "./live.js";
 import { content } from "./message.js";
 import { Notifier } from "./notify.js";
@@ -14,8 +16,9 @@ import { People } from "./people.js";
 import { instance, Reader } from "./reader.js";
 import { Relays } from "./relays.js";
 import { messages, version } from "./request.js";
-import { parse, searchPath } from "./route.js";
-import { Search } from "./search.js";
+import { parse } from "./route.js";
+import { Search, startSearchBox } from "./search.js";
+import { opened } from "./switcher.js";
 import { flat, short } from "./text.js";
 import { isStep } from "./work.js";
 
@@ -42,6 +45,10 @@ const page = {
   readOnly: false,
   relays: new Relays(refresh),
   notifier: new Notifier(),
+  beforeSearch: "#/", // where the reader was before the search
+  get narrow() {
+    return narrow.matches;
+  },
   outbox: new Outbox(() => conversation.pending()),
   // team returns the team of a place while it exists.
   team: ({ team, createdAt }) => page.snapshot?.teams.find((t) => t.team === team && (t.problem || instance(t) === createdAt)),
@@ -91,7 +98,7 @@ const empty = new Empty(main);
 // The views. Each shows itself in main: open(route) shows what parse returned, refresh shows
 // changes of page, and close is called before another view is opened.
 const views = {
-  home: new Home(main, page), conversation, search: new Search(main, page), nothing: empty, "no team": empty, "signed out": empty,
+  home: new Home(main, page), conversation, search: new Search(main, page, go), nothing: empty, "no team": empty, "signed out": empty,
 };
 let route = { view: "nothing" };
 
@@ -175,6 +182,14 @@ const handlers = {
   },
 };
 
+// goTo opens a path and moves the focus to its title.
+function goTo(path) {
+  moveFocus = true;
+  if ((location.hash || "#/") === path) go();
+  else location.hash = path;
+}
+
+let moveFocus = false;
 let turns = 0; // the number of the last URL; what was asked for earlier ones is ignored
 
 // go opens the view that the URL names.
@@ -215,13 +230,18 @@ function open(to) {
   if (to.view !== "search") words.value = "";
   else if (document.activeElement !== words) words.value = to.fields.q ?? "";
   views[to.view].open(to);
+  if (to.view !== "search") page.beforeSearch = location.hash || "#/";
   if (to.view === "signed out") {
     document.title = "Sign in · teambridge";
     return;
   }
-  if (narrow.matches && !to.list && document.activeElement !== words) main.querySelector("h1")?.focus(); // the list is no longer shown
+  // On a narrow screen, the list that had the focus is no longer shown.
+  if (moveFocus || (narrow.matches && !to.list && document.activeElement !== words)) main.querySelector("h1")?.focus();
+  moveFocus = false;
   showPeople();
-  if (to.view === "conversation") loadReader();
+  if (to.view !== "conversation") return;
+  loadReader();
+  opened(to.team, to.member);
 }
 
 addEventListener("hashchange", () => page.snapshot && route.view !== "signed out" && go());
@@ -230,33 +250,11 @@ setInterval(() => {
   if (document.visibilityState === "visible") refresh(); // to update the times
 }, 30000);
 
-let searchTimer = 0;
-function startSearch(now) {
-  clearTimeout(searchTimer);
-  searchTimer = setTimeout(() => {
-    const q = words.value.trim();
-    const to = searchPath({ q });
-    if (!q) {
-      if (route.view === "search") history.back();
-    } else if (route.view === "search" && location.hash !== to) {
-      history.replaceState(null, "", to);
-      go();
-    } else location.hash = to;
-  }, now ? 0 : 300);
-}
-words.addEventListener("input", () => startSearch(false));
-document.getElementById("search").addEventListener("submit", (e) => {
-  e.preventDefault();
-  startSearch(true);
-});
-addEventListener("keydown", (e) => {
-  const writing = e.target.closest?.("input, textarea, select");
-  if (e.key === "/" && !writing && !e.ctrlKey && !e.metaKey && !e.altKey) {
-    e.preventDefault();
-    words.focus();
-    words.select();
-  }
-});
+const actions = commands(main, page, goTo);
+startKeys(actions);
+document.getElementById("switch").addEventListener("click", actions.switch);
+document.getElementById("help").addEventListener("click", actions.help);
+startSearchBox(words, { fields: () => (route.view === "search" ? route.fields : null), go, goTo });
 
 try {
   await version();

@@ -1,5 +1,6 @@
 // The list of teams and members, and what they are doing.
 
+import { colorOf, face } from "./colors.js";
 import { escaped, h, morph } from "./dom.js";
 import { draftOf } from "./outbox.js";
 import { instance } from "./reader.js";
@@ -23,11 +24,8 @@ export const state = (s) => [capital(flat(s.word)), s.why && flat(s.why), heardO
 // dot shows a state by color and shape, next to the words.
 export const dot = (s) => h("span", { class: "dot", "data-state": s.state, "aria-hidden": "true" });
 
-// initial returns the first letter of a name.
-export const initial = (name) => flat([...String(name)][0] ?? "?").toUpperCase();
-
 // badge counts something; what says what.
-const badge = (n, what, kind = "badge") => (n > 0 ? h("span", { class: kind }, String(n), h("span", { class: "unseen" }, " " + what)) : null);
+export const badge = (n, what, kind = "badge") => (n > 0 ? h("span", { class: kind }, String(n), h("span", { class: "unseen" }, " " + what)) : null);
 
 const needs = (n) => badge(n, n === 1 ? "thing needs you" : "things need you", "badge needs");
 
@@ -121,18 +119,18 @@ export class People {
     const waiting = this.#shown.waits.get(s.team)?.find((a) => a.member === s.member);
     const why = waiting?.what ?? (s.word === "blocked" || s.word === "waiting for you" ? s.why : "");
     const more = [state(s), s.relay && `relay ${flat(s.relay.state)}`, s.unread > 0 && `${s.unread} unread in its inbox`];
-    return this.#row(t, s.member, s.state, h("span", { class: "face", "aria-hidden": "true" }, initial(s.member), dot(s)),
+    return this.#row(t, s.member, s.state, face(s.member, colorOf(s.member, s.color), dot(s)),
       [escaped(s.member), s.member === t.lead && !/lead/i.test(s.member) ? h("span", { class: "role" }, "lead") : null], more.filter(Boolean).join("\n"),
       h("span", { class: "heard" }, h("span", { class: "word", "data-word": s.word }, flat(s.word)),
         h("span", { class: "unseen" }, ", last heard"), " ", since(new Date(s.heard)).replace("just\u00a0", "")),
       why && !ended(t) ? h("span", { class: "doing" }, escaped(why)) : null);
   }
 
-  #row(t, member, state, face, name, title, heard, why) {
+  #row(t, member, state, avatar, name, title, heard, why) {
     const { here, unread } = this.#shown;
     const current = here?.team === t.team && here.member === member;
     const draft = !current && draftOf(t.team, instance(t), member) !== "";
-    return h("a", { class: "member", href: pathTo(t.team, member), "aria-current": current ? "page" : null, "data-state": state, title }, face,
+    return h("a", { class: "member", href: pathTo(t.team, member), "aria-current": current ? "page" : null, "data-state": state, title }, avatar,
       h("span", { class: "member-name" }, name),
       h("span", { class: "end" }, draft ? h("span", { class: "draft" }, "Draft") : heard, member === null ? null : badge(unread(t.team, member), "unread")), why);
   }
