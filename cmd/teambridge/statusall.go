@@ -18,7 +18,6 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 		if watch := cmd.Flags().Lookup("watch"); len(args) > 0 || watch.Changed {
 			return one(cmd, args)
 		}
-		defer a.working("looking through the teams")()
 		list, err := a.undecided(cmd.Context())
 		defer func() {
 			switch {
