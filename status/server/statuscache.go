@@ -187,6 +187,11 @@ func (c *statusCache) refresh(ctx context.Context) error {
 // catchUp marks the teams that have changes in the journal as stale.
 func (c *statusCache) catchUp(ctx context.Context) error {
 	const page = 50
+	if len(c.entries) == 0 { // all teams will be read; a journal of 200,000 changes takes seconds
+		var err error
+		c.seq, err = c.source.Journal.Last(ctx)
+		return err
+	}
 	for {
 		list, err := c.source.Journal.Changes(ctx, c.seq, page)
 		if errors.Is(err, journal.ErrPruned) {

@@ -86,7 +86,11 @@ func open(t *testing.T, browser context.Context, w *world, address string) *tab 
 		case *network.EventRequestWillBeSent:
 			p.requests = append(p.requests, e.Request.URL)
 		case *runtime.EventExceptionThrown:
-			p.faults = append(p.faults, fmt.Sprintf("%+v", e.ExceptionDetails))
+			fault := fmt.Sprintf("%+v", e.ExceptionDetails)
+			if thrown := e.ExceptionDetails.Exception; thrown != nil {
+				fault += ": " + thrown.Description
+			}
+			p.faults = append(p.faults, fault)
 		case *log.EventEntryAdded:
 			if e.Entry.Level == log.EntryLevelError {
 				p.faults = append(p.faults, e.Entry.Text+" "+e.Entry.URL)

@@ -43,6 +43,8 @@ func TestPage(t *testing.T) {
 		{"many messages", testManyMessages},
 		{"everyone", testEveryone},
 		{"unread", testUnread},
+		{"seen", testSeen},
+		{"the place is kept", testPlaceIsKept},
 		{"drafts", testDrafts},
 		{"accessible", testAccessible},
 		{"signed out", testSignedOut},

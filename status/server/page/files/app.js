@@ -33,7 +33,7 @@ let connection = "connecting";
 const reader = new Reader({
   readOnly: becomeReadOnly,
   changed() {
-    refresh();
+    refreshSoon();
     conversation.seen();
   },
 });
@@ -44,7 +44,7 @@ const page = {
   reader,
   readOnly: false,
   relays: new Relays(refresh),
-  notifier: new Notifier(),
+  notifier: new Notifier(announce),
   beforeSearch: "#/", // where the reader was before the search
   get narrow() {
     return narrow.matches;
@@ -56,8 +56,9 @@ const page = {
     page.team({ team, createdAt }) && page.snapshot.status.find((s) => s.team === team && s.member === member),
   person: ({ team, createdAt }) => page.team({ team, createdAt }) && reader.detail(team),
   // names returns the names to show: all names of the reader become "you".
-  names(place) {
-    const ours = page.person(place)?.ours ?? ["user"];
+  // recorded are those known from the messages, also of a team that has ended.
+  names(place, recorded) {
+    const ours = page.person(place)?.ours ?? recorded ?? ["user"];
     const mine = (name) => name === "user" || ours.includes(name);
     return { mine, name: (name) => (mine(name) ? "you" : name) };
   },
@@ -103,9 +104,18 @@ const views = {
 let route = { view: "nothing" };
 
 function refresh() {
+  clearTimeout(soon);
+  soon = 0;
   if (!page.snapshot || route.view === "signed out") return;
   views[route.view].refresh();
   showPeople();
+}
+
+const gather = 100; // ms; changes in quick succession are shown together
+let soon = 0;
+
+function refreshSoon() {
+  soon ||= setTimeout(refresh, gather);
 }
 
 function showPeople() {
@@ -158,7 +168,7 @@ const handlers = {
     if (change === "appeared" && tome && !r.noise && !r.read) page.notifier.message(r);
     if (change === "appeared") views.home.message(r);
     conversation.event(r, change === "appeared");
-    showPeople();
+    refreshSoon();
   },
   envelope({ seq, record: r }) {
     if (!r) return; // a conversation does not show it

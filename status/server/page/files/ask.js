@@ -36,7 +36,7 @@ export class Cards {
     const nodes = [...this.#cards.values()].filter((c) => wanted(c.attention)).map((c) => c.element);
     const before = [...list.children];
     const leaving = before.find((n) => !nodes.includes(n) && n.contains(document.activeElement));
-    if (before.some((n, at) => nodes[at] !== n)) this.#moved = performance.now();
+    if (before.length === 0 ? nodes.length > 0 : before.some((n, at) => nodes[at] !== n)) this.#moved = performance.now();
     if (leaving) this.leave(leaving);
     place(list, nodes);
     return nodes.length;

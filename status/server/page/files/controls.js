@@ -1,7 +1,7 @@
 // What can be done with a relayed agent: interrupt it, start it again, and change how it works.
 
 import { escaped, h, setAttr, setText } from "./dom.js";
-import { controlRelay, Problem } from "./request.js";
+import { changeDelivery, controlRelay, Problem } from "./request.js";
 import { flat } from "./text.js";
 
 // The permission modes that the page offers. The one that skips all questions is left out.
@@ -14,8 +14,10 @@ export class Controls {
   #chosen = {}; // the settings for the next message
   #busy = false;
   #note = h("p", { class: "control-note", role: "status" });
-  #interrupt = h("button", { type: "button", class: "small", onclick: () => this.#do("interrupt", "Interrupted.") }, "Interrupt");
-  #retry = h("button", { type: "button", class: "small", onclick: () => this.#do("retry", "It starts again.") }, "Start again");
+  #interrupt = this.#button("Interrupt", (relay) => controlRelay(relay, "interrupt"), "Interrupted.");
+  #start = this.#button("Start again", (relay) => controlRelay(relay, "retry"), "It starts again.");
+  #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.id, "retry"))), "They are sent again.");
+  #failed = []; // what waits because messages to the agent failed
   #model = h("input", { type: "text", list: "models", autocomplete: "off", spellcheck: "false", oninput: () => this.#choose("model", this.#model.value.trim()) });
   #mode = h("select", { onchange: () => this.#choose("permissionMode", this.#mode.value) });
   #summary = h("summary", { class: "small" });
@@ -23,7 +25,7 @@ export class Controls {
     h("label", null, "Model", this.#model), h("datalist", { id: "models" }, ["opus", "sonnet", "haiku"].map((m) => h("option", { value: m }))),
     h("label", null, "Permissions", this.#mode),
     h("p", { class: "hint" }, "A change holds from your next message on.")));
-  element = h("div", { class: "controls", hidden: true }, this.#note, this.#interrupt, this.#retry, this.#menu);
+  element = h("div", { class: "controls", hidden: true }, this.#note, this.#interrupt, this.#start, this.#retry, this.#menu);
 
   constructor(page) {
     this.#page = page;
@@ -47,9 +49,13 @@ export class Controls {
     const relay = place?.member && this.#page.team(place) && this.#page.relays.of(place);
     this.element.hidden = !relay || this.#page.readOnly;
     if (this.element.hidden) return;
+    this.#failed = this.#page.snapshot.attention.filter((a) => a.kind === "lost" && a.relay === relay.relay);
+    setText(this.#retry, `Send ${this.#failed.length} failed again`);
     // A button that has the focus stays, so that the focus does.
-    this.#interrupt.hidden = relay.state !== "working" && document.activeElement !== this.#interrupt;
-    this.#retry.hidden = relay.state !== "dead" && relay.state !== "backing off" && document.activeElement !== this.#retry;
+    const offer = (button, is) => { button.hidden = !is && document.activeElement !== button; };
+    offer(this.#interrupt, relay.state === "working");
+    offer(this.#start, relay.state === "dead" || relay.state === "backing off");
+    offer(this.#retry, this.#failed.length > 0);
     const now = relay.settings ?? relay.mode ?? {};
     if (document.activeElement !== this.#model) this.#model.value = this.#chosen.model ?? now.model ?? "";
     this.#model.placeholder = "Default";
@@ -87,14 +93,19 @@ export class Controls {
     return Object.keys(mode).length > 0 && !this.element.hidden ? mode : undefined;
   }
 
-  async #do(what, done) {
+  #button(label, does, done) {
+    return h("button", { type: "button", class: "small", onclick: () => this.#do(does, done) }, label);
+  }
+
+  // do does something with the relay, and says what became of it.
+  async #do(does, done) {
     const place = this.#place, relay = this.#page.relays.of(place);
     if (this.#busy || !relay) return;
     this.#busy = true;
     setText(this.#note, "…");
     let text = done;
     try {
-      await controlRelay(relay.relay, what);
+      await does(relay.relay);
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       text = sentence(problem.message);

@@ -5,11 +5,13 @@ import { Compose } from "./compose.js";
 import { h, morph, pageHead, setAttr, setText } from "./dom.js";
 import { head } from "./head.js";
 import { History } from "./history.js";
+import { keep, takeKept } from "./kept.js";
 import { List } from "./list.js";
 import { load } from "./loading.js";
 import { Pending } from "./pending.js";
 import { Position } from "./position.js";
 import { Rows } from "./row.js";
+import { Sight } from "./sight.js";
 import { flat } from "./text.js";
 import { isStep, layout } from "./work.js";
 
@@ -26,10 +28,14 @@ export class Conversation {
   #ours = ""; // the reader's names when the messages were rendered
   #over = false; // whether the team has ended
   #withSteps = true; // whether the steps of agents are shown
+  #divider = null; // the first item that was not read, when the conversation was opened or the reader was away
+  #opening = false; // until the messages to start with are loaded
+  #fresh = new Set(); // items that came while the reader was away, and were not seen
 
   constructor(main, page) {
     this.#main = main;
     this.#page = page;
+    keep(() => this.#where());
   }
 
   get place() {
@@ -40,31 +46,43 @@ export class Conversation {
     return this.#view?.history;
   }
 
-  // open shows a conversation. createdAt is the team's, in ms. at is the seq of the message
-  // to show, or null for the end.
-  async open({ team, createdAt, member, at }) {
+  // open shows a conversation. createdAt is the team's, in ms. at is the seq of the message to
+  // show. Without one, it is the first that was not read, or where the reader was before the
+  // page was loaded again; with end, it is the last one.
+  async open({ team, createdAt, member, at, end = false }) {
     const place = { team, createdAt, member };
+    const kept = takeKept(place);
+    const from = kept ? kept.seq : at ?? (end || !this.#page.person(place) ? null : this.#page.reader.first(team, member));
     this.#view = {
       place, page: this.#page, history: new History(team, createdAt, member),
-      names: () => this.#page.names(place),
+      names: () => this.#page.names(place, this.#history.ours),
       color: (name) => this.#page.status({ ...place, member: name })?.color,
       post: (message) => this.#post(message),
       edit: (text) => this.#parts.compose.add(text),
     };
-    this.#history.newer = at !== null;
+    const { history } = this.#view;
+    history.newer = from !== null;
     this.#withSteps = localStorage.getItem(hideSteps) === null;
+    this.#divider = null;
+    this.#opening = true;
+    this.#fresh.clear();
     this.#build();
-    if (at !== null) this.#parts.position.leave();
+    const { position } = this.#parts;
+    if (from !== null) position.leave();
     this.refresh();
     this.pending();
-    const there = await this.#fill({ before: at === null ? undefined : at + 1 });
-    if (at === null || !there) return;
-    // And the messages after it.
-    const range = this.#history.range();
-    if (range === null || await this.#fill({ after: range.high })) this.#point(at);
+    const there = await this.#fill({ before: from === null ? undefined : from + 1 }) &&
+      (from === null || this.#history.range() === null || await this.#fill({ after: this.#history.range().high }));
+    if (!there) return;
+    this.#opening = false;
+    if (kept) this.#goBack(kept);
+    else if (at !== null) this.#point(at);
+    else if (end) position.toEnd();
+    else position.start();
   }
 
   close() {
+    this.#parts.sight?.forget();
     this.#view = null;
     this.#load++;
     this.#parts = {};
@@ -72,7 +90,7 @@ export class Conversation {
 
   // reload reads the messages again.
   reload() {
-    if (this.#view) this.open({ ...this.place, at: null });
+    if (this.#view) this.open({ ...this.place, at: null, end: true });
   }
 
   #build() {
@@ -90,7 +108,8 @@ export class Conversation {
       h("div", { class: "column" }, p.older, p.empty, p.list.element, p.newer, p.waiting.element));
     p.steps = h("button", { type: "button", class: "small toggle", onclick: () => this.#toggleSteps() }, "Steps");
     const history = this.#history;
-    p.position = new Position(p.scroll, { more: () => history.newer, toEnd: () => this.#toEnd() });
+    p.sight = new Sight(p.scroll, (items) => this.#saw(items));
+    p.position = new Position(p.scroll, { sight: p.sight, more: () => history.newer, toEnd: () => this.#toEnd() });
     p.compose = new Compose(this.place, title, (message) => this.#send(message));
     p.asks = h("div", { class: "asks" });
     this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "talk-title" },
@@ -120,9 +139,12 @@ export class Conversation {
     const { place } = this;
     const t = this.#page.team(place);
     const person = this.#page.person(place);
-    const ours = JSON.stringify(person?.ours ?? []);
+    const ours = JSON.stringify(this.#mine);
     if (ours !== this.#ours || this.#over !== !t) {
-      if (ours !== this.#ours) for (const item of this.#history.items) item.li = item.notice ? (item.step = null) : null;
+      if (ours !== this.#ours) {
+        for (const item of this.#history.items) item.li = item.notice ? (item.step = null) : null;
+        this.#parts.sight.forget();
+      }
       [this.#ours, this.#over] = [ours, !t];
       this.#sync();
     }
@@ -184,10 +206,9 @@ export class Conversation {
       this.#sync();
     }
     const li = item?.step ?? item?.li;
-    if (!li) return;
+    if (!li) return this.#parts.position.start();
     for (let fold = li.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
-    this.#parts.position.leave();
-    li.scrollIntoView({ block: "center" });
+    this.#parts.position.center(li);
     li.classList.add("found-here");
     li.setAttribute("tabindex", "-1");
     li.focus({ preventScroll: true });
@@ -203,12 +224,19 @@ export class Conversation {
     const counts = appeared && !r.work;
     if (history.newer && (!range || r.seq > range.high)) {
       if (counts) position.came();
-      position.show();
       return false;
     }
     const did = this.#take(r);
-    if (!did.fresh) return false;
-    if (counts) position.came();
+    if (!did.fresh) {
+      if (did.changed && !this.#fresh.has(did.item) && this.#unread(did.item).length === 0) this.#parts.sight.drop(did.item);
+      return false;
+    }
+    const away = !position.atEnd || document.visibilityState !== "visible";
+    if (counts && away) this.#fresh.add(did.item);
+    if (away && this.#unread(did.item).length > 0 && !history.items.some((i) => i !== did.item && this.#unread(i).length > 0)) {
+      this.#divider = did.item;
+      this.#sync();
+    }
     // The answer takes the place of a text, so that more than the end changes.
     this.#sync(history.items.at(-1) === did.item && !r.answer);
     if (appeared) did.item.li?.classList.add("fresh");
@@ -261,14 +289,65 @@ export class Conversation {
   // sync shows all messages in order. If only the end is new, the others stay as they are.
   #sync(end = false) {
     const p = this.#parts;
-    p.list.show(this.#history.items, { rows: p.rows, named: this.place.member === null, end, ...this.#how });
+    const { items, older, newer } = this.#history;
+    if (this.#opening) this.#divider = items.find((i) => this.#unread(i).length > 0) ?? null;
+    p.list.show(items, {
+      rows: p.rows, named: this.place.member === null, end: end && !this.#opening, ...this.#how,
+      divider: this.#divider, markRead: () => this.#saw(items.filter((i) => this.#unread(i).length > 0)),
+    });
+    for (const item of p.list.items()) {
+      if (this.#fresh.has(item) || this.#unread(item).length > 0) p.sight.watch(item, this.#element(item));
+    }
     const loaded = this.#history.range() !== null;
-    p.older.hidden = !this.#history.older || !loaded;
-    p.newer.hidden = !this.#history.newer || !loaded;
+    p.older.hidden = !older || !loaded;
+    p.newer.hidden = !newer || !loaded;
     this.#showEmpty();
-    this.seen();
-    p.position.show();
     p.position.stick();
+    p.position.show();
+  }
+
+  // mine are the names of the reader, also in a team that has ended.
+  get #mine() {
+    return this.#page.person(this.place)?.ours ?? this.#history.ours ?? [];
+  }
+
+  // unread returns the records of an item that the reader has not read.
+  #unread(item) {
+    const mine = this.#mine;
+    return item.records.filter((r) => !r.read && !r.gone && !r.work && mine.includes(r.inbox));
+  }
+
+  // element returns what shows an item.
+  #element(item) {
+    return item.notice ? item.group.element : item.li.querySelector(".bubble");
+  }
+
+  // saw takes items that the reader has seen.
+  #saw(items) {
+    for (const item of items) {
+      this.#fresh.delete(item);
+      this.#parts.sight?.drop(item);
+    }
+    const list = items.flatMap((i) => this.#unread(i));
+    if (list.length > 0) this.#page.seen(list);
+    this.#parts.position?.show();
+  }
+
+  // where returns where the reader is, to go back there when the page is loaded again.
+  #where() {
+    if (!this.#view) return null;
+    const { position, list } = this.#parts;
+    const conversation = this.place;
+    if (position.atEnd) return { conversation, seq: null };
+    const first = position.first(list.element.querySelectorAll("[data-seq]"));
+    return first && { conversation, seq: Number(first.element.dataset.seq), offset: first.offset };
+  }
+
+  #goBack({ seq, offset }) {
+    const { position, list } = this.#parts;
+    const element = seq === null ? null : list.element.querySelector(`[data-seq="${seq}"]`);
+    if (element) position.align(element.closest("details:not([open])") ?? element, offset);
+    else position.toEnd();
   }
 
   #showEmpty() {
@@ -276,17 +355,15 @@ export class Conversation {
     empty.hidden = list.blocks.length > 0 || waiting.any;
   }
 
-  // seen marks messages to the reader as read, if the page is visible.
+  // seen marks messages as read that are in view, if the page is visible.
   seen() {
-    if (!this.#view || document.visibilityState !== "visible") return;
-    const person = this.#page.person(this.place);
-    const list = this.#history.items.flatMap((i) => i.records).filter((r) => !r.read && !r.gone && !r.work && person?.ours.includes(r.inbox));
-    if (list.length > 0) this.#page.seen(list);
+    this.#parts.sight?.look();
   }
 
   #send({ text, lead }) {
     const { member } = this.place;
     if (this.#history.newer) this.reload();
+    this.#divider = null;
     this.#post({ member, text, lead, mode: member === null ? undefined : this.#page.controls.take() });
     this.#parts.position.toEnd();
   }

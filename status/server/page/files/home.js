@@ -128,9 +128,13 @@ export class Home {
 
   // message takes a message that appeared.
   message(r) {
-    const list = this.#last.get(r.team);
-    if (!list || r.noise || r.work) return;
-    this.#last.set(r.team, [...list.filter((m) => m.seq !== r.seq), r].slice(-3));
+    if (!r.noise && !r.work) this.#add(r.team, [r]);
+  }
+
+  // add adds messages to the last ones of a team. Those that load asks for may be older.
+  #add(team, list) {
+    const all = new Map([...this.#last.get(team) ?? [], ...list].map((r) => [r.seq, r]));
+    this.#last.set(team, [...all.values()].sort((a, b) => a.seq - b.seq).slice(-3));
   }
 
   #teams() {
@@ -141,7 +145,7 @@ export class Home {
     for (const { team } of this.#teams()) {
       try {
         const { messages: list } = await messages(team, { limit: 3, work: false });
-        this.#last.set(team, list);
+        this.#add(team, list);
       } catch (problem) {
         if (!(problem instanceof Problem)) throw problem; // there is less to see
       }

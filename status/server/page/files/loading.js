@@ -15,6 +15,7 @@ export async function load(history, range, { take, blocks, current }) {
   for (let n = 0, more = true; n < mostPages && more && blocks() < enough; n++) {
     const page = await messages(team, { with: member ?? undefined, createdAt, thinking: true, html: true, limit: pageSize, ...range });
     if (!current()) return;
+    history.ours = page.ours;
     more = page.more;
     history[back ? "older" : "newer"] = more;
     for (const r of page.messages) take(r);

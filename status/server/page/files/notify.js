@@ -9,9 +9,15 @@ const off = "teambridge:notifications-off"; // in localStorage, if the reader tu
 
 // Notifier notifies of each thing once, however often the stream connects again.
 export class Notifier {
+  #announce;
   #known = null; // ids of what waited before
-  #open = new Map(); // notifications by id
+  #open = new Map(); // notifications of questions, by id
   #said = new Set(); // messages
+
+  // announce has screen readers say a text.
+  constructor(announce) {
+    this.#announce = announce;
+  }
 
   // control returns the button that turns notifications on and off. Only it asks the browser.
   control() {
@@ -46,8 +52,11 @@ export class Notifier {
     }
     const known = this.#known ?? ids;
     for (const a of list) {
+      if (known.has(a.id)) continue;
       // The agent's own text is not told: a card shows all of it.
-      if (!known.has(a.id)) this.#notify(a.id, `${flat(a.member)} in ${flat(a.team)}`, { plan: "Asks you to approve its plan", question: "Asks you a question" }[a.kind] ?? `Wants to use ${flat(a.question?.tool ?? "a tool")}`, "#/");
+      const what = { plan: "asks you to approve its plan", question: "asks you a question" }[a.kind] ?? `wants to use ${flat(a.question?.tool ?? "a tool")}`;
+      this.#announce(`${flat(a.member)} in ${flat(a.team)} ${what}`);
+      this.#notify(a.id, `${flat(a.member)} ${what}`, flat(a.team), pathTo(a.team, a.member), this.#open);
     }
     this.#known = new Set([...known, ...ids]);
   }
@@ -61,7 +70,7 @@ export class Notifier {
     this.#notify(id, `${flat(r.from)} in ${flat(r.team)}`, short(r.kind === "message" ? summary || text : label || "A message", 160), pathTo(r.team, r.from));
   }
 
-  #notify(id, title, body, hash) {
+  #notify(id, title, body, hash, open) {
     if (document.visibilityState === "visible" || !("Notification" in globalThis) || !this.#on) return;
     try {
       // Several tabs show one, since it has one tag.
@@ -71,7 +80,7 @@ export class Notifier {
         location.hash = hash;
         notice.close();
       };
-      this.#open.set(id, notice);
+      open?.set(id, notice);
     } catch { /* some browsers of phones have none without a worker */ }
   }
 }

@@ -82,7 +82,8 @@ export class People {
         h("span", { class: "end" }, needs(shown.needs))),
       snapshot.teams.length === 0
         ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."))
-        : h("ul", { class: "teams" }, live.map((t) => this.#team(t))),
+        : live.length === 0 ? h("p", { class: "about" }, "No team is running.")
+          : h("ul", { class: "teams" }, live.map((t) => this.#team(t))),
       over.length > 0 ? this.#ended(over) : null));
     if (moved) this.#root.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }

@@ -28,6 +28,12 @@ export class Reader {
     return member === null ? list.length : list.filter((r) => r.from === member).length;
   }
 
+  // first returns the seq of the first unread message, or null; see unread.
+  first(team, member) {
+    const list = [...(this.#teams.get(team)?.unread.values() ?? [])].filter((r) => member === null || r.from === member || r.inbox === member);
+    return list.length > 0 ? Math.min(...list.map((r) => r.seq)) : null;
+  }
+
   // last returns the last unread message from a member.
   last(team, from) {
     return [...(this.#teams.get(team)?.unread.values() ?? [])].filter((r) => r.from === from).sort((a, b) => a.seq - b.seq).at(-1);

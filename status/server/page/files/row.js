@@ -13,7 +13,8 @@ export class Rows {
   #view;
   #resent = new Set(); // seqs of messages that were sent again
   #unfolded = new Set(); // seqs of long messages that are shown in full
-  #fits = new ResizeObserver((entries) => entries.forEach((e) => fit(e.target)));
+  #fits = new ResizeObserver((entries) => fit(entries.map((e) => e.target)));
+  #fitted = new WeakSet(); // elements that it observes
 
   constructor(view) {
     this.#view = view;
@@ -25,14 +26,19 @@ export class Rows {
 
   // fit has the long messages in an element cut only if they are higher than they may be.
   fit(element) {
-    for (const body of element.querySelectorAll(".clamped")) this.#fits.observe(body);
+    const list = [...element.querySelectorAll(".clamped")].filter((e) => !this.#fitted.has(e));
+    fit(list);
+    for (const body of list) {
+      this.#fitted.add(body);
+      this.#fits.observe(body);
+    }
   }
 
   // update renders a message again, in its place.
   update(item) {
     if (!item.li || isStep(item.records[0])) return;
     morph(item.li.querySelector(".bubble"), this.render(item).querySelector(".bubble"));
-    item.li.querySelectorAll(".clamped").forEach(fit);
+    fit([...item.li.querySelectorAll(".clamped")]);
     this.fit(item.li);
   }
 
@@ -51,7 +57,7 @@ export class Rows {
     return h("li", { class: `message ${direction}` }, h("article", { class: "bubble", "data-seq": r.seq },
       face(names.name(r.from), color),
       h("header", { class: "by" },
-        h("span", { class: "pair" }, h("b", { "data-color": color }, escaped(names.name(r.from))), to ? [" → ", escaped(to)] : null),
+        h("span", { class: "pair" }, h("b", { "data-color": color }, escaped(names.name(r.from))), to ? h("span", null, "\u00a0→ ", escaped(to)) : null),
         label ? h("span", { class: "label" }, escaped(label)) : null,
         h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r))),
         summary ? h("span", { class: "summary", dir: "auto" }, escaped(summary)) : null),
@@ -116,10 +122,12 @@ export class Rows {
   }
 }
 
-// fit marks a clamped text that is cut, and shows its button only then.
-function fit(body) {
-  if (!body.classList.contains("clamped")) return; // it is shown in full by now
-  const cut = body.scrollHeight > body.clientHeight + 1 || body.lastChild?.data === "…";
-  body.classList.toggle("cut", cut);
-  body.nextElementSibling.hidden = !cut;
+// fit marks clamped texts that are cut, and shows their buttons only then.
+function fit(list) {
+  const cuts = list.map((e) => e.classList.contains("clamped") && (e.scrollHeight > e.clientHeight + 1 || e.lastChild?.data === "…"));
+  for (const [n, body] of list.entries()) {
+    if (!body.classList.contains("clamped")) continue; // it is shown in full by now
+    body.classList.toggle("cut", cuts[n]);
+    body.nextElementSibling.hidden = !cuts[n];
+  }
 }
