@@ -106,15 +106,12 @@ func (s *Server) relayWaits(ctx context.Context, createdAt int64, relays []api.R
 			continue
 		}
 		failed, err := s.ledger.Deliveries(ctx, ledger.DeliveryQuery{
-			Root: s.opts.Root.Path(), Team: e.Team, Inbox: e.Member, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxDeliveries,
+			Root: s.opts.Root.Path(), Team: e.Team, CreatedAt: createdAt, Inbox: e.Member, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxDeliveries,
 		})
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range failed {
-			if d.CreatedAt != createdAt {
-				continue
-			}
 			add(api.Attention{
 				ID: attentionID(api.WaitsLost, d.At, d.UUID), Kind: api.WaitsLost, Since: &d.At, From: d.From, Count: 1, Message: d.ID,
 				What: "a message failed: " + d.Reason, Do: "teambridge relay retry " + d.UUID + ", or relay drop",
@@ -187,6 +184,13 @@ func (c *statusCache) teamWaits(ctx context.Context, t *teams.Team, config *team
 	for r, err := range c.source.Journal.LostReceipts(ctx, q) {
 		if err != nil {
 			return nil, err
+		}
+		about := q
+		about.Inbox, about.ID, about.Newest = r.Inbox, r.ID, true
+		if found, _, err := first(c.source.Journal.Messages(ctx, about), 1); err != nil {
+			return nil, err
+		} else if len(found) > 0 && found[0].Prompt != "" {
+			continue // its delivery waits, until somebody decides about it
 		}
 		shown := view.Receipt(r)
 		list = append(list, api.Attention{

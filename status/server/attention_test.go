@@ -349,7 +349,7 @@ func TestDeadAgentAndFailedMessage(t *testing.T) {
 		id := fmt.Sprintf("7d0f1c7e-0000-4000-8000-%012d", createdAt)
 		err := errors.Join(
 			r.ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}),
-			r.ledger.Claim(t.Context(), ledger.Delivery{UUID: id, InboxKey: key, ID: id, From: "user", Person: true, Raw: []byte(`"hello"`)}),
+			r.ledger.Claim(t.Context(), ledger.Delivery{UUID: id, InboxKey: key, ID: id, From: "user", Person: true, Raw: fmt.Appendf(nil, `{"from": "user", "text": "hello", "msg_id": %q}`, id)}),
 			r.ledger.EndDeliveries(t.Context(), ledger.Failed, "no more credit", id),
 		)
 		if err != nil {
@@ -366,5 +366,8 @@ func TestDeadAgentAndFailedMessage(t *testing.T) {
 		if len(lost) != 1 || lost[0].Message != id || lost[0].From != "user" || !strings.Contains(lost[0].What, "no more credit") || !lost[0].Dismissable {
 			t.Errorf("failed: %+v", lost)
 		}
+		// Who drops it has decided.
+		of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+id+"/drop", ""), http.StatusOK)
+		waits(t, r, stream, "dropped")
 	}
 }
