@@ -85,6 +85,9 @@ func (s Source) Read(ctx context.Context, team *teams.Team, now time.Time) ([]Kn
 	var list []Known
 	for _, status := range Of(now, c, events, all, turns) {
 		k := Known{Status: status, Signs: Signs{Turn: turns[status.Member], LeadGone: gone}}
+		if m, ok := c.Member(status.Member); ok {
+			k.Color = m.Color
+		}
 		if p := processes[status.Member]; p.Interactive {
 			k.Process = &p
 		}

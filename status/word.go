@@ -137,6 +137,10 @@ func Rests(s api.Status) bool {
 	return s.State == api.StateTerminated || s.Word == api.WordIdle && s.Unread == 0
 }
 
+// LeadGone reports whether nothing will come from a member, since the process that led its
+// team is not running.
+func LeadGone(s api.Status) bool { return s.Word == api.WordEnded && s.Why == leadGone }
+
 // ofRelay returns what a relay says of its agent; since is zero if it is not known.
 func ofRelay(r *api.Relay, unread int) (word, why string, since time.Time) {
 	why = "its relay is " + r.State

@@ -356,6 +356,16 @@ func firstConfig(f OwnedTeam, cwd string, process leader) ([]byte, error) {
 // [*OccupiedError]. The team disappears as a whole, by one rename to a hidden name, which
 // [Root.Sweep] removes after a kill.
 func (r *Root) Discard(ctx context.Context, f OwnedTeam) (removed bool, err error) {
+	return r.discard(ctx, f, false)
+}
+
+// DiscardLed is [Root.Discard] even if another live process is recorded as the team's
+// leader. The caller has to know that it no longer leads.
+func (r *Root) DiscardLed(ctx context.Context, f OwnedTeam) (removed bool, err error) {
+	return r.discard(ctx, f, true)
+}
+
+func (r *Root) discard(ctx context.Context, f OwnedTeam, led bool) (removed bool, err error) {
 	t, err := r.ifThere(f.Team)
 	if t == nil {
 		return false, err
@@ -368,7 +378,7 @@ func (r *Root) Discard(ctx context.Context, f OwnedTeam) (removed bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if !c.IsOwned(f) || c.LeadProcess.Liveness() == Alive && c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) {
+	if !c.IsOwned(f) || !led && c.LeadProcess.Liveness() == Alive && c.LeadProcess.leader() != thisLeader(c.LeadProcess.ClaimedAt) {
 		return false, nil
 	}
 	if in := c.Occupants(); len(in) > 0 {

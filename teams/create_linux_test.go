@@ -7,7 +7,7 @@ import (
 )
 
 // A team that we made, and that another process of ours leads which lives, is not
-// taken from that one.
+// taken from that one. It goes once that one is known to have given it up.
 func TestTeamOfALivingProcessIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	root, f, config := orphaned(t)
@@ -24,4 +24,7 @@ func TestTeamOfALivingProcessIsLeftAlone(t *testing.T) {
 		t.Fatal("it is not known again")
 	}
 	untouched(t, root, f, config)
+	if removed, err := root.DiscardLed(t.Context(), f); !removed || err != nil {
+		t.Errorf("given up: removed %v, %v", removed, err)
+	}
 }

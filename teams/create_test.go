@@ -233,6 +233,9 @@ func TestOthersTeamsAreLeftAlone(t *testing.T) {
 			root, f, config := orphaned(t)
 			spoil(t, config)
 			untouched(t, root, f, config)
+			if removed, err := root.DiscardLed(t.Context(), f); removed || err != nil {
+				t.Errorf("removed %v, %v", removed, err)
+			}
 		})
 	}
 	t.Run("not recorded", func(t *testing.T) {

@@ -34,13 +34,13 @@ func reservedFor(name string) string {
 	return ""
 }
 
-// Membership is a person's entry in a team. [Team.Leave] needs all of it to remove the
-// right one.
+// Membership is a person's entry in a team, or that of an agent of ours. [Team.Leave] and
+// [Team.Dismiss] need all of it to remove the right one.
 type Membership struct {
 	Name     string
 	AgentID  string
 	JoinedAt time.Time // UTC, to the millisecond
-	Added    bool      // Join has written the entry; false: it was there
+	Added    bool      // Join or Enlist has written the entry; false: it was there
 }
 
 // Join makes a person called as, who works in cwd, a member of the team, so that
@@ -57,6 +57,25 @@ type Membership struct {
 // [*CorruptError] and those of [lockedfile.Locker.Transform]; nothing was written then.
 // [Config.ReachesUser] says whether joining is needed.
 func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (Membership, error) {
+	return t.enter(ctx, l, as, cwd, "", nil)
+}
+
+// enlistedType is the agentType of the agents that [Team.Enlist] adds. It is what Claude
+// Code writes for a teammate without a type of its own.
+const enlistedType = "general-purpose"
+
+// Enlist makes a headless agent called as a member of the team, as [Team.Join] does with a
+// person. Its entry also has an agentType, which makes it an agent. It has no backendType,
+// since Claude Code would end an agent of a kind it knows with its lead.
+//
+// record, if not nil, is called with the entry right before it is written. Its error ends
+// Enlist. [Team.Dismiss] removes the entry.
+func (t *Team) Enlist(ctx context.Context, l *lockedfile.Locker, as, cwd string, record func(Membership) error) (Membership, error) {
+	return t.enter(ctx, l, as, cwd, enlistedType, record)
+}
+
+// enter adds an entry of a person, or of an agent of that type.
+func (t *Team) enter(ctx context.Context, l *lockedfile.Locker, as, cwd, kind string, record func(Membership) error) (Membership, error) {
 	if err := CheckName("member", as); err != nil {
 		return Membership{}, err
 	}
@@ -64,12 +83,17 @@ func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (
 	var joined Membership
 	err := t.edit(ctx, l, func(old []byte, c *Config, members rawjson.Span) ([]byte, error) {
 		var err error
-		if joined, err = c.admit(as, at); err != nil || !joined.Added {
+		if joined, err = c.admit(as, kind, at); err != nil || !joined.Added {
 			return nil, err
 		}
-		row, err := entry(joined, cwd)
+		row, err := entry(joined, cwd, kind)
 		if err != nil {
 			return nil, err
+		}
+		if record != nil {
+			if err := record(joined); err != nil {
+				return nil, err
+			}
 		}
 		list, err := rawjson.Append(members.Of(old), row, indentation(old, members.Start))
 		if err != nil {
@@ -88,6 +112,24 @@ func (t *Team) Join(ctx context.Context, l *lockedfile.Locker, as, cwd string) (
 // or time differs, or it is an agent, [ErrTeamGone], a [*CorruptError] or one of
 // [lockedfile.Locker.Transform]; nothing was written then.
 func (t *Team) Leave(ctx context.Context, l *lockedfile.Locker, m Membership) (bool, error) {
+	return t.remove(ctx, l, m, Member.Guest)
+}
+
+// Dismiss removes the entry m of an agent, which [Team.Enlist] has added. It is as
+// [Team.Leave] otherwise: [ErrNotOurs] if the agent is now a teammate of Claude Code's own.
+func (t *Team) Dismiss(ctx context.Context, l *lockedfile.Locker, m Membership) (bool, error) {
+	return t.remove(ctx, l, m, Member.enlisted)
+}
+
+// enlisted reports whether m is as [Team.Enlist] writes it.
+func (m Member) enlisted() bool {
+	typed := m.AgentType == enlistedType
+	m.AgentType = ""
+	return typed && m.Guest()
+}
+
+// remove removes the entry m if it is one of ours.
+func (t *Team) remove(ctx context.Context, l *lockedfile.Locker, m Membership, ours func(Member) bool) (bool, error) {
 	left := false
 	err := t.edit(ctx, l, func(old []byte, c *Config, members rawjson.Span) ([]byte, error) {
 		left = false
@@ -95,7 +137,7 @@ func (t *Team) Leave(ctx context.Context, l *lockedfile.Locker, m Membership) (b
 		if !ok {
 			return nil, nil
 		}
-		if !there.Guest() || there.AgentID != m.AgentID || millis(there.JoinedAt) != millis(m.JoinedAt) {
+		if !ours(there) || there.AgentID != m.AgentID || millis(there.JoinedAt) != millis(m.JoinedAt) {
 			return nil, ErrNotOurs
 		}
 		list := members.Of(old)
@@ -143,15 +185,15 @@ func (t *Team) edit(ctx context.Context, l *lockedfile.Locker, change func(old [
 	return err
 }
 
-// admit decides whether as can join c at this time.
-func (c *Config) admit(as string, at time.Time) (Membership, error) {
+// admit decides whether as can join c at this time, as a person or as an agent of that type.
+func (c *Config) admit(as, kind string, at time.Time) (Membership, error) {
 	if who := reservedFor(as); who != "" {
 		return Membership{}, &TakenError{Team: c.Team, Name: as, Holder: who}
 	}
 	id := as + "@" + c.address()
 	for _, m := range c.Members {
 		switch {
-		case m.Name == as && m.AgentID == id && m.Guest():
+		case m.Name == as && m.AgentID == id && (kind == "" && m.Guest() || kind != "" && m.enlisted()):
 			return Membership{Name: as, AgentID: id, JoinedAt: m.JoinedAt}, nil
 		case strings.EqualFold(m.Name, as):
 			return Membership{}, &TakenError{Team: c.Team, Name: as, Holder: "the member " + m.String()}
@@ -165,19 +207,20 @@ func (c *Config) address() string {
 	return cmp.Or(c.Name, c.Team)
 }
 
-// entry is the row that Join adds, with the keys in Claude's order.
-func entry(m Membership, cwd string) ([]byte, error) {
+// entry is the row that Join and Enlist add, with the keys in Claude's order.
+func entry(m Membership, cwd, kind string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(struct {
 		AgentID       string   `json:"agentId"`
 		Name          string   `json:"name"`
+		AgentType     string   `json:"agentType,omitempty"`
 		JoinedAt      int64    `json:"joinedAt"`
 		TmuxPaneID    string   `json:"tmuxPaneId"`
 		Cwd           string   `json:"cwd"`
 		Subscriptions []string `json:"subscriptions"`
-	}{m.AgentID, m.Name, millis(m.JoinedAt), "", cwd, []string{}})
+	}{m.AgentID, m.Name, kind, millis(m.JoinedAt), "", cwd, []string{}})
 	return bytes.TrimSpace(b.Bytes()), err
 }
 

@@ -435,3 +435,58 @@ func layout(t *rapid.T) string {
 	}
 	return b.String() + rapid.SampledFrom([]string{"", "\n", " \r\n"}).Draw(t, "end")
 }
+
+// An agent that is enlisted is no person, and leaves as it came: to the byte. It is not
+// dismissed once another has its name, and a person is not dismissed as an agent.
+func TestEnlistAndDismiss(t *testing.T) {
+	t.Parallel()
+	p, team := fixture(t, g2Team)
+	l := locker(t)
+	before := p.read(g2Config)
+	recorded := 0
+	m, err := team.Enlist(t.Context(), l, "bob", "/w", func(m Membership) error {
+		if recorded++; p.read(g2Config) != before || m.Name != "bob" {
+			t.Errorf("%+v is recorded too late", m)
+		}
+		return nil
+	})
+	if err != nil || !m.Added || recorded != 1 {
+		t.Fatal(m, recorded, err)
+	}
+	c, err := team.Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there, ok := c.Member("bob"); !ok || there.Guest() || there.BackendType != "" || there.TmuxPaneID != "" || there.Cwd != "/w" {
+		t.Errorf("config.json has %+v", there)
+	}
+	if again, err := team.Enlist(t.Context(), l, "bob", "/w", nil); err != nil || again.Added {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if _, err := team.Join(t.Context(), l, "bob", "/w"); !errors.Is(err, ErrNameTaken) {
+		t.Errorf("a person under its name: %v", err)
+	}
+	for name, err := range map[string]error{
+		"left as a person": func() error { _, err := team.Leave(t.Context(), l, m); return err }(),
+		"another of that name": func() error {
+			o := m
+			o.JoinedAt = o.JoinedAt.Add(time.Second)
+			_, err := team.Dismiss(t.Context(), l, o)
+			return err
+		}(),
+	} {
+		if !errors.Is(err, ErrNotOurs) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	failed := errors.New("failed")
+	if _, err := team.Enlist(t.Context(), l, "eve", "/w", func(Membership) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("unrecorded: %v", err)
+	}
+	if left, err := team.Dismiss(t.Context(), l, m); err != nil || !left {
+		t.Errorf("dismissed %v, %v", left, err)
+	}
+	if diff := cmp.Diff(before, p.read(g2Config)); diff != "" {
+		t.Errorf("config.json (-want +got):\n%s", diff)
+	}
+}

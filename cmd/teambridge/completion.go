@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -19,7 +23,8 @@ func newCompletion(a *app) *cobra.Command {
 		Short: "Print a shell completion script",
 		Long: `Print a script that completes teambridge command lines in a shell.
 
-It completes commands, flags, and the current names of teams and members. The
+It completes commands, flags, the current names of teams and members, and the
+ids of questions, messages, deliveries and relays. The
 script for bash needs the package bash-completion (2 or later): without it, each
 TAB prints that _get_comp_words_by_ref is not found.
 
@@ -75,7 +80,9 @@ func oneOf(list []string) cobra.CompletionFunc {
 	}
 }
 
-func (a *app) completeTeams(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+// completeTeams completes the names of teams; for commands that read the journal also of
+// those that have ended.
+func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	root, err := a.root()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -87,7 +94,116 @@ func (a *app) completeTeams(_ *cobra.Command, _ []string, prefix string) ([]stri
 			names = append(names, l.Name)
 		}
 	}
+	if slices.Contains([]string{"history", "search", "export"}, cmd.Name()) && a.completesState() {
+		if j, err := a.journalIfAny(cmd.Context()); err == nil && j != nil {
+			ended, _ := j.Teams(cmd.Context(), journal.Query{Root: root.Path()})
+			for _, e := range ended {
+				if strings.HasPrefix(e.Team.Team, prefix) && !slices.Contains(names, e.Team.Team) {
+					names = append(names, e.Team.Team)
+				}
+			}
+		}
+	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completesState finds the state directory, which is not done before a completion.
+func (a *app) completesState() bool {
+	var err error
+	a.state, err = a.findState(a.state)
+	return err == nil
+}
+
+// completeFirst completes the first argument from what list returns: words that may have a
+// tab and a description.
+func (a *app) completeFirst(list func(ctx context.Context) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		var found []string
+		if len(args) == 0 && a.completesState() {
+			found = slices.DeleteFunc(list(cmd.Context()), func(s string) bool { return !strings.HasPrefix(s, prefix) })
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// described is a word to complete, with a description that shells show in a line.
+func described(word, description string) string {
+	return word + "\t" + cut(escape(description, false), 60)
+}
+
+// questionIDs lists the open questions of agents.
+func (a *app) questionIDs(ctx context.Context) (words []string) {
+	c, list, err := a.questions(ctx)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	for _, q := range list {
+		words = append(words, described(shortID(q.ID), q.Member+"@"+q.Team+": "+questionText(q.Question)))
+	}
+	return words
+}
+
+// messageIDs lists the messages to the person, the newest first.
+func (a *app) messageIDs(ctx context.Context) []string {
+	words := []string{described(lastMessage, "the newest message to you")}
+	all, err := a.ownInboxes(ctx)
+	if err != nil {
+		return words
+	}
+	for _, t := range all {
+		for _, e := range slices.Backward(t.feed) {
+			if e.Kind() == "message" && e.ID() != "" {
+				words = append(words, described(escape(shortID(e.ID()), false), e.From+": "+e.Text))
+			}
+		}
+	}
+	return words
+}
+
+// deliveryIDs lists the deliveries that have not ended.
+func (a *app) deliveryIDs(ctx context.Context) (words []string) {
+	l, err := a.ledgerIfAny(ctx)
+	if err != nil || l == nil {
+		return nil
+	}
+	list, _ := l.Deliveries(ctx, ledger.DeliveryQuery{Team: a.teamName, States: view.Unfinished()})
+	for _, d := range list {
+		words = append(words, described(shortID(d.UUID), d.Inbox+"@"+d.Team+", "+string(d.State)))
+	}
+	return words
+}
+
+// relayIDs lists the relays that were added.
+func (a *app) relayIDs(ctx context.Context) (words []string) {
+	l, err := a.ledgerIfAny(ctx)
+	if err != nil || l == nil {
+		return nil
+	}
+	list, _ := l.Relays(ctx, "")
+	for _, r := range list {
+		words = append(words, described(r.Member+"@"+r.Team, strings.Join(r.Command, " ")), described(shortID(r.ID), r.Member+"@"+r.Team))
+	}
+	return words
+}
+
+// questionRules completes the value of "permit ID --session".
+func (a *app) questionRules(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const none = cobra.ShellCompDirectiveNoFileComp
+	if len(args) == 0 || !a.completesState() {
+		return nil, none
+	}
+	c, list, err := a.questions(cmd.Context())
+	if err != nil {
+		return nil, none
+	}
+	defer c.Close()
+	for _, q := range list {
+		if strings.HasPrefix(q.ID, args[0]) {
+			return q.Session, none
+		}
+	}
+	return nil, none
 }
 
 // completeMembers completes the names of members and inboxes, for the first n

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,8 +19,9 @@ import (
 )
 
 func newDemo(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "demo",
+	keep := false
+	cmd := &cobra.Command{
+		Use:   "demo [--keep]",
 		Short: "Show what teambridge does, on a simulated team",
 		Long: `Show what teambridge does, on a simulated team in a temporary directory.
 
@@ -31,10 +33,24 @@ With --json each step is an object on its own line with the seconds since the
 start and a text; the answer is as "teambridge ask --json" prints it, and the
 last object has the counts: sent, taken and answers.
 
-Exit status: 0 every message arrived once and was answered; 1 otherwise.`,
-		Example: `  teambridge demo`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context()) },
+With --keep, the team stays, to be tried out: with a service, its web page, a
+headless agent that asks for permission, and agents that answer. The address of
+the page and some commands are printed, with --json as one object. ^C ends it
+and removes the directory.
+
+Exit status: 0 every message arrived once and was answered, or ^C after --keep;
+1 otherwise.`,
+		Example: `  teambridge demo
+  teambridge demo --keep`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if keep {
+				return a.demoKeep(cmd.Context())
+			}
+			return a.demo(cmd.Context())
+		},
 	}
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the team, with the service and its page, until ^C")
+	return cmd
 }
 
 type demonstration struct {
@@ -75,32 +91,55 @@ func (d *demonstration) print(s step) {
 func (a *app) demo(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "teambridge-demo-")
+	d, remove, err := a.demonstration(ctx,
+		simagent.Member{Name: "worker", Handle: answer(300 * time.Millisecond)},
+		simagent.Member{Name: "reviewer", Handle: answer(100 * time.Millisecond)},
+	)
 	if err != nil {
 		return err
 	}
-	// An app of its own, so that no flag and no variable leads out of the directory.
-	d := &demonstration{app: &app{host: a.host, json: a.json, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}, start: time.Now()}
-	defer func() { err = errors.Join(err, d.app.close(), os.RemoveAll(dir)) }()
-	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
-		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir,
-		Lead: simagent.Member{Absent: true}, // the headless lead is another process
-		Members: []simagent.Member{
-			{Name: "worker", Handle: answer(300 * time.Millisecond)},
-			{Name: "reviewer", Handle: answer(100 * time.Millisecond)},
-		},
-	}); err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- d.sim.Run(running) }()
-	err = errors.Join(d.run(ctx), d.lead.close())
-	stop()
-	if err = errors.Join(err, <-ended); err != nil {
+	defer func() { err = errors.Join(err, remove()) }()
+	if err := d.play(ctx, func() error { return errors.Join(d.run(ctx), d.lead.close()) }); err != nil {
 		return err
 	}
 	return d.end() // after the agents, which have locks and temporary files at work
+}
+
+// demonstration makes a simulated team in a temporary directory, which remove removes. Its
+// lead is played by another process.
+func (a *app) demonstration(ctx context.Context, members ...simagent.Member) (d *demonstration, remove func() error, err error) {
+	dir, err := os.MkdirTemp("", "teambridge-demo-")
+	if err != nil {
+		return nil, nil, err
+	}
+	// An app of its own, so that no flag and no variable leads out of the directory.
+	d = &demonstration{app: &app{host: a.host, out: a.out, json: a.json, claudeDir: filepath.Join(dir, "claude"), state: filepath.Join(dir, "state")}, start: time.Now()}
+	d.app.lookup = func(name string) (string, bool) {
+		if strings.HasPrefix(name, "TEAMBRIDGE_") || strings.HasPrefix(name, "CLAUDE_") {
+			return "", false
+		}
+		return a.lookup(name)
+	}
+	remove = func() error { return errors.Join(d.app.close(), os.RemoveAll(dir)) }
+	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
+		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir, Lead: simagent.Member{Absent: true}, Members: members,
+	}); err == nil {
+		d.team, err = d.app.team(ctx, d.sim.Name())
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	return d, remove, nil
+}
+
+// play runs the agents while what runs.
+func (d *demonstration) play(ctx context.Context, what func() error) error {
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- d.sim.Run(running) }()
+	err := what()
+	stop()
+	return errors.Join(err, <-ended)
 }
 
 func toLead() []string { return []string{"plan the release", "and then\ntell everybody"} }
@@ -120,9 +159,6 @@ func answer(takes time.Duration) simagent.Handler {
 
 func (d *demonstration) run(ctx context.Context) error {
 	var err error
-	if d.team, err = d.app.team(ctx, d.sim.Name()); err != nil {
-		return err
-	}
 	d.say("a team is there: %s, with team-lead, worker and reviewer (simulated)", d.team.Name())
 	if err := d.headless(ctx); err != nil {
 		return err

@@ -31,8 +31,11 @@ func newDoctor(a *app) *cobra.Command {
 		Long: `Find what keeps messages from arriving, and say what to do about it.
 
 Checked are locks, inboxes, teams whose lead is gone, inboxes without a member,
-relays, and teambridge's own files; with --team only that team. Nothing is
-changed without --fix.
+relays, and teambridge's own files; with --team only that team. Without it, what
+is in order is listed too: the versions of Claude Code that are installed or run
+an agent, and what is known of each; whether agent teams are enabled; whether
+the service runs; since when messages are recorded; the size of the databases.
+Nothing is changed without --fix.
 
 --fix removes what certainly belongs to nobody: anything in the place of a lock
 that is not a lock (a file, or a directory that is not empty), and temporary
@@ -48,9 +51,9 @@ no Claude directory, or no such team.`,
 	return cmd
 }
 
-// finding is a problem, or a note.
+// finding is a problem, a note, or what is in order.
 type finding struct {
-	Level   string `json:"level"` // "problem", or "note" for what harms nobody
+	Level   string `json:"level"` // "problem", "note" for what harms nobody, or "ok"
 	Code    string `json:"code"`
 	Team    string `json:"team,omitempty"`
 	Path    string `json:"path"`
@@ -69,6 +72,7 @@ const (
 type examination struct {
 	app      *app
 	findings []finding
+	inboxes  int // that were looked at
 }
 
 // add adds a finding. team and path may be empty.
@@ -82,6 +86,8 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
+	done := a.working("checking")
+	defer done()
 	x := &examination{app: a, findings: []finding{}}
 	all, err := root.Teams()
 	if err != nil {
@@ -94,6 +100,11 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 		}
 		t.Close()
 		all = slices.DeleteFunc(all, func(l teams.Listing) bool { return l.Name != a.teamName })
+	}
+	if a.teamName == "" {
+		if err := x.environment(ctx, root, all); err != nil {
+			return err
+		}
 	}
 	for _, l := range all {
 		if err := x.team(ctx, root, l); err != nil {
@@ -119,7 +130,8 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 			wrong++
 		}
 	}
-	if err := x.print(len(all)); err != nil {
+	done()
+	if err := x.print(len(all), wrong); err != nil {
 		return err
 	}
 	if wrong > 0 {
@@ -128,7 +140,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	return nil
 }
 
-func (x *examination) print(teams int) error {
+func (x *examination) print(teams, wrong int) error {
 	a := x.app
 	if a.json {
 		return a.printJSON(x.findings)
@@ -138,21 +150,28 @@ func (x *examination) print(teams int) error {
 		switch {
 		case f.Fixed:
 			level = a.paint(green, "fixed")
+		case f.Level == checked:
+			level = a.paint(green, f.Level)
 		case f.Level == problem:
 			level = a.paint(red, f.Level)
 		}
-		text := fmt.Sprintf("%s  %s\n    %s\n", level, escape(f.Message, false), escape(f.Path, false))
-		if !f.Fixed && f.Advice != "" {
-			text += fmt.Sprintf("    %s\n", escape(f.Advice, false))
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s  %s\n", level, escape(f.Message, false))
+		if f.Path != "" {
+			fmt.Fprintf(&b, "    %s\n", escape(f.Path, false))
 		}
-		if err := a.print([]byte(text)); err != nil {
+		if !f.Fixed {
+			a.indent(&b, escape(f.Advice, false))
+		}
+		if err := a.print([]byte(b.String())); err != nil {
 			return err
 		}
 	}
-	if len(x.findings) == 0 {
-		return a.printf("%s checked; no problems found\n", plural(teams, "team"))
+	found := "no problems"
+	if wrong > 0 {
+		found = plural(wrong, "problem")
 	}
-	return nil
+	return a.printf("%s and %s checked; %s found\n", plural(teams, "team"), plural(x.inboxes, "inbox"), found)
 }
 
 func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listing) error {
@@ -194,6 +213,7 @@ func (x *examination) team(ctx context.Context, root *teams.Root, l teams.Listin
 		x.add(problem, "unreadable_inboxes", l.Name, filepath.Join(path, "inboxes"), view.Describe(err), "check its permissions")
 		return nil
 	}
+	x.inboxes += len(names)
 	for _, name := range names {
 		if err := x.inbox(ctx, t, c, name); err != nil {
 			return err

@@ -55,7 +55,7 @@ func (a *app) allTeams(ctx context.Context, root *teams.Root, infos []api.Team) 
 		return err
 	}
 	if len(ended) > 0 {
-		a.note("see what was said in an ended team with: teambridge history --team %s", ended[0].Team.Team)
+		a.note("%s", historyHint(ended[0].Team.Team))
 	}
 	return nil
 }
@@ -102,8 +102,18 @@ func (a *app) orEnded(ctx context.Context, root *teams.Root, name string, err er
 	if len(ended) == 0 {
 		return err
 	}
-	return api.Decide(api.CodeGone, "see what was said: teambridge history --team "+name,
+	return api.Decide(api.CodeGone, historyHint(name),
 		"the team %s has ended; it was last heard %s", name, lastHeard(ended[0].LastHeard))
+}
+
+// historyHint says how to see what was said in a team that has ended.
+func historyHint(team string) string {
+	return "see what was said: teambridge history --team " + shellQuote(team)
+}
+
+// endedNote says that a team has ended while it was watched.
+func (a *app) endedNote(team string) {
+	a.note("the team %s has ended; %s", team, historyHint(team))
 }
 
 // lastHeard is "at" a time of today, or "on" an earlier day.

@@ -32,6 +32,7 @@ type historyOptions struct {
 	inbox    string
 	with     string
 	since    string
+	until    string
 	limit    int
 	protocol bool
 	work     workOptions
@@ -53,6 +54,7 @@ func (o *historyOptions) which(a *app, cmd *cobra.Command) {
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
 	f.StringVar(&o.inbox, "inbox", "", "only messages to this inbox")
 	f.StringVar(&o.since, "since", "", "only messages seen since a duration (1h, 30d), a time, or the message with this id")
+	f.StringVar(&o.until, "until", "", "only messages seen before a duration ago (1h, 30d), or a time")
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	must(cmd.RegisterFlagCompletionFunc("inbox", a.completeMembers(-1)))
 }
@@ -65,6 +67,12 @@ func (o *historyOptions) query(ctx context.Context, a *app) (*journal.Journal, j
 	}
 	if o.with != "" && (o.from != "" || o.inbox != "") {
 		return nil, q, usage("omit one of them", "--with is both directions, and cannot be used with --from or --inbox")
+	}
+	if o.until != "" {
+		var ok bool
+		if q.Until, ok = parseSince(o.until); !ok {
+			return nil, q, usage("as in: --until 2h, --until 2026-11-22T15:04:05Z", "--until %s is not a duration or a time", o.until)
+		}
 	}
 	j, err := a.journal(ctx)
 	if err != nil {
@@ -160,6 +168,8 @@ Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 
 // history prints messages of the journal: all, or those that contain the words.
 func (a *app) history(ctx context.Context, words []string, o historyOptions) error {
+	done := a.working("searching")
+	defer done()
 	j, q, err := o.query(ctx, a)
 	if err != nil {
 		return err
@@ -208,6 +218,7 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 		slices.SortStableFunc(found, func(a, b recorded) int { return a.FirstSeen.Compare(b.FirstSeen) })
 		defer a.hiddenNote(hidden)
 	}
+	done()
 	return a.printHistory(ctx, j, found)
 }
 
@@ -342,8 +353,14 @@ func (a *app) export(ctx context.Context, o historyOptions, output string) error
 	}
 	q.Newest = false
 	if output == "" {
+		if file, ok := a.out.w.(*os.File); ok {
+			if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // else the line would be in the middle of a pager
+				defer a.working("exporting")()
+			}
+		}
 		return j.Export(ctx, a.stdout, q)
 	}
+	defer a.working("exporting to %s", output)()
 	return exportTo(output, func(w io.Writer) error { return j.Export(ctx, w, q) })
 }
 
@@ -411,6 +428,7 @@ func (a *app) gc(ctx context.Context, o gcOptions) error {
 		return usage("", "--max-size %d is negative", o.maxMiB)
 	}
 	before := time.Now().Add(-o.olderThan)
+	defer a.working("deleting old messages")()
 	j, err := a.journal(ctx)
 	if err != nil {
 		return err

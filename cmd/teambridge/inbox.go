@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox"
-	"teambridge/status/api"
-	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -18,11 +16,17 @@ func newInbox(a *app) *cobra.Command {
 	var protocol, mark bool
 	cmd := &cobra.Command{
 		Use:   "inbox",
-		Short: "Show what is unread for you, in all teams",
-		Long: `Show the unread messages to you, of all teams or that of --team.
+		Short: "Show everything that needs you, in all teams",
+		Long: `Show everything that needs you, in all teams or that of --team.
+
+Shown are questions and plans of agents, unread messages to you, agents that
+failed or stopped, messages that may not have been delivered or are held back,
+and teams that are idle or whose lead is not running, with what to do.
 
 Your inboxes are "user" and the names under which you joined a team. Nothing is
-changed without --mark-read. "teambridge reply" answers a message.
+changed without --mark-read. "teambridge reply" answers a message, "teambridge
+permit" and "deny" a question; these are known while a service runs. With --json
+the unread messages are the "messages" of an item of kind "unread".
 
 Exit status: 0, even if there is nothing; 3 no such team; 6 an inbox or a team
 is corrupt (the others are shown).`,
@@ -41,41 +45,47 @@ type teamFeed struct {
 }
 
 func (a *app) showInbox(ctx context.Context, protocol, mark bool) error {
+	done := a.working("looking through the teams")
+	defer done()
 	all, fault := a.ownInboxes(ctx)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || all == nil && fault != nil {
 		return fault
 	}
 	faults := []error{fault}
-	count, hidden := 0, 0
-	messages := []api.Message{}
+	hidden := 0
 	for i, t := range all {
 		shown, left, err := readOptions{unread: true, protocol: protocol}.filter(t.feed)
 		if err != nil {
 			return err
 		}
 		all[i].feed = shown
-		count, hidden = count+len(shown), hidden+left
-		for _, e := range shown {
-			messages = append(messages, view.Message(t.team.Name(), e.Entry))
-		}
-		if a.json || len(shown) == 0 {
-			continue
-		}
-		if err := a.printf("%s\n", a.paint(bold, "team "+escape(t.team.Name(), false))); err != nil {
-			return err
-		}
-		if err := a.printFeed(t.team.Name(), shown); err != nil {
-			return err
-		}
+		hidden += left
 	}
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	team, err := a.namedTeam("")
+	if err != nil {
+		return err
+	}
+	waits, err := a.waits(ctx, root, team, len(all) > 0)
+	if ctx.Err() != nil {
+		return err
+	}
+	done()
+	list, faults := withMessages(waits, all), append(faults, err)
 	if a.json {
-		if err := a.printJSON(messages); err != nil {
-			return err
-		}
+		err = a.printJSON(list)
+	} else {
+		err = a.printWaits(list, all)
+	}
+	if err != nil {
+		return err
 	}
 	a.hiddenNote(hidden)
-	if count+hidden == 0 && fault == nil {
-		a.note("no unread messages")
+	if len(list)+hidden == 0 && errors.Join(faults...) == nil {
+		a.note("nothing needs you")
 	}
 	if mark {
 		for _, t := range all {
@@ -174,7 +184,7 @@ such message, or its sender is no longer in the team. Others are as for
 		Example: `  teambridge reply last "yes, please merge it"
   teambridge reply 4cfd "see the test in inbox_test.go"`,
 		Args:              exactly(2),
-		ValidArgsFunction: oneOf([]string{lastMessage}),
+		ValidArgsFunction: a.completeFirst(a.messageIDs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.reply(cmd.Context(), args[0], args[1], o) },
 	}
 	sendFlags(cmd, &o)

@@ -12,6 +12,9 @@ package main
 // an error is {"error": {"code", "message", "hint"}}, a warning {"warning": {"message"}},
 // each on its own line, and notes are left out.
 //
+// On a terminal, a line on stderr says what a command waits for, if that takes longer than
+// a second; it is gone at the end.
+//
 // Names, texts and paths come from files that others write. Characters that could control
 // the terminal or reorder a line are escaped; in JSON they are \u escapes.
 //
@@ -30,13 +33,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 func (a *app) printJSON(v any) error {
@@ -57,12 +60,12 @@ func jsonLine(v any) ([]byte, error) {
 		return nil, err
 	}
 	line := buf.Bytes()
-	if !bytes.ContainsFunc(line, func(r rune) bool { return unsafe(r, true) }) {
+	if !bytes.ContainsFunc(line, func(r rune) bool { return harmful(r, true) }) {
 		return line, nil
 	}
 	var out []byte
 	for _, r := range string(line) {
-		if !unsafe(r, true) {
+		if !harmful(r, true) {
 			out = utf8.AppendRune(out, r)
 			continue
 		}
@@ -81,8 +84,9 @@ func (a *app) answer(v any, format string, args ...any) error {
 	return a.printf(format, args...)
 }
 
-func (a *app) print(b []byte) error {
-	if _, err := a.stdout.Write(b); err != nil {
+func (a *app) print(b []byte) (err error) {
+	a.progress.aside(func() { _, err = a.stdout.Write(b) })
+	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil
@@ -163,29 +167,7 @@ func (a *app) printf(format string, args ...any) error {
 	return a.print(fmt.Appendf(nil, format, args...))
 }
 
-// table prints rows of cells in aligned columns, and escapes the cells.
-func (a *app) table(rows [][]string) error {
-	var buf bytes.Buffer
-	w := tabwriter.NewWriter(&buf, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		cells := make([]string, len(r))
-		for i, cell := range r {
-			cells[i] = escape(cell, false)
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for line := range bytes.Lines(buf.Bytes()) {
-		if err := a.print(append(bytes.TrimRight(line, " \n"), '\n')); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// note, warn and debug write to stderr. Their errors could not be reported anywhere.
+// note, warn and debug write to stderr.
 func (a *app) note(format string, args ...any) {
 	if !a.json && !a.out.unread() {
 		a.say("note", fmt.Sprintf(format, args...))
@@ -193,7 +175,7 @@ func (a *app) note(format string, args ...any) {
 }
 
 func (a *app) warn(format string, args ...any) {
-	a.stderr.Write(a.warning(fmt.Sprintf(format, args...)))
+	a.tell(a.warning(fmt.Sprintf(format, args...)))
 }
 
 // warning is the line that warns of text.
@@ -213,7 +195,12 @@ func (a *app) debug(format string, args ...any) {
 }
 
 func (a *app) say(what, text string) {
-	a.stderr.Write(sayLine(what, text))
+	a.tell(sayLine(what, text))
+}
+
+// tell writes a line to stderr. An error could not be reported anywhere.
+func (a *app) tell(line []byte) {
+	a.progress.aside(func() { a.stderr.Write(line) })
 }
 
 // sayLine is a line on stderr for a person.
@@ -227,9 +214,13 @@ func (a *app) fail(ctx context.Context, err error) int {
 	if f.Code == "" {
 		return status
 	}
+	// Who waits for a team that ends meanwhile has named no team that does not exist.
+	if errors.Is(err, teams.ErrTeamGone) && !errors.As(err, new(*teams.NotFoundError)) && a.chosen != "" {
+		f.Hint = "the team has ended and its files are gone; " + historyHint(a.chosen)
+	}
 	if a.json {
 		if line, err := jsonLine(map[string]api.Error{"error": f}); err == nil {
-			a.stderr.Write(line)
+			a.tell(line)
 			return status
 		}
 	}
@@ -243,7 +234,7 @@ func (a *app) fail(ctx context.Context, err error) int {
 // escape makes text safe for a terminal: characters that could move the cursor, change
 // colours or reorder text are escaped. With lines, line breaks and tabs are kept.
 func escape(s string, lines bool) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return unsafe(r, lines) }) && utf8.ValidString(s) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return harmful(r, lines) }) && utf8.ValidString(s) {
 		return s
 	}
 	short := map[rune]string{'\n': `\n`, '\t': `\t`, '\r': `\r`, 0x1b: `\e`}
@@ -253,7 +244,7 @@ func escape(s string, lines bool) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case !unsafe(r, lines):
+		case !harmful(r, lines):
 			b.WriteRune(r)
 		case short[r] != "":
 			b.WriteString(short[r])
@@ -269,7 +260,7 @@ func escape(s string, lines bool) string {
 	return b.String()
 }
 
-func unsafe(r rune, lines bool) bool {
+func harmful(r rune, lines bool) bool {
 	if lines && (r == '\n' || r == '\t') {
 		return false
 	}
@@ -292,8 +283,10 @@ func (a *app) paint(colour, s string) string {
 	if !a.terminal || s == "" {
 		return s
 	}
-	return "\x1b[" + colour + "m" + s + "\x1b[0m"
+	return painted(colour, s)
 }
+
+func painted(colour, s string) string { return "\x1b[" + colour + "m" + s + "\x1b[0m" }
 
 // colourful reports whether f is a terminal, and neither NO_COLOR (https://no-color.org)
 // nor TERM=dumb is set.
@@ -322,8 +315,11 @@ func clock(t time.Time) string {
 }
 
 func plural(n int, one string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + one
+	case strings.HasSuffix(one, "x"):
+		one += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, one)
 }

@@ -34,7 +34,8 @@ Exit status: 0 allowed; 2 several questions match, or the answer does not fit;
 		Example: `  teambridge permit
   teambridge permit 3f0c --session
   teambridge permit 71ab --answer "Which colour?=Blue"`,
-		Args: between(0, 1),
+		Args:              between(0, 1),
+		ValidArgsFunction: a.completeFirst(a.questionIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen := cmd.Flags().Changed("session")
 			if len(args) == 0 {
@@ -61,6 +62,7 @@ Exit status: 0 allowed; 2 several questions match, or the answer does not fit;
 	f := cmd.Flags()
 	f.StringVar(&session, "session", "", "also allow a rule of the question until the agent is restarted, such as --session='Bash(go test *)'")
 	f.Lookup("session").NoOptDefVal = firstRule
+	must(cmd.RegisterFlagCompletionFunc("session", a.questionRules))
 	f.StringArrayVar(&answers, "answer", nil, "answer what the agent asks, as QUESTION=TEXT; only TEXT if it asks one thing; several choices as A, B")
 	return cmd
 }
@@ -79,8 +81,9 @@ func newDeny(a *app) *cobra.Command {
 
 Exit status: 0 denied; 2 several questions match; 3 no such question; 5 it was
 answered before, or withdrawn.`,
-		Example: `  teambridge deny 3f0c --reason "not on Fridays"`,
-		Args:    exactly(1),
+		Example:           `  teambridge deny 3f0c --reason "not on Fridays"`,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeFirst(a.questionIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answerQuestion(cmd.Context(), args[0], func(api.Question) (api.Permit, error) {
 				return api.Permit{Reason: reason}, nil
@@ -216,7 +219,7 @@ func (a *app) listQuestions(ctx context.Context) error {
 	}
 	rows := [][]string{{"QUESTION", "MEMBER", "SINCE", "ASKS", "FOR THE SESSION"}}
 	for _, q := range list {
-		rows = append(rows, []string{q.ID, q.Member + "@" + q.Team, clock(q.At), questionText(q.Question), dash(strings.Join(q.Session, "; "))})
+		rows = append(rows, []string{shortID(q.ID), q.Member + "@" + q.Team, clock(q.At), questionText(q.Question), dash(strings.Join(q.Session, "; "))})
 	}
 	return a.table(rows)
 }

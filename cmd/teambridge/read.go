@@ -357,15 +357,8 @@ func (a *app) entry(e inbox.Entry, gone bool) string {
 		b.WriteString("  " + escape(e.Summary, false))
 	}
 	b.WriteString("  " + a.paint(dim, escape(shortID(e.ID()), false)) + "\n")
-	indent(&b, readable(e))
+	a.indent(&b, readable(e))
 	return b.String()
-}
-
-// indent writes a text below the line about it, escaped.
-func indent(b *strings.Builder, text string) {
-	for line := range strings.Lines(escape(text, true)) {
-		b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
-	}
 }
 
 // readable is the text of a message, or the fields of a known structured text.

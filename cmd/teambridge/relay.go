@@ -46,9 +46,10 @@ several ids begin with them.
 
 Exit status: 0; 2 several match; 3 no such delivery or relay; 5 it has not
 failed, or is not dead.`,
-		Example: `  teambridge relay retry 3f0c`,
-		Args:    exactly(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.relayRetry(cmd.Context(), args[0]) },
+		Example:           `  teambridge relay retry 3f0c`,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeFirst(func(ctx context.Context) []string { return append(a.deliveryIDs(ctx), a.relayIDs(ctx)...) }),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRetry(cmd.Context(), args[0]) },
 	}
 	drop := &cobra.Command{
 		Use:   "drop DELIVERY",
@@ -60,8 +61,9 @@ characters of its id are enough, or more if several ids begin with them.
 
 Exit status: 0; 2 several match; 3 no such delivery; 5 it is under way or has
 ended.`,
-		Example: `  teambridge relay drop 3f0c`,
-		Args:    exactly(1),
+		Example:           `  teambridge relay drop 3f0c`,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeFirst(a.deliveryIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.relayMove(cmd.Context(), args[0], (*ledger.Ledger).Drop)
 		},

@@ -30,16 +30,17 @@ func newRelayAdd(a *app) *cobra.Command {
 
 Its inbox is relayed to it, as by "teambridge run". The agent is started
 whenever the team exists, and resumed if it or the service was killed. The team
-need not exist yet; with --create-team it is made for the agent. A member has
-one relay: adding it again with the same settings changes nothing.
+need not exist yet; with --create-team it is made for the agent. In a team that
+was made so, each further agent that is added becomes a member. A member has one
+relay: adding it again with the same settings changes nothing.
 
 The command itself starts nothing. If no service runs, the next one starts the
 agent.
 
 Exit status: 0; 2 the command line is invalid; 5 the member has a relay with
 other settings, or is an interactive lead.`,
-		Example: `  teambridge relay add lead@myteam --permissions allow=Read,Grep -- claude
-  teambridge relay add lead@another --create-team -- claude`,
+		Example: `  teambridge relay add lead@myteam --create-team -- claude
+  teambridge relay add worker@myteam --permissions allow=Read,Grep -- claude`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n != 1 || len(args) < 2 {
 				return usage("usage: "+cmd.UseLine(), "add takes a member and, after --, a command")
@@ -71,15 +72,16 @@ func newRelayRemove(a *app) *cobra.Command {
 		Long: `Remove a relay that was added, by its id (4 characters may do) or its member.
 
 A running service lets the agent finish its turn and ends it. Waiting messages
-stay in the inbox. --delete-team also removes the team that was made with
-"relay add --create-team", and its inboxes, once the agent has ended. If other
-agents are in the team, or it is no longer that team, nothing is removed.
+stay in the inbox. An agent that became a member when it was added then leaves
+the team. --delete-team also removes the team that was made with "relay add
+--create-team", and its inboxes, once the agent has ended. If other agents work
+in the team, or it is no longer that team, nothing is removed.
 
 Exit status: 0; 2 several relays match; 3 no such relay; 5 the relay was not
 added, or the team must stay.`,
 		Example:           `  teambridge relay remove worker@myteam`,
 		Args:              exactly(1),
-		ValidArgsFunction: a.completeMembers(1),
+		ValidArgsFunction: a.completeFirst(a.relayIDs),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.relayRemove(cmd.Context(), args[0], team) },
 	}
 	cmd.Flags().BoolVar(&team, "delete-team", false, "also remove the team that was made for it")
@@ -101,7 +103,7 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	if err != nil {
 		return err
 	}
-	r, added, err := fleet.Admin{Root: root, Ledger: l}.Add(ctx, r)
+	r, added, err := fleet.Admin(a.owner(root, l)).Add(ctx, r)
 	exists, ok := errors.AsType[*fleet.ExistsError](err)
 	switch {
 	case ok:
@@ -149,12 +151,12 @@ func (a *app) relayRemove(ctx context.Context, query string, deleteTeam bool) er
 		return cmp.Or(err, noRelay(query))
 	}
 	admin := fleet.Admin{Ledger: l}
-	if deleteTeam {
-		root, err := teams.Open(r.Root)
-		if err != nil {
-			return err
-		}
+	root, err := teams.Open(r.Root)
+	if err == nil {
+		defer root.Close()
 		admin = fleet.Admin(a.owner(root, l))
+	} else if deleteTeam || !errors.As(err, new(*teams.NoRootError)) {
+		return err
 	}
 	later, err := admin.Remove(ctx, *r, deleteTeam)
 	_, occupied := errors.AsType[*teams.OccupiedError](err)

@@ -33,17 +33,27 @@ type host struct {
 	cwd            func() (string, error)
 	hangUp         func(context.Context) bool // waits until the reader of stdout goes away; nil: unknown
 	terminal       bool                       // print in colour
+	columns        int                        // of the terminal that stdout is; 0: it is none
+	progress       *progress                  // on the terminal that stderr is; nil: it is none
 	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock; 0: the default
 	hold           time.Duration              // how long to hold one at most; 0: the default
 }
 
 func process() host {
-	return host{
+	h := host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		lookup: os.LookupEnv, cwd: os.Getwd, terminal: colourful(os.Stdout, os.LookupEnv), keyboard: isTerminal(os.Stdin),
-		hangUp: func(ctx context.Context) bool { return hangUp(ctx, os.Stdout) },
+		columns: columns(os.Stdout),
+		hangUp:  func(ctx context.Context) bool { return hangUp(ctx, os.Stdout) },
 	}
+	if term, _ := os.LookupEnv("TERM"); columns(os.Stderr) > 0 && term != "dumb" {
+		h.progress = &progress{w: os.Stderr, columns: func() int { return columns(os.Stderr) }, style: func(s string) string { return s }}
+		if colourful(os.Stderr, os.LookupEnv) {
+			h.progress.style = func(s string) string { return painted(dim, s) }
+		}
+	}
+	return h
 }
 
 // app is one run of the program: its host and its global flags.
@@ -52,6 +62,7 @@ type app struct {
 	out       *outlet // what stdout is
 	claudeDir string
 	teamName  string
+	chosen    string // the team that was opened last
 	state     string // the directory of our own files
 	json      bool
 	verbose   bool
@@ -82,6 +93,7 @@ func run(args []string, h host) int {
 	h.stdout = out
 	a := &app{host: h, out: out}
 	cmd := newRoot(a)
+	args = afterExec(cmd, args)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	err = errors.Join(err, a.close())
@@ -428,6 +440,7 @@ func (a *app) team(ctx context.Context, name string) (*teams.Team, error) {
 		return nil, err
 	}
 	a.closeUnwritten(t)
+	a.chosen = t.Name()
 	a.debug("team %s", t.Name())
 	return t, nil
 }

@@ -106,6 +106,9 @@ what is left out is counted in a warning, or without --output text in a line
 output is read; once told to end, for 2 s without progress and 10 s in all. A
 question that does not fit is denied.
 
+In a team that --create-team or "relay add --create-team" made, an agent under a
+new name becomes a member, and leaves at the end if nothing waits for it.
+
 Interrupt (^C) stops the agent's turn, once it has begun; without a turn, or a
 second time, it ends the agent. On SIGTERM the agent may finish its turn, for
 30 s.
@@ -114,6 +117,7 @@ Exit status: 0 ended as asked; 1 the agent does not stay alive, or the ledger
 cannot be used; 2 flags contradict each other; 3 no such team or member; 5 the
 team has a living lead of its own, or another process relays this inbox.`,
 		Example: `  teambridge run --create-team --team myteam -- claude --model sonnet
+  teambridge run --as worker --team myteam -- claude
   echo "say hi to worker" | teambridge run --team myteam --exit-on-eof -- claude`,
 		Args: between(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -219,7 +223,17 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	owner := a.owner(t.Root(), l)
+	enlisted, err := owner.Enlist(ctx, t.Name(), o.as, o.Dir)
+	defer func() {
+		if enlisted && !keep {
+			err = errors.Join(err, owner.Dismiss(context.WithoutCancel(ctx), t.Name(), t.Root().MemberName(ctx, t.Name(), o.as)))
+		}
+	}()
 	defer t.Close() // before it may be removed
+	if err != nil {
+		return err
+	}
 	member, err := fleet.Member(ctx, t, o.as)
 	if err != nil {
 		return err
@@ -246,6 +260,8 @@ func (a *app) runAgent(ctx context.Context, o runOptions) (err error) {
 	waits, more := waiting(context.WithoutCancel(ctx), t, member, a.locks(), l, run.relay.Key())
 	if waits > 0 && o.OwnTeam {
 		a.note("team %s is kept: it has %d waiting or failed messages; run again to deliver them", t.Name(), waits)
+	} else if waits > 0 && enlisted {
+		a.note("%s stays in the team: it has %d waiting or failed messages; run again to deliver them", member, waits)
 	}
 	keep = waits > 0 || more != nil
 	return errors.Join(err, more)
@@ -504,7 +520,7 @@ func (a *app) ownTeam(ctx context.Context, l *ledger.Ledger, o runOptions) (remo
 		return func() error { return nil }, err
 	}
 	return func() error {
-		_, err := owner.Discard(context.WithoutCancel(ctx), f)
+		_, err := owner.Discard(context.WithoutCancel(ctx), f) // or once our other agents have left
 		if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
 			return nil // the others go on
 		}

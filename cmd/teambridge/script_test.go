@@ -2,13 +2,11 @@ package main
 
 import (
 	"flag"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -19,15 +17,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
-
-// agentMain is the simulated Claude Code of tests of run.
-func agentMain() {
-	if slices.Contains(os.Args, "--version") {
-		fmt.Println("2.1.329 (simulated)")
-		os.Exit(0)
-	}
-	simchild.Main()
-}
 
 // tests are run eight at a time, unless -parallel says otherwise: most of them wait
 // for processes, and not for a processor.
@@ -42,9 +31,7 @@ func (t tests) Run() int {
 }
 
 func TestMain(m *testing.M) {
-	if _, ok := os.LookupEnv(simchild.Variable); ok {
-		agentMain()
-	}
+	simchild.Main()
 	testscript.Main(tests{m}, map[string]func(){
 		"teambridge": func() {
 			h := process()
@@ -57,7 +44,7 @@ func TestMain(m *testing.M) {
 			if err := os.Setenv(simchild.Variable, "{}"); err != nil {
 				panic(err)
 			}
-			agentMain()
+			simchild.Main()
 		},
 	})
 }

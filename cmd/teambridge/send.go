@@ -200,7 +200,7 @@ func (a *app) reachNote(s mail.Delivered) {
 	case teams.NotMember:
 		a.note("%s is not a member of %s: perhaps nobody reads this", s.Member, s.Team)
 	case teams.LeadGone:
-		a.note("the lead of %s is not running: nobody reads this until its session is resumed", s.Team)
+		a.warn("the lead of %s is not running: nobody reads this until its session is resumed", s.Team)
 	case teams.NoRelay:
 		a.note("%s is headless and has no running relay: it gets this when \"teambridge run\" runs it again", s.Member)
 	case teams.NoTeammate:
@@ -360,6 +360,7 @@ func (s *sender) toInbox(ctx context.Context, member string, m mail.Message) (ma
 	}
 	wait, cancel := within(ctx, s.opts.timeout, notTaken(d.Member))
 	defer cancel()
+	defer s.app.working("waiting until %s has taken the message", d.Member)()
 	if s.opts.wait == api.Seen {
 		var taken bool
 		if taken, err = s.AwaitSeen(wait, d); err != nil && taken && ctx.Err() == nil && wait.Err() != nil {

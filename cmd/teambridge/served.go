@@ -147,6 +147,7 @@ func (s *sender) viaService(ctx context.Context, member string, m mail.Message) 
 	s.app.debug("the service has sent it, and waits")
 	wait, cancel := within(ctx, s.opts.timeout, notTaken(member))
 	defer cancel()
+	defer s.app.working("waiting until %s has taken the message", member)()
 	until := s.service.Settled
 	if s.opts.wait == api.Seen {
 		until = s.service.Seen

@@ -174,7 +174,7 @@ func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, ar
 		}
 		now, err := a.statusInfos(ctx, rec, t, args)
 		if errors.Is(err, teams.ErrTeamGone) {
-			a.note("the team %s has ended", t.Name())
+			a.endedNote(t.Name())
 			return nil
 		}
 		if err != nil {

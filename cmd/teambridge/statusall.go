@@ -14,11 +14,20 @@ import (
 // and several could be.
 func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 	one := status.RunE
-	status.RunE = func(cmd *cobra.Command, args []string) error {
+	status.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if watch := cmd.Flags().Lookup("watch"); len(args) > 0 || watch.Changed {
 			return one(cmd, args)
 		}
 		list, err := a.undecided(cmd.Context())
+		defer func() {
+			switch {
+			case err != nil:
+			case len(list) > 0:
+				a.waitsNote(cmd.Context(), "")
+			default: // not of the others, which would take time
+				a.waitsNote(cmd.Context(), a.chosen)
+			}
+		}()
 		switch {
 		case err != nil:
 			return err

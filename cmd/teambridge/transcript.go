@@ -227,6 +227,6 @@ func (p conversationPrinter) one(e wire.Envelope) error {
 		b.WriteString("  " + escape(line, false))
 	}
 	b.WriteString("\n")
-	indent(&b, text)
+	p.indent(&b, text)
 	return p.print([]byte(b.String()))
 }

@@ -44,13 +44,15 @@ func newWait(a *app) *cobra.Command {
   idle        --member is idle, as "teambridge status" says, and no message
               waits for it (not just the moment between two tasks)
   all-idle    every agent but the lead is idle
-  terminated  --member has shut down
+  terminated  --member has shut down, or the team's lead is not running
 
-A message counts if it comes after the call. Earlier statements of an agent are
-known if they are in the journal; otherwise its next one counts.
+Nothing else comes from a member whose team's lead is not running, and so the
+command ends at once. A message counts if it comes after the call. Earlier
+statements of an agent are known if they are in the journal; otherwise its next
+one counts.
 
-Exit status: 0 it happened; 3 no such team or member, or the team has ended; 4
-timed out; 130 interrupted.`,
+Exit status: 0 it happened; 3 no such team or member, the team has ended, or it
+cannot happen; 4 timed out; 130 interrupted.`,
 		Example: `  teambridge wait --for idle --member worker --timeout 10m`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.waitFor(cmd.Context(), o) },
 	}
@@ -96,6 +98,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	}
 	ctx, cancel := within(ctx, o.timeout, o.missing(name))
 	defer cancel()
+	defer a.working("waiting for %s", o.awaited(name))()
 	if o.what != forReply && o.what != forMessage {
 		found, err := a.waitStatus(ctx, rec, t, o.what, name)
 		if err != nil {
@@ -103,7 +106,7 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 		}
 		return a.printStatus(found, false, false)
 	}
-	m, err := a.waitMessage(ctx, rec, t, func(m journal.Message) bool {
+	m, err := a.waitMessage(ctx, rec, t, o.what, name, func(m journal.Message) bool {
 		return m.Kind() == "message" && (name == "" || m.From == name) && (o.what == forMessage || slices.Contains(ours, m.Inbox))
 	})
 	if err != nil {
@@ -127,9 +130,25 @@ func (o *waitOptions) missing(name string) string {
 	return "no " + o.what + " from " + name
 }
 
-func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wanted func(journal.Message) bool) (journal.Message, error) {
-	for {
-		list, err := rec.changes(ctx, recheck) // a team can end without a change
+// awaited says what has to happen.
+func (o *waitOptions) awaited(name string) string {
+	switch {
+	case o.what == forIdle:
+		return name + " to be idle"
+	case o.what == forAllIdle:
+		return "all agents to be idle"
+	case o.what == forTerminated:
+		return name + " to shut down"
+	case name == "":
+		return "a " + o.what
+	}
+	return "a " + o.what + " from " + name
+}
+
+// waitMessage waits for a message that is wanted: from name, or from anybody.
+func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, what, name string, wanted func(journal.Message) bool) (journal.Message, error) {
+	for wait := time.Duration(0); ; wait = recheck { // a team can end without a change
+		list, err := rec.changes(ctx, wait)
 		if err != nil {
 			return journal.Message{}, err
 		}
@@ -141,7 +160,40 @@ func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wan
 		if err := t.Exists(); err != nil {
 			return journal.Message{}, err
 		}
+		if len(list) > 0 {
+			continue
+		}
+		infos, err := a.statusInfos(ctx, rec, t, nil)
+		if err == nil {
+			err = never(infos, what, name, t)
+		}
+		if err != nil {
+			return journal.Message{}, err
+		}
 	}
+}
+
+// never returns an error if what is waited for cannot happen, since the lead of the team is
+// not running: for the member name, or for anybody.
+func never(infos []api.Status, what, name string, t *teams.Team) error {
+	found := false
+	for _, i := range infos {
+		if name == "" || i.Member == name {
+			if found = true; !status.LeadGone(i) {
+				return nil
+			}
+		}
+	}
+	if !found {
+		return nil
+	}
+	subject := map[string]string{forIdle: name + " will not become idle", forAllIdle: "the agents will not become idle"}[what]
+	if subject == "" {
+		if subject = "no " + what + " will come"; name != "" {
+			subject = "no " + what + " from " + name + " will come"
+		}
+	}
+	return notFound(historyHint(t.Name()), "%s: the team's lead is not running", subject)
 }
 
 // settled is how long an agent without waiting messages must be idle to count as idle.
@@ -156,7 +208,13 @@ func (a *app) waitStatus(ctx context.Context, rec *recorder, t *teams.Team, what
 		if err != nil {
 			return nil, err
 		}
-		found, holds := judge(infos, what, name, a.leadName(ctx, t))
+		lead := a.leadName(ctx, t)
+		found, holds := judge(infos, what, name, lead)
+		if !holds && what != forTerminated {
+			if err := never(slices.DeleteFunc(infos, func(i api.Status) bool { return what == forAllIdle && i.Member == lead }), what, name, t); err != nil {
+				return nil, err
+			}
+		}
 		switch {
 		case !holds:
 			since = time.Time{}
@@ -204,7 +262,7 @@ func judge(infos []api.Status, what, name, lead string) (found []api.Status, hol
 			}
 			found = append(found, i)
 		case i.Member != name:
-		case what == forIdle && idle, what == forTerminated && i.State == api.StateTerminated:
+		case what == forIdle && idle, what == forTerminated && (i.State == api.StateTerminated || status.LeadGone(i)):
 			return []api.Status{i}, true
 		}
 	}

@@ -21,13 +21,16 @@ type watchOptions struct {
 	since    string
 	protocol bool
 	all      bool
+	needsYou bool
+	exec     bool
+	argv     []string // the program of exec
 	work     workOptions
 }
 
 func newWatch(a *app) *cobra.Command {
 	var o watchOptions
 	cmd := &cobra.Command{
-		Use:   "watch [INBOX...]",
+		Use:   "watch [INBOX...] [--exec PROGRAM [ARGS...]]",
 		Short: "Show and record messages as they come",
 		Long: `Show the messages of a team as they come, and record them in the journal.
 
@@ -38,25 +41,66 @@ before them what the agents say and do while they work.
 Confirmations that nobody needs to read are left out and counted; --protocol
 shows them. With --json each message is a line. The command ends with the team.
 
-Exit status: 0 the team has ended; 3 no such team; 130 interrupted.`,
-		Example:           `  teambridge watch worker --since 10m`,
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: a.completeMembers(-1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, o) },
+--needs-you shows what comes to "teambridge inbox", of all teams or that of
+--team, and nothing else.
+
+--exec runs a program for each new message that is shown, one at a time. It
+takes the rest of the command line, and no shell is involved. The program gets
+the message as one line of JSON on stdin, and in its environment
+TEAMBRIDGE_EVENT ("message", or "attention" with --needs-you), TEAMBRIDGE_TITLE
+and TEAMBRIDGE_TEXT. What it prints goes to stderr. If it fails, that is
+reported, and it is not run again. An interrupt kills it and its children.
+
+Exit status: 0 the team has ended; 2 bad flags, or no such program; 3 no such
+team; 130 interrupted.`,
+		Example: `  teambridge watch worker --since 10m
+  teambridge watch --needs-you --exec sh -c \
+    'notify-send -- "$TEAMBRIDGE_TITLE" "$TEAMBRIDGE_TEXT"'`,
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if o.exec {
+				return nil, cobra.ShellCompDirectiveDefault // a file
+			}
+			return a.completeMembers(-1)(cmd, args, prefix)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if n := cmd.ArgsLenAtDash(); o.exec && n >= 0 {
+				args, o.argv = args[:n], args[n:]
+			}
+			return a.watch(cmd.Context(), args, o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "only messages of this sender")
 	f.StringVar(&o.since, "since", "", "start with messages recorded since a duration (1h), a time, or the message with this id")
 	f.BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
 	f.BoolVar(&o.all, "all", false, "show the messages of all teams")
+	f.BoolVar(&o.needsYou, "needs-you", false, "show only what needs you, as \"teambridge inbox\" does")
+	f.BoolVar(&o.exec, "exec", false, "run the program that follows for each new message")
 	o.work.flags(cmd)
 	must(cmd.RegisterFlagCompletionFunc("from", a.completeMembers(-1)))
 	return cmd
 }
 
-func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
+func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err error) {
 	ctx, stop := a.whileRead(ctx)
 	defer stop()
+	var p *program
+	if o.exec {
+		if len(o.argv) == 0 {
+			return usage("teambridge watch --exec PROGRAM [ARGS...]", "--exec needs a program")
+		}
+		if p, err = a.startProgram(ctx, o.argv); err != nil {
+			return err
+		}
+		defer p.finish()
+	}
+	if o.needsYou {
+		if len(names) > 0 || o.from != "" || o.since != "" {
+			return usage("", "--needs-you cannot be used with inboxes, --from or --since")
+		}
+		return a.watchWaits(ctx, p)
+	}
 	if o.all {
 		if len(names) > 0 || a.teamName != "" {
 			return usage("", "--all cannot be used with inboxes or --team")
@@ -65,7 +109,7 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 		if err != nil {
 			return err
 		}
-		return a.follow(ctx, root, nil, nil, o)
+		return a.follow(ctx, root, nil, nil, o, p)
 	}
 	t, err := a.teamOf(ctx, names)
 	if err != nil {
@@ -77,11 +121,11 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) error {
 			return err
 		}
 	}
-	return a.follow(ctx, t.Root(), t, names, o)
+	return a.follow(ctx, t.Root(), t, names, o, p)
 }
 
-// follow prints what comes, of one team or (t is nil) of all.
-func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names []string, o watchOptions) (err error) {
+// follow prints what comes, of one team or (t is nil) of all, and runs p for it.
+func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names []string, o watchOptions, p *program) (err error) {
 	only := ""
 	v := &viewer{app: a, opts: o, root: root.Path(), names: names, all: t == nil, said: map[journal.InboxKey]string{}}
 	if t != nil {
@@ -105,6 +149,7 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 			return err
 		}
 	}
+	v.program = p // not for what was there before
 	ended := false
 	for {
 		// A team can end without a change: when nothing is in its inboxes.
@@ -122,7 +167,7 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 			}
 		}
 		if ended && len(list) == 0 {
-			a.note("the team %s has ended", t.Name())
+			a.endedNote(t.Name())
 			return nil
 		}
 		ended = ended || t != nil && errors.Is(t.Exists(), teams.ErrTeamGone)
@@ -136,14 +181,15 @@ const lastWords = 250 * time.Millisecond
 // viewer prints the messages, and the work of agents, that watch was asked for.
 type viewer struct {
 	*app
-	opts   watchOptions
-	root   string
-	team   teams.Instance
-	all    bool                        // of all teams
-	names  []string                    // of inboxes; none: all
-	hidden int                         // confirmations
-	last   teams.Instance              // that was shown
-	said   map[journal.InboxKey]string // the turn and the last text of each agent that was shown
+	opts    watchOptions
+	program *program // run for each message; nil: none
+	root    string
+	team    teams.Instance
+	all     bool                        // of all teams
+	names   []string                    // of inboxes; none: all
+	hidden  int                         // confirmations
+	last    teams.Instance              // that was shown
+	said    map[journal.InboxKey]string // the turn and the last text of each agent that was shown
 }
 
 // change prints what a change is about, if it is wanted.
@@ -170,6 +216,12 @@ func (v *viewer) show(r recorded) error {
 	case r.work == nil && !v.opts.protocol && r.Noise():
 		v.hidden++
 		return nil
+	case r.work == nil && v.program != nil:
+		o, err := occurred(view.Recorded(r.Message))
+		if err != nil {
+			return err
+		}
+		v.program.run(o)
 	}
 	if v.all && r.Team != v.last && !v.json {
 		v.last = r.Team
@@ -224,6 +276,6 @@ func (a *app) answerEntry(m journal.Message) string {
 	if m.Truncated() {
 		text += "\n[the rest was not kept]"
 	}
-	indent(&b, text)
+	a.indent(&b, text)
 	return b.String()
 }

@@ -77,6 +77,6 @@ func (a *app) workEntry(r api.Record) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", who, verb)
-	indent(&b, r.Text)
+	a.indent(&b, r.Text)
 	return b.String()
 }

@@ -30,8 +30,7 @@ func (t OwnedTeam) check() error {
 }
 
 // AddTeam records a team that is made, or taken back, durably. It replaces what was
-// recorded of that instance; PendingDelete is false again. It ignores At. It fails with
-// *[ValueError].
+// recorded of that instance. It ignores At. It fails with *[ValueError].
 func (l *Ledger) AddTeam(ctx context.Context, t OwnedTeam) error {
 	if err := t.check(); err != nil {
 		return err
@@ -41,18 +40,19 @@ func (l *Ledger) AddTeam(ctx context.Context, t OwnedTeam) error {
 		return err
 	}
 	return l.exec(ctx, "add team", durable, `INSERT INTO owned_teams (root, team, created_at, lead, session, leaders, pending_delete, at)
-		VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET lead=excluded.lead, session=excluded.session,
-		leaders=excluded.leaders, pending_delete=0, at=excluded.at`,
-		t.Root, t.Team, t.CreatedAt, t.Lead, t.Session, string(leaders), micros(time.Time{}))
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET lead=excluded.lead, session=excluded.session,
+		leaders=excluded.leaders, pending_delete=excluded.pending_delete, at=excluded.at`,
+		t.Root, t.Team, t.CreatedAt, t.Lead, t.Session, string(leaders), t.PendingDelete, micros(time.Time{}))
 }
 
 // RemoveTeam forgets a team that we made, durably, because it is removed or no longer
-// ours. It is no error if there is none.
+// ours. If it is given with PendingDelete, and is recorded without, it has been taken back
+// and stays. It is no error if there is none.
 func (l *Ledger) RemoveTeam(ctx context.Context, t OwnedTeam) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	return l.exec(ctx, "remove team", durable, "DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=?", t.Root, t.Team, t.CreatedAt)
+	return l.exec(ctx, "remove team", durable, "DELETE FROM owned_teams WHERE root=? AND team=? AND created_at=? AND pending_delete>=?", t.Root, t.Team, t.CreatedAt, t.PendingDelete)
 }
 
 // Teams lists the teams that we made under a Claude root, newest first, all or those of one

@@ -82,14 +82,20 @@ func (l *Ledger) AddRelay(ctx context.Context, r Relay) (Relay, error) {
 }
 
 // RemoveRelay removes a relay, durably. What it has relayed stays recorded. team, if not
-// nil, is the team that was made for it and is to be removed: the same commit sets its
-// PendingDelete. It fails with [ErrUnknown], and removes nothing, if the ledger does not
-// have the relay or the team.
-func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam) error {
+// nil, is the team that was made for it, and members are agents that were made members for
+// relays; both are to be removed: the same commit sets their PendingDelete. It fails with
+// [ErrUnknown], and removes nothing, if the ledger does not have the relay or the team.
+func (l *Ledger) RemoveRelay(ctx context.Context, id string, team *OwnedTeam, members ...OwnedMember) error {
 	return l.write(ctx, "remove relay", durable, func(c *sqlite.Conn) error {
 		n, err := c.Exec("DELETE FROM relays WHERE id=?", id)
 		if err == nil && n == 0 {
 			err = unknown("remove relay", id)
+		}
+		for _, m := range members {
+			if err == nil {
+				_, err = c.Exec("UPDATE owned_members SET pending_delete=1 WHERE root=? AND team=? AND created_at=? AND member=?",
+					m.Root, m.Team, m.CreatedAt, m.Member)
+			}
 		}
 		if err != nil || team == nil {
 			return err

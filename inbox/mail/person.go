@@ -47,13 +47,18 @@ func Guest(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config
 // Ours returns the names of the person's own inboxes: "user", and those under which the
 // team was joined. Rows may be marked as read only there: agents never get marked rows.
 func Ours(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *teams.Config) ([]string, error) {
-	joined, err := Memberships(ctx, l, t, c)
+	return OursIn(ctx, l, t.Root().Path(), c.Instance())
+}
+
+// OursIn returns the same of a team that may have ended. root is the path of the Claude root.
+func OursIn(ctx context.Context, l *ledger.Ledger, root string, team teams.Instance) ([]string, error) {
+	joins, err := l.Joins(ctx, root, team.Team, team.CreatedAt)
 	if err != nil {
 		return nil, err
 	}
 	ours := []string{User}
-	for _, m := range joined {
-		ours = append(ours, m.Name)
+	for _, j := range joins {
+		ours = append(ours, j.Member)
 	}
 	return ours, nil
 }

@@ -45,17 +45,28 @@ func (e *ExistsError) Unwrap() error { return ledger.ErrConflict }
 var ErrNotDead = errors.New("the relay has not given up")
 
 // Add records that the relay is to be run. Its root is set, its settings are checked,
-// and its member is resolved if the team exists. A member has one relay: if the same one
+// and its member is resolved if the team exists. In a team that was made here, a new name
+// becomes a member ([TeamOwner.Enlist]). A member has one relay: if the same one
 // is recorded already, Add returns it, and added is false. The errors are *[SettingError],
 // *[LeadError], *[ExistsError], and those of [ledger.Ledger.AddRelay].
 func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added bool, err error) {
 	if err := Check(&r); err != nil {
 		return ledger.Relay{}, false, err
 	}
-	if r.Member, err = MemberOf(ctx, a.Root, r.Team, r.Member); err != nil {
+	owner := TeamOwner(a)
+	member, err := MemberOf(ctx, a.Root, r.Team, r.Member)
+	if _, unknown := errors.AsType[*teams.NotFoundError](err); unknown {
+		// In a team that was made here, the agent becomes a member below.
+		if _, _, ours, oerr := owner.Of(ctx, r.Team); oerr != nil {
+			err = oerr
+		} else if ours {
+			member, err = r.Member, nil
+		}
+	}
+	if err != nil {
 		return ledger.Relay{}, false, err
 	}
-	if r.OwnTeam {
+	if r.Member = member; r.OwnTeam {
 		r.Member = teams.LeadName(r.Member)
 	}
 	r.Root = a.Root.Path()
@@ -73,11 +84,19 @@ func (a Admin) Add(ctx context.Context, r ledger.Relay) (_ ledger.Relay, added b
 		}
 		return old, false, nil
 	}
-	r, err = a.Ledger.AddRelay(ctx, r)
+	// The fleet does it, too, but too late to refuse a name.
+	enlisted, err := owner.Enlist(ctx, r.Team, r.Member, r.Dir)
+	if err != nil {
+		return ledger.Relay{}, false, err
+	}
+	made, err := a.Ledger.AddRelay(ctx, r)
 	if value, ok := errors.AsType[*ledger.ValueError](err); ok {
 		err = &SettingError{value.Field, value.Reason}
 	}
-	return r, err == nil, err
+	if err != nil && enlisted {
+		err = errors.Join(err, owner.Dismiss(ctx, r.Team, r.Member))
+	}
+	return made, err == nil, err
 }
 
 // Check checks the settings of a relay, and replaces each by its usual form. The error
@@ -156,32 +175,45 @@ func sameMode(a, b []byte) bool {
 }
 
 // Remove removes a relay for good, without waiting for its agent, which has 30 s to finish
-// its turn. Messages that wait in the inbox stay there. [ErrUnknown].
+// its turn. Messages that wait in the inbox stay there. An agent that was made a member for
+// the relay leaves the team once it has ended. [ErrUnknown].
 //
 // With deleteTeam, the team that was made for the relay is removed as well; later is true
 // if a running fleet does that once the agent has ended. If the team must stay, so does
 // the relay, and the error is that of [TeamOwner.PendingDelete].
 func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (later bool, err error) {
 	var pending *ledger.OwnedTeam
+	var members []ledger.OwnedMember
+	owner := TeamOwner(a)
 	if deleteTeam {
-		if pending, err = TeamOwner(a).PendingDelete(ctx, r); err != nil {
+		if pending, members, err = owner.PendingDelete(ctx, r); err != nil {
 			return false, err
 		}
+	} else if a.Root == nil {
+		// Its members are gone, too.
+	} else if _, c, ok, oerr := owner.Of(ctx, r.Team); oerr == nil && ok { // a corrupt team keeps no relay
+		m, ours, merr := owner.member(ctx, c, a.Root.MemberName(ctx, r.Team, r.Member))
+		if merr != nil {
+			return false, merr
+		}
+		if ours {
+			members = append(members, m)
+		}
 	}
-	err = a.Ledger.RemoveRelay(ctx, r.ID, pending)
+	err = a.Ledger.RemoveRelay(ctx, r.ID, pending, members...)
 	if errors.Is(err, ledger.ErrUnknown) {
 		return false, fmt.Errorf("fleet: remove relay %s: %w", r.ID, ErrUnknown)
 	}
 	if err != nil {
 		return false, err
 	}
-	if err := a.forget(ctx, r); err != nil || pending == nil {
+	if err := a.forget(ctx, r); err != nil || pending == nil && len(members) == 0 {
 		return false, err
 	}
 	if later, err = Running(a.State, a.Root); later || err != nil {
-		return later, err
+		return later && pending != nil, err
 	}
-	return false, TeamOwner(a).Reap(ctx)
+	return false, owner.Reap(ctx)
 }
 
 // forget forgets that a relay gave up which is removed: nobody is to decide about it.

@@ -4,7 +4,7 @@
 //
 //   - It is started whenever a team of its name exists. A relay with a team of its own
 //     ([ledger.Relay.OwnTeam]) makes the team; if this process is killed, the next one
-//     takes the team back.
+//     takes the team back. In such a team, the agents of other relays become members.
 //   - A relay that ends with an error is started again after 1 s, doubled up to 60 s.
 //   - A relay whose agent does not stay alive is dead, also for the next Run, until it
 //     is retried ([Admin.Retry]), its member gets another relay, or its team is made
@@ -160,7 +160,9 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) error {
 	if err != nil {
 		return err
 	}
-	if err := f.owner().Reap(ctx); err != nil && ctx.Err() == nil {
+	reaper := f.owner()
+	reaper.Handover = 1 // it is called again
+	if err := reaper.Reap(ctx); err != nil && ctx.Err() == nil {
 		f.opts.Warn(err)
 	}
 	f.mu.Lock()
@@ -495,6 +497,21 @@ func place(ctx context.Context, t *teams.Team, member string) (ledger.InboxKey, 
 	return Key(ctx, t, name)
 }
 
+// enlist makes the agents of all relays of a team members of it, if the team was made here:
+// before its lead starts, so that it can write to them. The error is that of the relay e;
+// those of others are reported by their own runners.
+func (f *Fleet) enlist(ctx context.Context, e *ledger.Relay) error {
+	entries, err := f.opts.Ledger.Relays(ctx, f.opts.Root.Path())
+	for _, other := range entries {
+		if other.Team == e.Team && !other.OwnTeam {
+			if _, eerr := f.owner().Enlist(ctx, other.Team, other.Member, other.Dir); other.ID == e.ID {
+				err = errors.Join(err, eerr)
+			}
+		}
+	}
+	return err
+}
+
 // once runs the relay in the team that exists now.
 func (m *runner) once(ctx context.Context) error {
 	f, e := m.fleet, &m.entry
@@ -503,6 +520,9 @@ func (m *runner) once(ctx context.Context) error {
 		if _, _, err := f.owner().Acquire(ctx, e.Team, teams.LeadName(e.Member), "", e.Dir); err != nil {
 			return err
 		}
+	}
+	if err := f.enlist(ctx, e); err != nil {
+		return err
 	}
 	t, err := f.opts.Root.Team(e.Team)
 	if err != nil {

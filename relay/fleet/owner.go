@@ -67,13 +67,14 @@ func (o TeamOwner) Acquire(ctx context.Context, team, lead, session, dir string)
 			continue
 		}
 		if k.PendingDelete { // its relay was removed, and there is another now
+			k.PendingDelete = false
 			if err := o.Ledger.AddTeam(ctx, k); err != nil {
 				return f, false, err
 			}
 		}
 		f = ownedTeam(k)
 		// The system may not tell whether its process lives.
-		if served, err := o.served(ctx, f); served || err != nil {
+		if served, err := o.served(ctx, f.Team, f.Lead); served || err != nil {
 			return f, false, err
 		}
 		var taken bool
@@ -119,9 +120,9 @@ func (o TeamOwner) swept(ctx context.Context, team string) (bool, error) {
 	return false, t.Close()
 }
 
-// served reports whether a relay of ours serves the lead of a team now.
-func (o TeamOwner) served(ctx context.Context, f teams.OwnedTeam) (bool, error) {
-	t, err := o.Root.Team(f.Team)
+// served reports whether a relay of ours serves a member now.
+func (o TeamOwner) served(ctx context.Context, team, member string) (bool, error) {
+	t, err := o.Root.Team(team)
 	if errors.Is(err, teams.ErrTeamGone) {
 		return false, nil
 	}
@@ -129,13 +130,28 @@ func (o TeamOwner) served(ctx context.Context, f teams.OwnedTeam) (bool, error) 
 		return false, err
 	}
 	defer t.Close()
-	return relay.StillRunning(ctx, cmp.Or(o.Handover, lockedfile.Handover), o.State, t, f.Lead)
+	return relay.StillRunning(ctx, cmp.Or(o.Handover, lockedfile.Handover), o.State, t, member)
 }
 
-// Discard removes such a team, as [teams.Root.Discard] does. [*teams.OccupiedError] if
-// other agents are in it.
+// Discard removes such a team, as [teams.Root.Discard] does. If agents are in it that were
+// made members by us, it is removed once they have left it. [*teams.OccupiedError] if other
+// agents are in it.
 func (o TeamOwner) Discard(ctx context.Context, f teams.OwnedTeam) (removed bool, err error) {
-	if removed, err = o.Root.Discard(ctx, f); !removed {
+	removed, err = o.Root.Discard(ctx, f)
+	if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
+		_, c, ok, oerr := o.Of(ctx, f.Team)
+		if oerr != nil || !ok {
+			return false, oerr
+		}
+		if _, others, oerr := o.occupants(ctx, c); oerr != nil || len(others) > 0 {
+			return false, cmp.Or(oerr, err)
+		}
+		k := o.record(f)
+		k.PendingDelete = true
+		// The last of them may have left in the meantime.
+		return false, errors.Join(o.Ledger.AddTeam(ctx, k), o.Reap(ctx))
+	}
+	if !removed {
 		return false, err
 	}
 	return true, errors.Join(err, o.Ledger.RemoveTeam(ctx, o.record(f)))
@@ -175,51 +191,80 @@ func (e *NotOwnerError) Error() string {
 }
 
 // PendingDelete returns the team to remove with a relay; nil if there is none of that
-// name. *[NotOwnerError], and [*teams.OccupiedError] if other agents are in it.
-func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.OwnedTeam, error) {
+// name. With it go the members that were made for relays and that no relay serves any more.
+// *[NotOwnerError], and [*teams.OccupiedError] if other agents are in it.
+func (o TeamOwner) PendingDelete(ctx context.Context, r ledger.Relay) (*ledger.OwnedTeam, []ledger.OwnedMember, error) {
 	f, c, ok, err := o.Of(ctx, r.Team)
 	switch {
 	case err != nil || c == nil:
-		return nil, err
+		return nil, nil, err
 	case !ok || !r.OwnTeam || f.Lead != teams.LeadName(r.Member):
-		return nil, &NotOwnerError{Team: r.Team}
+		return nil, nil, &NotOwnerError{Team: r.Team}
 	}
-	if in := c.Occupants(); len(in) > 0 {
-		return nil, &teams.OccupiedError{Team: r.Team, Members: in}
+	ours, others, err := o.occupants(ctx, c)
+	var unserved []ledger.OwnedMember
+	for _, m := range ours {
+		wanted, werr := o.wanted(ctx, m)
+		if err = errors.Join(err, werr); wanted && !m.PendingDelete {
+			others = append(others, m.Member)
+		} else {
+			unserved = append(unserved, m)
+		}
+	}
+	if err == nil && len(others) > 0 {
+		err = &teams.OccupiedError{Team: r.Team, Members: others}
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	k := o.record(f)
-	return &k, nil
+	return &k, unserved, nil
 }
 
-// Reap removes the teams whose relays were removed with them, if nothing serves them any
-// more. It goes on after an error.
+// Reap removes the members, and then the teams, that are to be removed with their relays,
+// if nothing serves them any more. It goes on after an error.
 func (o TeamOwner) Reap(ctx context.Context) error {
-	known, err := o.Ledger.Teams(ctx, o.Root.Path(), "")
+	members, err := o.Ledger.Members(ctx, o.Root.Path(), "")
+	for _, m := range members {
+		if m.PendingDelete {
+			err = errors.Join(err, o.dismiss(ctx, m))
+		}
+	}
+	known, kerr := o.Ledger.Teams(ctx, o.Root.Path(), "")
+	err = errors.Join(err, kerr)
 	for _, k := range known {
-		if !k.PendingDelete {
-			continue
+		if k.PendingDelete {
+			err = errors.Join(err, o.reap(ctx, k))
 		}
-		f := ownedTeam(k)
-		served, ferr := o.served(ctx, f)
-		if served {
-			continue
-		}
-		removed := false
-		if ferr == nil {
-			removed, ferr = o.Root.Discard(ctx, f)
-		}
-		if _, occupied := errors.AsType[*teams.OccupiedError](ferr); occupied {
-			// Somebody has joined it since: it stays for good.
-			err = errors.Join(err, fmt.Errorf("fleet: the team is kept: %w", ferr), o.Ledger.AddTeam(ctx, k))
-			continue
-		}
-		if removed || ferr == nil {
-			// It may also be gone, or somebody else's.
-			ferr = errors.Join(ferr, o.Ledger.RemoveTeam(ctx, k))
-		}
-		err = errors.Join(err, ferr)
 	}
 	return err
+}
+
+// reap removes a team if nothing serves its lead any more, and nobody else is in it.
+func (o TeamOwner) reap(ctx context.Context, k ledger.OwnedTeam) error {
+	f := ownedTeam(k)
+	if served, err := o.served(ctx, f.Team, f.Lead); served || err != nil {
+		return err
+	}
+	// Its process may live: it has given the team up.
+	_, err := o.Root.DiscardLed(ctx, f)
+	if _, occupied := errors.AsType[*teams.OccupiedError](err); occupied {
+		_, c, ok, oerr := o.Of(ctx, k.Team)
+		if oerr != nil || !ok {
+			return oerr // looked at again
+		}
+		if _, others, oerr := o.occupants(ctx, c); oerr != nil || len(others) == 0 {
+			return oerr // until our agents have ended, too
+		}
+		// Somebody has joined it since: it stays for good.
+		k.PendingDelete = false
+		return errors.Join(fmt.Errorf("fleet: the team is kept: %w", err), o.Ledger.AddTeam(ctx, k))
+	}
+	if err != nil {
+		return err
+	}
+	// It may also be gone, or somebody else's.
+	return o.Ledger.RemoveTeam(ctx, k)
 }
 
 // record is a team as the ledger has it.

@@ -147,7 +147,7 @@ func TestReap(t *testing.T) {
 		if must(t, err); !ours {
 			t.Fatal("not made")
 		}
-		d, err := o.PendingDelete(t.Context(), r)
+		d, _, err := o.PendingDelete(t.Context(), r)
 		must(t, err)
 		must(t, h.ledger.RemoveRelay(t.Context(), r.ID, d))
 	}
@@ -171,7 +171,7 @@ func TestReap(t *testing.T) {
 	if err := o.Reap(t.Context()); err != nil {
 		t.Errorf("told again: %v", err)
 	}
-	if _, err := o.PendingDelete(t.Context(), ledger.Relay{Root: h.Root.Path(), Team: "wanted", Member: "team-lead"}); !errors.As(err, new(*NotOwnerError)) {
+	if _, _, err := o.PendingDelete(t.Context(), ledger.Relay{Root: h.Root.Path(), Team: "wanted", Member: "team-lead"}); !errors.As(err, new(*NotOwnerError)) {
 		t.Errorf("for a relay that did not make it: %v", err)
 	}
 }

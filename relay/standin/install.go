@@ -63,13 +63,26 @@ func RequireChromium(t testing.TB) string {
 // folder of a script, or skips or fails the test as Require does. It needs no node; ask for that with RequireNode.
 func RequireProperLockfile(t testing.TB) string {
 	t.Helper()
+	return requirePackage(t, "proper-lockfile")
+}
+
+// RequireAxe returns the path of axe-core, a script that finds what keeps people from using a page, or skips or fails
+// the test as Require does.
+func RequireAxe(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(requirePackage(t, "axe-core"), "axe-core", "axe.min.js")
+}
+
+// requirePackage returns the node_modules folder that holds a package.
+func requirePackage(t testing.TB, name string) string {
+	t.Helper()
 	dir, err := interop()
 	if err == nil {
-		dir = filepath.Join(dir, "proper-lockfile", "node_modules")
-		err = readable(filepath.Join(dir, "proper-lockfile", "package.json"))
+		dir = filepath.Join(dir, name, "node_modules")
+		err = readable(filepath.Join(dir, name, "package.json"))
 	}
 	if err != nil {
-		missing(t, fmt.Errorf("proper-lockfile is not installed: %w; %s", err, howToInstall))
+		missing(t, fmt.Errorf("%s is not installed: %w; %s", name, err, howToInstall))
 	}
 	return dir
 }

@@ -98,6 +98,7 @@ type Status struct {
 	Detail   string    `json:"detail"`   // [DetailWorking] and its like
 	Evidence Evidence  `json:"evidence"` // zero if the member has said nothing since it was started
 	Unread   int       `json:"unread"`
+	Color    string    `json:"color,omitempty"` // that Claude Code gave it, such as "blue"
 	Relay    *Relay    `json:"relay,omitempty"` // of a headless agent
 
 	Word      string    `json:"word"`          // [WordWorking] and its like

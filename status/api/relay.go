@@ -55,7 +55,8 @@ type RelayEntry struct {
 	Created     *time.Time      `json:"created,omitempty"`  // when it was added; nil for "teambridge run"
 	Relay
 
-	Questions []Question `json:"questions,omitempty"` // that wait for a person; only the service knows them
+	Settings  json.RawMessage `json:"settings,omitempty"`  // how the agent works since its last message, as Mode
+	Questions []Question      `json:"questions,omitempty"` // that wait for a person; only the service knows them
 }
 
 // The kinds of questions.

@@ -40,8 +40,8 @@ type Record struct {
 	// tool call. No row of an inbox can claim to be work.
 	Work *Work `json:"work,omitempty"`
 
-	// HTML is the text of a message, an answer or a text, taken as Markdown, if it was asked
-	// for. It has no scripts, styles or images, and can be inserted into a page. It is empty if
+	// HTML is the text of a message, an answer, a text or a thought, or the result in an
+	// idle_notification, taken as Markdown, if it was asked for. It has no scripts, styles or images, and can be inserted into a page. It is empty if
 	// the text is over a limit of the renderer: show the text.
 	HTML string `json:"html,omitempty"`
 }
@@ -110,6 +110,9 @@ type Page struct {
 	// Seq is the last number in the journal before the messages were read. Events
 	// after it miss nothing, but can repeat what is here.
 	Seq int64 `json:"seq"`
+
+	// Ours are the person's names in the team, as in [TeamDetail], also after it has ended.
+	Ours []string `json:"ours"`
 }
 
 // Found is the result of a search, the newest first.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -99,12 +100,19 @@ func TestRoutes(t *testing.T) {
 		if err != nil || len(p.Messages) != 2 || p.Messages[0].Text != m.Text || !p.More || p.Messages[0].Receipt == nil {
 			t.Errorf("messages %+v, %v", p, err)
 		}
+		first := p.Messages[0]
 		p, err = c.Messages(ctx, older, client.MessageQuery{With: "worker", After: p.Messages[0].Seq, Before: p.Messages[1].Seq + 1, Protocol: true})
 		if err != nil || len(p.Messages) == 0 || p.More {
 			t.Errorf("messages in between %+v, %v", p, err)
 		}
 		if f, err := c.Search(ctx, client.SearchQuery{Words: "task", Team: older, Limit: 1}); err != nil || len(f.Hits) != 1 || !f.More {
 			t.Errorf("found %+v, %v", f, err)
+		}
+		for want, q := range map[int]client.SearchQuery{1: {Since: time.Now().Add(-time.Hour), CreatedAt: first.CreatedAt}, 0: {Until: time.Now().Add(-time.Hour)}} {
+			q.Words, q.Limit = "task", 1
+			if f, err := c.Search(ctx, q); err != nil || len(f.Hits) != want {
+				t.Errorf("%+v: found %+v, %v; want %d", q, f, err, want)
+			}
 		}
 		w.Send(older, "worker", "user", "done")
 		rows, err := w.Inbox(older, "user").Read(ctx)

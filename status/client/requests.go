@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -88,14 +89,22 @@ type SearchQuery struct {
 	Limit    int    // at most 100; 0: 20
 	Protocol bool   // also confirmations that nobody needs to read
 
+	CreatedAt    int64     // only in teams created at this time, in milliseconds; 0: at any
+	Since, Until time.Time // only recorded from Since on, before Until; zero: at any time
+
 	MessagesOnly bool // without what agents said and did in the middle of their turns
 	Thinking     bool // also the reasoning of agents
 }
 
 // Search returns messages of all teams, and what their agents said and did, the newest first.
 func (c *Client) Search(ctx context.Context, q SearchQuery) (f api.Found, err error) {
-	v := queryOf("team", q.Team, "inbox", q.Inbox, "from", q.From, "before", q.Before, "limit", q.Limit, "protocol", q.Protocol, "thinking", q.Thinking)
+	v := queryOf("team", q.Team, "createdAt", q.CreatedAt, "inbox", q.Inbox, "from", q.From, "before", q.Before, "limit", q.Limit, "protocol", q.Protocol, "thinking", q.Thinking)
 	withoutWork(v, q.MessagesOnly)
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			v.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
 	v.Set("q", q.Words)
 	return f, c.get(ctx, "/v1/search", v, &f)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -112,6 +113,19 @@ func (p *params) number(name string, otherwise int64) int64 {
 		p.invalid("%s=%s is not a number from 0", name, text)
 	}
 	return n
+}
+
+// time returns a time, or the zero time if it is missing.
+func (p *params) time(name string) time.Time {
+	text := p.values.Get(name)
+	if text == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		p.invalid("%s=%s is not a time such as 2026-11-22T15:04:05Z", name, text)
+	}
+	return at
 }
 
 func (p *params) flag(name string) bool {

@@ -3,13 +3,17 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/simagent"
 	"teambridge/status/api"
 	"teambridge/teams/lockedfile"
 )
@@ -142,25 +146,33 @@ func TestMessagesAsHTML(t *testing.T) {
 	base := "/v1/teams/" + older + "/messages?after=" + fmt.Sprint(get[api.Page](t, r, "/v1/teams/"+older+"/messages").Seq)
 	const md, html = "**done** <b>now</b>", "<p><strong>done</strong> &lt;b&gt;now&lt;/b&gt;</p>"
 	long := strings.Repeat("> ", 50) + "a"
-	for _, s := range []string{md, long, `{"type":"new_kind","x":"**a**"}`} {
+	idle := `{"type":"idle_notification","Result":"","result":` + strconv.Quote(md) + `}`
+	for _, s := range []string{md, long, `{"type":"new_kind","result":"**a**"}`} {
 		w.Send(older, "worker", "user", s)
+	}
+	worker, err := simagent.New(simagent.Options{Dir: w.Path(older), Name: "worker", Version: simagent.Oldest})
+	if err == nil {
+		_, err = worker.Send(t.Context(), simagent.Message{To: "user", Text: idle})
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	is := func(where string, m api.Record, want string) {
 		t.Helper()
-		if m.Text != md {
+		if m.Text != md && m.Text != idle {
 			want = ""
 		}
 		if m.HTML != want {
 			t.Errorf("%s: %.40q is %q as HTML, want %q", where, m.Text, m.HTML, want)
 		}
 	}
-	for range 3 {
+	for range 4 {
 		is("an event", as[api.MessageEvent](t, e.until(api.EventMessage, nil)).Message, html)
 		is("an event, not asked for", as[api.MessageEvent](t, plain.until(api.EventMessage, nil)).Message, "")
 	}
 	for query, want := range map[string]string{"&html=true": html, "&html=false": "", "": ""} {
 		page := get[api.Page](t, r, base+query)
-		if len(page.Messages) != 3 {
+		if len(page.Messages) != 4 {
 			t.Errorf("%d messages", len(page.Messages))
 		}
 		for _, m := range page.Messages {
@@ -169,7 +181,7 @@ func TestMessagesAsHTML(t *testing.T) {
 	}
 	a := r.worker(t, older)
 	a.says(startTurn, thought, text("I *test* it."), startTool)
-	for _, want := range []string{"", "<p>I <em>test</em> it.</p>", ""} {
+	for _, want := range []string{"<p>let me think</p>", "<p>I <em>test</em> it.</p>", ""} {
 		work := as[api.Envelope](t, e.until(api.EventEnvelope, func(e event) bool { return as[api.Envelope](t, e).Record != nil })).Record
 		if work.HTML != want {
 			t.Errorf("%s %q is %q as HTML, want %q", work.Kind, work.Text, work.HTML, want)
@@ -198,6 +210,18 @@ func TestSearch(t *testing.T) {
 	if all != "the build is green, <b>really</b>" || marked != "build" {
 		t.Errorf("snippet %q, marked %q", all, marked)
 	}
+	at := func(d time.Duration) string { return url.QueryEscape(hit.FirstSeen.Add(d).Format(time.RFC3339Nano)) }
+	for query, want := range map[string]bool{
+		"since=" + at(0): true, "since=" + at(time.Microsecond): false,
+		"until=" + at(0): false, "until=" + at(time.Microsecond): true,
+		fmt.Sprintf("createdAt=%d", hit.CreatedAt): true, fmt.Sprintf("createdAt=%d", hit.CreatedAt+1): false,
+	} {
+		hits := get[api.Found](t, r, "/v1/search?q=build&"+query).Hits
+		if got := slices.ContainsFunc(hits, func(h api.Hit) bool { return h.Seq == hit.Seq }); got != want {
+			t.Errorf("%s: found is %v, want %v", query, got, want)
+		}
+	}
+	problem(t, r.ask(t, "GET", "/v1/search?q=build&since=yesterday", ""), api.CodeUsage)
 	problem(t, r.ask(t, "GET", "/v1/search?q=+", ""), api.CodeUsage)
 	problem(t, r.ask(t, "GET", "/v1/search", ""), api.CodeUsage)
 }
@@ -314,4 +338,41 @@ func TestMarkRead(t *testing.T) {
 	}
 	problem(t, r.ask(t, "POST", to, fmt.Sprintf(`{"inbox":"worker","ids":[%q]}`, m.ID)), api.CodeRefused)
 	problem(t, r.ask(t, "POST", to, `{"ids":[]}`), api.CodeInvalid)
+}
+
+// The person's names in a team are known after it has ended, so that their messages can be told
+// from those of others.
+func TestMessagesTellWhoThePersonWas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.start(t)
+	c, err := w.Team(newer).Config(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := c.Instance().CreatedAt
+	join := ledger.Join{Root: w.Root.Path(), Team: newer, CreatedAt: at, Member: "operator", AgentID: "operator@t", At: time.Now()}
+	if err := r.ledger.Joined(t.Context(), join); err != nil {
+		t.Fatal(err)
+	}
+	join.CreatedAt++
+	join.Member = "somebody"
+	if err := r.ledger.Joined(t.Context(), join); err != nil {
+		t.Fatal(err)
+	}
+	base := fmt.Sprintf("/v1/teams/%s/messages?createdAt=%d", newer, at)
+	look := func(when string) {
+		t.Helper()
+		if ours := get[api.Page](t, r, base).Ours; !slices.Equal(ours, []string{"user", "operator"}) {
+			t.Errorf("%s: %q", when, ours)
+		}
+	}
+	w.Send(newer, "operator", "worker", "hello")
+	e := r.listen(t, "?after=0", "")
+	e.until(api.EventMessage, func(e event) bool { return as[api.MessageEvent](t, e).Message.Text == "hello" })
+	look("while it exists")
+	if err := os.Rename(w.Path(newer), w.Path(newer)+".ended"); err != nil {
+		t.Fatal(err)
+	}
+	look("after it ended")
 }

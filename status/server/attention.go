@@ -19,13 +19,15 @@ import (
 	"teambridge/relay"
 	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/status/markdown"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
 
 // attention answers with everything that waits for a person, the oldest first.
 func (s *Server) attention(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "team")
+	p := parseParams(r, "team", "html")
+	html := p.flag("html")
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -34,7 +36,20 @@ func (s *Server) attention(_ http.ResponseWriter, r *http.Request) (any, error) 
 	if err := s.statuses.refresh(r.Context()); err != nil {
 		return nil, err
 	}
-	return s.statuses.current(p.text("team")).Attention, nil
+	list := s.statuses.current(p.text("team")).Attention
+	if html {
+		addPlanHTML(list)
+	}
+	return list, nil
+}
+
+// addPlanHTML adds plans as HTML to what waits for a person.
+func addPlanHTML(list []api.Attention) {
+	for i, a := range list {
+		if a.Kind == api.WaitsPlan && a.Question != nil && a.Question.Plan != "" {
+			list[i].HTML, _ = markdown.HTML(a.Question.Plan)
+		}
+	}
 }
 
 // dismiss hides one thing that waits, until it changes.
@@ -89,7 +104,7 @@ func (s *Server) relayWaits(ctx context.Context, createdAt int64, relays []api.R
 		for _, h := range e.Held {
 			add(api.Attention{
 				ID: attentionID(api.WaitsHeld, h.Since, e.Team, e.Member, h.Sender), Kind: api.WaitsHeld, Since: &h.Since, From: h.Sender,
-				What: "messages are held: " + h.Reason, Do: "teambridge relay release " + e.ID,
+				What: "messages are held: " + h.Reason, Do: "teambridge relay release " + e.Member + "@" + e.Team + " " + h.Sender,
 			})
 		}
 		if do := stoppedRelay(e); do != "" {
@@ -113,7 +128,7 @@ func (s *Server) relayWaits(ctx context.Context, createdAt int64, relays []api.R
 		}
 		for _, d := range failed {
 			add(api.Attention{
-				ID: attentionID(api.WaitsLost, d.At, d.UUID), Kind: api.WaitsLost, Since: &d.At, From: d.From, Count: 1, Message: d.ID,
+				ID: attentionID(api.WaitsLost, d.At, d.UUID), Kind: api.WaitsLost, Since: &d.At, From: d.From, Count: 1, Message: d.ID, Delivery: d.UUID,
 				What: "a message failed: " + d.Reason, Do: "teambridge relay retry " + d.UUID + ", or relay drop",
 			})
 		}
@@ -151,6 +166,8 @@ func stoppedRelay(e api.RelayEntry) string {
 		return "teambridge relay retry " + e.ID
 	case state == relay.Dead, state == relay.Stopped && e.Created == nil && e.Queue > 0:
 		return `run the agent again with "teambridge run"`
+	case state == relay.Stopped && e.Created != nil && e.Reason == noService:
+		return "start the service: teambridge serve"
 	case state == relay.Stopped && e.Created != nil && e.Reason != "" && e.Reason != readOnlyService && e.Reason != "there is no team "+e.Team:
 		return "teambridge relay list --relays says why"
 	}

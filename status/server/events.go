@@ -175,7 +175,7 @@ type eventStream struct {
 	buf     bytes.Buffer     // sent by flush
 	team    string           // only of this team, unless empty
 	agent   string           // only what this agent of the team said and did, unless empty
-	html    bool             // whether records have their text as HTML
+	html    bool             // whether records and plans have their text as HTML
 	at      journal.Position // of the last change that was sent or skipped
 	shot    []byte           // the last snapshot
 }
@@ -297,6 +297,9 @@ func (t *eventStream) snapshot(ctx context.Context) error {
 	shot, err := t.server.statuses.snapshot(ctx, t.team)
 	if err != nil {
 		return err
+	}
+	if t.html {
+		addPlanHTML(shot.Attention)
 	}
 	data, err := json.Marshal(shot)
 	if err != nil || bytes.Equal(data, t.shot) {

@@ -26,20 +26,20 @@ func parseAddress(text string) (address, error) {
 	const hint = "use unix:PATH, or a loopback address with a port, such as 127.0.0.1:8080"
 	if path, ok := strings.CutPrefix(text, unixPrefix); ok {
 		if path == "" {
-			return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: the path is missing", text)
+			return address{}, api.Decide(api.CodeUsage, hint, "invalid address %q: the path is missing", text)
 		}
 		path, err := filepath.Abs(path)
 		return address{"unix", path}, err
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: %v", text, err)
+		return address{}, api.Decide(api.CodeUsage, hint, "invalid address %q: %v", text, err)
 	}
 	if host == "localhost" {
 		host = "127.0.0.1" // whatever the name resolves to
 	}
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return address{}, api.Decide(api.CodeUsage, hint, "listen at %q: not a loopback address", text)
+		return address{}, api.Decide(api.CodeUsage, hint, "invalid address %q: not a loopback address", text)
 	}
 	return address{"tcp", net.JoinHostPort(host, port)}, nil
 }

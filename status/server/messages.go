@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"iter"
 	"net/http"
 	"slices"
@@ -45,6 +46,9 @@ func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 	q.Team, q.CreatedAt = instance.Team, instance.CreatedAt
 	s.memberNames(ctx, q.Team, &q.Inbox, &q.From, &with)
 	page := api.Page{Messages: []api.Record{}}
+	if page.Ours, err = mail.OursIn(ctx, s.ledger, q.Root, instance); err != nil {
+		return nil, err
+	}
 	if page.Seq, err = s.reads.Last(ctx); err != nil {
 		return nil, err
 	}
@@ -88,8 +92,16 @@ func (s *Server) messages(_ http.ResponseWriter, r *http.Request) (any, error) {
 // is cached: 2 KiB take 0.16 ms.
 func addHTML(r *api.Record) {
 	switch r.Kind {
-	case "message", journal.KindAnswer, api.KindText:
+	case "message", journal.KindAnswer, api.KindText, api.KindThinking:
 		r.HTML, _ = markdown.HTML(r.Text)
+	case "idle_notification":
+		var idle map[string]any // the keys of a struct are not case-sensitive
+		if json.Unmarshal([]byte(r.Text), &idle) != nil {
+			return
+		}
+		if result, _ := idle["result"].(string); result != "" {
+			r.HTML, _ = markdown.HTML(result)
+		}
 	}
 }
 
@@ -205,9 +217,10 @@ func (s *Server) receipt(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // search finds messages of all teams, and what agents said and did.
 func (s *Server) search(_ http.ResponseWriter, r *http.Request) (any, error) {
-	p := parseParams(r, "q", "team", "inbox", "from", "before", "limit", "protocol", "work", "thinking")
+	p := parseParams(r, "q", "team", "createdAt", "inbox", "from", "since", "until", "before", "limit", "protocol", "work", "thinking")
 	q := journal.Query{
-		Root: s.opts.Root.Path(), Team: p.text("team"), Inbox: p.text("inbox"), From: p.text("from"), Before: p.number("before", 0),
+		Root: s.opts.Root.Path(), Team: p.text("team"), CreatedAt: p.number("createdAt", 0), Inbox: p.text("inbox"), From: p.text("from"),
+		Since: p.time("since"), Until: p.time("until"), Before: p.number("before", 0),
 	}
 	limit, protocol, work := p.limit(defaultHits, maxHits), p.flag("protocol"), p.work()
 	if p.err != nil {

@@ -44,7 +44,7 @@ const readOnlyService = "the service is read-only"
 func (s *Server) addRunState(e *api.RelayEntry) {
 	if s.fleet == nil {
 		if e.Created != nil && e.State == string(relay.Stopped) && e.Reason == "" {
-			e.Reason = readOnlyService
+			e.Reason = s.idle
 		}
 		return
 	}

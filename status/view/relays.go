@@ -45,7 +45,7 @@ func Entries(ctx context.Context, l *ledger.Ledger, state string, root *teams.Ro
 		i := slices.IndexFunc(list, func(r api.RelayEntry) bool { return r.Created != nil && r.Team == s.Team && r.Member == s.Inbox })
 		switch {
 		case i >= 0 && now:
-			list[i].Relay = info
+			list[i].Relay, list[i].Settings = info, s.Mode
 		case i < 0 && (now || s.Open+s.Failed > 0):
 			list = append(list, api.RelayEntry{ID: relay.RunID(s.InboxKey), Team: s.Team, Member: s.Inbox, Command: strings.Fields(s.Command), Relay: info})
 		}

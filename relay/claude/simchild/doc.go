@@ -21,7 +21,8 @@
 //	SLEEP:2.5      the answer comes after 2.5 seconds; an interrupt ends that
 //	WAIT:name      the answer comes when a file of that name is in the State; an interrupt ends that
 //	TOOL:2.5       calls a tool that takes 2.5 seconds, after the echo; an interrupt ends that
-//	ASK:Bash       asks (can_use_tool) whether the tool may be used, and answers "allowed" or "denied: " and the reason
+//	ASK:Bash       asks (can_use_tool) whether the tool may be used, and answers "allowed" or "denied: " and the reason;
+//	               its input can follow, as a JSON object: ASK:Bash {"command": "ls"}
 //	ASKS:100       asks that many times, 2 KiB each, and reads the answers when it has asked all
 //	TELL:worker    prints that it calls SendMessage to worker; nothing is written there
 //	USE:CronCreate prints that it calls that tool; nothing else happens
@@ -30,7 +31,7 @@
 //	FAIL           the model API fails
 //	/compact       compacts the conversation; /clear begins another (not in the oldest). Other commands are unknown
 //
-// Everything else is answered with "ACK: " and the text.
+// Everything else is answered with "ACK: " and the text, unless a [Scene] is for it.
 //
 // # What it keeps
 //

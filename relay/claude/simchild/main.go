@@ -30,6 +30,10 @@ func Main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
+	if slices.Contains(os.Args, "--version") {
+		fmt.Println(script.Version, "(simulated)")
+		os.Exit(0)
+	}
 	// The real ones go on, and finish their turn, when nobody reads their output any more.
 	signal.Ignore(syscall.SIGPIPE)
 	if script.IgnoreTerm {

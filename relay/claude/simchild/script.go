@@ -27,6 +27,8 @@ type Script struct {
 	Refuse []string `json:"refuse,omitempty"`
 	// IgnoreTerm makes it survive SIGTERM.
 	IgnoreTerm bool `json:"ignoreTerm,omitempty"`
+	// Scenes are what it does besides what a text says.
+	Scenes []Scene `json:"scenes,omitempty"`
 	// Faults are what goes wrong, each at its point.
 	Faults []Fault `json:"faults,omitempty"`
 }

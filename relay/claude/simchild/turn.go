@@ -16,7 +16,7 @@ import (
 var (
 	sleepLine = regexp.MustCompile(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
 	waitLine  = regexp.MustCompile(`(?m)^[ \t]*WAIT:(\w+)`)
-	askLine   = regexp.MustCompile(`(?m)^[ \t]*ASK:(\w+)`)
+	askLine   = regexp.MustCompile(`(?m)^[ \t]*ASK:(\w+)[ \t]*(\{.*\})?`)
 	toolLine  = regexp.MustCompile(`(?m)^[ \t]*TOOL:([0-9.]+)`)
 	asksLine  = regexp.MustCompile(`(?m)^[ \t]*ASKS:([0-9]+)`)
 	leaveLine = regexp.MustCompile(`(?m)^[ \t]*LEAVE\b`)
@@ -68,8 +68,11 @@ func (c *child) turn() {
 		return
 	}
 	answer, stop := "ACK: "+whole.text, "end_turn"
+	if scene, ok := c.script.scene(whole.text); ok {
+		answer = c.play(scene)
+	}
 	if m := askLine.FindStringSubmatch(whole.text); m != nil {
-		answer = c.ask(m[1])
+		answer = c.ask(m[1], m[2])
 	}
 	if m := asksLine.FindStringSubmatch(whole.text); m != nil {
 		answer = c.askAll(m[1])
@@ -84,7 +87,7 @@ func (c *child) turn() {
 			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
 				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": m[1], "input": object{}}}}})
 	}
-	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member && !c.planAsked || c.ask("ExitPlanMode") == "allowed") {
+	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member && !c.planAsked || c.ask("ExitPlanMode", "") == "allowed") {
 		c.mode = "default"
 		c.status()
 	}
@@ -216,25 +219,36 @@ func (c *child) await(text string) bool {
 
 // tool calls a tool that takes the time the text says. It reports whether the turn was interrupted meanwhile.
 func (c *child) tool(f frame, uuids []string) bool {
-	use, call := uuid.NewString(), "toolu_"+uuid.NewString()
-	content := []object{{"type": "tool_use", "id": call, "name": "Bash", "input": object{"command": "sleep"}}}
-	c.store("assistant", use, object{"message": object{"role": "assistant", "stop_reason": "tool_use", "content": content}})
-	if !c.script.Mute {
-		c.print(object{"type": "assistant", "uuid": use, "session_id": c.memory.session, "parent_tool_use_id": nil,
-			"message": object{"role": "assistant", "stop_reason": nil, "content": content}})
-	}
+	call := c.use("Bash", object{"command": "sleep"})
 	c.log(Entry{Kind: "tool", UUIDs: uuids, Text: f.text})
 	c.fault(Called)
 	if c.pause(toolLine, f.text) {
 		return true
 	}
-	answer := []object{{"type": "tool_result", "tool_use_id": call, "content": "done"}}
+	c.used(call, "done")
+	return false
+}
+
+// use prints that a tool is called, and returns the id of the call.
+func (c *child) use(tool string, input object) (call string) {
+	use, call := uuid.NewString(), "toolu_"+uuid.NewString()
+	content := []object{{"type": "tool_use", "id": call, "name": tool, "input": input}}
+	c.store("assistant", use, object{"message": object{"role": "assistant", "stop_reason": "tool_use", "content": content}})
+	if !c.script.Mute {
+		c.print(object{"type": "assistant", "uuid": use, "session_id": c.memory.session, "parent_tool_use_id": nil,
+			"message": object{"role": "assistant", "stop_reason": nil, "content": content}})
+	}
+	return call
+}
+
+// used prints the result of a call.
+func (c *child) used(call, result string) {
+	answer := []object{{"type": "tool_result", "tool_use_id": call, "content": result}}
 	id := uuid.NewString()
 	c.store("user", id, object{"message": object{"role": "user", "content": answer}})
 	if !c.script.Mute {
 		c.print(object{"type": "user", "uuid": id, "session_id": c.memory.session, "message": object{"role": "user", "content": answer}})
 	}
-	return false
 }
 
 // interrupt answers a line that is one.
@@ -281,12 +295,10 @@ func (c *child) interrupted(whole frame, frames []frame, uuids []string, echoed 
 	c.fault(Ended)
 }
 
-// ask asks whether a tool may be used and waits for the answer.
-func (c *child) ask(tool string) string {
-	c.asks++
-	id := "ask-" + strconv.Itoa(c.asks)
-	request := object{"subtype": "can_use_tool", "tool_name": tool, "tool_use_id": "toolu_" + id, "display_name": tool}
-	input := object{"command": "echo hi"}
+// ask asks whether a tool may be used with an input, a JSON object, and waits for the answer. If the input is empty, there
+// is one that suits the tool.
+func (c *child) ask(tool, with string) string {
+	request, input := object{}, object{"command": "echo hi"}
 	switch tool {
 	case "AskUserQuestion":
 		input = object{"questions": []object{{"question": "Which colour?", "header": "Colour", "multiSelect": false,
@@ -299,7 +311,22 @@ func (c *child) ask(tool string) string {
 			{"type": "addRules", "rules": []object{{"toolName": tool, "ruleContent": "echo *"}}, "behavior": "allow", "destination": "localSettings"},
 			{"type": "setMode", "mode": "acceptEdits", "destination": "session"}}
 	}
-	request["input"] = input
+	if with != "" {
+		input = nil // not to be merged with
+		if err := json.Unmarshal([]byte(with), &input); err != nil {
+			return "ASK: " + err.Error()
+		}
+	}
+	return c.question(tool, input, request)
+}
+
+// question asks whether a tool may be used with an input, and waits for the answer. request
+// has what else the question says.
+func (c *child) question(tool string, input, request object) string {
+	c.asks++
+	id := "ask-" + strconv.Itoa(c.asks)
+	request["subtype"], request["tool_name"], request["display_name"] = "can_use_tool", tool, tool
+	request["tool_use_id"], request["input"] = "toolu_"+id, input
 	c.print(object{"type": "control_request", "request_id": id, "request": request})
 	answer := "denied: stdin was closed"
 	for !c.inOver {

@@ -86,7 +86,11 @@ func open(t *testing.T, browser context.Context, w *world, address string) *tab 
 		case *network.EventRequestWillBeSent:
 			p.requests = append(p.requests, e.Request.URL)
 		case *runtime.EventExceptionThrown:
-			p.faults = append(p.faults, fmt.Sprintf("%+v", e.ExceptionDetails))
+			fault := fmt.Sprintf("%+v", e.ExceptionDetails)
+			if thrown := e.ExceptionDetails.Exception; thrown != nil {
+				fault += ": " + thrown.Description
+			}
+			p.faults = append(p.faults, fault)
 		case *log.EventEntryAdded:
 			if e.Entry.Level == log.EntryLevelError {
 				p.faults = append(p.faults, e.Entry.Text+" "+e.Entry.URL)
@@ -106,6 +110,9 @@ func open(t *testing.T, browser context.Context, w *world, address string) *tab 
 			t.Errorf("the browser asked for %v alone", p.requests)
 		}
 		for _, r := range p.requests {
+			if strings.HasPrefix(r, "data:") {
+				continue // asks nobody; the browser's own icons are such
+			}
 			if u, err := url.Parse(r); err != nil || u.Scheme != "http" || u.Host != w.addr {
 				t.Errorf("asked another origin: %s", r)
 			}

@@ -43,6 +43,11 @@ func TestPage(t *testing.T) {
 		{"many messages", testManyMessages},
 		{"everyone", testEveryone},
 		{"unread", testUnread},
+		{"seen", testSeen},
+		{"the place is kept", testPlaceIsKept},
+		{"filter", testFilter},
+		{"what can be done with a message", testActions},
+		{"the lead is gone", testLeadGone},
 		{"drafts", testDrafts},
 		{"accessible", testAccessible},
 		{"signed out", testSignedOut},
@@ -115,6 +120,9 @@ func testConversation(t *testing.T, browser context.Context) {
 	p.picture("search")
 	p.run(do(`[...document.querySelectorAll(".hit")].at(-1).click()`))
 	p.until(`document.querySelector(".found-here")?.textContent.includes("Please look") && document.activeElement.classList.contains("found-here")`)
+	if at := value[int](p, `document.documentElement.scrollTop + document.body.scrollTop + document.querySelector("main").scrollTop`); at != 0 {
+		t.Errorf("the head of the page is scrolled away by %d px", at)
+	}
 
 	// The narrow window has one thing at a time, and nothing beside it.
 	p.size(360, 740)
@@ -132,7 +140,7 @@ func testConversation(t *testing.T, browser context.Context) {
 	}
 	member := `[...document.querySelectorAll("a.member")].find(a => a.textContent.includes("worker"))`
 	p.until(member + `?.dataset.state === "TERMINATED"`)
-	if got := value[string](p, member+`.querySelector(".doing").textContent`); !strings.HasPrefix(got, "Ended · it has shut down") {
+	if got := value[string](p, member+`.title`); !strings.HasPrefix(got, "Ended · it has shut down · last heard ") {
 		t.Errorf("of the one that ended it says %q", got)
 	}
 	colour := func(state string) string {
@@ -370,7 +378,7 @@ func testTextIsText(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector("#announcements").textContent.includes("new kind")`)
 	look := func(where string) {
 		t.Helper()
-		if n := value[int](p, `document.querySelectorAll("main img, main script, main b b, nav b, #announcements img, [href^=javascript]").length`); n != 0 {
+		if n := value[int](p, `document.querySelectorAll("main img:not(.welcome > img), main script, main b b, nav b, #announcements img, [href^=javascript]").length`); n != 0 {
 			t.Errorf("%s: %d elements came out of texts", where, n)
 		}
 		if value[bool](p, `window.pwned !== undefined`) {
@@ -392,8 +400,14 @@ func testTextIsText(t *testing.T, browser context.Context) {
 	look("what was found")
 	p.run(do(`location.hash = "#/team/" + encodeURIComponent("<img src=x onerror=pwned=1>") + "/" + encodeURIComponent("<img src=x onerror=pwned=1>")`))
 	p.expect("404")
-	p.until(`document.querySelector("#talk-title")?.textContent.includes("<img")`)
+	p.until(`document.querySelector("main h1")?.textContent.includes("No team <img")`)
 	look("an address")
+	for _, hash := range []string{"#/nothing", "#/team", "#/team/a/b/c", "#/team/%"} {
+		p.run(do(`location.hash = ` + quote(hash)))
+		p.until(`location.hash === %s && document.querySelector("main h1")?.textContent === "There is nothing here"`, hash)
+		p.run(do(`location.hash = "#/"`))
+		p.until(`document.querySelector("main h1")?.textContent !== "There is nothing here"`)
+	}
 }
 
 // Markdown is shown as it is meant, live and when it is read again. What is wide scrolls inside
@@ -422,7 +436,7 @@ func testMarkdown(t *testing.T, browser context.Context) {
 		p.until(`document.querySelectorAll(".bubble").length === 4 && document.querySelector(".rich table") !== null`)
 		for element, want := range map[string]int{
 			".rich h4": 1, ".rich em": 1, ".rich del": 1, ".rich li": 5, ".rich input[type=checkbox]:disabled": 2, ".rich input:checked": 1, ".rich .code pre": 1, ".rich th": 12,
-			".rich blockquote": 1, ".rich hr": 1, ".rich a": 3, `.rich a[rel="noopener noreferrer nofollow"][target=_blank]`: 3, ".rich ol": 1, ".rich .copy": 1, ".clamped": 1, "main :is(img, script)": 0,
+			".rich blockquote": 1, ".rich hr": 1, ".rich a": 3, `.rich a[rel="noopener noreferrer nofollow"][target=_blank]`: 3, ".rich ol": 1, ".rich .copy": 1, ".cut": 2, "main :is(img, script)": 0,
 		} {
 			if got := value[int](p, `document.querySelectorAll(`+quote(element)+`).length`); got != want {
 				t.Errorf("%s: %d of %s, want %d", where, got, element, want)
@@ -439,7 +453,7 @@ func testMarkdown(t *testing.T, browser context.Context) {
 	}
 	look("live")
 	p.run(do(`location.hash = "#/"`))
-	p.until(`document.querySelector(".welcome") !== null`)
+	p.until(`document.querySelector("#talk-title") === null`)
 	p.choose("worker")
 	look("read again")
 	p.run(do(`navigator.clipboard.writeText = async (text) => { window.copied = text; }; document.querySelector(".copy").click()`))
@@ -462,8 +476,19 @@ func testMarkdown(t *testing.T, browser context.Context) {
 		}
 		p.picture(fmt.Sprintf("markdown-table-%d", width))
 	}
-	p.run(do(`document.querySelector(".clamped + button").click()`))
-	p.until(`document.querySelector(".clamped") === null && document.querySelectorAll(".bubble").length === 4`)
+
+	// A long message can be shown in full, and cut again.
+	more := `[...document.querySelectorAll(".bubble")].at(-1).querySelector(".more")`
+	p.until(more + `.textContent === "Show more"`)
+	high := `[...document.querySelectorAll(".text")].at(-1).clientHeight`
+	cut := value[int](p, high)
+	p.run(do(more + `.click()`))
+	p.until(more+`.textContent === "Show less" && document.querySelectorAll(".cut").length === 1 && `+high+` > 5 * %d`, cut)
+	p.run(do(more + `.click()`))
+	p.until(more+`.textContent === "Show more" && document.querySelectorAll(".cut").length === 2 && `+high+` === %d`, cut)
+	if !value[bool](p, `[...document.querySelectorAll(".clamped:not(.cut)")].every(e => e.nextElementSibling.hidden)`) {
+		t.Error("a message that is not cut has a button to show more")
+	}
 }
 
 // A conversation of a thousand messages comes in parts, and what is read stays
@@ -490,11 +515,12 @@ func testManyMessages(t *testing.T, browser context.Context) {
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("worker")
-	p.until(`document.querySelectorAll(".message").length === 100`)
+	p.until(`document.querySelectorAll(".message").length === 50`)
 	p.until(`(() => { const s = document.querySelector(".scroll"); return s.scrollHeight - s.scrollTop - s.clientHeight < 2; })()`)
 	began := time.Now()
-	for got := 200; got <= n; got += 100 {
-		top := `[...document.querySelectorAll(".bubble")].at(-` + fmt.Sprint(got-100) + `).getBoundingClientRect().top`
+	for had := 50; had < n; had += 100 {
+		got := min(had+100, n)
+		top := `[...document.querySelectorAll(".bubble")].at(-` + fmt.Sprint(had) + `).getBoundingClientRect().top`
 		p.run(do(`document.querySelector(".scroll").scrollTop = 0`))
 		before := value[float64](p, top)
 		p.run(do(`document.querySelector(".column > .quiet").click()`))
@@ -503,7 +529,7 @@ func testManyMessages(t *testing.T, browser context.Context) {
 			t.Fatalf("what was read moved from %.0f to %.0f", before, after)
 		}
 	}
-	t.Logf("900 older messages in 9 parts: %d ms", time.Since(began).Milliseconds())
+	t.Logf("950 older messages in 10 parts: %d ms", time.Since(began).Milliseconds())
 	if texts := value[string](p, `[...document.querySelectorAll(".text")].map(e => e.textContent.match(/\d+/)[0]).join()`); texts != numbers(n) {
 		t.Errorf("not in order: %s", texts)
 	}
@@ -650,7 +676,7 @@ func testAccessible(t *testing.T, browser context.Context) {
 	p.until(own("by keyboard") + `?.textContent.startsWith("✓ in the inbox")`)
 
 	// A state has words and a form, beside its colour.
-	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE] .doing").textContent`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
+	if got := value[string](p, `document.querySelector("a.member[data-state=IDLE]").title`); !strings.HasPrefix(got, "Unknown · nothing was heard from it ") {
 		t.Errorf("of an idle one it says %q", got)
 	}
 	if form := value[string](p, `getComputedStyle(document.querySelector(".dot[data-state=IDLE]")).backgroundImage`); !strings.HasPrefix(form, "linear-gradient") {
@@ -833,9 +859,12 @@ func testForgotten(t *testing.T, browser context.Context) {
 func testEnded(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
+	w.join(sim.Name())
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("worker")
+	p.write("from me")
+	p.until(own("from me") + `?.textContent.startsWith("✓ ") && document.querySelectorAll(".outbox li").length === 0`)
 	w.Send(sim.Name(), "team-lead", "worker", "the last words")
 	p.until(shown("the last words"))
 	if err := os.Rename(sim.Dir(), claude+".ended"); err != nil {
@@ -843,6 +872,13 @@ func testEnded(t *testing.T, browser context.Context) {
 	}
 	defer func() { _ = os.Rename(claude+".ended", sim.Dir()) }() // its lead is still there
 	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("has ended")`)
+
+	// The reader's messages are still the reader's, also after the page was loaded again.
+	mine := `document.querySelectorAll(".mine .bubble").length === 1 && document.querySelector(".mine b").textContent === "you" && ` + own("from me") + `.textContent.startsWith("✓ ")`
+	p.until(mine)
+	p.run(chromedp.Reload())
+	p.until(shown("from me") + " && " + mine)
+	p.picture("ended")
 	p.run(chromedp.SendKeys(chromedp.CSS("#words"), "last words"))
 	p.until(`document.querySelectorAll(".hit").length === 1`)
 	p.run(do(`document.querySelector(".hit").click()`))

@@ -37,8 +37,15 @@ type world struct {
 // newWorld starts a service for a Claude directory.
 func newWorld(t *testing.T, claude string, change ...func(*server.Options)) *world {
 	t.Helper()
-	w := &world{Fixture: teamstest.Open(t, claude), t: t, addr: "127.0.0.1:0", logs: &bytes.Buffer{}, changed: change}
+	w := prepare(t, claude, change...)
 	w.start()
+	return w
+}
+
+// prepare does the same, but does not start the service.
+func prepare(t *testing.T, claude string, change ...func(*server.Options)) *world {
+	t.Helper()
+	w := &world{Fixture: teamstest.Open(t, claude), t: t, addr: "127.0.0.1:0", logs: &bytes.Buffer{}, changed: change}
 	t.Cleanup(func() {
 		w.end()
 		if t.Failed() {

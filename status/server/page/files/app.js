@@ -1,41 +1,64 @@
-// The page: which conversation is open, and what comes from the service.
+// The page: which view is open, and what comes from the service.
 
+import { Cards } from "./ask.js";
+import { commands } from "./commands.js";
+import { Controls } from "./controls.js";
 import { Conversation } from "./conversation.js";
 import { h, setAttr, setText } from "./dom.js";
+import { Empty } from "./empty.js";
+import { Home, needs } from "./home.js";
+import { startKeys } from "./keys.js";
 import { startLive } from "./live.js";
 import { content } from "./message.js";
+import { Notifier } from "./notify.js";
 import { Outbox } from "./outbox.js";
 import { People } from "./people.js";
-import { markRead, messages, Problem, team as requestTeam, version } from "./request.js";
-import { showResults } from "./search.js";
+import { instance, Reader } from "./reader.js";
+import { Relays } from "./relays.js";
+import { messages, version } from "./request.js";
+import { parse } from "./route.js";
+import { Search, startSearchBox } from "./search.js";
+import { opened } from "./switcher.js";
 import { flat, short } from "./text.js";
 import { isStep } from "./work.js";
 
 const main = document.getElementById("main");
 const words = document.getElementById("words");
+const narrow = matchMedia("(max-width: 719px)"); // as in media.css
 
-let snapshot = null; // {teams, status}, the last one of the service
-// By team: its version when it was requested, the reader's names in it, the unread
-// messages by seq, and the messages that came during the request.
-const persons = new Map(); // {about, detail, unread, meanwhile}
 const reaches = new Map(); // why nobody may read a message, by inbox and id
+const waiting = []; // what to do when there is a connection again
 let connection = "connecting";
 
-// instance returns the number that tells teams with the same name apart.
-const instance = (t) => Date.parse(t.createdAt);
+const reader = new Reader({
+  readOnly: becomeReadOnly,
+  changed() {
+    refreshSoon();
+    conversation.seen();
+  },
+});
 
-// page is what a conversation needs to know of the rest of the page.
+// page is what views need to know of the rest of the page.
 const page = {
+  snapshot: null, // {teams, status, attention}, the last one of the service
+  reader,
   readOnly: false,
+  relays: new Relays(refresh),
+  notifier: new Notifier(announce),
+  beforeSearch: "#/", // where the reader was before the search
+  get narrow() {
+    return narrow.matches;
+  },
   outbox: new Outbox(() => conversation.pending()),
   // team returns the team of a place while it exists.
-  team: ({ team, createdAt }) => snapshot?.teams.find((t) => t.team === team && (t.problem || instance(t) === createdAt)),
+  team: ({ team, createdAt }) => page.snapshot?.teams.find((t) => t.team === team && (t.problem || instance(t) === createdAt)),
   status: ({ team, createdAt, member }) =>
-    page.team({ team, createdAt }) && snapshot.status.find((s) => s.team === team && s.member === member),
-  person: ({ team, createdAt }) => page.team({ team, createdAt }) && persons.get(team)?.detail,
+    page.team({ team, createdAt }) && page.snapshot.status.find((s) => s.team === team && s.member === member),
+  person: ({ team, createdAt }) => page.team({ team, createdAt }) && reader.detail(team),
   // names returns the names to show: all names of the reader become "you".
-  names(place) {
-    const ours = page.person(place)?.ours ?? ["user"];
+  // recorded are those known from the messages, also of a team that has ended.
+  names(place, recorded) {
+    const ours = page.person(place)?.ours ?? recorded ?? ["user"];
     const mine = (name) => name === "user" || ours.includes(name);
     return { mine, name: (name) => (mine(name) ? "you" : name) };
   },
@@ -49,99 +72,65 @@ const page = {
     const place = conversation.place;
     if (place && page.outbox.of(place.team, place.createdAt, place.member).some((e) => e.code === "read_only")) becomeReadOnly();
   },
-  seen,
+  seen: (list) => reader.seen(list),
   whenConnected: (f) => waiting.push(f),
+  refresh,
+  announce,
 };
 
 function becomeReadOnly() {
   page.readOnly = true;
-  conversation.refresh();
+  refresh();
 }
 
 const reachWords = {
-  "not-a-member": "not a member: nobody may read it", "lead-gone": "the team's lead has ended: nobody may read it",
+  "not-a-member": "not a member: nobody may read it", "lead-gone": "the team's lead is not running: nobody may read it",
   "no-relay": "no relay is running for this headless agent",
   "no-teammate": "it reads its inbox only after it has started a teammate", "unread": "its inbox has not been read for minutes",
 };
 
-const waiting = []; // what to do when there is a connection again
+page.cards = new Cards(page);
+page.controls = new Controls(page);
 
 const people = new People(document.getElementById("people"));
 const conversation = new Conversation(main, page);
+const empty = new Empty(main);
 
-// unread counts the unread messages to the reader from a member, or in a team for null.
-function unread(team, member) {
-  const list = [...(persons.get(team)?.unread.values() ?? [])];
-  return member === null ? list.length : list.filter((r) => r.from === member).length;
-}
+// The views. Each shows itself in main: open(route) shows what parse returned, refresh shows
+// changes of page, and close is called before another view is opened.
+const views = {
+  home: new Home(main, page), conversation, search: new Search(main, page, go), nothing: empty, "no team": empty, "signed out": empty,
+};
+let route = { view: "nothing" };
 
-function showPeople() {
-  people.show({ snapshot: snapshot ?? { teams: [], status: [] }, here: conversation.place, unread });
-  let all = 0;
-  for (const t of snapshot?.teams ?? []) all += unread(t.team, null);
-  const place = conversation.place;
-  const title = place ? `${flat(place.member ?? place.team)} · teambridge` : "teambridge";
-  document.title = all > 0 ? `(${all}) ${title}` : title;
-}
-
-// loadPerson requests the reader's names in a team and the unread messages, if they may
-// have changed.
-async function loadPerson(t) {
-  const about = JSON.stringify([t.createdAt, t.members]);
-  const known = persons.get(t.team);
-  if (t.problem || known?.about === about) return;
-  const person = { about, detail: known?.detail ?? null, unread: known?.unread ?? new Map(), meanwhile: [] };
-  persons.set(t.team, person);
-  try {
-    person.detail = await requestTeam(t.team);
-    const list = new Map();
-    for (const inbox of person.detail.ours) {
-      const found = await messages(t.team, { inbox, createdAt: instance(t), limit: 500 });
-      for (const r of found.messages) if (!r.read && !r.gone && !r.work) list.set(r.seq, r);
-    }
-    for (const { r, there } of person.meanwhile) {
-      if (!there) list.delete(r.seq);
-      else if (person.detail.ours.includes(r.inbox)) list.set(r.seq, r);
-    }
-    person.unread = list;
-  } catch (problem) {
-    person.about = ""; // try again at the next snapshot
-    if (!(problem instanceof Problem)) throw problem;
-  } finally {
-    person.meanwhile = null;
-  }
-  conversation.refresh();
-  conversation.seen();
+function refresh() {
+  clearTimeout(soon);
+  soon = 0;
+  if (!page.snapshot || route.view === "signed out") return;
+  views[route.view].refresh();
   showPeople();
 }
 
-let loading = Promise.resolve();
+const gather = 100; // ms; changes in quick succession are shown together
+let soon = 0;
 
-function loadPersons() {
-  loading = loading.then(async () => {
-    const here = conversation.place?.team;
-    for (const t of [...(snapshot?.teams ?? [])].sort((a, b) => (b.team === here) - (a.team === here))) {
-      if (t.leadState !== "gone" || t.team === here) await loadPerson(t);
-    }
-  });
+function refreshSoon() {
+  soon ||= setTimeout(refresh, gather);
 }
 
-// seen marks messages as read that the reader has seen.
-async function seen(list) {
-  const byInbox = Map.groupBy(list, (r) => r.team + "\0" + r.inbox);
-  for (const records of byInbox.values()) {
-    const { team, inbox } = records[0];
-    for (const r of records) {
-      r.read = true; // so that it is not marked twice
-      persons.get(team)?.unread.delete(r.seq);
-    }
-    showPeople();
-    try {
-      await markRead(team, inbox, [...new Set(records.map((r) => r.id))]);
-    } catch (problem) {
-      if (problem.code === "read_only") becomeReadOnly();
-    }
-  }
+function showPeople() {
+  const unread = (team, member) => reader.unread(team, member);
+  const all = needs(page.snapshot, unread);
+  people.show({ snapshot: page.snapshot, home: route.view === "home", here: conversation.place, needs: all, unread });
+  const place = conversation.place;
+  const title = place ? `${flat(place.member ?? place.team)} · teambridge` : "teambridge";
+  const counted = all > 0 ? `(${all}) ${title}` : title;
+  if (document.title !== counted) document.title = counted;
+}
+
+function loadReader() {
+  const here = conversation.place?.team;
+  reader.load(page.snapshot.teams.filter((t) => t.leadState !== "gone" || t.team === here).sort((a, b) => (b.team === here) - (a.team === here)));
 }
 
 // announce has screen readers say a text.
@@ -158,32 +147,29 @@ const handlers = {
     const names = { live: "Live", reconnecting: "Reconnecting", "signed out": "Signed out" };
     setAttr(document.getElementById("link"), "data-link", state);
     setText(document.getElementById("link-text"), names[state]);
-    if (state === "signed out") signIn(location.hash === "#/expired");
+    if (state === "signed out") open({ view: "signed out", expired: parse(location.hash).expired });
     if (state === "live" && before !== "live") for (const f of waiting.splice(0)) f();
   },
   snapshot(s) {
-    const first = snapshot === null;
-    snapshot = s;
+    const first = page.snapshot === null;
+    page.snapshot = s;
+    page.notifier.snapshot(s);
+    page.relays.refresh(s);
     if (first) go();
-    conversation.refresh();
-    showPeople();
-    loadPersons();
+    else refresh();
+    loadReader();
   },
   message({ change, message: r }) {
     page.arrived(r.id);
-    const place = { team: r.team, createdAt: r.createdAt };
-    const tome = !r.noise && page.person(place)?.ours.includes(r.inbox);
-    const there = change === "appeared" && !r.read;
-    const known = persons.get(r.team);
-    if (!there) known?.unread.delete(r.seq);
-    else if (tome) known.unread.set(r.seq, r);
-    if (!r.noise) known?.meanwhile?.push({ r, there });
+    const tome = reader.message(r, change === "appeared" && !r.read);
     if (change === "appeared" && (tome || conversation.place?.member === r.from) && !r.noise) {
       const { label, text } = content(r);
       announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(r.team)}: ${short([label, text].filter(Boolean).join(", "), 200)}`);
     }
+    if (change === "appeared" && tome && !r.noise && !r.read) page.notifier.message(r);
+    if (change === "appeared") views.home.message(r);
     conversation.event(r, change === "appeared");
-    showPeople();
+    refreshSoon();
   },
   envelope({ seq, record: r }) {
     if (!r) return; // a conversation does not show it
@@ -197,105 +183,89 @@ const handlers = {
   },
   relay(r) {
     const fate = { state: r.state ?? "", reason: r.reason, at: r.at ?? new Date().toISOString() };
+    if (r.state === "written") page.relays.load(); // perhaps with other settings
     if (r.id) conversation.relayed(r.team, r.createdAt, r.member ?? r.inbox, r.id, fate);
   },
   reset() {
-    persons.clear();
+    reader.clear();
     conversation.reload();
-    loadPersons();
+    loadReader();
   },
 };
 
-// go shows what the URL names: #/team/NAME/MEMBER, #/team/NAME for everyone, or
-// #/search?q=WORDS. of is when the team was created, and at the seq of a message.
-function go() {
-  const [path, query] = location.hash.slice(1).split("?");
-  const fields = new URLSearchParams(query);
-  let parts;
+// goTo opens a path and moves the focus to its title.
+function goTo(path) {
+  moveFocus = true;
+  if ((location.hash || "#/") === path) go();
+  else location.hash = path;
+}
+
+let moveFocus = false;
+let turns = 0; // the number of the last URL; what was asked for earlier ones is ignored
+
+// go opens the view that the URL names.
+async function go() {
+  const turn = ++turns;
+  const to = parse(location.hash);
+  if (to.expired) history.replaceState(null, "", "/");
+  if (to.view === "conversation") {
+    const there = page.snapshot.teams.find((t) => t.team === to.team);
+    to.createdAt ||= there ? instance(there) : 0;
+    if (!page.team(to)) {
+      const createdAt = await recorded(to);
+      if (turn !== turns) return;
+      if (createdAt === null) to.view = "no team";
+      else to.createdAt = createdAt;
+    }
+  }
+  open(to);
+}
+
+// recorded returns when a team was created that does not exist any more; null if nothing of
+// it is recorded.
+async function recorded({ team, createdAt }) {
   try {
-    parts = path.split("/").slice(1).map(decodeURIComponent);
-  } catch {
-    parts = [];
+    const { messages: [r] } = await messages(team, { createdAt: createdAt || undefined, limit: 1 });
+    return r?.createdAt ?? createdAt;
+  } catch (problem) {
+    return problem.status === 404 ? null : createdAt; // the conversation shows other problems
   }
-  if (path === "/expired") history.replaceState(null, "", "/");
-  if (parts[0] === "search" && fields.get("q")) {
-    conversation.close();
-    words.value = fields.get("q");
-    document.body.dataset.view = "main";
-    showResults(main, fields.get("q"), (hit) => {
-      const names = page.names(hit);
-      const member = names.mine(hit.inbox) ? hit.from : hit.inbox;
-      return { member, from: names.name(hit.from), to: names.name(hit.inbox) };
-    });
-  } else if (parts[0] === "team" && parts[1]) {
-    const there = snapshot.teams.find((t) => t.team === parts[1]);
-    const createdAt = Number(fields.get("of")) || (there ? instance(there) : 0);
-    const at = Number(fields.get("at")) || null;
-    document.body.dataset.view = "main";
-    words.value = "";
-    conversation.open({ team: parts[1], createdAt, member: parts[2] || null, at });
-    // If the list is no longer shown, focus the head.
-    if (getComputedStyle(document.getElementById("people")).display === "none") document.getElementById("talk-title")?.focus();
-    loadPersons();
-  } else {
-    conversation.close();
-    document.body.dataset.view = "people"; // the half that a narrow screen shows
-    words.value = "";
-    showWelcome("No conversation selected", h("p", null, "Select a member, or everyone in a team, to read and send messages."));
+}
+
+function open(to) {
+  if (views[to.view] !== views[route.view]) views[route.view].close();
+  route = to;
+  // The half that a narrow screen shows.
+  document.body.dataset.view = to.view === "signed out" ? "signed-out" : to.list ? "people" : "main";
+  // What is being typed is ahead of the URL.
+  if (to.view !== "search") words.value = "";
+  else if (document.activeElement !== words) words.value = to.fields.q ?? "";
+  views[to.view].open(to);
+  if (to.view !== "search") page.beforeSearch = location.hash || "#/";
+  if (to.view === "signed out") {
+    document.title = "Sign in · teambridge";
+    return;
   }
+  // On a narrow screen, the list that had the focus is no longer shown.
+  if (moveFocus || (narrow.matches && !to.list && document.activeElement !== words)) main.querySelector("h1")?.focus();
+  moveFocus = false;
   showPeople();
+  if (to.view !== "conversation") return;
+  loadReader();
+  opened(to.team, to.member);
 }
 
-function showWelcome(title, ...content) {
-  main.replaceChildren(h("div", { class: "welcome" }, h("img", { src: "/ui/icon.svg", alt: "", width: "56", height: "56" }), h("h1", null, title), content));
-}
-
-function signIn(expired) {
-  conversation.close();
-  document.body.dataset.view = "signed-out";
-  showWelcome(expired ? "This link has expired" : "Sign in",
-    h("p", null, expired ? "A link works once, for one minute. For a new one, run:" : "To open this page, run on this machine:"),
-    h("pre", null, h("code", null, "teambridge ui")),
-    h("button", { type: "button", class: "send", onclick: () => location.replace("/") }, "Try again"));
-  document.title = "Sign in · teambridge";
-}
-
-addEventListener("hashchange", () => snapshot && document.body.dataset.view !== "signed-out" && go());
+addEventListener("hashchange", () => page.snapshot && route.view !== "signed out" && go());
 document.addEventListener("visibilitychange", () => conversation.seen());
 setInterval(() => {
-  if (document.visibilityState !== "visible" || !snapshot) return;
-  conversation.refresh();
-  showPeople(); // to update the times
+  if (document.visibilityState === "visible") refresh(); // to update the times
 }, 30000);
 
-let searchTimer = 0;
-function startSearch(now) {
-  clearTimeout(searchTimer);
-  searchTimer = setTimeout(() => {
-    const q = words.value.trim();
-    const searching = location.hash.startsWith("#/search");
-    const to = "#/search?" + new URLSearchParams({ q });
-    if (!q) {
-      if (searching) history.back();
-    } else if (searching && location.hash !== to) {
-      history.replaceState(null, "", to);
-      go();
-    } else location.hash = to;
-  }, now ? 0 : 300);
-}
-words.addEventListener("input", () => startSearch(false));
-document.getElementById("search").addEventListener("submit", (e) => {
-  e.preventDefault();
-  startSearch(true);
-});
-addEventListener("keydown", (e) => {
-  const writing = e.target.closest?.("input, textarea, select");
-  if (e.key === "/" && !writing && !e.ctrlKey && !e.metaKey && !e.altKey) {
-    e.preventDefault();
-    words.focus();
-    words.select();
-  }
-});
+const actions = commands(main, page, goTo);
+startKeys(actions);
+document.getElementById("switch").addEventListener("click", actions.switch);
+document.getElementById("help").addEventListener("click", actions.help);
+startSearchBox(words, { fields: () => (route.view === "search" ? route.fields : null), go, goTo });
 
 try {
   await version();

@@ -1,133 +1,152 @@
-// One conversation, with a member or with all of a team, and the box to write in.
+// One conversation, with a member or with all of a team: its history, the list that shows it,
+// where the reader is, and the box to write in.
 
-import { escaped, h, morph, pageHead, place, setAttr, setText } from "./dom.js";
+import { Actions, quote } from "./actions.js";
+import { Compose } from "./compose.js";
+import { h, morph, pageHead, setAttr, setText } from "./dom.js";
+import { filterOf, filters, keepFilter, passes } from "./filter.js";
+import { head } from "./head.js";
 import { History } from "./history.js";
-import { rendered } from "./markdown.js";
-import { beginning, content, delivery, fate, when } from "./message.js";
+import { keep, takeKept } from "./kept.js";
+import { List } from "./list.js";
+import { load } from "./loading.js";
+import { content } from "./message.js";
 import { draftOf, keepDraft } from "./outbox.js";
-import { dot, state } from "./people.js";
-import { messages } from "./request.js";
-import { Steps } from "./steps.js";
-import { dayOf, flat, size, timeOf, wholeTime } from "./text.js";
+import { Pending } from "./pending.js";
+import { Position } from "./position.js";
+import { pathTo } from "./route.js";
+import { Rows } from "./row.js";
+import { Sight } from "./sight.js";
+import { flat } from "./text.js";
 import { isStep, layout } from "./work.js";
 
-const pageSize = 100;
-const fewBlocks = 10, mostPages = 5; // so many pages are read at once where there is little but folded work
-const together = 5 * 60e3; // messages of one sender within this time, in ms, share a head
 const hideSteps = "teambridge:hide-steps"; // in localStorage, if the reader does not want them
-const mac = /Mac|iPhone|iPad/.test(navigator.platform);
 
 // Conversation shows one conversation at a time in main. page is what it needs to know of
 // the rest of the page: see app.js.
 export class Conversation {
   #main;
   #page;
-  #history = null;
-  #place = null; // {team, createdAt, member}
+  #view = null; // what its parts know of the open conversation: see open
   #parts = {};
   #load = 0; // the number of the last request for messages; earlier answers are ignored
-  #bottom = true;
-  #missed = 0;
   #ours = ""; // the reader's names when the messages were rendered
-  #resent = new Set(); // seqs of messages that were sent again
-  #unfolded = new Set(); // seqs of long messages that are shown in full
-  #blocks = []; // what is shown: see layout
   #over = false; // whether the team has ended
   #withSteps = true; // whether the steps of agents are shown
+  #filter = "all"; // see filters
+  #writing = false; // whether the next conversation is opened to write in it
+  #divider = null; // the first item that was not read, when the conversation was opened or the reader was away
+  #opening = false; // until the messages to start with are loaded
+  #fresh = new Set(); // items that came while the reader was away, and were not seen
 
   constructor(main, page) {
     this.#main = main;
     this.#page = page;
+    keep(() => this.#where());
   }
 
   get place() {
-    return this.#place;
+    return this.#view?.place ?? null;
   }
 
-  // open shows a conversation. createdAt is the team's, in ms. at is the seq of the message
-  // to show, or null for the end.
-  async open({ team, createdAt, member, at }) {
-    this.#place = { team, createdAt, member };
-    this.#history = new History(team, createdAt, member);
-    this.#history.newer = at !== null;
-    this.#missed = 0;
-    this.#bottom = at === null;
-    this.#blocks = [];
+  get #history() {
+    return this.#view?.history;
+  }
+
+  // open shows a conversation. createdAt is the team's, in ms. at is the seq of the message to
+  // show. Without one, it is the first that was not read, or where the reader was before the
+  // page was loaded again; with end, it is the last one.
+  async open({ team, createdAt, member, at, end = false }) {
+    const place = { team, createdAt, member };
+    const kept = takeKept(place);
+    const from = kept ? kept.seq : at ?? (end || !this.#page.person(place) ? null : this.#page.reader.first(team, member));
+    this.#view = {
+      place, page: this.#page, history: new History(team, createdAt, member),
+      names: () => this.#page.names(place, this.#history.ours),
+      color: (name) => this.#page.status({ ...place, member: name })?.color,
+      post: (message) => this.#post(message),
+      sent: (answers) => this.#sent(answers),
+      edit: (text) => this.#parts.compose.add(text),
+      canWrite: () => this.#parts.compose.open,
+      reply: (record) => this.#reply(record),
+    };
+    this.#filter = member === null ? filterOf(team) : "all";
+    const { history } = this.#view;
+    history.newer = from !== null;
     this.#withSteps = localStorage.getItem(hideSteps) === null;
+    this.#divider = null;
+    this.#opening = true;
+    this.#fresh.clear();
     this.#build();
+    const { position } = this.#parts;
+    if (from !== null) position.leave();
     this.refresh();
     this.pending();
-    const there = await this.#fill({ before: at === null ? undefined : at + 1 });
-    if (at === null || !there) return;
-    // And the messages after it.
-    const range = this.#history.range();
-    if (range === null || await this.#fill({ after: range.high })) this.#point(at);
+    const there = await this.#fill({ before: from === null ? undefined : from + 1 }) &&
+      (from === null || this.#history.range() === null || await this.#fill({ after: this.#history.range().high }));
+    if (!there) return;
+    this.#opening = false;
+    if (kept) this.#goBack(kept);
+    else if (at !== null) this.#point(at);
+    else if (end) position.toEnd();
+    else position.start();
   }
 
   close() {
-    this.#place = this.#history = null;
+    this.#parts.sight?.forget();
+    this.#view = null;
     this.#load++;
     this.#parts = {};
   }
 
   // reload reads the messages again.
   reload() {
-    if (this.#place) this.open({ ...this.#place, at: null });
+    if (this.#view) this.open({ ...this.place, at: null, end: true });
   }
 
   #build() {
     const p = this.#parts = {};
-    const { team, member } = this.#place;
-    const title = member === null ? "everyone" : flat(member);
+    const title = this.place.member === null ? "everyone" : flat(this.place.member);
+    const more = (where) => h("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#more(where) }, `Show ${where} messages`);
     p.head = h("div", { class: "head-text" });
-    p.notice = h("p", { class: "hint", hidden: true });
-    p.older = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#more("older") }, "Show older messages");
-    p.newer = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#more("newer") }, "Show newer messages");
-    p.list = h("ol", { class: "messages" });
-    p.waiting = h("ol", { class: "messages outbox", "aria-label": "Not sent yet" });
+    p.older = more("older");
+    p.newer = more("newer");
+    p.rows = new Rows(this.#view);
+    p.list = new List();
+    p.waiting = new Pending(this.#view);
     p.empty = h("p", { class: "empty", role: "status" }, "Loading…");
     p.scroll = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Messages, ${title}` },
-      h("div", { class: "column" }, p.older, p.empty, p.list, p.newer, p.waiting));
+      h("div", { class: "column" }, p.older, p.empty, p.list.element, p.newer, p.waiting.element));
     p.steps = h("button", { type: "button", class: "small toggle", onclick: () => this.#toggleSteps() }, "Steps");
-    p.jump = h("button", { type: "button", class: "jump", hidden: true, onclick: () => this.#toEnd() }, "Newest messages");
-    p.text = h("textarea", { id: "text", rows: "1", placeholder: `Message to ${title}`, "aria-describedby": "keys" });
-    p.lead = h("input", { type: "checkbox", id: "lead" });
-    p.send = h("button", { type: "submit", class: "send" }, "Send");
-    p.form = h("form", { class: "compose" },
-      h("label", { class: "unseen", for: "text" }, `Message to ${title}`), p.text,
-      h("div", { class: "compose-foot" },
-        member === null ? h("label", { class: "check" }, p.lead, " Also send to the lead") : null,
-        h("span", { class: "keys", id: "keys" }, h("kbd", null, mac ? "⌘" : "Ctrl"), " ", h("kbd", null, "Enter"), " sends"),
-        p.send));
-    p.closed = h("p", { class: "closed", hidden: true });
+    const history = this.#history;
+    p.sight = new Sight(p.scroll, (items) => this.#saw(items));
+    p.position = new Position(p.scroll, { sight: p.sight, more: () => history.newer, toEnd: () => this.#toEnd() });
+    p.compose = new Compose(this.place, title, (message) => this.#send(message));
+    p.filter = this.#filterBox();
+    p.asks = h("div", { class: "asks" });
     this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "talk-title" },
-      pageHead(p.head, p.steps), p.scroll, h("div", { class: "foot" }, p.jump, p.notice, p.form, p.closed)));
-
-    p.text.value = draftOf(team, this.#place.createdAt, member);
-    p.text.addEventListener("input", () => {
-      keepDraft(team, this.#place.createdAt, member, p.text.value);
-      this.#grow();
-    });
-    p.text.addEventListener("keydown", (e) => {
-      if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && !e.isComposing) {
-        e.preventDefault();
-        p.form.requestSubmit();
-      }
-    });
-    p.form.addEventListener("submit", (e) => {
-      e.preventDefault();
-      this.#send();
-    });
+      pageHead(p.head, this.#page.controls.element, p.filter, p.steps), p.scroll, h("div", { class: "foot" }, p.position.jump, p.asks, p.compose.elements)));
     this.#showToggle();
-    p.scroll.addEventListener("scroll", () => {
-      this.#bottom = p.scroll.scrollHeight - p.scroll.scrollTop - p.scroll.clientHeight < 80;
-      if (this.#bottom && !this.#history.newer) {
-        this.#missed = 0;
-        this.#showJump();
-      }
-    }, { passive: true });
-    new ResizeObserver(() => this.#stick()).observe(p.scroll);
-    this.#grow();
+    p.actions = new Actions(p.list.element, this.#view);
+    p.compose.grow();
+    if (this.#writing) p.compose.focus();
+    this.#writing = false;
+  }
+
+  #filterBox() {
+    if (this.place.member !== null) return null;
+    const box = h("select", { class: "filter", "aria-label": "Which messages", onchange: () => {
+      this.#setFilter(box.value);
+      keepFilter(this.place.team, box.value);
+      if (box.value !== "all" && this.#history.older) this.#fill({ before: this.#history.range()?.low });
+    } }, Object.entries(filters).map(([value, words]) => h("option", { value, selected: value === this.#filter }, words)));
+    return box;
+  }
+
+  #setFilter(filter) {
+    this.#filter = this.#parts.filter.value = filter;
+    this.#sync();
+    this.#parts.position.start();
   }
 
   #showToggle() {
@@ -145,89 +164,46 @@ export class Conversation {
     this.#sync();
   }
 
-  #grow() {
-    const t = this.#parts.text;
-    t.style.height = "auto";
-    t.style.height = Math.min(t.scrollHeight + 2, innerHeight * 0.4) + "px";
-  }
-
-  #stick() {
-    const s = this.#parts.scroll;
-    if (s && this.#bottom && !this.#history.newer) s.scrollTop = s.scrollHeight;
-  }
-
   // refresh shows changes of the member, the team and the reader's names.
   refresh() {
-    const p = this.#parts;
-    if (!this.#place) return;
-    const { team, member } = this.#place;
-    const t = this.#page.team(this.#place);
-    const ours = JSON.stringify(this.#page.person(this.#place)?.ours ?? []);
+    if (!this.#view) return;
+    const { place } = this;
+    const t = this.#page.team(place);
+    const person = this.#page.person(place);
+    const ours = JSON.stringify(this.#mine);
     if (ours !== this.#ours || this.#over !== !t) {
-      if (ours !== this.#ours) for (const item of this.#history.items) item.li = null;
+      if (ours !== this.#ours) {
+        for (const item of this.#history.items) item.li = item.notice ? (item.step = null) : null;
+        this.#parts.sight.forget();
+      }
       [this.#ours, this.#over] = [ours, !t];
       this.#sync();
     }
-    const s = member === null ? null : this.#page.status(this.#place);
-    const person = this.#page.person(this.#place);
-    const head = h("div", { class: "head-text" },
-      h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : escaped(member),
-        h("span", { class: "in" }, h("span", { class: "unseen" }, " in team "), escaped(team))));
-    if (!t) head.append(h("p", { class: "doing" }, "The team has ended. Its history is kept."));
-    else if (s) head.append(h("p", { class: "doing" }, dot(s), state(s), this.#relay(s)));
-    else if (member !== null) head.append(h("p", { class: "doing" }, "Not an agent of this team"));
-    else head.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · created ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
-    morph(p.head, head);
-
+    this.#page.controls.refresh(place);
+    this.#page.cards.show(this.#parts.asks, (a) => a.team === place.team && (place.member === null || a.member === place.member), () => this.#parts.compose.focus());
+    morph(this.#parts.head, head(place, t, place.member === null ? null : this.#page.status(place)));
     let closed = "";
     if (!t) closed = "You cannot send messages to a team that has ended.";
     else if (t.problem) closed = `The team cannot be read: ${flat(t.problem)}`;
     else if (this.#page.readOnly) closed = "The service is read-only: you cannot send messages.";
-    p.closed.hidden = !closed;
-    p.form.hidden = Boolean(closed);
-    setText(p.closed, closed);
-    const unanswerable = t && person && !person.answerable && !closed;
-    p.notice.hidden = !unanswerable;
-    if (unanswerable && !p.notice.hasChildNodes()) {
-      p.notice.append("Agents of this team cannot write to you yet. To let them, run: ", h("code", null, `teambridge join --team ${flat(team)}`));
-    } else if (!unanswerable) p.notice.replaceChildren();
+    const unread = Boolean(t && !closed && t.leadState === "gone" && !(place.member !== null && this.#page.status(place)?.relay));
+    this.#parts.compose.show({ closed, unread, unanswerable: Boolean(t && person && !person.answerable && !closed) });
   }
 
-  #relay(s) {
-    if (!s.relay) return null;
-    const r = s.relay;
-    const parts = [`relay ${flat(r.state)}`];
-    if (r.queue > 0) parts.push(`${r.queue} in progress`);
-    if (r.deadLetters > 0) parts.push(`⚠ ${r.deadLetters} not delivered`);
-    if (r.reason) parts.push(flat(r.reason));
-    return h("span", { class: r.state === "dead" || r.deadLetters > 0 ? "warn" : null }, " · " + parts.join(", "));
-  }
-
-  // fill requests a page of messages and adds it.
+  // fill requests messages and adds them. It reports whether they are still wanted.
   async #fill(range) {
-    const load = ++this.#load;
-    const history = this.#history;
-    const { team, createdAt, member } = this.#place;
-    const p = this.#parts;
-    const back = range.after === undefined;
+    const number = ++this.#load;
+    const current = () => number === this.#load;
+    const { empty } = this.#parts;
     try {
-      let more = true;
-      const enough = this.#layout().length + fewBlocks;
-      for (let n = 0; n < mostPages && more && this.#layout().length < enough; n++) {
-        const page = await messages(team, { with: member ?? undefined, createdAt, thinking: true, html: true, limit: pageSize, ...range });
-        if (load !== this.#load) return false;
-        if (back) more = history.older = page.more;
-        else more = history.newer = page.more;
-        for (const r of page.messages) this.#take(r);
-        const end = page.messages.at(back ? 0 : -1);
-        range = back ? { before: end?.seq } : { after: end?.seq };
-      }
-      setText(p.empty, "No messages yet.");
+      await load(this.#history, range, { take: (r) => this.#take(r), blocks: () => this.#layout().length, current });
+      if (!current()) return false;
+      setText(empty, this.#history.items.length > 0 ? "None of the messages are of this kind." : "No messages yet.");
     } catch (problem) {
-      if (load !== this.#load) return false;
+      if (!current()) return false;
       // Nothing is recorded of a team that has just been created.
-      setText(p.empty, problem.status === 404 ? "No messages yet." : [problem.message, problem.hint].filter(Boolean).join(". "));
-      if (problem.status === 0) this.#page.whenConnected(() => load === this.#load && this.#fill(range));
+      setText(empty, problem.status === 404 ? "No messages yet." : [problem.message, problem.hint].filter(Boolean).join(". "));
+      if (problem.status === 0) this.#page.whenConnected(() => current() && this.#fill(range));
     }
     this.#sync();
     return true;
@@ -239,9 +215,9 @@ export class Conversation {
     if (!range) return;
     const button = p[where];
     button.disabled = true;
-    const first = p.list.querySelector(".bubble, .steps"); // above it there may be a day, which goes
+    const first = p.list.element.querySelector(".bubble, .steps"); // above it there may be a day, which goes
     const top = first.getBoundingClientRect().top;
-    if (where === "newer") this.#bottom = false;
+    if (where === "newer") p.position.leave();
     await this.#fill(where === "older" ? { before: range.low } : { after: range.high });
     if (where === "older") p.scroll.scrollTop += first.getBoundingClientRect().top - top;
     button.disabled = false;
@@ -249,26 +225,23 @@ export class Conversation {
   }
 
   #toEnd() {
-    if (this.#history.newer) return this.reload();
-    this.#missed = 0;
-    this.#bottom = true;
-    this.#stick();
-    this.#showJump();
+    if (this.#history.newer) this.reload();
+    else this.#parts.position.toEnd();
   }
 
   // point shows one message, and focuses it.
   #point(seq) {
     const item = this.#history?.find(seq);
+    if (item && !this.#shows(item)) this.#setFilter("all"); // only here
     if (item && isStep(item.records[0]) && !this.#withSteps) {
       this.#withSteps = true; // only here
       this.#showToggle();
       this.#sync();
     }
     const li = item?.step ?? item?.li;
-    if (!li) return;
+    if (!li) return this.#parts.position.start();
     for (let fold = li.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
-    this.#bottom = false;
-    li.scrollIntoView({ block: "center" });
+    this.#parts.position.center(li);
     li.classList.add("found-here");
     li.setAttribute("tabindex", "-1");
     li.focus({ preventScroll: true });
@@ -279,16 +252,24 @@ export class Conversation {
   event(r, appeared) {
     const history = this.#history;
     if (!history?.has(r)) return false;
+    const { position } = this.#parts;
     const range = history.range();
     const counts = appeared && !r.work;
     if (history.newer && (!range || r.seq > range.high)) {
-      if (counts) this.#missed++;
-      this.#showJump();
+      if (counts) position.came();
       return false;
     }
     const did = this.#take(r);
-    if (!did.fresh) return false;
-    if (counts && !this.#bottom) this.#missed++;
+    if (!did.fresh) {
+      if (did.changed && !this.#fresh.has(did.item) && this.#unread(did.item).length === 0) this.#parts.sight.drop(did.item);
+      return false;
+    }
+    const away = !position.atEnd || document.visibilityState !== "visible";
+    if (counts && away) this.#fresh.add(did.item);
+    if (away && this.#unread(did.item).length > 0 && !history.items.some((i) => i !== did.item && this.#unread(i).length > 0)) {
+      this.#divider = did.item;
+      this.#sync();
+    }
     // The answer takes the place of a text, so that more than the end changes.
     this.#sync(history.items.at(-1) === did.item && !r.answer);
     if (appeared) did.item.li?.classList.add("fresh");
@@ -305,7 +286,7 @@ export class Conversation {
 
   receipt(receipt) {
     const item = this.#history?.receipt(receipt);
-    if (item) return this.#update(item);
+    if (item) return this.#parts.rows.update(item);
     // A fast agent can take a message before it is recorded, so that it never is. The
     // outbox has the text.
     const text = this.#page.outbox.text(receipt.id);
@@ -320,227 +301,145 @@ export class Conversation {
 
   relayed(team, createdAt, inbox, id, fate) {
     const item = this.#history?.relayed(team, createdAt, inbox, id, fate);
-    if (item) this.#update(item);
+    if (item) this.#parts.rows.update(item);
   }
 
   #take(r) {
     const did = this.#history.add(r);
-    if (!did.fresh && did.changed) this.#update(did.item);
+    if (!did.fresh && did.changed) this.#parts.rows.update(did.item);
     this.#page.arrived(r.id);
     return did;
   }
 
-  #showJump() {
-    const { jump } = this.#parts;
-    const n = this.#missed;
-    setText(jump, n > 0 ? `${n} new ${n === 1 ? "message" : "messages"}` : "Newest messages");
-    jump.hidden = n === 0 && !this.#history.newer;
+  get #how() {
+    return { withSteps: this.#withSteps && this.#filter === "all", over: this.#over };
+  }
+
+  #shows(item) {
+    return passes(this.#filter, item, this.#view.names().mine);
+  }
+
+  get #items() {
+    return this.#filter === "all" ? this.#history.items : this.#history.items.filter((i) => this.#shows(i));
   }
 
   #layout() {
-    return layout(this.#history.items, { withSteps: this.#withSteps, over: this.#over });
+    return layout(this.#items, this.#how);
   }
 
   // sync shows all messages in order. If only the end is new, the others stay as they are.
   #sync(end = false) {
-    this.#blocks = this.#layout();
-    const used = new Set();
-    for (const b of this.#blocks) {
-      if (b.item) {
-        b.li = b.item.li ??= this.#render(b.item);
-        continue;
-      }
-      // A group that has grown in either direction is the same.
-      const group = b.steps.map((s) => s.item.group).find((g) => g && !used.has(g)) ?? new Steps();
-      used.add(group);
-      for (const s of b.steps) s.item.group = group;
-      const [r] = b.steps[0].item.records;
-      group.show(b.steps, [this.#place.member === null ? flat(r.from) : "", b.subagent ? "subagent" : ""].filter(Boolean).join(", "));
-      b.li = group.element;
-    }
-    place(this.#parts.list, this.#blocks.map((b) => b.li));
-    for (let n = end ? Math.max(0, this.#blocks.length - 1) : 0; n < this.#blocks.length; n++) this.#dress(n);
-    this.#shown();
-    this.#showJump();
-    this.#stick();
-  }
-
-  // shown updates what depends on which messages are shown.
-  #shown() {
-    const { older, newer, empty, waiting } = this.#parts;
-    const any = this.#blocks.length > 0;
-    older.hidden = !this.#history.older || !this.#history.range();
-    newer.hidden = !this.#history.newer || !this.#history.range();
-    empty.hidden = any || waiting.childElementCount > 0;
-    this.seen();
-  }
-
-  // seen marks messages to the reader as read, if the page is visible.
-  seen() {
-    if (!this.#history || document.visibilityState !== "visible") return;
-    const person = this.#page.person(this.#place);
-    const list = this.#history.items.flatMap((i) => i.records).filter((r) => !r.read && !r.gone && !r.work && person?.ours.includes(r.inbox));
-    if (list.length > 0) this.#page.seen(list);
-  }
-
-  // dress adds to a block what depends on the ones before: its day, and whether a message
-  // has a head of its own.
-  #dress(n) {
-    const block = this.#blocks[n];
-    const record = (b) => (b.item ?? b.steps[0].item).records[0];
-    const r = record(block), before = this.#blocks[n - 1];
-    const day = dayOf(when(r));
-    setAttr(block.li, "data-day", !before || dayOf(when(record(before))) !== day ? day : null);
-    const first = block.li.firstElementChild;
-    const has = first?.classList.contains("day");
-    if (block.li.dataset.day && !has) block.li.prepend(h("p", { class: "day" }, h("span", null, day)));
-    else if (block.li.dataset.day) setText(first.firstElementChild, day);
-    else if (has) first.remove();
-    // What an agent does between two texts does not separate them.
-    let at = n - 1;
-    while (r.work && this.#blocks[at]?.steps && record(this.#blocks[at]).inbox === r.inbox) at--;
-    const last = this.#blocks[at]?.item;
-    const b = last?.records[0];
-    const to = (item) => (item.records.length > 1 ? "all" : item.records[0].inbox);
-    const said = (r) => (r.work ? r.kind === "text" : r.kind === "message");
-    const follows = block.item && b && !block.li.dataset.day && b.from === r.from && to(last) === to(block.item) &&
-      when(r) - when(b) < together && said(r) && said(b) && Boolean(r.work) === Boolean(b.work);
-    block.li.classList.toggle("follows", Boolean(follows));
-  }
-
-  // update renders a message again, in its place.
-  #update(item) {
-    if (item.li && !isStep(item.records[0])) morph(item.li.querySelector(".bubble"), this.#render(item).querySelector(".bubble"));
-  }
-
-  #render(item) {
-    const r = item.records[0];
-    const names = this.#page.names(this.#place);
-    const mine = names.mine(r.from);
-    const to = item.records.length > 1 ? `${item.records.length} members` : names.name(r.inbox);
-    const { label, summary, text, raw } = content(r);
-    const body = raw
-      ? h("details", { class: "raw" }, h("summary", null, "Show the raw text"), h("pre", null, escaped(text, true)))
-      : text ? this.#text(r, text, item) : null;
-    const direction = mine ? "mine" : names.mine(r.inbox) || r.answer || r.work ? "tome" : "between";
-    if (r.work && r.kind !== "text") return this.#note(r);
-    return h("li", { class: `message ${direction}` }, h("article", { class: "bubble", "data-seq": r.seq },
-      h("header", { class: "by" },
-        h("span", { class: "pair" }, h("b", null, escaped(names.name(r.from))), r.answer || r.work ? null : [" → ", escaped(to)]),
-        label ? h("span", { class: "label" }, escaped(label)) : null,
-        h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r)))),
-      summary ? h("p", { class: "summary", dir: "auto" }, escaped(summary)) : null,
-      body,
-      mine ? this.#fates(item) : r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null));
-  }
-
-  // note shows how a turn ended, or what the program that runs the agent said.
-  #note(r) {
-    return h("li", { class: "message note" }, h("p", { class: "bubble", "data-kind": r.kind, "data-state": r.work.state, "data-seq": r.seq, title: wholeTime(when(r)) },
-      this.#place.member === null ? [h("b", null, escaped(r.from)), " · "] : null, r.work.state === "failed" ? "⚠ " : null, escaped(r.text)));
-  }
-
-  #text(r, text, item) {
-    const whole = this.#unfolded.has(r.seq);
-    const cut = beginning(text);
-    const long = cut.length < text.length;
-    const body = r.html
-      ? rendered(r)
-      : h("p", { class: "text", dir: "auto" }, escaped(whole ? text : cut, true), long && !whole ? "…" : null);
-    if (r.html && r.answer?.truncated) body.append(h("p", null, "[truncated]"));
-    if (!long || whole) return body;
-    body.classList.toggle("clamped", Boolean(r.html));
-    return [body, h("button", { type: "button", class: "quiet", onclick: () => {
-      this.#unfolded.add(r.seq);
-      this.#update(item);
-    } }, `Show all (${size(text)})`)];
-  }
-
-  // fates shows what happened to a message of the reader, for each member it went to.
-  #fates(item) {
-    const several = item.records.length > 1;
-    const names = this.#page.names(this.#place);
-    return h("div", { class: "fates" }, item.records.map((r) => {
-      const f = fate(r);
-      const parts = [h("span", { class: "tick", "aria-hidden": "true" }, f.tick), " "];
-      if (several) parts.push(h("b", null, escaped(names.name(r.inbox))), " ");
-      parts.push(f.words);
-      if (r.relay) parts.push(" · ", delivery(r.relay));
-      const reach = this.#page.reach(r.inbox, r.id);
-      if (reach && f.state === "verified") parts.push(h("span", { class: "warn" }, " · ⚠ " + reach));
-      if (f.reason) parts.push(h("span", { class: "reason" }, ". ", escaped(f.reason), "."));
-      if (f.state === "lost" || f.state === "unknown") {
-        parts.push(" ", this.#resent.has(r.seq) ? h("span", { class: "done" }, "Sent again.")
-          : h("button", { type: "button", class: "small", onclick: () => {
-            this.#resent.add(r.seq);
-            this.#update(item);
-            this.#post({ member: r.inbox, text: r.text });
-          } }, "Send again"));
-      }
-      return h("p", { class: "fate", "data-state": f.state, title: f.title || null }, parts);
-    }));
-  }
-
-  #send() {
     const p = this.#parts;
-    const text = p.text.value;
-    if (!text.trim() || p.form.hidden) {
-      p.text.focus();
-      return;
+    const { items, older, newer } = this.#history;
+    if (this.#opening) this.#divider = items.find((i) => this.#unread(i).length > 0) ?? null;
+    p.list.show(this.#items, {
+      rows: p.rows, named: this.place.member === null, end: end && !this.#opening, ...this.#how,
+      divider: this.#divider, markRead: () => this.#saw(items.filter((i) => this.#unread(i).length > 0)),
+    });
+    for (const item of p.list.items()) {
+      if (this.#fresh.has(item) || this.#unread(item).length > 0) p.sight.watch(item, this.#element(item));
     }
-    const { team, createdAt, member } = this.#place;
-    p.text.value = "";
-    keepDraft(team, createdAt, member, "");
-    this.#grow();
-    p.text.focus();
+    p.actions.show();
+    const loaded = this.#history.range() !== null;
+    p.older.hidden = !older || !loaded;
+    p.newer.hidden = !newer || !loaded;
+    this.#showEmpty();
+    p.position.stick();
+    p.position.show();
+  }
+
+  // mine are the names of the reader, also in a team that has ended.
+  get #mine() {
+    return this.#page.person(this.place)?.ours ?? this.#history.ours ?? [];
+  }
+
+  // unread returns the records of an item that the reader has not read.
+  #unread(item) {
+    const mine = this.#mine;
+    return item.records.filter((r) => !r.read && !r.gone && !r.work && mine.includes(r.inbox));
+  }
+
+  // element returns what shows an item.
+  #element(item) {
+    return item.notice ? item.group.element : item.li.querySelector(".bubble");
+  }
+
+  // saw takes items that the reader has seen.
+  #saw(items) {
+    for (const item of items) {
+      this.#fresh.delete(item);
+      this.#parts.sight?.drop(item);
+    }
+    const list = items.flatMap((i) => this.#unread(i));
+    if (list.length > 0) this.#page.seen(list);
+    this.#parts.position?.show();
+  }
+
+  // where returns where the reader is, to go back there when the page is loaded again.
+  #where() {
+    if (!this.#view) return null;
+    const { position, list } = this.#parts;
+    const conversation = this.place;
+    if (position.atEnd) return { conversation, seq: null };
+    const first = position.first(list.element.querySelectorAll("[data-seq]"));
+    return first && { conversation, seq: Number(first.element.dataset.seq), offset: first.offset };
+  }
+
+  #goBack({ seq, offset }) {
+    const { position, list } = this.#parts;
+    const element = seq === null ? null : list.element.querySelector(`[data-seq="${seq}"]`);
+    if (element) position.align(element.closest("details:not([open])") ?? element, offset);
+    else position.toEnd();
+  }
+
+  #showEmpty() {
+    const { empty, list, waiting } = this.#parts;
+    empty.hidden = list.blocks.length > 0 || waiting.any;
+  }
+
+  // seen marks messages as read that are in view, if the page is visible.
+  seen() {
+    this.#parts.sight?.look();
+  }
+
+  #send({ text, lead }) {
+    const { member } = this.place;
     if (this.#history.newer) this.reload();
-    this.#missed = 0;
-    this.#bottom = true;
-    this.#post({ member, text, lead: p.lead.checked });
-    this.#stick();
+    this.#divider = null;
+    this.#post({ member, text, lead, mode: member === null ? undefined : this.#page.controls.take() });
+    this.#parts.position.toEnd();
   }
 
   async #post(message) {
-    const { team, createdAt } = this.#place;
-    this.#page.sent(await this.#page.outbox.post({ team, createdAt, ...message }));
+    const { team, createdAt } = this.place;
+    this.#sent(await this.#page.outbox.post({ team, createdAt, ...message }));
+  }
+
+  // sent takes the answers of the service to a message, which may be shown already.
+  #sent(answers) {
+    this.#page.sent(answers);
+    for (const a of answers ?? []) {
+      const item = this.#history?.items.findLast((i) => i.records.some((r) => r.inbox === a.member && r.id === a.id));
+      if (item) this.#parts.rows.update(item);
+    }
+  }
+
+  // reply begins an answer to a message, in the conversation with who wrote it.
+  #reply(r) {
+    const { team, createdAt, member } = this.place;
+    const text = quote(content(r).text);
+    const to = this.#page.status({ team, createdAt, member: r.from }) && !this.#view.names().mine(r.from) ? r.from : member;
+    if (to === member) return this.#parts.compose.add(text);
+    keepDraft(team, createdAt, to, text + draftOf(team, createdAt, to));
+    this.#writing = true;
+    location.hash = pathTo(team, to, { of: createdAt });
   }
 
   // pending shows the messages that are not known to have arrived.
   pending() {
-    if (!this.#place) return;
-    const { team, createdAt, member } = this.#place;
-    const p = this.#parts;
-    const list = this.#page.outbox.of(team, createdAt, member)
-      // A message to all is shown in the list as soon as one copy has arrived.
-      .filter((e) => !(e.state === "sending" || e.state === "sent") || !this.#history.items.some((i) => i.records.some((r) => r.id.startsWith(e.key))));
-    morph(p.waiting, h("ol", { class: "messages outbox", "aria-label": "Not sent yet" }, list.map((e) => h("li", { class: "message mine", "data-key": e.key + e.state },
-      h("article", { class: "bubble" },
-        h("p", { class: "text", dir: "auto" }, escaped(beginning(e.text), true)),
-        h("div", { class: "fates" }, this.#pendingState(e)))))));
-    p.waiting.hidden = list.length === 0;
-    p.empty.hidden = this.#blocks.length > 0 || list.length > 0;
-    this.#stick();
-  }
-
-  #pendingState(e) {
-    const tick = (mark) => h("span", { class: "tick", "aria-hidden": "true" }, mark);
-    if (e.state === "sending") return h("p", { class: "fate", "data-state": "sending" }, tick("…"), " sending");
-    if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, tick("✓"), " in the inbox");
-    const uncertain = e.state === "uncertain";
-    const button = (words, act) => h("button", { type: "button", class: "small", onclick: act }, words);
-    const retry = async (force) => this.#page.sent(await this.#page.outbox.retry(e, force));
-    return h("p", { class: "fate", "data-state": uncertain ? "uncertain" : "failed", role: "alert" },
-      tick("⚠"), uncertain ? " may not have been sent. " : " not sent. ",
-      h("span", { class: "reason" }, escaped(e.detail), ". ", e.hint ? [escaped(e.hint), ". "] : null,
-        uncertain ? "Sending it again does not make a second copy. " : null),
-      e.code === "unknown" ? button("Send anyway", () => retry(true)) : button("Send again", () => retry(false)), " ",
-      uncertain ? null : button("Edit", () => {
-        const t = this.#parts.text;
-        t.value = [e.text, t.value].filter(Boolean).join("\n");
-        t.dispatchEvent(new Event("input"));
-        this.#page.outbox.drop(e.key);
-        t.focus();
-      }), " ",
-      button("Discard", () => this.#page.outbox.drop(e.key)));
+    if (!this.#view) return;
+    this.#parts.waiting.show();
+    this.#showEmpty();
+    this.#parts.position.stick();
   }
 }

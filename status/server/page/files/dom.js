@@ -24,7 +24,7 @@ export function escaped(text, lines = false) {
 
 // pageHead returns the head of a view, with a link back for narrow screens.
 export const pageHead = (...content) => h("header", { class: "head" },
-  h("a", { class: "back", href: "#/", "aria-label": "Back to teams and members" }, h("span", { "aria-hidden": "true" }, "‹")), content);
+  h("a", { class: "back", href: "#/teams", "aria-label": "Back to teams and members" }, h("span", { "aria-hidden": "true" }, "‹")), content);
 
 // setText sets a text if it is different: screen readers repeat what is set again.
 export function setText(element, text) {

@@ -11,6 +11,7 @@ export class History {
   items = [];
   older = true; // there may be older messages
   newer = false; // there are newer messages than these
+  ours = null; // the names of the reader, if they are known
   #records = new Map(); // by seq
   #groups = new Map(); // items by the key of a message to all
   #receipts = new Map(); // by inbox and id; a receipt may come before its message

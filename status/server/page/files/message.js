@@ -12,6 +12,9 @@ export function when(r) {
   return sent <= seen ? sent : seen; // the comparison is false if timestamp is not a time
 }
 
+// mayBeLong reports whether a text may be too high to be shown in full at first.
+export const mayBeLong = (text) => text.length > 1000 || text.split("\n", 15).length === 15;
+
 // beginning returns the part of a long text that is shown at first.
 export function beginning(text) {
   let end = Math.min(text.length, longText);
@@ -39,7 +42,7 @@ export function content(r) {
   switch (o && r.kind) {
     case "idle_notification":
       return {
-        label: { failed: "⚠ failed", interrupted: "interrupted" }[text(o.idleReason)] ?? "idle",
+        label: { failed: "⚠ failed", interrupted: "interrupted" }[text(o.idleReason)] ?? (text(o.result) ? "finished" : "idle"),
         summary: text(o.summary), text: text(o.result) || text(o.failureReason),
       };
     case "shutdown_request":
@@ -52,6 +55,10 @@ export function content(r) {
       return { label: "ended", text: text(o.message) };
     case "task_assignment":
       return { label: "task", summary: text(o.subject), text: text(o.description) };
+    case "permission_request":
+      return { label: "asks permission", summary: text(o.tool_name), text: text(o.description) || JSON.stringify(o.input, null, 2) };
+    case "plan_approval_request":
+      return { label: "plan", text: text(o.planContent) };
     default:
       return { label: r.kind.replaceAll("_", " "), summary: r.summary, text: o ? JSON.stringify(o, null, 2) : r.text, raw: true };
   }

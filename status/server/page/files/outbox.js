@@ -54,10 +54,10 @@ export class Outbox {
       .sort((a, b) => a.at - b.at);
   }
 
-  // post sends a text to a member, or to all if member is null. It returns the answers
-  // of the service, or null.
-  post({ team, createdAt, member, text, lead = false }) {
-    return this.retry({ key: crypto.randomUUID(), team, createdAt, member, text, lead, at: Date.now() });
+  // post sends a text to a member, or to all if member is null. mode changes how a relayed
+  // agent works from then on. It returns the answers of the service, or null.
+  post({ team, createdAt, member, text, lead = false, mode }) {
+    return this.retry({ key: crypto.randomUUID(), team, createdAt, member, text, lead, mode, at: Date.now() });
   }
 
   // retry sends an entry under its key.
@@ -66,9 +66,9 @@ export class Outbox {
     this.#texts.set(entry.key, entry.text);
     this.#keep(entry);
     try {
-      const { team, member, text, key } = entry;
+      const { team, member, text, key, mode } = entry;
       if (member !== null) {
-        const sent = await send(team, member, { text, force }, key);
+        const sent = await send(team, member, { text, force, mode }, key);
         this.#sent(entry);
         return [sent];
       }

@@ -1,36 +1,56 @@
-// Teams and members, and what they are doing.
+// The list of teams and members, and what they are doing.
 
-import { escaped, h, morph } from "./dom.js";
-import { flat, since } from "./text.js";
+import { colorOf, face } from "./colors.js";
+import { escaped, h, morph, place } from "./dom.js";
+import { draftOf } from "./outbox.js";
+import { instance } from "./reader.js";
+import { pathTo } from "./route.js";
+import { ended, groupBy, labels, order, waits } from "./teams.js";
+import { capital, flat, since } from "./text.js";
 
-export const pathTo = (team, member, fields = {}) => {
-  const q = new URLSearchParams(fields).toString();
-  return "#/team/" + encodeURIComponent(team) + (member === null ? "" : "/" + encodeURIComponent(member)) + (q && "?" + q);
-};
+const fewTeams = 4; // as many are open at first
+
+// heardOf says when a member was last heard, such as "last heard 3 min ago".
+function heardOf(s) {
+  const ago = since(new Date(s.heard));
+  return `last heard ${ago}${ago.startsWith("just") ? "" : " ago"}`;
+}
 
 // state describes what a member is doing.
-export function state(s) {
-  const word = flat(s.word);
-  return [word.charAt(0).toUpperCase() + word.slice(1), s.why && flat(s.why), since(new Date(s.wordSince))].filter(Boolean).join(" · ");
-}
+export const state = (s) => [capital(flat(s.word)), s.why && flat(s.why), heardOf(s)].filter(Boolean).join(" · ");
 
 // dot shows a state by color and shape, next to the words.
 export const dot = (s) => h("span", { class: "dot", "data-state": s.state, "aria-hidden": "true" });
 
-const rank = { alive: 0, unknown: 1, gone: 2 };
+// badge counts something; what says what.
+export const badge = (n, what, kind = "badge") => (n > 0 ? h("span", { class: kind }, String(n), h("span", { class: "unseen" }, " " + what)) : null);
 
-// People is the list of teams.
+const works = (s) => s.word === "working";
+const needs = (n) => badge(n, n === 1 ? "thing needs you" : "things need you", "badge needs");
+
+// People is this list.
 export class People {
   #root;
-  #open = new Map(); // by name: whether the reader opened or closed it
+  #parts;
+  #open = new Map(); // by team: whether its members are shown
+  #over = false; // whether the teams that have ended are shown
+  #made = new Map(); // by team: its element, and what that shows
   #shown; // by show
+  #there = ""; // what was selected then
 
   constructor(root) {
     this.#root = root;
+    const p = this.#parts = { home: h("a"), none: h("div"), live: h("ul", { class: "teams" }), over: h("section", { class: "over", "aria-label": "Ended teams" }) };
+    p.overHead = h("div");
+    p.overList = h("ul", { class: "teams" });
+    p.over.append(p.overHead, p.overList);
+    root.append(p.home, p.none, p.live, p.over);
     root.addEventListener("click", (e) => {
-      const name = e.target.closest("button[data-team]")?.dataset.team;
-      if (name === undefined) return;
-      this.#open.set(name, e.target.closest("button").getAttribute("aria-expanded") !== "true");
+      const button = e.target.closest("button");
+      if (!button) return;
+      const open = button.getAttribute("aria-expanded") !== "true";
+      if (button.dataset.team === undefined) this.#over = open;
+      else this.#open.set(button.dataset.team, open);
       this.show(this.#shown);
     });
     // Up and down, in addition to Tab.
@@ -46,63 +66,104 @@ export class People {
     });
   }
 
-  // show shows a snapshot. here is the open conversation, and unread counts the unread
-  // messages of a member, or of a team for null.
+  // show shows a snapshot. home is whether Home is open, and here the open conversation.
+  // needs is how much waits for the reader. unread counts the unread messages of a member, or
+  // of a team for null.
   show(shown) {
-    this.#shown = shown;
-    const teams = [...shown.snapshot.teams].sort((a, b) => (rank[a.leadState] ?? 1) - (rank[b.leadState] ?? 1) ||
-      Date.parse(b.createdAt) - Date.parse(a.createdAt) || (a.team < b.team ? -1 : 1));
-    const list = h("nav", { id: "people", "aria-label": "Teams and members" },
-      teams.length === 0
-        ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."))
-        : h("ul", { class: "teams" }, teams.map((t, n) => this.#team(t, n))));
-    morph(this.#root, list);
+    this.#shown = { ...shown, labels: labels(shown.snapshot.teams), waits: waits(shown.snapshot), states: groupBy(shown.snapshot.status, (s) => s.team) };
+    const { here, home, snapshot, unread } = shown;
+    const { live, over } = order(snapshot, unread);
+    const there = here ? pathTo(here.team, here.member) : "";
+    const moved = there !== this.#there;
+    this.#there = there;
+    for (const t of snapshot.teams) {
+      if (moved && t.team === here?.team) {
+        this.#open.set(t.team, true);
+        this.#over ||= ended(t);
+      } else if (!this.#open.has(t.team)) this.#open.set(t.team, live.length <= fewTeams && !ended(t));
+    }
+    const names = new Set(snapshot.teams.map((t) => t.team));
+    for (const name of [...this.#made.keys()]) if (!names.has(name)) this.#made.delete(name);
+    const p = this.#parts;
+    morph(p.home, h("a", { class: "member to-home", href: "#/", "aria-current": home ? "page" : null },
+      h("span", { class: "face", "aria-hidden": "true" }, "⌂"), h("span", { class: "member-name" }, "Home"), h("span", { class: "end" }, needs(shown.needs))));
+    morph(p.none, snapshot.teams.length === 0
+      ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."))
+      : h("div", { class: "nobody", hidden: live.length > 0 }, h("p", null, "No team is running.")));
+    place(p.live, live.map((t) => this.#item(t)));
+    p.over.hidden = over.length === 0;
+    morph(p.overHead, this.#ended(over));
+    place(p.overList, this.#over ? over.map((t) => this.#item(t)) : []);
+    if (moved) this.#root.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 
-  #team(t, n) {
-    const { here, unread, snapshot } = this.#shown;
-    const open = this.#open.get(t.team) ?? (here?.team === t.team || (n < 6 && t.leadState !== "gone"));
-    const count = unread(t.team, null);
-    const place = flat(t.cwd).replace(/^.*\/(?=[^/]+\/[^/]+$)/, "…/");
-    const about = t.problem ? ["⚠ " + flat(t.problem)] : [place, t.leadState === "gone" && "the lead has ended"].filter(Boolean);
+  // item returns the element of a team. One of which nothing has changed is not made again:
+  // there can be hundreds of members, and each message comes here.
+  #item(t) {
+    const { here, labels, states, unread, waits } = this.#shown;
+    const open = this.#open.get(t.team);
+    const members = states.get(t.team) ?? [];
+    const ours = here?.team === t.team;
+    const shows = JSON.stringify([t, open, labels.get(t.team), unread(t.team, null), waits.get(t.team)?.map((a) => [a.member, a.what]), ours && here.member,
+      open ? members.map((s) => [s, since(new Date(s.heard)), unread(s.team, s.member), this.#draft(t, s.member)]) : members.filter(works).length,
+      open && this.#draft(t, null)]);
+    const made = this.#made.get(t.team);
+    if (made?.shows === shows) return made.element;
+    const element = this.#team(t, open, members);
+    if (made) morph(made.element, element);
+    this.#made.set(t.team, { shows, element: made?.element ?? element });
+    return made?.element ?? element;
+  }
+
+  // draft reports whether something is being written to a member, in a conversation that is
+  // not open.
+  #draft(t, member) {
+    const { here } = this.#shown;
+    return !(here?.team === t.team && here.member === member) && draftOf(t.team, instance(t), member) !== "";
+  }
+
+  #ended(over) {
+    let count = 0;
+    for (const t of over) count += this.#shown.unread(t.team, null);
+    return h("div", null,
+      h("h2", null, h("button", { type: "button", "aria-expanded": String(this.#over) },
+        h("span", { class: "turn", "aria-hidden": "true" }), h("span", { class: "team-name" }, "Ended"),
+        h("span", { class: "heard" }, String(over.length)), badge(count, "unread"))),
+      this.#over ? h("p", { class: "about" }, over.length === 1 ? "The team's lead is not running." : "The leads of these teams are not running.") : null);
+  }
+
+  #team(t, open, members) {
+    const { labels, unread, waits } = this.#shown;
+    const working = members.filter(works).length;
+    const waiting = waits.get(t.team)?.length ?? 0;
+    const doing = open || ended(t) || working === 0 ? null : h("span", { class: "heard" }, `${working} working`);
     return h("li", { class: "team", "data-key": t.team },
-      h("h2", null, h("button", { type: "button", "data-team": t.team, "aria-expanded": String(open) },
-        h("span", { class: "turn", "aria-hidden": "true" }),
-        h("span", { class: "team-name" }, escaped(t.team)),
-        open ? null : badge(count))),
-      about.length ? h("p", { class: "about", title: flat(t.cwd) || null }, about.join(" · ")) : null,
+      h("h2", null, h("button", { type: "button", "data-team": t.team, "aria-expanded": String(open), title: [flat(t.team), flat(t.cwd)].filter(Boolean).join("\n") },
+        h("span", { class: "turn", "aria-hidden": "true" }), h("span", { class: "team-name" }, escaped(labels.get(t.team))), doing,
+        ended(t) ? null : needs(waiting), badge(unread(t.team, null), "unread"))),
+      t.problem ? h("p", { class: "about warn" }, "⚠ " + flat(t.problem)) : null,
       open && !t.problem ? h("ul", { class: "members" },
-        h("li", { "data-key": "*" }, this.#link(t.team, null, null, h("span", { class: "face all", "aria-hidden": "true" }, "∗"), "Everyone", "All messages in the team")),
-        snapshot.status.filter((s) => s.team === t.team).map((s) => h("li", { "data-key": "m" + s.member }, this.#member(s, t)))) : null);
+        h("li", { "data-key": "*" }, this.#row(t, null, null, h("span", { class: "face all", "aria-hidden": "true" }, "∗"), "Everyone")),
+        members.map((s) => h("li", { "data-key": "m" + s.member }, this.#member(s, t)))) : null);
   }
 
   #member(s, t) {
-    return this.#link(s.team, s.member, s.state, h("span", { class: "face", "aria-hidden": "true" }, initial(s.member), dot(s)),
-      [escaped(s.member), s.member === t.lead ? h("span", { class: "role" }, "lead") : null],
-      [state(s), relay(s), waiting(s)], badge(this.#shown.unread(s.team, s.member)));
+    const waiting = this.#shown.waits.get(s.team)?.find((a) => a.member === s.member);
+    const why = waiting?.what ?? (s.word === "blocked" || s.word === "waiting for you" ? s.why : "");
+    const more = [state(s), s.relay && `relay ${flat(s.relay.state)}`, s.unread > 0 && `${s.unread} unread in its inbox`];
+    return this.#row(t, s.member, s.state, face(s.member, colorOf(s.member, s.color), dot(s)),
+      [escaped(s.member), s.member === t.lead && !/lead/i.test(s.member) ? h("span", { class: "role" }, "lead") : null], more.filter(Boolean).join("\n"),
+      h("span", { class: "heard" }, h("span", { class: "word", "data-word": s.word }, flat(s.word)),
+        h("span", { class: "unseen" }, ", last heard"), " ", since(new Date(s.heard)).replace("just\u00a0", "")),
+      why && !ended(t) ? h("span", { class: "doing" }, escaped(why)) : null);
   }
 
-  #link(team, member, state, face, name, doing, badge) {
-    const { here } = this.#shown;
-    const current = here?.team === team && here.member === member;
-    return h("a", { class: "member", href: pathTo(team, member), "aria-current": current ? "page" : null, "data-state": state }, face,
-      h("span", { class: "who" }, h("span", { class: "member-name" }, name), h("span", { class: "doing" }, doing)), badge);
+  #row(t, member, state, avatar, name, title, heard, why) {
+    const { here, unread } = this.#shown;
+    const current = here?.team === t.team && here.member === member;
+    const draft = this.#draft(t, member);
+    return h("a", { class: "member", href: pathTo(t.team, member), "aria-current": current ? "page" : null, "data-state": state, title }, avatar,
+      h("span", { class: "member-name" }, name),
+      h("span", { class: "end" }, draft ? h("span", { class: "draft" }, "Draft") : heard, member === null ? null : badge(unread(t.team, member), "unread")), why);
   }
-}
-
-// initial returns the first letter of a name.
-const initial = (name) => flat([...String(name)][0] ?? "?").toUpperCase();
-
-function badge(n) {
-  return n > 0 ? h("span", { class: "badge" }, String(n), h("span", { class: "unseen" }, " unread")) : null;
-}
-
-function waiting(s) {
-  return s.unread > 0 ? h("span", { class: "waiting" }, `${s.unread} unread in its inbox`) : null;
-}
-
-function relay(s) {
-  if (!s.relay) return null;
-  const bad = s.relay.state === "dead" || s.relay.deadLetters > 0 || s.relay.held?.length > 0;
-  return h("span", { class: bad ? "warn" : null }, ` · ${bad ? "⚠ " : ""}relay ${flat(s.relay.state)}`);
 }

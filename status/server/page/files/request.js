@@ -53,3 +53,10 @@ export const send = (name, member, body, key) =>
   request(`/v1/teams/${segment(name)}/members/${segment(member)}/messages`, { method: "POST", body, key });
 export const broadcast = (name, body, key) => request(`/v1/teams/${segment(name)}/broadcast`, { method: "POST", body, key });
 export const markRead = (name, inbox, ids) => request(`/v1/teams/${segment(name)}/read`, { method: "POST", body: { inbox, ids } });
+export const relays = () => request("/v1/relays");
+export const permit = (relay, body) => request(`/v1/relays/${segment(relay)}/permit`, { method: "POST", body });
+// what is "interrupt" or "retry".
+export const controlRelay = (relay, what) => request(`/v1/relays/${segment(relay)}/${what}`, { method: "POST" });
+export const release = (relay, sender) => request(`/v1/relays/${segment(relay)}/release${query({ sender })}`, { method: "POST" });
+// what is "retry" or "drop".
+export const changeDelivery = (delivery, what) => request(`/v1/deliveries/${segment(delivery)}/${what}`, { method: "POST" });

@@ -1,6 +1,7 @@
 // The elements of an agent's steps: a line each, in groups that unfold.
 
 import { escaped, h, morph, place, setAttr } from "./dom.js";
+import { rendered } from "./markdown.js";
 import { when } from "./message.js";
 import { short, wholeTime } from "./text.js";
 import { codeParts, running, summary } from "./work.js";
@@ -19,8 +20,8 @@ export class Steps {
   }
 
   // show shows steps. A single one needs no fold unless it has a label, such as the name of
-  // the agent.
-  show(steps, label) {
+  // the agent, which has a color.
+  show(steps, label, color) {
     const alone = steps.length === 1 && !label;
     if (alone) this.#fold.open = true;
     // The reader may be reading what one step unfolded.
@@ -29,7 +30,7 @@ export class Steps {
     place(this.#list, steps.map(element));
     const { text, after, running } = summary(steps);
     setAttr(this.#head, "data-running", running);
-    morph(this.#head.lastElementChild, h("span", { class: "line" }, label ? [h("b", null, label), " · "] : null,
+    morph(this.#head.lastElementChild, h("span", { class: "line" }, label ? [h("b", { "data-color": color }, label), " · "] : null,
       running ? h("span", { class: "unseen" }, "running: ") : null, code(text), after ? h("span", { class: "after" }, " · " + after) : null));
   }
 }
@@ -56,7 +57,7 @@ function line(r, running) {
   if (r.kind === "text" || r.kind === "thinking") {
     const words = r.kind === "thinking" ? "thinking" : escaped(short(r.text, 100));
     if (!r.text.trim() || (r.kind === "text" && short(r.text, 100) === r.text)) return h("p", { class: "line" }, words);
-    return h("details", { class: "thought" }, h("summary", null, h("span", { class: "line" }, words)), h("p", { class: "text", dir: "auto" }, escaped(r.text, true)));
+    return h("details", { class: "thought" }, h("summary", null, h("span", { class: "line" }, words)), r.html ? rendered(r) : h("p", { class: "text", dir: "auto" }, escaped(r.text, true)));
   }
   return h("p", { class: "line" }, h("span", { class: "glyph", "aria-hidden": "true" }), running ? h("span", { class: "unseen" }, "running: ") : null, code(r.text));
 }

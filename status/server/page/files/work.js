@@ -1,5 +1,7 @@
 // The work of agents among the messages: what a conversation shows of it, and in which groups.
 
+import { when } from "./message.js";
+import { notice } from "./notice.js";
 import { short } from "./text.js";
 
 const steps = new Set(["tool", "thinking", "file"]);
@@ -11,10 +13,10 @@ export const isStep = (r) => Boolean(r.work && (r.work.subagent || steps.has(r.k
 // running reports whether a step still goes on. layout sets idle.
 export const running = (step) => step.item.records[0].work.state === "running" && !step.idle;
 
-// layout returns the blocks of a conversation in order. A block is {item}, one message, or
-// {steps}, consecutive steps of one turn of one agent: {item, idle, steps}, where the inner
-// steps are those of the subagent that it started. A block with a subagent has the steps of
-// one whose start is not among the items. What is said between two steps separates them. over
+// layout returns the blocks of a conversation in order. A block is {item}, one message,
+// {notices}, items of consecutive notices of one day, or {steps}, consecutive steps of one turn
+// of one agent: {item, idle, steps}, where the inner steps are those of the subagent that it
+// started. A block with a subagent has the steps of one whose start is not among the items. What is said between two steps separates them. over
 // says that the team has ended, so that nothing runs.
 export function layout(items, { withSteps, over = false }) {
   const hidden = answered(items);
@@ -27,7 +29,11 @@ export function layout(items, { withSteps, over = false }) {
     if (hidden.has(item)) continue;
     if (!isStep(r)) {
       open = new Map();
-      blocks.push({ item });
+      const last = blocks.at(-1);
+      item.notice ??= notice(r) !== null;
+      if (!item.notice) blocks.push({ item });
+      else if (last?.notices && when(last.notices[0].records[0]).toDateString() === when(r).toDateString()) last.notices.push(item);
+      else blocks.push({ notices: [item] });
       continue;
     }
     if (!withSteps) continue;

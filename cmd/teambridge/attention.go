@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/status/api"
+	"teambridge/status/server"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// waitGroups is what "inbox" shows, by kind of [api.Attention], in this order.
+var waitGroups = []struct {
+	title string
+	kinds []string
+}{
+	{"Waiting for your answer", []string{api.WaitsPermission, api.WaitsPlan, api.WaitsQuestion}},
+	{"Waiting for their lead", []string{api.WaitsLead}},
+	{"Waiting at their terminal", []string{api.WaitsTerminal}},
+	{"Unread messages", []string{api.WaitsUnread}},
+	{"Agents that failed or stopped", []string{api.WaitsFailed, api.WaitsStopped}},
+	{"Messages that failed, or may not have been delivered", []string{api.WaitsLost, api.WaitsUnknown}},
+	{"Messages held back", []string{api.WaitsHeld}},
+	{"Teams", []string{api.WaitsEnded, api.WaitsIdle}},
+}
+
+// An errand is one thing that waits for the person; an unread one with its messages.
+type errand struct {
+	api.Attention
+	Messages []api.Message `json:"messages,omitempty"`
+}
+
+// waits returns what waits for the person, in one team or all: what the service says, if
+// one runs, else what the journal, the ledger and the files say. With record, the inboxes
+// are recorded first.
+func (a *app) waits(ctx context.Context, root *teams.Root, team string, record bool) (list []api.Attention, err error) {
+	list, served, err := a.waitsServed(ctx, root, team)
+	if served || err != nil {
+		return list, err
+	}
+	if record {
+		rec, err := a.startRecorder(ctx, root, team)
+		if err != nil {
+			return nil, err
+		}
+		if l := rec.sends(ctx); l != nil { // else it has warned
+			list, err = a.waitsOf(ctx, root, l, rec.journal, team)
+		}
+		return list, errors.Join(err, rec.close())
+	}
+	j, err := a.journalIfAny(ctx)
+	if err != nil || j == nil {
+		return nil, err
+	}
+	l, err := a.ledgerIfAny(ctx)
+	if err != nil || l == nil {
+		return nil, err
+	}
+	return a.waitsOf(ctx, root, l, j, team)
+}
+
+// waitsOf returns what waits for the person without a service.
+func (a *app) waitsOf(ctx context.Context, root *teams.Root, l *ledger.Ledger, j *journal.Journal, team string) ([]api.Attention, error) {
+	u, err := server.NewUnserved(ctx, root, a.state, l, j, team)
+	if err != nil {
+		return nil, err
+	}
+	return u.Attention(ctx)
+}
+
+// waitsServed asks the service, if one runs and answers.
+func (a *app) waitsServed(ctx context.Context, root *teams.Root, team string) (list []api.Attention, served bool, err error) {
+	c := a.service(root)
+	if c == nil {
+		return nil, false, nil
+	}
+	defer c.Close()
+	asking, done := a.present(ctx, c)
+	defer done()
+	if list, err = c.Attention(asking, team); err == nil || ctx.Err() != nil {
+		return list, err == nil, err
+	}
+	a.debug("the service does not say what waits: %v", err)
+	return nil, false, nil
+}
+
+// watchWaits prints what begins to wait for the person, and runs p for it.
+func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	team, err := a.namedTeam("")
+	if err != nil {
+		return err
+	}
+	var t *teams.Team
+	if team != "" {
+		if t, err = a.team(ctx, team); err != nil {
+			return err
+		}
+	}
+	rec, err := a.startRecorder(ctx, root, team)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rec.close()) }()
+	var files *server.Unserved         // made when needed
+	var read *journal.Journal          // by files
+	var known map[string]api.Attention // by id; nil before the first look
+	for {
+		list, served, err := a.waitsServed(ctx, root, team)
+		if l := rec.sends(ctx); !served && err == nil && l != nil {
+			if files == nil || read != rec.journal {
+				if files, err = server.NewUnserved(ctx, root, a.state, l, rec.journal, team); err != nil {
+					return err
+				}
+				read = rec.journal
+			}
+			list, err = files.Attention(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		now := map[string]api.Attention{}
+		for _, w := range list {
+			now[w.ID] = w
+			was, waited := known[w.ID]
+			more := w.Message != was.Message && w.Count >= was.Count // and not just one that was read
+			if known == nil || waited && !more {
+				continue
+			}
+			if err := a.showWait(w, p); err != nil {
+				return err
+			}
+		}
+		if known == nil {
+			a.debug("%s before", plural(len(list), "thing")) // from here on, what comes is news
+		}
+		known = now
+		if _, err := rec.changes(ctx, recheck); err != nil {
+			return err
+		}
+		if t != nil && errors.Is(t.Exists(), teams.ErrTeamGone) {
+			a.endedNote(team)
+			return nil
+		}
+	}
+}
+
+// showWait prints one thing that waits, and runs p for it.
+func (a *app) showWait(w api.Attention, p *program) error {
+	line, err := jsonLine(w)
+	if err != nil {
+		return err
+	}
+	who, what := waitText(w)
+	p.run(occurrence{kind: "attention", title: who, text: what, json: line})
+	if a.json {
+		return a.print(line)
+	}
+	var b strings.Builder
+	a.writeWait(&b, w)
+	return a.print([]byte(b.String()))
+}
+
+// withMessages adds the unread messages to what waits because of them.
+func withMessages(list []api.Attention, all []teamFeed) []errand {
+	found := make([]errand, 0, len(list))
+	for _, w := range list {
+		found = append(found, errand{Attention: w})
+	}
+	for _, t := range all {
+		for _, e := range t.feed {
+			m := view.Message(t.team.Name(), e.Entry)
+			i := slices.IndexFunc(found, func(w errand) bool {
+				return w.Kind == api.WaitsUnread && w.Team == m.Team && w.Member == m.Inbox && w.From == m.From
+			})
+			if i < 0 { // confirmations, or it has just come
+				i = len(found)
+				found = append(found, errand{Attention: api.Attention{
+					ID: strings.Join([]string{api.WaitsUnread, m.Team, m.Inbox, m.From, m.ID}, "/"), Kind: api.WaitsUnread, Team: m.Team, Member: m.Inbox, From: m.From,
+					Do: "teambridge inbox --mark-read",
+				}})
+			}
+			w := &found[i]
+			w.Messages = append(w.Messages, m)
+			w.Count, w.Message, w.What = len(w.Messages), m.ID, plural(len(w.Messages), "unread message")
+		}
+	}
+	return slices.DeleteFunc(found, func(w errand) bool { return w.Kind == api.WaitsUnread && w.Messages == nil })
+}
+
+// printWaits prints what waits for the person, by group; all has the unread messages.
+func (a *app) printWaits(list []errand, all []teamFeed) error {
+	between := ""
+	for _, g := range waitGroups {
+		var b strings.Builder
+		for _, w := range list {
+			if slices.Contains(g.kinds, w.Kind) && w.Kind != api.WaitsUnread {
+				a.writeWait(&b, w.Attention)
+			}
+		}
+		if slices.Contains(g.kinds, api.WaitsUnread) {
+			for _, t := range all {
+				if len(t.feed) > 0 {
+					b.WriteString(a.paint(bold, "team "+escape(t.team.Name(), false)) + "\n")
+				}
+				for _, e := range t.feed {
+					b.WriteString(a.entry(e.Entry, false))
+				}
+			}
+		}
+		if b.Len() == 0 {
+			continue
+		}
+		if err := a.printf("%s%s\n%s", between, a.paint(yellow, g.title), b.String()); err != nil {
+			return err
+		}
+		between = "\n"
+	}
+	return nil
+}
+
+// waitText returns who something that waits is about, and what it is.
+func waitText(w api.Attention) (who, what string) {
+	who, what = "team "+w.Team, w.What
+	if w.Member != "" {
+		who = w.Member + "@" + w.Team
+	}
+	if w.Question != nil && !w.Partial {
+		what = questionText(*w.Question)
+	}
+	if w.From != "" {
+		what = "from " + w.From + ": " + what
+	}
+	return who, what
+}
+
+// writeWait writes one thing that waits, and below it what to do.
+func (a *app) writeWait(b *strings.Builder, w api.Attention) {
+	who, what := waitText(w)
+	do := w.Do
+	if short := shortID(w.ID); short != w.ID {
+		do = strings.ReplaceAll(do, w.ID, short)
+		b.WriteString(a.paint(dim, short) + "  ")
+	}
+	b.WriteString(a.paint(bold, escape(who, false)))
+	if w.Since != nil {
+		b.WriteString("  " + a.paint(dim, clock(*w.Since)))
+	}
+	fmt.Fprintf(b, "  %s\n    %s\n", escape(what, false), escape(do, false))
+}
+
+// waitsNote says how many things wait for the person, in one team or all.
+func (a *app) waitsNote(ctx context.Context, team string) {
+	root, err := a.root()
+	if err != nil || a.json {
+		return // the command has said it
+	}
+	if all, err := root.Teams(); err == nil && len(all) == 1 {
+		team = ""
+	}
+	list, err := a.waits(ctx, root, team, false)
+	if err != nil {
+		a.debug("what waits for you is not known: %s", view.Describe(err))
+	}
+	how := "teambridge inbox"
+	if team != "" {
+		how += " --team " + shellQuote(team)
+	}
+	switch len(list) {
+	case 0:
+	case 1:
+		a.note("1 thing needs you: %s", how)
+	default:
+		a.note("%d things need you: %s", len(list), how)
+	}
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/simagent"
+	"teambridge/relay/claude/simchild"
+	"teambridge/relay/fleet"
+	"teambridge/status/api"
+	"teambridge/status/client"
+	"teambridge/status/server"
+	"teambridge/status/server/page"
+)
+
+// playground is what demo --keep prints with --json.
+type playground struct {
+	Page        string            `json:"page"` // signs in one browser, once, within a minute
+	Environment map[string]string `json:"environment"`
+	Commands    []string          `json:"commands"`
+}
+
+// demoKeep simulates a team, with a service and a headless lead, until ctx ends.
+func (a *app) demoKeep(ctx context.Context) (err error) {
+	d, remove, err := a.demonstration(ctx,
+		simagent.Member{Name: "worker", Handle: simulate(2 * time.Second)},
+		simagent.Member{Name: "reviewer", Handle: simulate(time.Second)},
+		simagent.Member{Name: "tester", Handle: simulate(500 * time.Millisecond)},
+	)
+	if err != nil {
+		return err
+	}
+	a.note("starting a simulated team in %s", filepath.Dir(d.app.claudeDir))
+	// The agents end after the context, once the service has ended.
+	err = d.play(context.WithoutCancel(ctx), func() error { return d.serve(ctx) })
+	return errors.Join(err, remove())
+}
+
+// serve runs the service and its headless agent until ctx ends.
+func (d *demonstration) serve(ctx context.Context) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	l, err := d.app.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	if _, _, err = (fleet.Admin{Root: d.team.Root(), Ledger: l}).Add(ctx, ledger.Relay{
+		Team: d.team.Name(), Member: simagent.Lead, Command: []string{exe}, Dir: filepath.Dir(d.app.claudeDir), Permissions: "ask",
+	}); err != nil {
+		return err
+	}
+	s, err := server.New(server.Options{
+		Root: d.team.Root(), State: d.app.state, Version: build(), Page: page.Handler(),
+		Listen: []string{"unix:" + api.SocketPath(d.app.state, d.team.Root().Path()), "127.0.0.1:0"},
+		Env:    append(os.Environ(), simchild.Script{State: d.app.claudeDir, Scenes: scenes()}.Env()),
+		Log:    slog.New(slog.NewTextHandler(d.app.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(running) }()
+	select {
+	case <-s.Ready():
+		err = d.stay(ctx, ended)
+	case err = <-ended:
+		return err
+	}
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// stay lets the team say something, tells how to try it out, and waits until ctx ends.
+func (d *demonstration) stay(ctx context.Context, ended chan error) error {
+	c, err := client.Find(d.app.state, d.team.Root().Path())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = d.converse(ctx, c)
+	if err == nil {
+		err = d.invite(ctx)
+	}
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err := <-ended:
+			ended <- nil
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		err = nil // ended as asked
+		d.app.note("the team ends, and its directory is removed")
+	}
+	// An agent that waits for an answer would have 30 s to get it.
+	return errors.Join(err, denyAll(context.WithoutCancel(ctx), c))
+}
+
+// converse sends the first messages, and waits until they are answered and the lead asks.
+func (d *demonstration) converse(ctx context.Context, c *client.Client) error {
+	began, err := d.team.Config(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.app.joinAs(ctx, d.team, began, defaultGuest); err != nil {
+		return err
+	}
+	asked := []struct{ to, text string }{
+		{simagent.Lead, "What is left to do for 1.4?"},
+		{"worker", "Please review task 12, the retry loop."},
+		{"reviewer", "Is the build green?"},
+		{simagent.Lead, "Then tag the release."},
+	}
+	for _, m := range asked {
+		if _, err := c.Send(ctx, d.team.Name(), m.to, "", api.NewMessage{Text: m.text}); err != nil {
+			return err
+		}
+	}
+	return poll(ctx, func() (bool, error) {
+		list, err := c.Attention(ctx, "")
+		asks, answers := 0, 0
+		for _, item := range list {
+			if item.Question != nil {
+				asks++
+			}
+			if item.Message != "" {
+				answers++
+			}
+		}
+		return asks == 1 && answers == 2, err
+	})
+}
+
+// poll waits until done reports true.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// invite prints the address of the page, and commands to try.
+func (d *demonstration) invite(ctx context.Context) error {
+	in, err := d.app.signIn(ctx)
+	if err != nil {
+		return err
+	}
+	p := playground{
+		Page:        in.URL,
+		Environment: map[string]string{"CLAUDE_CONFIG_DIR": d.app.claudeDir, "TEAMBRIDGE_STATE": d.app.state, "TEAMBRIDGE_TEAM": d.team.Name()},
+		Commands: []string{
+			"teambridge inbox", "teambridge status", "teambridge permit", `teambridge ask worker "what are you doing?"`,
+			`teambridge send lead "what is left to do?"`, "teambridge history", "teambridge watch", "teambridge ui --print",
+		},
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "A simulated team is there, until you press ^C: %s, with a headless lead,\nworker, reviewer and tester. The lead is asking for permission.\n", d.team.Name())
+	fmt.Fprintf(&b, "\nThe page (signs in one browser, once, within a minute):\n\n    %s\n", p.Page)
+	fmt.Fprintf(&b, "\nIn another terminal:\n\n")
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "TEAMBRIDGE_STATE", "TEAMBRIDGE_TEAM"} {
+		fmt.Fprintf(&b, "    export %s=%s\n", name, shellQuote(p.Environment[name]))
+	}
+	if _, err := exec.LookPath("teambridge"); err != nil {
+		if exe, err := os.Executable(); err == nil {
+			fmt.Fprintf(&b, "    alias teambridge=%s\n", shellQuote(exe))
+		}
+	}
+	for _, c := range p.Commands {
+		fmt.Fprintf(&b, "    %s\n", c)
+	}
+	return d.app.answer(p, "%s", b.String())
+}
+
+// denyAll denies what agents ask.
+func denyAll(ctx context.Context, c *client.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	list, err := c.Relays(ctx, "")
+	for _, r := range list {
+		for _, q := range r.Questions {
+			_, perr := c.Permit(ctx, r.ID, api.Permit{Question: q.ID, Digest: q.Digest, Reason: "The demonstration ends."})
+			err = errors.Join(err, perr)
+		}
+	}
+	return err
+}
+
+// simulate handles the messages of a simulated agent of the playground: it answers people in
+// Markdown, and others not at all, since they would answer again.
+func simulate(takes time.Duration) simagent.Handler {
+	return func(_ context.Context, turn simagent.Turn) simagent.Reply {
+		r := simagent.Reply{Lasts: takes}
+		for _, row := range turn.Rows {
+			if row.Kind() != "message" || row.From != defaultGuest {
+				continue
+			}
+			text := said["else"]
+			for word, say := range said {
+				if strings.Contains(strings.ToLower(row.Text), word) {
+					text = say
+				}
+			}
+			r.Messages = append(r.Messages, simagent.Message{To: row.From, Text: markdown(text)})
+		}
+		return r
+	}
+}
+
+// markdown is a text in which ' stands for a backquote, which no Go literal can hold.
+func markdown(text string) string { return strings.ReplaceAll(text, "'", "`") }
+
+// said is what the agents of the playground answer, by a word of the message.
+var said = map[string]string{
+	"review": `The loop is right, with **one** exception: the back-off has no upper limit.
+
+'''go
+delay = min(2*delay, time.Minute)
+if attempt > 5 {
+	return fmt.Errorf("give up after %d attempts: %w", attempt, err)
+}
+'''
+
+- [x] read 'retry.go' and its tests
+- [x] run 'go test -race ./retry'
+- [ ] change the limit: shall I?`,
+	"build": `Yes, on all three systems:
+
+| system | tests | time |
+| --- | ---: | ---: |
+| Linux | 1,204 | 41 s |
+| macOS | 1,198 | 58 s |
+| Windows | 1,187 | 73 s |`,
+	"else": `I have **noted** it. These agents are simulated: ask for a 'review', or about the 'build', and they say more.`,
+}
+
+// scenes are the turns of the playground's headless lead.
+func scenes() []simchild.Scene {
+	read := func(path, result string) simchild.Call {
+		return simchild.Call{Tool: "Read", Input: map[string]any{"file_path": path}, Result: result}
+	}
+	return []simchild.Scene{
+		{
+			Match: "left to do",
+			Calls: []simchild.Call{
+				read("/src/CHANGELOG.md", "# 1.4"),
+				{Tool: "Grep", Input: map[string]any{"pattern": "TODO", "path": "/src"}, Result: "Found 2 files"},
+				{Tool: "Bash", Input: map[string]any{"command": "go test ./...", "description": "Run the tests"}, Result: "ok"},
+			},
+			Say: markdown("Two things are left for **1.4**:\n\n1. a limit for the back-off in 'retry.go' (worker)\n2. the tag 'v1.4.0'\n\nThe tests pass."),
+		},
+		{
+			Match: "tag the release",
+			Calls: []simchild.Call{{
+				Tool: "Bash", Input: map[string]any{"command": "git tag v1.4.0 && git push origin v1.4.0", "description": "Tag the release and push the tag"},
+				Result: "* [new tag] v1.4.0 -> v1.4.0", Ask: true, Rule: "git push *",
+			}},
+			Say:    markdown("Version '1.4.0' is tagged and pushed."),
+			Denied: "I have not tagged the release.",
+		},
+		{Say: markdown("These agents are simulated. Ask me what is 'left to do', or to 'tag the release'.")},
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startPlayground starts a playground, and returns what it prints, and how to run teambridge in it. It
+// ends with the test, if end has not ended it.
+func startPlayground(t *testing.T) (p playground, command func(args ...string) *exec.Cmd, end func()) {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("teambridge", "demo", "--keep", "--json")
+	// What the person has set leads nowhere.
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "TEAMBRIDGE_TEAM=another", "CLAUDE_CONFIG_DIR="+dir, "GORACE=atexit_sleep_ms=0")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	over := false
+	end = func() {
+		t.Helper()
+		if over {
+			return
+		}
+		over = true
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		defer kill.Stop()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("demo --keep ended with %v\n%s", err, &errs)
+		}
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) > 0 {
+			t.Errorf("it left %v: %v", left, err)
+		}
+	}
+	t.Cleanup(end)
+	kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer kill.Stop()
+	if err := json.NewDecoder(out).Decode(&p); err != nil {
+		t.Fatalf("%v\n%s", err, &errs)
+	}
+	command = func(args ...string) *exec.Cmd {
+		c := exec.Command(args[0], args[1:]...)
+		c.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+		for name, value := range p.Environment {
+			c.Env = append(c.Env, name+"="+value)
+		}
+		return c
+	}
+	return p, command, end
+}
+
+// The playground has what it says: its commands work as they are printed, its page opens,
+// a question waits and is answered. In the end nothing is left.
+func TestDemoKeep(t *testing.T) {
+	t.Parallel()
+	p, command, end := startPlayground(t)
+	want := map[string]string{
+		"teambridge inbox":                            "Yes, on all three systems",
+		"teambridge status":                           "team-lead",
+		"teambridge permit":                           "Bash {\"command\":\"git tag v1.4.0",
+		`teambridge ask worker "what are you doing?"`: "These agents are simulated",
+		`teambridge send lead "what is left to do?"`:  "verified",
+		"teambridge history":                          "Then tag the release.",
+		"teambridge watch":                            "",
+		"teambridge ui --print":                       "http://127.0.0.1:",
+	}
+	for _, c := range p.Commands {
+		text, ok := want[c]
+		delete(want, c)
+		if !ok {
+			t.Errorf("nothing is known here of %q", c)
+		}
+		if text == "" {
+			continue // it does not end
+		}
+		cmd := command("sh", "-c", c)
+		cmd.Dir = filepath.Dir(p.Environment["CLAUDE_CONFIG_DIR"])
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), text) {
+			t.Errorf("%s: %v\n%s\nwant %q", c, err, out, text)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not among the commands: %v", want)
+	}
+	var asked []struct{ ID string }
+	out, err := command("teambridge", "permit", "--json").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &asked)
+	}
+	if err != nil || len(asked) != 1 {
+		t.Fatalf("%v, the questions are %s", err, out)
+	}
+	if out, err := command("teambridge", "permit", asked[0].ID).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for limit := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		out, err := command("teambridge", "history", "--with", "lead").CombinedOutput()
+		if strings.Contains(string(out), "is tagged and pushed") {
+			break
+		}
+		if err != nil || time.Now().After(limit) {
+			t.Fatalf("%v, the history is\n%s", err, out)
+		}
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar, Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := browser.Get(p.Page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/html") {
+		t.Errorf("the page is %s, %s", res.Status, kind)
+	}
+	end()
+}

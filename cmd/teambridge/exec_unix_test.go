@@ -1,0 +1,67 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The end of a watch kills the program and what it started: nothing holds its stderr any
+// more.
+func TestProgramIsKilledWithItsChildren(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	p, err := (&app{host: host{stderr: w}}).startProgram(ctx, []string{"sh", "-c", "sleep 10000 & echo started >&2; wait"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.run(occurrence{})
+	p.run(occurrence{}) // which is not started any more
+	printed := bufio.NewReader(r)
+	if line, err := printed.ReadString('\n'); line != "started\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	interrupt()
+	p.finish()
+	w.Close()
+	if rest, err := io.ReadAll(printed); len(rest) > 0 || err != nil {
+		t.Errorf("after the interrupt: %q, %v", rest, err)
+	}
+}
+
+// A program that is too slow costs messages, which is said once, and no memory.
+func TestProgramQueueIsBounded(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	a := &app{host: host{stderr: w}}
+	p, err := a.startProgram(ctx, []string{"sleep", "10000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxQueued + 10 { // one of them runs
+		p.run(occurrence{})
+	}
+	interrupt()
+	p.finish()
+	w.Close()
+	printed, err := io.ReadAll(r)
+	if n := strings.Count(string(printed), "1000 messages wait for sleep"); n != 1 || err != nil {
+		t.Errorf("%d warnings: %q, %v", n, printed, err)
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	gap       = 2  // columns between two cells
+	narrowest = 10 // no column of a table is folded to less,
+	headRoom  = 16 // or to less than its head, up to this
+	deepest   = 3  // lines of a folded cell; what does not fit is cut off
+)
+
+// table prints rows of cells in aligned columns, the first row as the head, and escapes the
+// cells. If stdout is a terminal that is too narrow, long cells are folded.
+func (a *app) table(rows [][]string) error {
+	var widths []int
+	shown := make([][]string, len(rows))
+	for n, row := range rows {
+		for i, cell := range row {
+			shown[n] = append(shown[n], escape(cell, false))
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], width(shown[n][i]))
+		}
+	}
+	if a.columns > 0 && len(rows) > 0 {
+		narrow(widths, rows[0], a.columns)
+	}
+	var b strings.Builder
+	for _, row := range shown {
+		cells := make([][]string, len(row))
+		lines := 1
+		for i, cell := range row {
+			cells[i] = []string{cell}
+			if width(cell) > widths[i] {
+				cells[i] = fold(cell, widths[i], deepest)
+			}
+			lines = max(lines, len(cells[i]))
+		}
+		for n := range lines {
+			line := ""
+			for i, cell := range cells {
+				text := ""
+				if n < len(cell) {
+					text = cell[n]
+				}
+				line += text + strings.Repeat(" ", widths[i]-width(text)+gap)
+			}
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	return a.print([]byte(b.String()))
+}
+
+// narrow makes the widest columns narrower until the table has so many columns of the
+// terminal.
+func narrow(widths []int, head []string, columns int) {
+	excess := gap*(len(widths)-1) - columns
+	for i, w := range widths {
+		widths[i] = min(w, max(columns, narrowest))
+		excess += widths[i]
+	}
+	for ; excess > 0; excess-- {
+		widest := -1
+		for i, w := range widths {
+			least := narrowest
+			if i < len(head) {
+				least = max(least, min(width(head[i]), headRoom))
+			}
+			if w > least && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// fold breaks s, a single line, into lines of so many columns, between words where it can.
+// With lines, what does not fit into so many is cut off, with an ellipsis.
+func fold(s string, columns, lines int) (folded []string) {
+	for s != "" {
+		if len(folded)+1 == lines {
+			return append(folded, cut(s, columns))
+		}
+		end, at := len(s), 0 // where the line ends
+		for i, r := range s {
+			if at += runeWidth(r); at > columns && i > 0 {
+				end = i
+				break
+			}
+		}
+		next := end
+		if end < len(s) {
+			if space := strings.LastIndexByte(s[:end+1], ' '); space > 0 && strings.Trim(s[:space], " ") != "" {
+				end, next = space, space+1
+			} else if mark := strings.LastIndexAny(s[:end], "-/,;:"); mark > end/2 {
+				end, next = mark+1, mark+1
+			}
+		}
+		folded = append(folded, s[:end])
+		s = s[next:]
+	}
+	return slices.Clip(folded)
+}
+
+// indent writes a text below the line about it, escaped, and on a terminal folded.
+func (a *app) indent(b *strings.Builder, text string) {
+	const margin = "    "
+	for line := range strings.Lines(escape(text, true)) {
+		line = strings.TrimSuffix(line, "\n")
+		lines := []string{line}
+		if room := a.columns - len(margin); a.columns > 0 && room >= narrowest && !strings.Contains(line, "\t") && width(line) > room {
+			lines = fold(line, room, 0)
+		}
+		for _, l := range lines {
+			b.WriteString(margin + l + "\n")
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{
+		{"MEMBER", "STATUS", "DIRECTORY"},
+		{"worker", "blocked (the agent does not stay alive: it exited 5 times within a minute)", "/home/dev/project"},
+		{"日本", "idle", "/home/dev/" + strings.Repeat("deep/", 30)},
+	}
+	for columns, want := range map[int]string{
+		0: `
+MEMBER  STATUS                                                                      DIRECTORY
+worker  blocked (the agent does not stay alive: it exited 5 times within a minute)  /home/dev/project
+日本    idle                                                                        /home/dev/` + strings.Repeat("deep/", 30) + "\n",
+		60: `
+MEMBER  STATUS                     DIRECTORY
+worker  blocked (the agent does    /home/dev/project
+        not stay alive: it exited
+        5 times within a minute)
+日本    idle                       /home/dev/deep/deep/deep/
+                                   deep/deep/deep/deep/deep/
+                                   deep/deep/deep/deep/deep…
+`,
+		10: `
+MEMBER  STATUS      DIRECTORY
+worker  blocked     /home/dev/
+        (the agent  project
+        does not…
+日本    idle        /home/dev/
+                    deep/deep/
+                    deep/deep…
+`,
+	} {
+		var out bytes.Buffer
+		a := &app{host: host{stdout: &out, columns: columns}}
+		if err := a.table(rows); err != nil || "\n"+out.String() != want {
+			t.Errorf("in %d columns, %v:\n%s\nwant:%s", columns, err, out.String(), want)
+		}
+		for line := range strings.Lines(out.String()) {
+			if w := width(strings.TrimSuffix(line, "\n")); columns >= 60 && w > columns {
+				t.Errorf("a line of %d columns: %q", w, line)
+			}
+		}
+	}
+}
+
+func TestFold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text    string
+		columns int
+		lines   int
+		want    []string
+	}{
+		{"one two three", 7, 0, []string{"one two", "three"}},
+		{"one two three", 8, 0, []string{"one two", "three"}},
+		{"one two three", 6, 2, []string{"one", "two t…"}},
+		{"  indented and long", 10, 0, []string{"  indented", "and long"}},
+		{"/home/dev/project", 12, 0, []string{"/home/dev/", "project"}},
+		{"-onetwothree", 8, 0, []string{"-onetwot", "hree"}},
+		{"onetwothree", 4, 0, []string{"onet", "woth", "ree"}},
+		{"日本語日本", 5, 0, []string{"日本", "語日", "本"}},
+		{"a 🙂🙂🙂", 4, 0, []string{"a", "🙂🙂", "🙂"}},
+		{"日", 1, 0, []string{"日"}}, // it fits nowhere
+		{"", 4, 0, nil},
+	} {
+		if got := fold(c.text, c.columns, c.lines); !slices.Equal(got, c.want) {
+			t.Errorf("fold(%q, %d, %d) = %q, want %q", c.text, c.columns, c.lines, got, c.want)
+		}
+	}
+}
+
+// Texts are folded below their line, and stay whole.
+func TestIndentFolds(t *testing.T) {
+	t.Parallel()
+	text := "A long paragraph of an agent that does not fit.\n\n- short\n\ta\ttable with tabs that is left as it is"
+	for columns, want := range map[int]string{
+		0:  "    A long paragraph of an agent that does not fit.\n    \n    - short\n    \ta\ttable with tabs that is left as it is\n",
+		30: "    A long paragraph of an\n    agent that does not fit.\n    \n    - short\n    \ta\ttable with tabs that is left as it is\n",
+	} {
+		var b strings.Builder
+		if (&app{host: host{columns: columns}}).indent(&b, text); b.String() != want {
+			t.Errorf("in %d columns: %q, want %q", columns, b.String(), want)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package ledger
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The agents that we made members are kept by team and name. Removing a relay marks those
+// that go with it in the same commit, and what was marked since is not forgotten.
+func TestOwnedMembers(t *testing.T) {
+	t.Parallel()
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	ctx := t.Context()
+	bob := OwnedMember{Root: "/r", Team: "ours", CreatedAt: 7, Member: "bob", AgentID: "bob@ours", JoinedAt: monday}
+	eve := OwnedMember{Root: "/r", Team: "ours", CreatedAt: 7, Member: "eve", AgentID: "eve@ours", JoinedAt: tuesday}
+	elsewhere := bob
+	elsewhere.Root = "/q"
+	for _, m := range []OwnedMember{eve, bob, elsewhere} {
+		must(t, l.AddMember(ctx, m))
+	}
+	want := func(want ...OwnedMember) {
+		t.Helper()
+		got, err := l.Members(ctx, "/r", "ours")
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("members (-want +got):\n%s", diff)
+		}
+	}
+	want(bob, eve)
+	bob.JoinedAt = tuesday // added again
+	must(t, l.AddMember(ctx, bob))
+	want(bob, eve)
+
+	r, err := l.AddRelay(ctx, aRelay())
+	must(t, err)
+	must(t, l.RemoveRelay(ctx, r.ID, nil, bob))
+	must(t, l.RemoveMember(ctx, bob)) // it was marked since
+	bob.PendingDelete = true
+	want(bob, eve)
+	must(t, l.RemoveMember(ctx, bob))
+	must(t, l.RemoveMember(ctx, bob))
+	want(eve)
+	if none, err := l.Members(ctx, "/r", "another"); err != nil || len(none) > 0 {
+		t.Errorf("of another team %v, %v", none, err)
+	}
+	if err := l.AddMember(ctx, OwnedMember{Root: "/r", Team: "ours"}); err == nil {
+		t.Error("a member without a name was added")
+	}
+}

@@ -1,0 +1,127 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"teambridge/inbox/ledger"
+	"teambridge/teams"
+)
+
+// Enlist makes an agent a member of a team that was made here ([TeamOwner.Of]), so that the
+// others can write to it, and records that. enlisted is false, and nothing changes, if
+// there is no such team, or it has a member of that name that is not ours.
+func (o TeamOwner) Enlist(ctx context.Context, team, member, dir string) (enlisted bool, err error) {
+	_, c, ok, err := o.Of(ctx, team)
+	if err != nil || !ok {
+		return false, err
+	}
+	if name, err := c.Resolve(member, nil); err == nil {
+		m, ours, err := o.member(ctx, c, name)
+		if ours && m.PendingDelete { // its relay was removed, and there is another now
+			m.PendingDelete = false
+			err = o.Ledger.AddMember(ctx, m)
+		}
+		return ours, err
+	}
+	t, err := o.Root.Team(team)
+	if err != nil {
+		return false, err
+	}
+	defer t.Close()
+	_, err = t.Enlist(ctx, o.Locker, member, dir, func(m teams.Membership) error {
+		i := c.Instance()
+		return o.Ledger.AddMember(ctx, ledger.OwnedMember{
+			Root: o.Root.Path(), Team: i.Team, CreatedAt: i.CreatedAt, Member: m.Name, AgentID: m.AgentID, JoinedAt: m.JoinedAt,
+		})
+	})
+	return err == nil, err
+}
+
+// Dismiss ends the membership of an agent that [TeamOwner.Enlist] made a member, and has
+// ended, and removes the team if that waited for it. A member stays if it is not ours, or
+// if a relay is to be run for it.
+func (o TeamOwner) Dismiss(ctx context.Context, team, member string) error {
+	_, c, ok, err := o.Of(ctx, team)
+	if err != nil || !ok {
+		return err
+	}
+	m, ours, err := o.member(ctx, c, member)
+	if err != nil || !ours {
+		return err
+	}
+	if added, err := o.added(ctx, m); added || err != nil {
+		return err
+	}
+	return errors.Join(o.dismiss(ctx, m), o.Reap(ctx))
+}
+
+// dismiss removes the entry of a member, unless a relay serves it.
+func (o TeamOwner) dismiss(ctx context.Context, m ledger.OwnedMember) error {
+	if served, err := o.served(ctx, m.Team, m.Member); served || err != nil {
+		return err
+	}
+	t, err := o.Root.Team(m.Team)
+	if err == nil {
+		defer t.Close()
+		var c *teams.Config
+		if c, err = t.Config(ctx); err == nil && c.Instance() == (teams.Instance{Team: m.Team, CreatedAt: m.CreatedAt}) {
+			_, err = t.Dismiss(ctx, o.Locker, teams.Membership{Name: m.Member, AgentID: m.AgentID, JoinedAt: m.JoinedAt})
+		}
+	}
+	if err != nil && !errors.Is(err, teams.ErrTeamGone) && !errors.Is(err, teams.ErrNotOurs) {
+		return err
+	}
+	return o.Ledger.RemoveMember(ctx, m)
+}
+
+// member returns the record of a member of that instance of a team. ours is false if it
+// was not made by us, or something else has its name by now.
+func (o TeamOwner) member(ctx context.Context, c *teams.Config, name string) (m ledger.OwnedMember, ours bool, err error) {
+	there, ok := c.Member(name)
+	if !ok {
+		return m, false, nil
+	}
+	all, err := o.Ledger.Members(ctx, o.Root.Path(), c.Team)
+	i := slices.IndexFunc(all, func(m ledger.OwnedMember) bool {
+		return m.Member == name && m.CreatedAt == c.Instance().CreatedAt && m.AgentID == there.AgentID && m.JoinedAt.Equal(there.JoinedAt)
+	})
+	if err != nil || i < 0 {
+		return m, false, err
+	}
+	return all[i], true, nil
+}
+
+// occupants divides the agents of a team, without its lead: those that were made members
+// by us, and the names of others.
+func (o TeamOwner) occupants(ctx context.Context, c *teams.Config) (ours []ledger.OwnedMember, others []string, err error) {
+	for _, name := range c.Occupants() {
+		m, is, err := o.member(ctx, c, name)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case is:
+			ours = append(ours, m)
+		default:
+			others = append(others, name)
+		}
+	}
+	return ours, others, nil
+}
+
+// added reports whether a relay is recorded to be run for a member.
+func (o TeamOwner) added(ctx context.Context, m ledger.OwnedMember) (bool, error) {
+	all, err := o.Ledger.Relays(ctx, m.Root)
+	return slices.ContainsFunc(all, func(r ledger.Relay) bool {
+		return r.Team == m.Team && o.Root.MemberName(ctx, r.Team, r.Member) == m.Member
+	}), err
+}
+
+// wanted reports whether a relay serves a member now, or is recorded to be run for it.
+func (o TeamOwner) wanted(ctx context.Context, m ledger.OwnedMember) (bool, error) {
+	if added, err := o.added(ctx, m); added || err != nil {
+		return added, err
+	}
+	return o.served(ctx, m.Team, m.Member)
+}

@@ -1,0 +1,161 @@
+// What an agent asks, as a person can read it. Nothing of what a tool is called with is left out.
+
+import { diff } from "./diff.js";
+import { escaped, h } from "./dom.js";
+import { rendered } from "./markdown.js";
+
+// title says what an agent asks for.
+export function title(q) {
+  if (q.kind === "plan") return ["asks you to approve its plan"];
+  if (q.kind === "question") return ["asks you"];
+  return ["wants to use ", h("b", null, escaped(q.display || q.tool))];
+}
+
+// content returns what there is to decide about. html is the plan as the service rendered it.
+export function content(q, html) {
+  const input = q.input && typeof q.input === "object" && !Array.isArray(q.input) ? { ...q.input } : { input: q.input };
+  // take returns a text of the input, which is then not listed with the rest.
+  const take = (key) => {
+    const value = input[key];
+    if (typeof value !== "string") return undefined;
+    delete input[key];
+    return value;
+  };
+  const parts = [];
+  if (q.kind === "plan") {
+    take("plan");
+    parts.push(q.plan ? h("div", { class: "ask-plan", ...scrolls("Plan") }, html ? rendered({ html }) : h("p", { class: "text" }, escaped(q.plan, true)))
+      : h("p", { class: "ask-about" }, "The agent did not tell its plan. Look for it in the conversation."), prompts(input));
+  } else if (q.kind === "question") {
+    delete input.questions; // fields are made of them
+  } else {
+    parts.push(...use(q, input, take));
+  }
+  const path = q.blockedPath && !Object.values(q.input ?? {}).includes(q.blockedPath) ? q.blockedPath : null;
+  parts.push(facts([
+    ...Object.entries(input).filter(([, value]) => value !== undefined).map(([key, value]) => [key, fact(value, key)]),
+    ["Path", path && h("code", null, escaped(path))],
+    ["Why it asks", q.reason && escaped(q.reason)],
+    ["Subagent", q.subagent && h("code", null, escaped(q.subagent))],
+  ]));
+  return parts.filter(Boolean);
+}
+
+// use returns what a tool does.
+function use(q, input, take) {
+  const path = take("file_path") ?? take("notebook_path");
+  const about = take("description") ?? q.description;
+  const parts = [];
+  if (about && !path?.endsWith(about)) parts.push(h("p", { class: "ask-about" }, escaped(about, true)));
+  if (path !== undefined) parts.push(h("p", { class: "ask-path" }, h("code", null, escaped(path))));
+  const command = take("command");
+  if (command !== undefined) parts.push(h("pre", { class: "ask-code", ...scrolls("Command") }, h("code", null, escaped(command, true))));
+  if (typeof input.old_string === "string" && typeof input.new_string === "string") {
+    parts.push(changes([[take("old_string"), take("new_string")]]));
+  } else if (Array.isArray(input.edits) && input.edits.every((e) => typeof e?.old_string === "string" && typeof e.new_string === "string")) {
+    const edits = input.edits;
+    const more = edits.map(({ old_string: _, new_string: __, ...others }) => others);
+    parts.push(changes(edits.map((e) => [e.old_string, e.new_string])));
+    if (more.some((others) => Object.keys(others).length > 0)) input.edits = more;
+    else delete input.edits;
+  } else if (path !== undefined) {
+    const whole = take("content") ?? take("new_source");
+    if (whole !== undefined) parts.push(changes([["", whole]]));
+  }
+  return parts;
+}
+
+const scrolls = (name) => ({ tabindex: "0", role: "region", "aria-label": name }); // so that the keyboard can scroll it
+
+// changes shows pairs of texts, before and after.
+function changes(pairs) {
+  const words = { "-": "removed: ", "+": "added: ", " ": null };
+  const lists = pairs.map(([before, after]) => diff(before, after));
+  const count = (sign) => lists.flat().filter(([s]) => s === sign).length;
+  return h("figure", { class: "ask-diff" },
+    h("figcaption", null, h("span", { class: "added" }, `+${count("+")}`), " ", h("span", { class: "removed" }, `−${count("-")}`), " lines"),
+    h("div", { class: "ask-lines", ...scrolls("Changes") }, h("div", null, lists.flatMap((list, n) => [
+      n > 0 ? h("hr") : null,
+      ...list.map(([sign, line]) => h("div", { class: "diff-line", "data-sign": sign.trim() || null },
+        h("span", { class: "sign", "aria-hidden": "true" }, sign), words[sign] ? h("span", { class: "unseen" }, words[sign]) : null,
+        h("code", null, escaped(line, true)))),
+    ]))));
+}
+
+// prompts lists what an agent may do without asking once its plan is approved.
+function prompts(input) {
+  const list = input.allowedPrompts;
+  if (!Array.isArray(list) || !list.every((p) => p && Object.keys(p).every((k) => k === "tool" || k === "prompt"))) return null;
+  delete input.allowedPrompts;
+  if (list.length === 0) return null;
+  return h("div", { class: "ask-about" }, "Approving also allows:", h("ul", { class: "ask-prompts" },
+    list.map((p) => h("li", null, h("b", null, escaped(p.tool ?? "?")), ": ", escaped(p.prompt ?? "?")))));
+}
+
+// fact shows a field of an input that is not shown otherwise.
+function fact(value, name) {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const long = text.includes("\n") || text.length > 300;
+  return long ? h("pre", { class: "ask-code", ...scrolls(name) }, h("code", null, escaped(text, true))) : h("code", null, escaped(text));
+}
+
+function facts(list) {
+  const known = list.filter(([, value]) => value);
+  return known.length === 0 ? null : h("dl", { class: "ask-facts" }, known.map(([key, value]) => [h("dt", null, escaped(key)), h("dd", null, value)]).flat());
+}
+
+// ruleWords names a rule for the session, such as Bash(go test *).
+export function ruleWords(rule) {
+  const [, tool, what] = /^([\w-]+)\((.*)\)$/s.exec(rule) ?? [];
+  if (/^[\w-]+$/.test(rule)) return ["every use of ", h("b", null, escaped(rule))];
+  if (!tool || what.includes("), ")) return [h("code", null, escaped(rule))];
+  return [h("b", null, escaped(tool)), tool === "Bash" ? " commands like " : " with ", h("code", null, escaped(what))];
+}
+
+// Fields are the questions of an agent, to be answered.
+export class Fields {
+  #list = [];
+
+  // element is null if the input is not understood, so that it cannot be answered here.
+  constructor(q) {
+    const list = q.input?.questions;
+    const valid = Array.isArray(list) && list.length > 0 && list.every((a) => typeof a?.question === "string" && (a.options === undefined || Array.isArray(a.options)));
+    this.element = valid ? h("div", { class: "ask-fields" }, list.map((a, n) => this.#field(a, `${q.id}-${n}`))) : null;
+  }
+
+  #field(asked, name) {
+    const type = asked.multiSelect === true ? "checkbox" : "radio";
+    const options = (asked.options ?? []).map((o) => {
+      const label = typeof o === "string" ? o : String(o?.label ?? "");
+      const input = h("input", { type, name, value: label });
+      return { input, element: h("label", { class: "ask-option" }, input, h("span", null, h("b", null, escaped(label)),
+        o?.description ? h("span", { class: "ask-describes" }, escaped(o.description)) : null,
+        o?.preview ? h("pre", { class: "ask-code" }, h("code", null, escaped(o.preview, true))) : null)) };
+    });
+    const other = h("input", { type: "text", class: "ask-other", "aria-label": `Another answer to: ${asked.question}`, placeholder: options.length ? "Another answer" : "Answer" });
+    // An answer of one's own takes the place of the only choice.
+    if (type === "radio") {
+      other.addEventListener("input", () => { if (other.value) for (const { input } of options) input.checked = false; });
+      for (const { input } of options) input.addEventListener("change", () => { other.value = ""; });
+    }
+    this.#list.push({ asked, options, other });
+    return h("fieldset", null, h("legend", null, asked.header ? h("span", { class: "label" }, escaped(asked.header)) : null, escaped(asked.question, true)),
+      options.map((o) => o.element), other);
+  }
+
+  // answers returns the answers by question, or the first field without one.
+  answers() {
+    const answers = {};
+    for (const { asked, options, other } of this.#list) {
+      const list = options.filter((o) => o.input.checked).map((o) => o.input.value);
+      if (other.value.trim()) list.push(other.value.trim());
+      if (list.length === 0) return { missing: options[0]?.input ?? other };
+      answers[asked.question] = list.join(", ");
+    }
+    return { answers };
+  }
+
+  get touched() {
+    return this.#list.some(({ options, other }) => other.value || options.some((o) => o.input.checked));
+  }
+}

@@ -1,0 +1,32 @@
+// What the keys do.
+
+import { showHelp, step } from "./keys.js";
+import { openSwitcher, places } from "./switcher.js";
+
+// commands returns the actions of keys. go opens a path and moves the focus there.
+export function commands(main, page, go) {
+  const words = document.getElementById("words");
+  const here = () => location.hash.split("?")[0] || "#/";
+  // neighbor goes to the next place in the list of teams of which wanted is true.
+  function neighbor(by, wanted) {
+    const list = places(page).filter((p) => !p.over || p.path === here());
+    const at = Math.max(0, list.findIndex((p) => p.path === here()));
+    for (let n = at + by; list[n]; n += by) if (wanted(list[n])) return go(list[n].path);
+  }
+  return {
+    switch: () => page.snapshot && openSwitcher(page, go),
+    search() {
+      words.focus();
+      words.select();
+    },
+    next: () => step(main, 1),
+    previous: () => step(main, -1),
+    write: () => document.getElementById("text")?.focus(),
+    nextPlace: () => neighbor(1, () => true),
+    previousPlace: () => neighbor(-1, () => true),
+    nextUnread: () => neighbor(1, (p) => p.unread > 0),
+    previousUnread: () => neighbor(-1, (p) => p.unread > 0),
+    back: () => go(here() === "#/search" ? page.beforeSearch : page.narrow ? "#/teams" : "#/"),
+    help: showHelp,
+  };
+}

@@ -1,0 +1,95 @@
+// The box to write in. What is being written is kept until it is sent.
+
+import { h, morph, setText } from "./dom.js";
+import { draftOf, keepDraft } from "./outbox.js";
+import { flat } from "./text.js";
+
+const mac = /Mac|iPhone|iPad/.test(navigator.platform);
+
+export class Compose {
+  #place;
+  #text;
+  #lead = h("input", { type: "checkbox", id: "lead" });
+  #form;
+  #notice = h("p", { class: "hint", hidden: true });
+  #closed = h("p", { class: "closed", hidden: true });
+
+  // send is called with {text, lead}.
+  constructor(place, title, send) {
+    this.#place = place;
+    const { team, createdAt, member } = place;
+    const t = this.#text = h("textarea", { id: "text", rows: "1", placeholder: `Message to ${title}`, "aria-describedby": "keys" });
+    this.#form = h("form", { class: "compose" },
+      h("label", { class: "unseen", for: "text" }, `Message to ${title}`), t,
+      h("div", { class: "compose-foot" },
+        member === null ? h("label", { class: "check" }, this.#lead, " Also send to the lead") : null,
+        h("span", { class: "keys", id: "keys" }, h("kbd", null, mac ? "⌘" : "Ctrl"), " ", h("kbd", null, "Enter"), " sends"),
+        h("button", { type: "submit", class: "send" }, "Send")));
+    this.elements = [this.#notice, this.#form, this.#closed];
+    t.value = draftOf(team, createdAt, member);
+    t.addEventListener("input", () => {
+      keepDraft(team, createdAt, member, t.value);
+      this.grow();
+    });
+    t.addEventListener("keydown", (e) => {
+      if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && !e.isComposing) {
+        e.preventDefault();
+        this.#form.requestSubmit();
+      }
+    });
+    this.#form.addEventListener("submit", (e) => {
+      e.preventDefault();
+      this.#submit(send);
+    });
+  }
+
+  // grow makes the box as high as its text. It has to be in the document.
+  grow() {
+    const t = this.#text;
+    t.style.height = "auto";
+    t.style.height = Math.min(t.scrollHeight + 2, innerHeight * 0.4) + "px";
+  }
+
+  // open reports whether something can be sent.
+  get open() {
+    return !this.#form.hidden;
+  }
+
+  focus() {
+    this.#text.focus();
+  }
+
+  // add puts a text before what is being written.
+  add(text) {
+    const t = this.#text;
+    t.value = t.value && !text.endsWith("\n") ? text + "\n" + t.value : text + t.value;
+    t.dispatchEvent(new Event("input"));
+    t.focus();
+    t.setSelectionRange(t.value.length, t.value.length);
+  }
+
+  // show says why nothing can be sent, if closed is not empty, that nobody may read what is
+  // sent, or that agents cannot answer.
+  show({ closed, unread, unanswerable }) {
+    this.#closed.hidden = !closed;
+    this.#form.hidden = Boolean(closed);
+    setText(this.#closed, closed);
+    const { team } = this.#place;
+    const notice = unread ? [h("span", { class: "warn" }, "⚠ The team's lead is not running: nobody may read what you send.")]
+      : unanswerable ? ["Agents of this team cannot write to you yet. To let them, run: ", h("code", null, `teambridge join --team ${flat(team)}`)] : [];
+    morph(this.#notice, h("p", { class: "hint", hidden: notice.length === 0 }, notice));
+  }
+
+  #submit(send) {
+    const t = this.#text;
+    const text = t.value;
+    if (text.trim() && !this.#form.hidden) {
+      const { team, createdAt, member } = this.#place;
+      t.value = "";
+      keepDraft(team, createdAt, member, "");
+      this.grow();
+      send({ text, lead: this.#lead.checked });
+    }
+    t.focus();
+  }
+}

@@ -1,0 +1,117 @@
+// What can be done with a relayed agent: interrupt it, start it again, and change how it works.
+
+import { escaped, h, setAttr, setText } from "./dom.js";
+import { changeDelivery, controlRelay, Problem } from "./request.js";
+import { capital, flat } from "./text.js";
+
+// The permission modes that the page offers. The one that skips all questions is left out.
+const modes = [["default", "Ask before edits and commands"], ["acceptEdits", "Edit files without asking"], ["plan", "Plan only"]];
+
+// Controls is the controls of one agent at a time.
+export class Controls {
+  #page;
+  #place = null;
+  #chosen = {}; // the settings for the next message
+  #busy = false;
+  #note = h("p", { class: "control-note", role: "status" });
+  #interrupt = this.#button("Interrupt", (relay) => controlRelay(relay, "interrupt"), "Interrupted.");
+  #start = this.#button("Start again", (relay) => controlRelay(relay, "retry"), "It starts again.");
+  #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.delivery, "retry"))), "They are sent again.");
+  #failed = []; // what waits because messages to the agent failed
+  #model = h("input", { type: "text", list: "models", autocomplete: "off", spellcheck: "false", oninput: () => this.#choose("model", this.#model.value.trim()) });
+  #mode = h("select", { onchange: () => this.#choose("permissionMode", this.#mode.value) });
+  #summary = h("summary", { class: "small" });
+  #menu = h("details", { class: "menu" }, this.#summary, h("div", { class: "menu-body" },
+    h("label", null, "Model", this.#model), h("datalist", { id: "models" }, ["opus", "sonnet", "haiku"].map((m) => h("option", { value: m }))),
+    h("label", null, "Permissions", this.#mode),
+    h("p", { class: "hint" }, "A change holds from your next message on.")));
+  element = h("div", { class: "controls", hidden: true }, this.#note, this.#interrupt, this.#start, this.#retry, this.#menu);
+
+  constructor(page) {
+    this.#page = page;
+    this.#menu.addEventListener("keydown", (e) => {
+      if (e.key !== "Escape" || !this.#menu.open) return;
+      e.stopPropagation();
+      this.#menu.open = false;
+      this.#summary.focus();
+    });
+  }
+
+  // refresh shows the controls of the agent of a conversation.
+  refresh(place) {
+    const same = this.#place && place && ["team", "createdAt", "member"].every((k) => this.#place[k] === place[k]);
+    if (!same) {
+      this.#place = place;
+      this.#chosen = {};
+      this.#menu.open = false;
+      setText(this.#note, "");
+    }
+    const relay = place?.member && this.#page.team(place) && this.#page.relays.of(place);
+    this.element.hidden = !relay || this.#page.readOnly;
+    if (this.element.hidden) return;
+    this.#failed = this.#page.snapshot.attention.filter((a) => a.kind === "lost" && a.relay === relay.relay);
+    setText(this.#retry, `Send ${this.#failed.length} failed again`);
+    // A button that has the focus stays, so that the focus does.
+    const offer = (button, is) => { button.hidden = !is && document.activeElement !== button; };
+    offer(this.#interrupt, relay.state === "working");
+    offer(this.#start, relay.state === "dead" || relay.state === "backing off");
+    offer(this.#retry, this.#failed.length > 0);
+    const now = relay.settings ?? relay.mode ?? {};
+    if (document.activeElement !== this.#model) this.#model.value = this.#chosen.model ?? now.model ?? "";
+    this.#model.placeholder = "Default";
+    const mode = this.#chosen.permissionMode ?? now.permissionMode ?? "default";
+    if (document.activeElement !== this.#mode) {
+      const known = modes.some(([name]) => name === mode);
+      this.#mode.replaceChildren(...[...modes, ...(known ? [] : [[mode, mode]])].map(([name, words]) => h("option", { value: name }, escaped(words))));
+      this.#mode.value = mode;
+    }
+    this.#summarize(now);
+  }
+
+  #summarize(now) {
+    const model = this.#chosen.model ?? now.model ?? "";
+    const mode = this.#chosen.permissionMode ?? now.permissionMode ?? "default";
+    const pending = Object.keys(this.#chosen).length > 0;
+    setText(this.#summary, [flat(model || "Default model"), mode === "default" ? "" : flat(mode)].filter(Boolean).join(" · ") + (pending ? " (next message)" : ""));
+    setAttr(this.#summary, "data-pending", pending);
+  }
+
+  #choose(key, value) {
+    const relay = this.#page.relays.of(this.#place);
+    const now = relay?.settings ?? relay?.mode ?? {};
+    const is = now[key] ?? (key === "permissionMode" ? "default" : "");
+    if (value === is) delete this.#chosen[key];
+    else this.#chosen[key] = value || null;
+    this.#summarize(now);
+  }
+
+  // take returns the settings for a message that is sent now, as its mode.
+  take() {
+    const mode = this.#chosen;
+    this.#chosen = {};
+    this.#menu.open = false;
+    return Object.keys(mode).length > 0 && !this.element.hidden ? mode : undefined;
+  }
+
+  #button(label, does, done) {
+    return h("button", { type: "button", class: "small", onclick: () => this.#do(does, done) }, label);
+  }
+
+  // do does something with the relay, and says what became of it.
+  async #do(does, done) {
+    const place = this.#place, relay = this.#page.relays.of(place);
+    if (this.#busy || !relay) return;
+    this.#busy = true;
+    setText(this.#note, "…");
+    let text = done;
+    try {
+      await does(relay.relay);
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      text = capital(problem.message) + ".";
+    }
+    this.#busy = false;
+    if (this.#place === place) setText(this.#note, text);
+    this.#page.relays.load();
+  }
+}

@@ -1,0 +1,27 @@
+// The head of a conversation: who it is with, and what they are doing.
+
+import { escaped, h } from "./dom.js";
+import { dot, state } from "./people.js";
+import { dayOf, flat, timeOf } from "./text.js";
+
+// head returns the head of a conversation in a team, or in one that ended if t is undefined.
+// s is the status of the member.
+export function head({ team, member }, t, s) {
+  const e = h("div", { class: "head-text" },
+    h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : escaped(member),
+      h("span", { class: "in" }, h("span", { class: "unseen" }, " in team "), escaped(team))));
+  if (!t) e.append(h("p", { class: "doing" }, "The team has ended. Its history is kept."));
+  else if (s) e.append(h("p", { class: "doing" }, dot(s), state(s), relay(s)));
+  else if (member !== null) e.append(h("p", { class: "doing" }, "Not an agent of this team"));
+  else e.append(h("p", { class: "doing" }, `${t.members} ${t.members === 1 ? "member" : "members"} · created ${dayOf(new Date(t.createdAt))} ${timeOf(new Date(t.createdAt))}`));
+  return e;
+}
+
+function relay({ relay: r }) {
+  if (!r) return null;
+  const parts = [`relay ${flat(r.state)}`];
+  if (r.queue > 0) parts.push(`${r.queue} in progress`);
+  if (r.deadLetters > 0) parts.push(`⚠ ${r.deadLetters} not delivered`);
+  if (r.reason) parts.push(flat(r.reason));
+  return h("span", { class: r.state === "dead" || r.deadLetters > 0 ? "warn" : null }, " · " + parts.join(", "));
+}

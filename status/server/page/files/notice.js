@@ -1,0 +1,45 @@
+// The words of notices: that an agent went idle, was given a task, or ends.
+
+// notice returns what a record tells, or null if it is a message to read in full: {who, did,
+// about, more}, a name, what happened, what it was about on one line, and further text.
+export function notice(r) {
+  if (r.kind === "message" || r.work || r.answer) return null;
+  let o;
+  try {
+    o = JSON.parse(r.text);
+  } catch {
+    return null;
+  }
+  const text = (v) => (typeof v === "string" ? v.trim() : "");
+  const told = (who, did, about, more) => ({ who, did, about: text(about), more: text(more) });
+  switch (r.kind) {
+    case "idle_notification":
+      if (text(o.result) || text(o.failureReason) || text(o.idleReason) === "failed") return null;
+      return told(r.from, text(o.idleReason) === "interrupted" ? "was interrupted" : "went idle", o.summary);
+    case "task_assignment":
+      return told(r.inbox, `was given a task by ${text(o.assignedBy) || r.from}`, o.subject, o.description);
+    case "shutdown_request":
+      return told(r.inbox, "was asked to shut down", o.reason);
+    case "shutdown_approved":
+      return told(r.from, "shuts down");
+    case "shutdown_rejected":
+      return told(r.from, "declined to shut down", o.reason);
+    case "teammate_terminated":
+      return told(r.from, "ended", o.message);
+    default:
+      return null;
+  }
+}
+
+// summaryOf describes notices in one line, such as "worker and tester went idle · reviewer was
+// given a task by team-lead". name returns the name to show.
+export function summaryOf(list, name) {
+  const groups = new Map(); // names by what happened
+  for (const { who, did } of list) groups.set(did, (groups.get(did) ?? new Set()).add(name(who)));
+  return [...groups].map(([did, names]) => {
+    const all = [...names];
+    if (all.length > 4) all.splice(3, all.length, `${all.length - 3} others`);
+    const many = all.length > 1 || all[0] === "you";
+    return `${all.length > 1 ? `${all.slice(0, -1).join(", ")} and ${all.at(-1)}` : all[0]} ${many ? did.replace(/^was /, "were ") : did}`;
+  }).join(" · ");
+}

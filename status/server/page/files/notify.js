@@ -1,0 +1,86 @@
+// Notifications of the browser: for what waits, while the page is hidden.
+
+import { h, setAttr, setText } from "./dom.js";
+import { content } from "./message.js";
+import { pathTo } from "./route.js";
+import { flat, short } from "./text.js";
+
+const off = "teambridge:notifications-off"; // in localStorage, if the reader turned them off
+
+// Notifier notifies of each thing once, however often the stream connects again.
+export class Notifier {
+  #announce;
+  #known = null; // ids of what waited before
+  #open = new Map(); // notifications of questions, by id
+  #said = new Set(); // messages
+
+  // announce has screen readers say a text.
+  constructor(announce) {
+    this.#announce = announce;
+  }
+
+  // control returns the button that turns notifications on and off. Only it asks the browser.
+  control() {
+    if (!("Notification" in globalThis)) return null;
+    const button = h("button", { type: "button", class: "small toggle notices", onclick: async () => {
+      if (Notification.permission === "default") await Notification.requestPermission();
+      else if (Notification.permission === "granted") localStorage[this.#on ? "setItem" : "removeItem"](off, "1");
+      show();
+    } });
+    const show = () => {
+      const { permission } = Notification;
+      setText(button, permission === "denied" ? "Notifications blocked" : this.#on ? "Notifications on" : "Turn on notifications");
+      setAttr(button, "aria-pressed", this.#on ? "true" : "false");
+      button.title = permission === "denied" ? "The browser does not allow them. Its settings for this page do." : "For questions of agents and messages to you, while this page is hidden";
+    };
+    show();
+    return button;
+  }
+
+  get #on() {
+    return Notification.permission === "granted" && localStorage.getItem(off) === null;
+  }
+
+  // snapshot notifies of new questions. What waited when the page was opened is not new.
+  snapshot({ attention }) {
+    const list = attention.filter((a) => a.answerable);
+    const ids = new Set(list.map((a) => a.id));
+    for (const [id, notice] of this.#open) {
+      if (ids.has(id)) continue;
+      notice.close(); // it was answered
+      this.#open.delete(id);
+    }
+    const known = this.#known ?? ids;
+    for (const a of list) {
+      if (known.has(a.id)) continue;
+      // The agent's own text is not told: a card shows all of it.
+      const what = { plan: "asks you to approve its plan", question: "asks you a question" }[a.kind] ?? `wants to use ${flat(a.question?.tool ?? "a tool")}`;
+      this.#announce(`${flat(a.member)} in ${flat(a.team)} ${what}`);
+      this.#notify(a.id, `${flat(a.member)} ${what}`, flat(a.team), pathTo(a.team, a.member), this.#open);
+    }
+    this.#known = new Set([...known, ...ids]);
+  }
+
+  // message notifies of a new message to the reader.
+  message(r) {
+    const id = [r.team, r.createdAt, r.inbox, r.id].join("/");
+    if (this.#said.has(id)) return;
+    this.#said.add(id);
+    const { label, summary, text } = content(r);
+    this.#notify(id, `${flat(r.from)} in ${flat(r.team)}`, short(r.kind === "message" ? summary || text : label || "A message", 160), pathTo(r.team, r.from));
+  }
+
+  #notify(id, title, body, hash, open) {
+    if (document.visibilityState === "visible" || !("Notification" in globalThis) || !this.#on) return;
+    try {
+      // Several tabs show one, since it has one tag.
+      const notice = new Notification(title, { body, tag: "teambridge/" + id, icon: "/ui/icon.svg" });
+      notice.onclick = () => {
+        window.focus();
+        location.hash = hash;
+        notice.close();
+      };
+      open?.set(id, notice);
+    } catch { /* some browsers of phones have none without a worker */ }
+  }
+}

@@ -1,0 +1,56 @@
+// The relays of the service, which run headless agents: how they are found, and what is done
+// with them.
+
+import { relays as requestRelays } from "./request.js";
+
+// Relays is what the service said last.
+export class Relays {
+  #list = [];
+  #about = null; // the state of the agents that the list is for
+  #changed;
+  #loading = false;
+  #wanted = false;
+
+  constructor(changed) {
+    this.#changed = changed;
+  }
+
+  // of returns the relay of a member, if this service runs it.
+  of({ team, member }) {
+    return this.#list.find((r) => r.team === team && r.member === member && r.created);
+  }
+
+  get(id) {
+    return this.#list.find((r) => r.relay === id && r.created);
+  }
+
+  // refresh requests the relays again, if a snapshot says that they have changed.
+  async refresh(snapshot) {
+    const about = JSON.stringify([snapshot.status.map((s) => s.relay && [s.team, s.member, s.relay.state, s.relay.agentPid]), snapshot.attention.map((a) => a.relay && a.id)]);
+    if (about === this.#about) return;
+    this.#about = about;
+    if (snapshot.status.some((s) => s.relay) || snapshot.attention.some((a) => a.relay) || this.#list.length > 0) await this.load();
+  }
+
+  // load requests the relays. During a request, it only notes that another one is needed.
+  async load() {
+    this.#wanted = true;
+    if (this.#loading) return;
+    this.#loading = true;
+    try {
+      while (this.#wanted) {
+        this.#wanted = false;
+        this.#list = await requestRelays();
+      }
+    } catch {
+      this.#about = null; // again at the next snapshot
+    }
+    this.#loading = this.#wanted = false;
+    this.#changed();
+  }
+
+  // question requests what an agent asks as a whole; undefined if it no longer asks.
+  async question({ relay, question }) {
+    return (await requestRelays()).find((r) => r.relay === relay)?.questions?.find((q) => q.id === question.id);
+  }
+}

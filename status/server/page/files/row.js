@@ -1,0 +1,135 @@
+// The element of one message: who wrote it, when, its text, and what happened to it.
+
+import { colorOf, face } from "./colors.js";
+import { escaped, h, morph } from "./dom.js";
+import { rendered } from "./markdown.js";
+import { beginning, content, delivery, fate, mayBeLong, when } from "./message.js";
+import { size, timeOf, wholeTime } from "./text.js";
+import { isStep } from "./work.js";
+
+// Rows makes the elements of the messages of a conversation. view is the conversation: its
+// place, the names in it, and what its buttons do.
+export class Rows {
+  #view;
+  #resent = new Set(); // seqs of messages that were sent again
+  #unfolded = new Set(); // seqs of long messages that are shown in full
+  #fits = new ResizeObserver((entries) => fit(entries.map((e) => e.target)));
+  #fitted = new WeakSet(); // elements that it observes
+
+  constructor(view) {
+    this.#view = view;
+  }
+
+  names() {
+    return this.#view.names();
+  }
+
+  // fit has the long messages in an element cut only if they are higher than they may be.
+  fit(element) {
+    const list = [...element.querySelectorAll(".clamped")].filter((e) => !this.#fitted.has(e));
+    fit(list);
+    for (const body of list) {
+      this.#fitted.add(body);
+      this.#fits.observe(body);
+    }
+  }
+
+  // update renders a message again, in its place.
+  update(item) {
+    if (!item.li || isStep(item.records[0])) return;
+    const [from, to] = [item.li, this.render(item)].map((li) => li.querySelector(".bubble"));
+    to.tabIndex = from.tabIndex; // see Actions
+    morph(from, to);
+    fit([...item.li.querySelectorAll(".clamped")]);
+    this.fit(item.li);
+  }
+
+  render(item) {
+    const r = item.records[0];
+    if (r.work && r.kind !== "text") return this.#note(r);
+    const names = this.names();
+    const mine = names.mine(r.from);
+    const { label, summary, text, raw } = content(r);
+    const body = raw
+      ? h("details", { class: "raw" }, h("summary", null, "Show the raw text"), h("pre", null, escaped(text, true)))
+      : text ? this.#text(r, text, item) : null;
+    const direction = mine ? "mine" : names.mine(r.inbox) || r.answer || r.work ? "tome" : "between";
+    const color = mine ? null : this.color(r);
+    const to = this.#to(item, names);
+    return h("li", { class: `message ${direction}` }, h("article", { class: "bubble", "data-seq": r.seq },
+      face(names.name(r.from), color),
+      h("header", { class: "by" },
+        h("span", { class: "pair" }, h("b", { "data-color": color }, escaped(names.name(r.from))), to ? h("span", null, "\u00a0→ ", escaped(to)) : null),
+        label ? h("span", { class: "label" }, escaped(label)) : null,
+        h("time", { datetime: r.firstSeen, title: wholeTime(when(r)) }, timeOf(when(r))),
+        summary ? h("span", { class: "summary", dir: "auto" }, escaped(summary)) : null),
+      body,
+      mine ? this.#fates(item) : r.relay ? h("div", { class: "fates" }, h("p", { class: "fate", "data-state": "relay" }, delivery(r.relay))) : null));
+  }
+
+  color(r) {
+    return colorOf(r.from, this.#view.color(r.from) ?? r.color);
+  }
+
+  // to returns for whom a message is, if that does not follow from the conversation.
+  #to(item, names) {
+    const [r] = item.records;
+    const { member } = this.#view.place;
+    if (r.answer || r.work || r.inbox === member || (member !== null && names.mine(r.inbox))) return "";
+    return item.records.length > 1 ? `${item.records.length} members` : names.name(r.inbox);
+  }
+
+  // note shows how a turn ended, or what the program that runs the agent said.
+  #note(r) {
+    return h("li", { class: "message note" }, h("p", { class: "bubble", "data-kind": r.kind, "data-state": r.work.state, "data-seq": r.seq, title: wholeTime(when(r)) },
+      this.#view.place.member === null ? [h("b", null, escaped(r.from)), " · "] : null, r.work.state === "failed" ? "⚠ " : null, escaped(r.text)));
+  }
+
+  #text(r, text, item) {
+    const whole = this.#unfolded.has(r.seq);
+    const cut = whole || r.html ? text : beginning(text);
+    const body = r.html ? rendered(r) : h("p", { class: "text", dir: "auto" }, escaped(cut, true), cut.length < text.length ? "…" : null);
+    if (r.html && r.answer?.truncated) body.append(h("p", null, "[truncated]"));
+    if (!mayBeLong(text)) return body;
+    body.classList.toggle("clamped", !whole);
+    return [body, h("button", { type: "button", class: "more", "aria-expanded": String(whole), title: size(text), onclick: () => {
+      if (!this.#unfolded.delete(r.seq)) this.#unfolded.add(r.seq);
+      this.update(item);
+    } }, whole ? "Show less" : "Show more")];
+  }
+
+  // fates shows what happened to a message of the reader, for each member it went to.
+  #fates(item) {
+    const several = item.records.length > 1;
+    const names = this.#view.names();
+    return h("div", { class: "fates" }, item.records.map((r) => {
+      const f = fate(r);
+      const parts = [h("span", { class: "tick", "aria-hidden": "true" }, f.tick), " "];
+      if (several) parts.push(h("b", null, escaped(names.name(r.inbox))), " ");
+      parts.push(f.words);
+      if (r.relay) parts.push(" · ", delivery(r.relay));
+      const reach = this.#view.page.reach(r.inbox, r.id);
+      if (reach && f.state === "verified") parts.push(h("span", { class: "warn" }, " · ⚠ " + reach));
+      if (f.reason) parts.push(h("span", { class: "reason" }, ". ", escaped(f.reason), "."));
+      if (f.state === "lost" || f.state === "unknown") {
+        parts.push(" ", this.#resent.has(r.seq) ? h("span", { class: "done" }, "Sent again.")
+          : h("button", { type: "button", class: "small", onclick: () => {
+            this.#resent.add(r.seq);
+            this.update(item);
+            this.#view.post({ member: r.inbox, text: r.text });
+          } }, "Send again"));
+      }
+      return h("p", { class: "fate", "data-state": f.state, title: f.title || null }, parts);
+    }));
+  }
+}
+
+// fit marks clamped texts that are cut, and shows their buttons only then.
+function fit(list) {
+  const cuts = list.map((e) => e.classList.contains("clamped") && (e.scrollHeight > e.clientHeight + 1 || e.lastChild?.data === "…"));
+  for (const [n, body] of list.entries()) {
+    if (!body.classList.contains("clamped")) continue; // it is shown in full by now
+    body.classList.toggle("cut", cuts[n]);
+    body.nextElementSibling.hidden = !cuts[n];
+  }
+}

@@ -1,0 +1,68 @@
+// What teams are called, and in which order they are listed.
+
+// labels returns what each team is called, by its name: the last part of its directory. Where
+// two have the same, the part before it tells them apart, or else their own names. Teams that
+// have ended do not make the names of others longer.
+export function labels(teams) {
+  if (known.has(teams)) return known.get(teams);
+  const result = new Map();
+  known.set(teams, result);
+  for (const list of [teams.filter((t) => !ended(t)), teams.filter(ended)]) {
+    const ways = [
+      (t) => last(t, 1) || t.team,
+      (t) => last(t, 2) || t.team,
+      (t) => (last(t, 1) ? `${last(t, 1)} · ${t.team}` : t.team),
+    ];
+    let left = list;
+    for (const way of ways) {
+      const same = groupBy(left, way);
+      for (const [label, [t, another]] of same) if (!another || way === ways.at(-1)) result.set(t.team, label);
+      left = left.filter((t) => !result.has(t.team));
+    }
+  }
+  return result;
+}
+
+const known = new WeakMap(); // the labels by the list, which each snapshot has one of
+
+// groupBy is Map.groupBy, which older browsers lack.
+export function groupBy(list, key) {
+  const groups = new Map();
+  for (const item of list) {
+    const group = groups.get(key(item));
+    if (group) group.push(item);
+    else groups.set(key(item), [item]);
+  }
+  return groups;
+}
+
+const last = (t, n) => t.cwd.split(/[\\/]+/).filter(Boolean).slice(-n).join("/");
+
+export const ended = (t) => t.leadState === "gone";
+
+// waits returns what waits for the reader, other than unread messages, by team.
+export const waits = (snapshot) => groupBy((snapshot.attention ?? []).filter((a) => a.kind !== "unread"), (a) => a.team);
+
+// order returns the teams that run and those that have ended: first those that need the
+// reader, then those at work, then those that were heard of last. Those at work stay in the
+// order of their creation, so that they do not change places with every message.
+export function order(snapshot, unread) {
+  const waiting = waits(snapshot);
+  const heard = new Map();
+  const busy = new Set();
+  for (const s of snapshot.status) {
+    heard.set(s.team, Math.max(heard.get(s.team) ?? 0, Date.parse(s.heard)));
+    if (s.word === "working") busy.add(s.team);
+  }
+  const key = (t) => {
+    const created = Date.parse(t.createdAt);
+    if (waiting.has(t.team) || unread(t.team, null) > 0) return [0, created];
+    return busy.has(t.team) ? [1, created] : [2, heard.get(t.team) ?? created];
+  };
+  const keys = new Map(snapshot.teams.map((t) => [t, key(t)]));
+  const sorted = [...snapshot.teams].sort((a, b) => {
+    const [x, y] = [keys.get(a), keys.get(b)];
+    return x[0] - y[0] || y[1] - x[1] || (a.team < b.team ? -1 : 1);
+  });
+  return { live: sorted.filter((t) => !ended(t)), over: sorted.filter(ended) };
+}

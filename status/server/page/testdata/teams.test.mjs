@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { labels, order } from "./teams.js";
+
+const team = (name, cwd, more = {}) => ({ team: name, cwd, leadState: "alive", createdAt: "2026-01-01T00:00:00Z", ...more });
+const named = (...teams) => Object.fromEntries(labels(teams));
+
+test("a team is called by its directory, told apart where two are the same", () => {
+  assert.deepEqual(named(team("a", "/home/ada/app"), team("b", "C:\\src\\api"), team("c", "/"), team("d", "")), { a: "app", b: "api", c: "c", d: "d" });
+  assert.deepEqual(named(team("a", "/x/app"), team("b", "/y/app"), team("c", "/y/web")), { a: "x/app", b: "y/app", c: "web" });
+  assert.deepEqual(named(team("a", "/x/app"), team("b", "/x/app"), team("c", "/y/app")), { a: "app · a", b: "app · b", c: "y/app" });
+  assert.deepEqual(named(team("a", "/x/app"), team("b", "/x/app", { leadState: "gone" })), { a: "app", b: "app" });
+});
+
+test("teams that need the reader are first, then those at work, then by when they were heard of", () => {
+  const at = (team, word, heard) => ({ team, word, heard: `2026-01-0${heard}T00:00:00Z` });
+  const snapshot = {
+    teams: ["quiet", "quieter", "older work", "newer work", "unread", "asks", "ended"].map((name, n) =>
+      team(name, "", { createdAt: `2025-01-0${n + 1}T00:00:00Z`, leadState: name === "ended" ? "gone" : "unknown" })),
+    status: [at("quiet", "idle", 3), at("quieter", "idle", 2), at("older work", "working", 9), at("newer work", "working", 8), at("asks", "idle", 1), at("ended", "working", 9)],
+    attention: [{ team: "asks", kind: "question" }, { team: "quiet", kind: "unread" }],
+  };
+  const { live, over } = order(snapshot, (name) => (name === "unread" ? 1 : 0));
+  assert.deepEqual(live.map((t) => t.team), ["asks", "unread", "newer work", "older work", "quiet", "quieter"]);
+  assert.deepEqual(over.map((t) => t.team), ["ended"]);
+});

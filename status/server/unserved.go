@@ -1,0 +1,41 @@
+package server
+
+import (
+	"context"
+
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/status"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// noService is why a relay that was added does not run while there is no service.
+const noService = "no service runs"
+
+// Unserved tells what GET /v1/attention would answer, from the files, for while no service
+// runs. The questions of agents are not known then.
+type Unserved struct{ cache *statusCache }
+
+// NewUnserved returns an Unserved about one team, or about all teams if the name is empty.
+// It reads a journal and a ledger, which others fill.
+func NewUnserved(ctx context.Context, root *teams.Root, state string, l *ledger.Ledger, j *journal.Journal, team string) (*Unserved, error) {
+	c := &statusCache{
+		Server: &Server{opts: Options{Root: root, State: state}, ledger: l, idle: noService},
+		source: status.Source{Journal: j, Ledger: l}, only: team, changed: newHub(),
+	}
+	var err error
+	c.seq, err = j.Last(ctx)
+	return &Unserved{c}, err
+}
+
+// Attention returns what waits for a person now, the oldest first.
+func (u *Unserved) Attention(ctx context.Context) ([]api.Attention, error) {
+	c := u.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refresh(ctx); err != nil {
+		return nil, err
+	}
+	return c.current(c.only).Attention, nil
+}
