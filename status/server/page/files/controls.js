@@ -16,7 +16,7 @@ export class Controls {
   #note = h("p", { class: "control-note", role: "status" });
   #interrupt = this.#button("Interrupt", (relay) => controlRelay(relay, "interrupt"), "Interrupted.");
   #start = this.#button("Start again", (relay) => controlRelay(relay, "retry"), "It starts again.");
-  #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.id, "retry"))), "They are sent again.");
+  #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.delivery, "retry"))), "They are sent again.");
   #failed = []; // what waits because messages to the agent failed
   #model = h("input", { type: "text", list: "models", autocomplete: "off", spellcheck: "false", oninput: () => this.#choose("model", this.#model.value.trim()) });
   #mode = h("select", { onchange: () => this.#choose("permissionMode", this.#mode.value) });

@@ -9,7 +9,7 @@ import { capital, flat, short, since, wholeTime } from "./text.js";
 
 const asks = new Set(["permission", "plan", "question"]);
 const groups = [
-  { title: "At a terminal", of: (a) => a.kind === "lead" || asks.has(a.kind) },
+  { title: "At a terminal", of: (a) => a.kind === "lead" || a.kind === "terminal" || asks.has(a.kind) },
   { title: "Messages to you", of: (a) => a.kind === "unread" },
   { title: "Trouble", of: (a) => a.kind !== "idle" && a.kind !== "ended" },
   { title: "Idle teams, and teams without a lead", of: () => true },
@@ -28,8 +28,8 @@ const mostTeams = 8; // whose last messages are shown
 
 // acts are what the buttons of a row do, by name: [label, when it is there, what it does].
 const acts = {
-  retry: ["Send again", (a) => a.kind === "lost" && a.relay, (a) => changeDelivery(a.id, "retry")],
-  drop: ["Give up", (a) => a.kind === "lost" && a.relay, (a) => changeDelivery(a.id, "drop")],
+  retry: ["Send again", (a) => a.kind === "lost" && a.relay, (a) => changeDelivery(a.delivery, "retry")],
+  drop: ["Give up", (a) => a.kind === "lost" && a.relay, (a) => changeDelivery(a.delivery, "drop")],
   start: ["Start again", (a, page) => a.kind === "stopped" && page.relays.get(a.relay)?.state === "dead", (a) => controlRelay(a.relay, "retry")],
   release: ["Release", (a) => a.kind === "held", (a) => release(a.relay, a.from)],
 };
