@@ -14,7 +14,10 @@ const (
 
 // table prints rows of cells in aligned columns, the first row as the head, and escapes the
 // cells. If stdout is a terminal that is too narrow, long cells are folded.
-func (a *app) table(rows [][]string) error {
+func (a *app) table(rows [][]string) error { return a.tableOf(rows, deepest) }
+
+// tableOf is table with cells of at most so many lines; 0 is no limit.
+func (a *app) tableOf(rows [][]string, limit int) error {
 	var widths []int
 	shown := make([][]string, len(rows))
 	for n, row := range rows {
@@ -36,7 +39,7 @@ func (a *app) table(rows [][]string) error {
 		for i, cell := range row {
 			cells[i] = []string{cell}
 			if width(cell) > widths[i] {
-				cells[i] = fold(cell, widths[i], deepest)
+				cells[i] = fold(cell, widths[i], limit)
 			}
 			lines = max(lines, len(cells[i]))
 		}
