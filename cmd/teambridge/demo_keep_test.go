@@ -75,7 +75,7 @@ func TestDemoKeep(t *testing.T) {
 	want := map[string]string{
 		"teambridge inbox":                            "Yes, on all three systems",
 		"teambridge status":                           "team-lead",
-		"teambridge permit":                           "Bash {\"command\":\"git tag v1.4.0",
+		"teambridge permit":                           "Bash: git tag v1.4.0",
 		`teambridge ask worker "what are you doing?"`: "These agents are simulated",
 		`teambridge send lead "what is left to do?"`:  "verified",
 		"teambridge history":                          "Then tag the release.",
