@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,11 @@ func TestDemoKeep(t *testing.T) {
 		if text == "" {
 			continue // it does not end
 		}
-		cmd := command("sh", "-c", c)
+		words := regexp.MustCompile(`"[^"]*"|[^ ]+`).FindAllString(c, -1)
+		for i, w := range words {
+			words[i] = strings.Trim(w, `"`)
+		}
+		cmd := command(words...)
 		cmd.Dir = filepath.Dir(p.Environment["CLAUDE_CONFIG_DIR"])
 		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), text) {
 			t.Errorf("%s: %v\n%s\nwant %q", c, err, out, text)
