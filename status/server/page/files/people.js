@@ -6,11 +6,9 @@ import { draftOf } from "./outbox.js";
 import { instance } from "./reader.js";
 import { pathTo } from "./route.js";
 import { ended, groupBy, labels, order, waits } from "./teams.js";
-import { flat, since } from "./text.js";
+import { capital, flat, since } from "./text.js";
 
 const fewTeams = 4; // as many are open at first
-
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // heardOf says when a member was last heard, such as "last heard 3 min ago".
 function heardOf(s) {

@@ -38,13 +38,16 @@ export function flat(text) {
   return pieces(text, false).map(([t]) => t).join("");
 }
 
+// capital returns a text with a capital at its beginning.
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 // short returns the beginning of a text, on one line.
 export function short(text, most) {
   const line = flat(String(text).replace(/\s+/gu, " ").trim());
   return line.length > most ? line.slice(0, most - 1).toWellFormed() + "…" : line;
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
 const dayOfYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
