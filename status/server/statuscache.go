@@ -24,6 +24,7 @@ import (
 type statusCache struct {
 	*Server
 	source  status.Source
+	only    string        // the team that is read; empty: all
 	changed *hub          // the snapshot has changed
 	dirty   chan struct{} // something may have changed that is not in the journal
 
@@ -148,6 +149,9 @@ func (c *statusCache) refresh(ctx context.Context) error {
 	entries := map[string]*cachedTeam{}
 	list := make([]api.Team, 0, len(listings))
 	for _, l := range listings {
+		if c.only != "" && l.Name != c.only {
+			continue
+		}
 		e := c.entries[l.Name]
 		if e == nil || !c.upToDate(e, l, now) {
 			if e, err = c.read(ctx, l, now); err != nil {

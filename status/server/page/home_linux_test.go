@@ -48,6 +48,7 @@ func TestHome(t *testing.T) {
 		{"quiet", testQuiet},
 		{"notifications", testNotifications},
 		{"controls", testControls},
+		{"axe", testCardsAxe},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -628,6 +629,42 @@ func testControls(t *testing.T, browser context.Context) {
 
 	a.choose("worker") // nobody runs it
 	a.until(`!document.querySelector(".controls").checkVisibility()`)
+}
+
+// axe-core finds no serious fault in cards, rows and controls.
+func testCardsAxe(t *testing.T, browser context.Context) {
+	script, err := os.ReadFile(standin.RequireAxe(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAsker(t, browser, simchild.Script{}, "lead", "worker", "reviewer")
+	a.asks("lead", "Edit", map[string]any{"file_path": "/home/ada/lamp.go", "old_string": "one\ntwo", "new_string": "one\n2", "replace_all": true})
+	a.asks("worker", "AskUserQuestion", map[string]any{"questions": []any{map[string]any{"question": "Which lamp?", "header": "Lamp", "options": []any{map[string]any{"label": "LED", "description": "bright"}}}}})
+	a.asks("reviewer", "ExitPlanMode", map[string]any{"plan": "# Plan\n\n`code` and **more**", "allowedPrompts": []any{map[string]any{"tool": "Bash", "prompt": "run tests"}}})
+	a.w.Send(house, "worker", "user", "A message.")
+	a.until(`document.querySelectorAll(".ask").length === 3 && ` + row("A message.") + ` !== undefined`)
+	a.run(do(string(script)), press(card("Which lamp?"), "deny"), press(card("lamp.go"), "allow"))
+	a.asks("lead", "Bash", nil)
+	a.until(card("echo hi") + ` !== undefined && ` + card("lamp.go") + ` === undefined`)
+	check := func(name string) {
+		t.Helper()
+		for _, width := range []int64{1440, 390} {
+			a.size(width, 900)
+			for _, theme := range []string{"light", "dark"} {
+				a.theme(theme)
+				for _, fault := range a.axe() {
+					t.Errorf("%s, %d wide, %s: %s", name, width, theme, fault)
+				}
+			}
+			a.picture(fmt.Sprintf("axe-%s-%d", name, width))
+		}
+	}
+	check("home")
+	a.size(1440, 900)
+	a.choose("team-lead")
+	a.until(`document.querySelector(".foot .ask") !== null && document.querySelector(".controls").checkVisibility()`)
+	a.run(do(`document.querySelector(".menu").open = true`))
+	check("controls")
 }
 
 // A real agent asks on the page: what is allowed runs, and what is denied does not, and the

@@ -2,7 +2,7 @@
 
 import { escaped, h, setAttr, setText } from "./dom.js";
 import { changeDelivery, controlRelay, Problem } from "./request.js";
-import { flat } from "./text.js";
+import { capital, flat } from "./text.js";
 
 // The permission modes that the page offers. The one that skips all questions is left out.
 const modes = [["default", "Ask before edits and commands"], ["acceptEdits", "Edit files without asking"], ["plan", "Plan only"]];
@@ -108,12 +108,10 @@ export class Controls {
       await does(relay.relay);
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
-      text = sentence(problem.message);
+      text = capital(problem.message) + ".";
     }
     this.#busy = false;
     if (this.#place === place) setText(this.#note, text);
     this.#page.relays.load();
   }
 }
-
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");

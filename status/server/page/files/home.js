@@ -5,7 +5,7 @@ import { content } from "./message.js";
 import { changeDelivery, controlRelay, messages, Problem, release } from "./request.js";
 import { pathTo } from "./route.js";
 import { groupBy } from "./teams.js";
-import { flat, short, since, wholeTime } from "./text.js";
+import { capital, flat, short, since, wholeTime } from "./text.js";
 
 const asks = new Set(["permission", "plan", "question"]);
 const groups = [
@@ -94,7 +94,7 @@ export class Home {
           at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
         h("span", { class: "need-what" }, this.#what(a))),
       // A button is better than a command.
-      offered.length === 0 && a.kind !== "unread" ? h("p", { class: "need-do" }, escaped(sentence(a.do))) : null,
+      offered.length === 0 && a.kind !== "unread" ? h("p", { class: "need-do" }, escaped(capital(a.do))) : null,
       offered.length === 0 || this.#page.readOnly ? null : h("p", { class: "need-acts" }, offered.map(([name, [label]]) =>
         h("button", { type: "button", class: "small", "data-act": name, "data-key": name, "aria-disabled": this.#busy.has(a.id) ? "true" : null }, label))),
       note ? h("p", { class: "need-note", role: "alert" }, escaped(note)) : null);
@@ -103,7 +103,7 @@ export class Home {
   // what says what a row is about. The last unread message says more than how many there are.
   #what(a) {
     const r = a.kind === "unread" && this.#page.reader.last(a.team, a.from);
-    if (!r) return escaped(sentence(a.what));
+    if (!r) return escaped(capital(a.what));
     const { label, summary, text } = content(r);
     return [a.count > 1 ? h("span", { class: "badge" }, String(a.count)) : null, a.count > 1 ? " " : null,
       escaped(short([label, summary, text].filter(Boolean).join(": "), 200))];
@@ -179,5 +179,3 @@ export class Home {
       h("span", { class: "need-what" }, escaped(short([label, summary || text].filter(Boolean).join(": "), 160)))));
   }
 }
-
-const sentence = (text) => (text ? text.charAt(0).toUpperCase() + text.slice(1) : "");

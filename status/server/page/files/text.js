@@ -38,6 +38,9 @@ export function flat(text) {
   return pieces(text, false).map(([t]) => t).join("");
 }
 
+// capital returns a text with a capital at its beginning.
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 // short returns the beginning of a text, on one line.
 export function short(text, most) {
   const line = flat(String(text).replace(/\s+/gu, " ").trim());
