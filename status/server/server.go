@@ -165,7 +165,7 @@ func New(opts Options) (*Server, error) {
 		opts.Listen = []string{unixPrefix + api.SocketPath(opts.State, opts.Root.Path())}
 	}
 	s := &Server{
-		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(), idle: "the service is read-only",
+		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(), idle: readOnlyService,
 		limits: limits{
 			connections: 256, streams: 64, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
 			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond,
