@@ -66,11 +66,11 @@ func (a *app) waits(ctx context.Context, root *teams.Root, team string, record b
 
 // waitsOf returns what waits for the person without a service.
 func (a *app) waitsOf(ctx context.Context, root *teams.Root, l *ledger.Ledger, j *journal.Journal, team string) ([]api.Attention, error) {
-	u, err := server.NewUnserved(ctx, root, a.state, l, j)
+	u, err := server.NewUnserved(ctx, root, a.state, l, j, team)
 	if err != nil {
 		return nil, err
 	}
-	return u.Attention(ctx, team)
+	return u.Attention(ctx)
 }
 
 // waitsServed asks the service, if one runs and answers.
@@ -117,12 +117,12 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 		list, served, err := a.waitsServed(ctx, root, team)
 		if l := rec.sends(ctx); !served && err == nil && l != nil {
 			if files == nil || read != rec.journal {
-				if files, err = server.NewUnserved(ctx, root, a.state, l, rec.journal); err != nil {
+				if files, err = server.NewUnserved(ctx, root, a.state, l, rec.journal, team); err != nil {
 					return err
 				}
 				read = rec.journal
 			}
-			list, err = files.Attention(ctx, team)
+			list, err = files.Attention(ctx)
 		}
 		if err != nil {
 			return err
@@ -257,11 +257,14 @@ func (a *app) writeWait(b *strings.Builder, w api.Attention) {
 	fmt.Fprintf(b, "  %s\n    %s\n", escape(what, false), escape(do, false))
 }
 
-// waitsNote says how many things wait for the person.
+// waitsNote says how many things wait for the person, in one team or all.
 func (a *app) waitsNote(ctx context.Context, team string) {
 	root, err := a.root()
 	if err != nil || a.json {
 		return // the command has said it
+	}
+	if all, err := root.Teams(); err == nil && len(all) == 1 {
+		team = ""
 	}
 	list, err := a.waits(ctx, root, team, false)
 	if err != nil {

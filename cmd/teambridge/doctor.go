@@ -86,7 +86,8 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
-	defer a.working("checking")()
+	done := a.working("checking")
+	defer done()
 	x := &examination{app: a, findings: []finding{}}
 	all, err := root.Teams()
 	if err != nil {
@@ -129,6 +130,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 			wrong++
 		}
 	}
+	done()
 	if err := x.print(len(all), wrong); err != nil {
 		return err
 	}

@@ -168,7 +168,8 @@ Exit status: 0, even if there is nothing; 3 no message with the id of --since.`,
 
 // history prints messages of the journal: all, or those that contain the words.
 func (a *app) history(ctx context.Context, words []string, o historyOptions) error {
-	defer a.working("searching")()
+	done := a.working("searching")
+	defer done()
 	j, q, err := o.query(ctx, a)
 	if err != nil {
 		return err
@@ -217,6 +218,7 @@ func (a *app) history(ctx context.Context, words []string, o historyOptions) err
 		slices.SortStableFunc(found, func(a, b recorded) int { return a.FirstSeen.Compare(b.FirstSeen) })
 		defer a.hiddenNote(hidden)
 	}
+	done()
 	return a.printHistory(ctx, j, found)
 }
 
@@ -351,8 +353,10 @@ func (a *app) export(ctx context.Context, o historyOptions, output string) error
 	}
 	q.Newest = false
 	if output == "" {
-		if a.columns == 0 { // else what is printed shows it
-			defer a.working("exporting")()
+		if file, ok := a.out.w.(*os.File); ok {
+			if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // else the line would be in the middle of a pager
+				defer a.working("exporting")()
+			}
 		}
 		return j.Export(ctx, a.stdout, q)
 	}

@@ -45,6 +45,8 @@ type teamFeed struct {
 }
 
 func (a *app) showInbox(ctx context.Context, protocol, mark bool) error {
+	done := a.working("looking through the teams")
+	defer done()
 	all, fault := a.ownInboxes(ctx)
 	if ctx.Err() != nil || all == nil && fault != nil {
 		return fault
@@ -71,6 +73,7 @@ func (a *app) showInbox(ctx context.Context, protocol, mark bool) error {
 	if ctx.Err() != nil {
 		return err
 	}
+	done()
 	list, faults := withMessages(waits, all), append(faults, err)
 	if a.json {
 		err = a.printJSON(list)

@@ -29,7 +29,8 @@ const (
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// working shows that the command does what text says, until done is called.
+// working shows that the command does what text says, until done is called. That has to be
+// before anything long is printed, which may be read in a pager on the same terminal.
 func (a *app) working(format string, args ...any) (done func()) {
 	return a.progress.start(escape(fmt.Sprintf(format, args...), false))
 }

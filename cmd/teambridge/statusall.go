@@ -18,16 +18,16 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 		if watch := cmd.Flags().Lookup("watch"); len(args) > 0 || watch.Changed {
 			return one(cmd, args)
 		}
-		named, err := a.namedTeam("")
-		if err != nil {
-			return err
-		}
+		list, err := a.undecided(cmd.Context())
 		defer func() {
-			if err == nil {
-				a.waitsNote(cmd.Context(), named)
+			switch {
+			case err != nil:
+			case len(list) > 0:
+				a.waitsNote(cmd.Context(), "")
+			default: // not of the others, which would take time
+				a.waitsNote(cmd.Context(), a.chosen)
 			}
 		}()
-		list, err := a.undecided(cmd.Context())
 		switch {
 		case err != nil:
 			return err

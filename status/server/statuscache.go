@@ -30,6 +30,7 @@ import (
 type statusCache struct {
 	*Server
 	source  status.Source
+	only    string        // the team that is read; empty: all
 	changed *hub          // the snapshot has changed
 	dirty   chan struct{} // something may have changed that is not in the journal
 
@@ -193,6 +194,9 @@ func (c *statusCache) refresh(ctx context.Context) error {
 	list := make([]api.Team, 0, len(listings))
 	c.untold = c.untold || len(listings) != len(c.entries) || c.entries == nil
 	for _, l := range listings {
+		if c.only != "" && l.Name != c.only {
+			continue
+		}
 		e, digest := c.entries[l.Name], ""
 		if e != nil {
 			digest = e.digest

@@ -18,27 +18,27 @@ const noService = "no service runs"
 // runs. The questions of agents are not known then.
 type Unserved struct{ cache *statusCache }
 
-// NewUnserved returns an Unserved that reads a journal and a ledger, which others fill.
-func NewUnserved(ctx context.Context, root *teams.Root, state string, l *ledger.Ledger, j *journal.Journal) (*Unserved, error) {
+// NewUnserved returns an Unserved about one team, or about all teams if the name is empty.
+// It reads a journal and a ledger, which others fill.
+func NewUnserved(ctx context.Context, root *teams.Root, state string, l *ledger.Ledger, j *journal.Journal, team string) (*Unserved, error) {
 	c := &statusCache{
 		Server: &Server{opts: Options{Root: root, State: state}, ledger: l, idle: noService},
-		source: status.Source{Journal: j, Ledger: l}, changed: newHub(),
+		source: status.Source{Journal: j, Ledger: l}, only: team, changed: newHub(),
 	}
 	var err error
 	c.seq, err = j.Last(ctx)
 	return &Unserved{c}, err
 }
 
-// Attention returns what waits for a person now, the oldest first: in one team, or in all
-// teams if the name is empty.
-func (u *Unserved) Attention(ctx context.Context, team string) ([]api.Attention, error) {
+// Attention returns what waits for a person now, the oldest first.
+func (u *Unserved) Attention(ctx context.Context) ([]api.Attention, error) {
 	c := u.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refresh(ctx); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(c.current(team).Attention, func(a api.Attention) bool {
+	return slices.DeleteFunc(c.current(c.only).Attention, func(a api.Attention) bool {
 		return a.Kind == api.WaitsStopped && c.entries[a.Team] == nil // it waits for its team to be made
 	}), nil
 }

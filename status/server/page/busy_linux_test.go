@@ -125,7 +125,7 @@ func TestBusy(t *testing.T) {
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("Everyone")
-	p.until(`document.querySelectorAll(".bubble").length >= 60 && document.querySelectorAll(".more:not([hidden])").length > 3`)
+	p.until(`document.querySelectorAll(".bubble").length >= 30 && document.querySelectorAll(".more:not([hidden])").length > 0`)
 	c, err := w.Team(team).Config(t.Context())
 	if err != nil {
 		t.Fatal(err)

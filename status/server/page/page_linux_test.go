@@ -45,6 +45,9 @@ func TestPage(t *testing.T) {
 		{"unread", testUnread},
 		{"seen", testSeen},
 		{"the place is kept", testPlaceIsKept},
+		{"filter", testFilter},
+		{"what can be done with a message", testActions},
+		{"the lead is gone", testLeadGone},
 		{"drafts", testDrafts},
 		{"accessible", testAccessible},
 		{"signed out", testSignedOut},
@@ -117,6 +120,9 @@ func testConversation(t *testing.T, browser context.Context) {
 	p.picture("search")
 	p.run(do(`[...document.querySelectorAll(".hit")].at(-1).click()`))
 	p.until(`document.querySelector(".found-here")?.textContent.includes("Please look") && document.activeElement.classList.contains("found-here")`)
+	if at := value[int](p, `document.documentElement.scrollTop + document.body.scrollTop + document.querySelector("main").scrollTop`); at != 0 {
+		t.Errorf("the head of the page is scrolled away by %d px", at)
+	}
 
 	// The narrow window has one thing at a time, and nothing beside it.
 	p.size(360, 740)
@@ -509,11 +515,12 @@ func testManyMessages(t *testing.T, browser context.Context) {
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("worker")
-	p.until(`document.querySelectorAll(".message").length === 100`)
+	p.until(`document.querySelectorAll(".message").length === 50`)
 	p.until(`(() => { const s = document.querySelector(".scroll"); return s.scrollHeight - s.scrollTop - s.clientHeight < 2; })()`)
 	began := time.Now()
-	for got := 200; got <= n; got += 100 {
-		top := `[...document.querySelectorAll(".bubble")].at(-` + fmt.Sprint(got-100) + `).getBoundingClientRect().top`
+	for had := 50; had < n; had += 100 {
+		got := min(had+100, n)
+		top := `[...document.querySelectorAll(".bubble")].at(-` + fmt.Sprint(had) + `).getBoundingClientRect().top`
 		p.run(do(`document.querySelector(".scroll").scrollTop = 0`))
 		before := value[float64](p, top)
 		p.run(do(`document.querySelector(".column > .quiet").click()`))
@@ -522,7 +529,7 @@ func testManyMessages(t *testing.T, browser context.Context) {
 			t.Fatalf("what was read moved from %.0f to %.0f", before, after)
 		}
 	}
-	t.Logf("900 older messages in 9 parts: %d ms", time.Since(began).Milliseconds())
+	t.Logf("950 older messages in 10 parts: %d ms", time.Since(began).Milliseconds())
 	if texts := value[string](p, `[...document.querySelectorAll(".text")].map(e => e.textContent.match(/\d+/)[0]).join()`); texts != numbers(n) {
 		t.Errorf("not in order: %s", texts)
 	}
@@ -852,9 +859,12 @@ func testForgotten(t *testing.T, browser context.Context) {
 func testEnded(t *testing.T, browser context.Context) {
 	claude, sim := simulate(t, simagent.Member{Name: "worker", Absent: true})
 	w := newWorld(t, claude)
+	w.join(sim.Name())
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("worker")
+	p.write("from me")
+	p.until(own("from me") + `?.textContent.startsWith("✓ ") && document.querySelectorAll(".outbox li").length === 0`)
 	w.Send(sim.Name(), "team-lead", "worker", "the last words")
 	p.until(shown("the last words"))
 	if err := os.Rename(sim.Dir(), claude+".ended"); err != nil {
@@ -862,6 +872,13 @@ func testEnded(t *testing.T, browser context.Context) {
 	}
 	defer func() { _ = os.Rename(claude+".ended", sim.Dir()) }() // its lead is still there
 	p.until(`document.querySelector(".compose").hidden && document.querySelector(".closed").textContent.includes("has ended")`)
+
+	// The reader's messages are still the reader's, also after the page was loaded again.
+	mine := `document.querySelectorAll(".mine .bubble").length === 1 && document.querySelector(".mine b").textContent === "you" && ` + own("from me") + `.textContent.startsWith("✓ ")`
+	p.until(mine)
+	p.run(chromedp.Reload())
+	p.until(shown("from me") + " && " + mine)
+	p.picture("ended")
 	p.run(chromedp.SendKeys(chromedp.CSS("#words"), "last words"))
 	p.until(`document.querySelectorAll(".hit").length === 1`)
 	p.run(do(`document.querySelector(".hit").click()`))

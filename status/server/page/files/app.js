@@ -124,7 +124,8 @@ function showPeople() {
   people.show({ snapshot: page.snapshot, home: route.view === "home", here: conversation.place, needs: all, unread });
   const place = conversation.place;
   const title = place ? `${flat(place.member ?? place.team)} · teambridge` : "teambridge";
-  document.title = all > 0 ? `(${all}) ${title}` : title;
+  const counted = all > 0 ? `(${all}) ${title}` : title;
+  if (document.title !== counted) document.title = counted;
 }
 
 function loadReader() {

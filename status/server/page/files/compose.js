@@ -1,6 +1,6 @@
 // The box to write in. What is being written is kept until it is sent.
 
-import { h, setText } from "./dom.js";
+import { h, morph, setText } from "./dom.js";
 import { draftOf, keepDraft } from "./outbox.js";
 import { flat } from "./text.js";
 
@@ -50,6 +50,11 @@ export class Compose {
     t.style.height = Math.min(t.scrollHeight + 2, innerHeight * 0.4) + "px";
   }
 
+  // open reports whether something can be sent.
+  get open() {
+    return !this.#form.hidden;
+  }
+
   focus() {
     this.#text.focus();
   }
@@ -57,20 +62,22 @@ export class Compose {
   // add puts a text before what is being written.
   add(text) {
     const t = this.#text;
-    t.value = [text, t.value].filter(Boolean).join("\n");
+    t.value = t.value && !text.endsWith("\n") ? text + "\n" + t.value : text + t.value;
     t.dispatchEvent(new Event("input"));
     t.focus();
+    t.setSelectionRange(t.value.length, t.value.length);
   }
 
-  // show says why nothing can be sent, if closed is not empty, or that agents cannot answer.
-  show({ closed, unanswerable }) {
+  // show says why nothing can be sent, if closed is not empty, that nobody may read what is
+  // sent, or that agents cannot answer.
+  show({ closed, unread, unanswerable }) {
     this.#closed.hidden = !closed;
     this.#form.hidden = Boolean(closed);
     setText(this.#closed, closed);
-    this.#notice.hidden = !unanswerable;
-    if (unanswerable && !this.#notice.hasChildNodes()) {
-      this.#notice.append("Agents of this team cannot write to you yet. To let them, run: ", h("code", null, `teambridge join --team ${flat(this.#place.team)}`));
-    } else if (!unanswerable) this.#notice.replaceChildren();
+    const { team } = this.#place;
+    const notice = unread ? [h("span", { class: "warn" }, "⚠ The team's lead is not running: nobody may read what you send.")]
+      : unanswerable ? ["Agents of this team cannot write to you yet. To let them, run: ", h("code", null, `teambridge join --team ${flat(team)}`)] : [];
+    morph(this.#notice, h("p", { class: "hint", hidden: notice.length === 0 }, notice));
   }
 
   #submit(send) {

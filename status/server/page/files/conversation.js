@@ -1,15 +1,20 @@
 // One conversation, with a member or with all of a team: its history, the list that shows it,
 // where the reader is, and the box to write in.
 
+import { Actions, quote } from "./actions.js";
 import { Compose } from "./compose.js";
 import { h, morph, pageHead, setAttr, setText } from "./dom.js";
+import { filterOf, filters, keepFilter, passes } from "./filter.js";
 import { head } from "./head.js";
 import { History } from "./history.js";
 import { keep, takeKept } from "./kept.js";
 import { List } from "./list.js";
 import { load } from "./loading.js";
+import { content } from "./message.js";
+import { draftOf, keepDraft } from "./outbox.js";
 import { Pending } from "./pending.js";
 import { Position } from "./position.js";
+import { pathTo } from "./route.js";
 import { Rows } from "./row.js";
 import { Sight } from "./sight.js";
 import { flat } from "./text.js";
@@ -22,12 +27,14 @@ const hideSteps = "teambridge:hide-steps"; // in localStorage, if the reader doe
 export class Conversation {
   #main;
   #page;
-  #view = null; // what its parts know of the open conversation: {place, page, history, names, color, post, edit}
+  #view = null; // what its parts know of the open conversation: see open
   #parts = {};
   #load = 0; // the number of the last request for messages; earlier answers are ignored
   #ours = ""; // the reader's names when the messages were rendered
   #over = false; // whether the team has ended
   #withSteps = true; // whether the steps of agents are shown
+  #filter = "all"; // see filters
+  #writing = false; // whether the next conversation is opened to write in it
   #divider = null; // the first item that was not read, when the conversation was opened or the reader was away
   #opening = false; // until the messages to start with are loaded
   #fresh = new Set(); // items that came while the reader was away, and were not seen
@@ -58,8 +65,12 @@ export class Conversation {
       names: () => this.#page.names(place, this.#history.ours),
       color: (name) => this.#page.status({ ...place, member: name })?.color,
       post: (message) => this.#post(message),
+      sent: (answers) => this.#sent(answers),
       edit: (text) => this.#parts.compose.add(text),
+      canWrite: () => this.#parts.compose.open,
+      reply: (record) => this.#reply(record),
     };
+    this.#filter = member === null ? filterOf(team) : "all";
     const { history } = this.#view;
     history.newer = from !== null;
     this.#withSteps = localStorage.getItem(hideSteps) === null;
@@ -111,11 +122,31 @@ export class Conversation {
     p.sight = new Sight(p.scroll, (items) => this.#saw(items));
     p.position = new Position(p.scroll, { sight: p.sight, more: () => history.newer, toEnd: () => this.#toEnd() });
     p.compose = new Compose(this.place, title, (message) => this.#send(message));
+    p.filter = this.#filterBox();
     p.asks = h("div", { class: "asks" });
     this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "talk-title" },
-      pageHead(p.head, this.#page.controls.element, p.steps), p.scroll, h("div", { class: "foot" }, p.position.jump, p.asks, p.compose.elements)));
+      pageHead(p.head, this.#page.controls.element, p.filter, p.steps), p.scroll, h("div", { class: "foot" }, p.position.jump, p.asks, p.compose.elements)));
     this.#showToggle();
+    p.actions = new Actions(p.list.element, this.#view);
     p.compose.grow();
+    if (this.#writing) p.compose.focus();
+    this.#writing = false;
+  }
+
+  #filterBox() {
+    if (this.place.member !== null) return null;
+    const box = h("select", { class: "filter", "aria-label": "Which messages", onchange: () => {
+      this.#setFilter(box.value);
+      keepFilter(this.place.team, box.value);
+      if (box.value !== "all" && this.#history.older) this.#fill({ before: this.#history.range()?.low });
+    } }, Object.entries(filters).map(([value, words]) => h("option", { value, selected: value === this.#filter }, words)));
+    return box;
+  }
+
+  #setFilter(filter) {
+    this.#filter = this.#parts.filter.value = filter;
+    this.#sync();
+    this.#parts.position.start();
   }
 
   #showToggle() {
@@ -155,7 +186,8 @@ export class Conversation {
     if (!t) closed = "You cannot send messages to a team that has ended.";
     else if (t.problem) closed = `The team cannot be read: ${flat(t.problem)}`;
     else if (this.#page.readOnly) closed = "The service is read-only: you cannot send messages.";
-    this.#parts.compose.show({ closed, unanswerable: Boolean(t && person && !person.answerable && !closed) });
+    const unread = Boolean(t && !closed && t.leadState === "gone" && !(place.member !== null && this.#page.status(place)?.relay));
+    this.#parts.compose.show({ closed, unread, unanswerable: Boolean(t && person && !person.answerable && !closed) });
   }
 
   // fill requests messages and adds them. It reports whether they are still wanted.
@@ -166,7 +198,7 @@ export class Conversation {
     try {
       await load(this.#history, range, { take: (r) => this.#take(r), blocks: () => this.#layout().length, current });
       if (!current()) return false;
-      setText(empty, "No messages yet.");
+      setText(empty, this.#history.items.length > 0 ? "None of the messages are of this kind." : "No messages yet.");
     } catch (problem) {
       if (!current()) return false;
       // Nothing is recorded of a team that has just been created.
@@ -200,6 +232,7 @@ export class Conversation {
   // point shows one message, and focuses it.
   #point(seq) {
     const item = this.#history?.find(seq);
+    if (item && !this.#shows(item)) this.#setFilter("all"); // only here
     if (item && isStep(item.records[0]) && !this.#withSteps) {
       this.#withSteps = true; // only here
       this.#showToggle();
@@ -279,11 +312,19 @@ export class Conversation {
   }
 
   get #how() {
-    return { withSteps: this.#withSteps, over: this.#over };
+    return { withSteps: this.#withSteps && this.#filter === "all", over: this.#over };
+  }
+
+  #shows(item) {
+    return passes(this.#filter, item, this.#view.names().mine);
+  }
+
+  get #items() {
+    return this.#filter === "all" ? this.#history.items : this.#history.items.filter((i) => this.#shows(i));
   }
 
   #layout() {
-    return layout(this.#history.items, this.#how);
+    return layout(this.#items, this.#how);
   }
 
   // sync shows all messages in order. If only the end is new, the others stay as they are.
@@ -291,13 +332,14 @@ export class Conversation {
     const p = this.#parts;
     const { items, older, newer } = this.#history;
     if (this.#opening) this.#divider = items.find((i) => this.#unread(i).length > 0) ?? null;
-    p.list.show(items, {
+    p.list.show(this.#items, {
       rows: p.rows, named: this.place.member === null, end: end && !this.#opening, ...this.#how,
       divider: this.#divider, markRead: () => this.#saw(items.filter((i) => this.#unread(i).length > 0)),
     });
     for (const item of p.list.items()) {
       if (this.#fresh.has(item) || this.#unread(item).length > 0) p.sight.watch(item, this.#element(item));
     }
+    p.actions.show();
     const loaded = this.#history.range() !== null;
     p.older.hidden = !older || !loaded;
     p.newer.hidden = !newer || !loaded;
@@ -370,7 +412,27 @@ export class Conversation {
 
   async #post(message) {
     const { team, createdAt } = this.place;
-    this.#page.sent(await this.#page.outbox.post({ team, createdAt, ...message }));
+    this.#sent(await this.#page.outbox.post({ team, createdAt, ...message }));
+  }
+
+  // sent takes the answers of the service to a message, which may be shown already.
+  #sent(answers) {
+    this.#page.sent(answers);
+    for (const a of answers ?? []) {
+      const item = this.#history?.items.findLast((i) => i.records.some((r) => r.inbox === a.member && r.id === a.id));
+      if (item) this.#parts.rows.update(item);
+    }
+  }
+
+  // reply begins an answer to a message, in the conversation with who wrote it.
+  #reply(r) {
+    const { team, createdAt, member } = this.place;
+    const text = quote(content(r).text);
+    const to = this.#page.status({ team, createdAt, member: r.from }) && !this.#view.names().mine(r.from) ? r.from : member;
+    if (to === member) return this.#parts.compose.add(text);
+    keepDraft(team, createdAt, to, text + draftOf(team, createdAt, to));
+    this.#writing = true;
+    location.hash = pathTo(team, to, { of: createdAt });
   }
 
   // pending shows the messages that are not known to have arrived.

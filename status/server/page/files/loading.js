@@ -3,6 +3,7 @@
 import { messages } from "./request.js";
 
 const pageSize = 100;
+const firstPage = 50; // more than is seen at once, and laid out in half the time
 const fewBlocks = 10, mostPages = 5; // so many pages are read at once where there is little but folded work
 
 // load reads messages until enough of them are shown. range is {before} or {after} a seq. take
@@ -11,9 +12,10 @@ const fewBlocks = 10, mostPages = 5; // so many pages are read at once where the
 export async function load(history, range, { take, blocks, current }) {
   const { team, createdAt, member } = history;
   const back = range.after === undefined;
+  const first = history.range() === null && range.before === undefined;
   const enough = blocks() + fewBlocks;
   for (let n = 0, more = true; n < mostPages && more && blocks() < enough; n++) {
-    const page = await messages(team, { with: member ?? undefined, createdAt, thinking: true, html: true, limit: pageSize, ...range });
+    const page = await messages(team, { with: member ?? undefined, createdAt, thinking: true, html: true, limit: first ? firstPage : pageSize, ...range });
     if (!current()) return;
     history.ours = page.ours;
     more = page.more;

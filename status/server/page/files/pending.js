@@ -30,13 +30,13 @@ export class Pending {
   }
 
   #state(e) {
-    const { page, edit } = this.#view;
+    const { page, edit, sent } = this.#view;
     const tick = (mark) => h("span", { class: "tick", "aria-hidden": "true" }, mark);
     if (e.state === "sending") return h("p", { class: "fate", "data-state": "sending" }, tick("…"), " sending");
     if (e.state === "sent") return h("p", { class: "fate", "data-state": "verified" }, tick("✓"), " in the inbox");
     const uncertain = e.state === "uncertain";
     const button = (words, act) => h("button", { type: "button", class: "small", onclick: act }, words);
-    const retry = async (force) => page.sent(await page.outbox.retry(e, force));
+    const retry = async (force) => sent(await page.outbox.retry(e, force));
     return h("p", { class: "fate", "data-state": uncertain ? "uncertain" : "failed", role: "alert" },
       tick("⚠"), uncertain ? " may not have been sent. " : " not sent. ",
       h("span", { class: "reason" }, escaped(e.detail), ". ", e.hint ? [escaped(e.hint), ". "] : null,

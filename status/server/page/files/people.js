@@ -1,7 +1,7 @@
 // The list of teams and members, and what they are doing.
 
 import { colorOf, face } from "./colors.js";
-import { escaped, h, morph } from "./dom.js";
+import { escaped, h, morph, place } from "./dom.js";
 import { draftOf } from "./outbox.js";
 import { instance } from "./reader.js";
 import { pathTo } from "./route.js";
@@ -25,18 +25,26 @@ export const dot = (s) => h("span", { class: "dot", "data-state": s.state, "aria
 // badge counts something; what says what.
 export const badge = (n, what, kind = "badge") => (n > 0 ? h("span", { class: kind }, String(n), h("span", { class: "unseen" }, " " + what)) : null);
 
+const works = (s) => s.word === "working";
 const needs = (n) => badge(n, n === 1 ? "thing needs you" : "things need you", "badge needs");
 
 // People is this list.
 export class People {
   #root;
+  #parts;
   #open = new Map(); // by team: whether its members are shown
   #over = false; // whether the teams that have ended are shown
+  #made = new Map(); // by team: its element, and what that shows
   #shown; // by show
   #there = ""; // what was selected then
 
   constructor(root) {
     this.#root = root;
+    const p = this.#parts = { home: h("a"), none: h("div"), live: h("ul", { class: "teams" }), over: h("section", { class: "over", "aria-label": "Ended teams" }) };
+    p.overHead = h("div");
+    p.overList = h("ul", { class: "teams" });
+    p.over.append(p.overHead, p.overList);
+    root.append(p.home, p.none, p.live, p.over);
     root.addEventListener("click", (e) => {
       const button = e.target.closest("button");
       if (!button) return;
@@ -74,34 +82,59 @@ export class People {
         this.#over ||= ended(t);
       } else if (!this.#open.has(t.team)) this.#open.set(t.team, live.length <= fewTeams && !ended(t));
     }
-    morph(this.#root, h("nav", { id: "people", "aria-label": "Teams and members" },
-      h("a", { class: "member to-home", href: "#/", "aria-current": home ? "page" : null }, h("span", { class: "face", "aria-hidden": "true" }, "⌂"),
-        h("span", { class: "member-name" }, "Home"),
-        h("span", { class: "end" }, needs(shown.needs))),
-      snapshot.teams.length === 0
-        ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."))
-        : live.length === 0 ? h("p", { class: "about" }, "No team is running.")
-          : h("ul", { class: "teams" }, live.map((t) => this.#team(t))),
-      over.length > 0 ? this.#ended(over) : null));
+    const names = new Set(snapshot.teams.map((t) => t.team));
+    for (const name of [...this.#made.keys()]) if (!names.has(name)) this.#made.delete(name);
+    const p = this.#parts;
+    morph(p.home, h("a", { class: "member to-home", href: "#/", "aria-current": home ? "page" : null },
+      h("span", { class: "face", "aria-hidden": "true" }, "⌂"), h("span", { class: "member-name" }, "Home"), h("span", { class: "end" }, needs(shown.needs))));
+    morph(p.none, snapshot.teams.length === 0
+      ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."))
+      : h("div", { class: "nobody", hidden: live.length > 0 }, h("p", null, "No team is running.")));
+    place(p.live, live.map((t) => this.#item(t)));
+    p.over.hidden = over.length === 0;
+    morph(p.overHead, this.#ended(over));
+    place(p.overList, this.#over ? over.map((t) => this.#item(t)) : []);
     if (moved) this.#root.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }
+
+  // item returns the element of a team. One of which nothing has changed is not made again:
+  // there can be hundreds of members, and each message comes here.
+  #item(t) {
+    const { here, labels, states, unread, waits } = this.#shown;
+    const open = this.#open.get(t.team);
+    const members = states.get(t.team) ?? [];
+    const ours = here?.team === t.team;
+    const shows = JSON.stringify([t, open, labels.get(t.team), unread(t.team, null), waits.get(t.team)?.map((a) => [a.member, a.what]), ours && here.member,
+      open ? members.map((s) => [s, since(new Date(s.heard)), unread(s.team, s.member), this.#draft(t, s.member)]) : members.filter(works).length,
+      open && this.#draft(t, null)]);
+    const made = this.#made.get(t.team);
+    if (made?.shows === shows) return made.element;
+    const element = this.#team(t, open, members);
+    if (made) morph(made.element, element);
+    this.#made.set(t.team, { shows, element: made?.element ?? element });
+    return made?.element ?? element;
+  }
+
+  // draft reports whether something is being written to a member, in a conversation that is
+  // not open.
+  #draft(t, member) {
+    const { here } = this.#shown;
+    return !(here?.team === t.team && here.member === member) && draftOf(t.team, instance(t), member) !== "";
   }
 
   #ended(over) {
     let count = 0;
     for (const t of over) count += this.#shown.unread(t.team, null);
-    return h("section", { class: "over", "data-key": "over", "aria-label": "Ended teams" },
+    return h("div", null,
       h("h2", null, h("button", { type: "button", "aria-expanded": String(this.#over) },
         h("span", { class: "turn", "aria-hidden": "true" }), h("span", { class: "team-name" }, "Ended"),
         h("span", { class: "heard" }, String(over.length)), badge(count, "unread"))),
-      this.#over ? h("p", { class: "about" }, over.length === 1 ? "The team's lead is not running." : "The leads of these teams are not running.") : null,
-      this.#over ? h("ul", { class: "teams" }, over.map((t) => this.#team(t))) : null);
+      this.#over ? h("p", { class: "about" }, over.length === 1 ? "The team's lead is not running." : "The leads of these teams are not running.") : null);
   }
 
-  #team(t) {
-    const { labels, states, unread, waits } = this.#shown;
-    const open = this.#open.get(t.team);
-    const members = states.get(t.team) ?? [];
-    const working = members.filter((s) => s.word === "working").length;
+  #team(t, open, members) {
+    const { labels, unread, waits } = this.#shown;
+    const working = members.filter(works).length;
     const waiting = waits.get(t.team)?.length ?? 0;
     const doing = open || ended(t) || working === 0 ? null : h("span", { class: "heard" }, `${working} working`);
     return h("li", { class: "team", "data-key": t.team },
@@ -128,7 +161,7 @@ export class People {
   #row(t, member, state, avatar, name, title, heard, why) {
     const { here, unread } = this.#shown;
     const current = here?.team === t.team && here.member === member;
-    const draft = !current && draftOf(t.team, instance(t), member) !== "";
+    const draft = this.#draft(t, member);
     return h("a", { class: "member", href: pathTo(t.team, member), "aria-current": current ? "page" : null, "data-state": state, title }, avatar,
       h("span", { class: "member-name" }, name),
       h("span", { class: "end" }, draft ? h("span", { class: "draft" }, "Draft") : heard, member === null ? null : badge(unread(t.team, member), "unread")), why);

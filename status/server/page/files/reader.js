@@ -24,8 +24,11 @@ export class Reader {
 
   // unread counts the unread messages to the reader from a member, or in a team for null.
   unread(team, member) {
-    const list = [...(this.#teams.get(team)?.unread.values() ?? [])];
-    return member === null ? list.length : list.filter((r) => r.from === member).length;
+    const unread = this.#teams.get(team)?.unread;
+    if (!unread || unread.size === 0 || member === null) return unread?.size ?? 0;
+    let n = 0;
+    for (const r of unread.values()) if (r.from === member) n++;
+    return n;
   }
 
   // first returns the seq of the first unread message, or null; see unread.

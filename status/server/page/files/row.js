@@ -37,7 +37,9 @@ export class Rows {
   // update renders a message again, in its place.
   update(item) {
     if (!item.li || isStep(item.records[0])) return;
-    morph(item.li.querySelector(".bubble"), this.render(item).querySelector(".bubble"));
+    const [from, to] = [item.li, this.render(item)].map((li) => li.querySelector(".bubble"));
+    to.tabIndex = from.tabIndex; // see Actions
+    morph(from, to);
     fit([...item.li.querySelectorAll(".clamped")]);
     this.fit(item.li);
   }

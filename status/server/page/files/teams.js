@@ -4,7 +4,9 @@
 // two have the same, the part before it tells them apart, or else their own names. Teams that
 // have ended do not make the names of others longer.
 export function labels(teams) {
+  if (known.has(teams)) return known.get(teams);
   const result = new Map();
+  known.set(teams, result);
   for (const list of [teams.filter((t) => !ended(t)), teams.filter(ended)]) {
     const ways = [
       (t) => last(t, 1) || t.team,
@@ -20,6 +22,8 @@ export function labels(teams) {
   }
   return result;
 }
+
+const known = new WeakMap(); // the labels by the list, which each snapshot has one of
 
 // groupBy is Map.groupBy, which older browsers lack.
 export function groupBy(list, key) {
