@@ -1,4 +1,4 @@
--- The ledger, schema version 2: what waits for a person and was dismissed.
+-- The ledger, schema version 3: what waits for a person and was dismissed.
 
 CREATE TABLE dismissed (
 	root       TEXT    NOT NULL,

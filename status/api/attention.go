@@ -37,13 +37,14 @@ type Attention struct {
 
 	Relay    string    `json:"relay,omitempty"` // id of the relay
 	Question *Question `json:"question,omitempty"`
-	Partial  bool      `json:"partial,omitempty"`  // the question is too long to be here; GET /v1/relays has it
-	HTML     string    `json:"html,omitempty"`     // the plan of Question, if HTML was asked for
-	Delivery string    `json:"delivery,omitempty"` // id of a delivery that failed
+	Partial  bool      `json:"partial,omitempty"` // the question is too long to be here; GET /v1/relays has it
+	HTML     string    `json:"html,omitempty"`    // the plan of Question, if HTML was asked for
 
 	From    string `json:"from,omitempty"`    // the sender of the messages
 	Count   int    `json:"count,omitempty"`   // how many messages
 	Message string `json:"message,omitempty"` // id of the last message
+
+	Delivery string `json:"delivery,omitempty"` // of a message to a relayed agent that failed
 }
 
 // Dismiss hides one [Attention] for as long as it waits.

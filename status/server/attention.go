@@ -128,8 +128,8 @@ func (s *Server) relayWaits(ctx context.Context, createdAt int64, relays []api.R
 		}
 		for _, d := range failed {
 			add(api.Attention{
-				ID: attentionID(api.WaitsLost, d.At, d.UUID), Kind: api.WaitsLost, Since: &d.At, From: d.From, Count: 1, Message: d.ID,
-				Delivery: d.UUID, What: "a message failed: " + d.Reason, Do: "teambridge relay retry " + d.UUID + ", or relay drop",
+				ID: attentionID(api.WaitsLost, d.At, d.UUID), Kind: api.WaitsLost, Since: &d.At, From: d.From, Count: 1, Message: d.ID, Delivery: d.UUID,
+				What: "a message failed: " + d.Reason, Do: "teambridge relay retry " + d.UUID + ", or relay drop",
 			})
 		}
 	}

@@ -195,30 +195,6 @@ func TestTeamsThatWait(t *testing.T) {
 	})
 }
 
-// A plan comes as HTML to those who ask for it, and a relay says how its agent works now.
-func TestPlanAsHTML(t *testing.T) {
-	t.Parallel()
-	h := newHeadless(t, simchild.Script{})
-	r := h.start(t)
-	lead := h.add(t, r, "lead", `, "permissions": "ask", "mode": {"model": "opus"}`)
-	stream := r.listen(t, "?html=true", "")
-	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, `ASK:ExitPlanMode {"plan": "# Plan\n<b>"}`, `, "mode": {"permissionMode": "plan"}`)), http.StatusCreated)
-	const want = "<h4>Plan</h4><p>&lt;b&gt;</p>"
-	stream.until(api.EventSnapshot, func(e event) bool {
-		list := as[api.Snapshot](t, e).Attention
-		return slices.ContainsFunc(list, func(a api.Attention) bool { return a.Kind == api.WaitsPlan && a.HTML == want })
-	})
-	for query, html := range map[string]string{"?team=" + band + "&html=true": want, "?team=" + band: ""} {
-		if list := get[[]api.Attention](t, r, "/v1/attention"+query); len(list) != 1 || list[0].HTML != html {
-			t.Errorf("%s: %+v", query, list)
-		}
-	}
-	e := h.until(t, r, lead.ID, "asking", func(e api.RelayEntry) bool { return len(e.Questions) > 0 })
-	if string(e.Settings) != `{"model":"opus","permissionMode":"plan"}` || string(e.Mode) != `{"model":"opus"}` {
-		t.Errorf("it works with %s, and was added with %s", e.Settings, e.Mode)
-	}
-}
-
 // What happened to a member of the team is a status of it and what is known of it.
 type happened struct {
 	known status.Known
@@ -387,11 +363,49 @@ func TestDeadAgentAndFailedMessage(t *testing.T) {
 			lost = slices.DeleteFunc(as[api.Snapshot](t, e).Attention, func(a api.Attention) bool { return a.Kind != api.WaitsLost })
 			return len(lost) > 0
 		})
-		if len(lost) != 1 || lost[0].Message != id || lost[0].From != "user" || !strings.Contains(lost[0].What, "no more credit") || !lost[0].Dismissable {
+		if len(lost) != 1 || lost[0].Message != id || lost[0].Delivery != id || lost[0].From != "user" || !strings.Contains(lost[0].What, "no more credit") || !lost[0].Dismissable {
 			t.Errorf("failed: %+v", lost)
 		}
 		// Who drops it has decided.
 		of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+id+"/drop", ""), http.StatusOK)
 		waits(t, r, stream, "dropped")
+	}
+}
+
+// A plan comes as HTML to those who ask for it, and a relay says how its agent works now.
+func TestPlanAsHTML(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", `, "permissions": "ask", "mode": {"model": "opus"}`)
+	stream := r.listen(t, "?html=true", "")
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, `ASK:ExitPlanMode {"plan": "# Plan\n<b>"}`, `, "mode": {"permissionMode": "plan"}`)), http.StatusCreated)
+	const want = "<h4>Plan</h4><p>&lt;b&gt;</p>"
+	stream.until(api.EventSnapshot, func(e event) bool {
+		list := as[api.Snapshot](t, e).Attention
+		return slices.ContainsFunc(list, func(a api.Attention) bool { return a.Kind == api.WaitsPlan && a.HTML == want })
+	})
+	for query, html := range map[string]string{"?team=" + band + "&html=true": want, "?team=" + band: ""} {
+		if list := get[[]api.Attention](t, r, "/v1/attention"+query); len(list) != 1 || list[0].HTML != html {
+			t.Errorf("%s: %+v", query, list)
+		}
+	}
+	e := h.until(t, r, lead.ID, "asking", func(e api.RelayEntry) bool { return len(e.Questions) > 0 })
+	if string(e.Settings) != `{"model":"opus","permissionMode":"plan"}` || string(e.Mode) != `{"model":"opus"}` {
+		t.Errorf("it works with %s, and was added with %s", e.Settings, e.Mode)
+	}
+}
+
+// A prompt that failed is one thing, although its receipt says that it may be lost.
+func TestFailedPromptWaitsOnce(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{Refuse: []string{"acceptEdits"}})
+	r := h.start(t)
+	lead := h.add(t, r, "lead", "")
+	stream := r.listen(t, "", "")
+	of[api.Sent](t, r.ask(t, "POST", path(band, "lead"), message(t, "[refused]", `, "mode": {"permissionMode": "acceptEdits"}`)), http.StatusCreated)
+	receipt := stream.until(api.EventReceipt, func(e event) bool { return as[api.Receipt](t, e).State != api.Verified })
+	if a := waits(t, r, stream, "failed", api.WaitsLost)[api.WaitsLost]; a.Relay != lead.ID || a.Message != as[api.Receipt](t, receipt).ID {
+		t.Errorf("what waits: %+v", a)
 	}
 }
