@@ -100,30 +100,47 @@ func TestWidenedPermissions(t *testing.T) {
 	})
 }
 
-// A person who is asked may let an agent that belongs to no team leave plan
-// mode. What is said to it afterwards is run in plan mode again.
+// A person who is asked may let an agent leave plan mode, a member of a team, too. What is
+// said to it afterwards is run in plan mode again. If the person denies it, the agent
+// stays in plan mode. One with settings of its own does not get to ask.
 func TestPersonEndsPlanMode(t *testing.T) {
 	eachKind(t, func(t *testing.T, v teams.Version) {
-		s := newStation(t, simchild.Script{Version: v})
-		opts := s.options()
-		change(&opts, func(o *claude.Options) {
-			o.Plain = true // it gets no flags, and has the tool that ends plan mode
-			o.Permission = &claude.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u claude.Use) claude.Decision {
-				return claude.Decision{Allow: u.Tool == "ExitPlanMode" && u.Mode == "plan"}
-			}}
-		})
-		r, stop := s.relay(opts)
-		for _, in := range []Input{{Text: "LEAVE\n[a]", Mode: plan()}, {Text: "[b]"}} {
-			if _, err := r.Prompt(t.Context(), in); err != nil {
-				t.Fatal(err)
+		for _, test := range []struct {
+			name   string
+			change func(*claude.Options)
+			allow  bool
+			asked  int
+			want   string
+		}{
+			{"without flags", func(o *claude.Options) { o.Plain = true }, true, 1, "[a] default, [b] plan"},
+			{"a member", func(*claude.Options) {}, true, 1, "[a] default, [b] plan"},
+			{"a member, denied", func(*claude.Options) {}, false, 1, "[a] plan, [b] plan"},
+			{"a member with settings", func(o *claude.Options) { o.Command = append(o.Command, "--settings", "{}") }, true, 0, "[a] plan, [b] plan"},
+		} {
+			s := newStation(t, simchild.Script{Version: v})
+			opts := s.options()
+			asked := 0
+			change(&opts, func(o *claude.Options) {
+				o.Member = claude.Member{Name: "team-lead", Team: "demo"}
+				o.Permission = &claude.Permission{Allow: []string{"*"}, Ask: func(_ context.Context, u claude.Use) claude.Decision {
+					asked++
+					return claude.Decision{Allow: test.allow && u.Tool == "ExitPlanMode" && u.Mode == "plan"}
+				}}
+				test.change(o)
+			})
+			r, stop := s.relay(opts)
+			for _, in := range []Input{{Text: "LEAVE\n[a]", Mode: plan()}, {Text: "[b]"}} {
+				if _, err := r.Prompt(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		s.settled(2)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if got, want := strings.Join(s.worked(), ", "), "[a] default, [b] plan"; got != want {
-			t.Errorf("worked on %s, want %s", got, want)
+			s.settled(2)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if got := strings.Join(s.worked(), ", "); got != test.want || asked != test.asked {
+				t.Errorf("%s: worked on %s, want %s; asked %d times, want %d", test.name, got, test.want, asked, test.asked)
+			}
 		}
 	})
 }

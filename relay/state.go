@@ -31,6 +31,7 @@ type Info struct {
 	Queue   int    // deliveries that are claimed and not done
 	Failed  int    // deliveries that failed, and of which nobody has decided yet
 	LastAck time.Time
+	Started time.Time     // when the agent was last started; zero if it never was
 	Held    []ledger.Hold // whose messages are held, until they are released
 }
 
@@ -100,7 +101,7 @@ func Stat(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team, c 
 func newInfo(s ledger.RelayInfo, running bool) Info {
 	o := Info{
 		InboxKey: s.InboxKey, Running: running, State: Stopped, Reason: s.Reason, PID: s.PID, Session: s.ID, Command: s.Command,
-		Queue: s.Open, Failed: s.Failed, LastAck: s.Acked,
+		Queue: s.Open, Failed: s.Failed, LastAck: s.Acked, Started: s.At,
 	}
 	if !running {
 		switch {

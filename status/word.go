@@ -119,6 +119,18 @@ func (k Known) Decide(now time.Time) api.Status {
 	return s
 }
 
+// LastTurn returns when the member's last turn ended, as far as is known, and whether it
+// failed. k is as before [Known.Decide]. A member that never worked has no turn: ok is false.
+func (k *Known) LastTurn() (ended time.Time, failed, ok bool) {
+	if k.Turn.At.After(k.WordSince) {
+		return k.Turn.At, k.Turn.Outcome == "failed", true
+	}
+	return k.WordSince, k.Detail == api.DetailFailed, k.Evidence.ID != ""
+}
+
+// LostLead reports whether a member has ended because its team's lead is not running.
+func LostLead(s api.Status) bool { return s.Word == api.WordEnded && s.Why == leadGone }
+
 // Rests reports whether a member is idle for those who wait for that: it is idle and no
 // message waits for it, or it has shut down.
 func Rests(s api.Status) bool {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ var waitGroups = []struct {
 }{
 	{"Waiting for your answer", []string{api.WaitsPermission, api.WaitsPlan, api.WaitsQuestion}},
 	{"Waiting for their lead", []string{api.WaitsLead}},
+	{"Waiting at their terminal", []string{api.WaitsTerminal}},
 	{"Unread messages", []string{api.WaitsUnread}},
 	{"Agents that failed or stopped", []string{api.WaitsFailed, api.WaitsStopped}},
 	{"Messages that failed, or may not have been delivered", []string{api.WaitsLost, api.WaitsUnknown}},
@@ -53,11 +55,13 @@ func (a *app) waits(ctx context.Context, root *teams.Root, team string, record b
 		}
 		return list, errors.Join(err, rec.close())
 	}
-	j, err := a.journalIfAny(ctx)
+	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
+	defer cancel()
+	j, err := a.journalIfAny(opening)
 	if err != nil || j == nil {
 		return nil, err
 	}
-	l, err := a.ledgerIfAny(ctx)
+	l, err := a.ledgerIfAny(opening)
 	if err != nil || l == nil {
 		return nil, err
 	}
@@ -184,7 +188,7 @@ func withMessages(list []api.Attention, all []teamFeed) []errand {
 			if i < 0 { // confirmations, or it has just come
 				i = len(found)
 				found = append(found, errand{Attention: api.Attention{
-					ID: strings.Join([]string{api.WaitsUnread, m.Team, m.Inbox, m.From}, "/"), Kind: api.WaitsUnread, Team: m.Team, Member: m.Inbox, From: m.From,
+					ID: strings.Join([]string{api.WaitsUnread, m.Team, m.Inbox, m.From, m.ID}, "/"), Kind: api.WaitsUnread, Team: m.Team, Member: m.Inbox, From: m.From,
 					Do: "teambridge inbox --mark-read",
 				}})
 			}

@@ -70,9 +70,6 @@ func TestRealPlanMode(t *testing.T) {
 		p := &planner{}
 		h := newHeadless(t, v, p.respond)
 		p.dir = h.home.Work
-		// Else newer versions have a model decide on shell commands in plan mode, and
-		// 2.1.200 lets this one pass without asking any.
-		h.command = append(h.command, "--settings", `{"useAutoModeDuringPlan": false}`)
 		ctx := deadline(t, 4*time.Minute)
 		flags := []string{"--output", "raw", "--permissions", "allow=*"}
 		h.start(flags...)

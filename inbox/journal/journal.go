@@ -100,12 +100,15 @@ var schema string
 //go:embed envelopes.sql
 var envelopesSchema string
 
+//go:embed lost.sql
+var lostSchema string
+
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "journal",
 		Application: 0x74624a6f, // "tbJo"
 		Retired:     0x74624a4e, // "tbJN"
-		Schema:      []string{schema, envelopesSchema},
+		Schema:      []string{schema, envelopesSchema, lostSchema},
 		// So that Prune can give space back without writing the file again.
 		Create: "PRAGMA auto_vacuum=INCREMENTAL",
 		// The cache is nearly all that a service's memory grows by, once for each of its

@@ -230,12 +230,25 @@ func (j *Journal) Receipt(ctx context.Context, key inbox.SendKey) (r Receipt, fo
 // Receipts yields the receipts that q selects, in the order of their last changes, to which
 // Since and Until refer. A receipt has no sender: with From it fails with *[ValueError].
 func (j *Journal) Receipts(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
+	return j.receipts(ctx, q, false)
+}
+
+// LostReceipts yields those of [Journal.Receipts] that are lost or unknown. It does not read
+// the others.
+func (j *Journal) LostReceipts(ctx context.Context, q Query) iter.Seq2[Receipt, error] {
+	return j.receipts(ctx, q, true)
+}
+
+func (j *Journal) receipts(ctx context.Context, q Query, lost bool) iter.Seq2[Receipt, error] {
 	return pages(q, func(r *Receipt) int64 { return r.Seq }, func(q Query, limit int) ([]Receipt, error) {
 		if q.From != "" {
 			return nil, invalid("sender", "is not known of receipts")
 		}
 		where := q.inboxes()
 		q.records(&where, "", "at")
+		if lost {
+			where.terms = append(where.terms, "state IN ('lost', 'unknown')") // as in the index
+		}
 		return sqlite.Select(ctx, j.db, "receipts", scanReceipt,
 			"SELECT "+receiptColumns+" WHERE "+where.String()+" ORDER BY seq "+q.order()+" LIMIT ?", where.limited(limit)...)
 	})

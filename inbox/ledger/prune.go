@@ -16,16 +16,16 @@ const (
 )
 
 // Prune forgets what ended before the given time, in all teams: written messages, deliveries
-// and frames that ended, and events. It returns how many, even with an error. It keeps
+// and frames that ended, events, and what was dismissed. It returns how many, even with an error. It keeps
 // intents, joins, sessions, whatever is open, and a frame as long as one of its deliveries.
 // A forgotten message that is sent again under its id is a new message. A forgotten delivery
 // still counts in [Ledger.Occurrences].
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (n int64, err error) {
 	at := before.UnixMicro()
 	for _, part := range []struct {
-		counts bool // events and texts do not: they belong to what was counted
+		counts bool // events and texts do not, which belong to what was counted, nor does what was dismissed
 		delete func(c *sqlite.Conn, before int64) (int64, error)
-	}{{true, pruneSends}, {true, pruneDeliveries}, {true, pruneFrames}, {false, pruneMessages}, {false, pruneEvents}} {
+	}{{true, pruneSends}, {true, pruneDeliveries}, {true, pruneFrames}, {false, pruneMessages}, {false, pruneEvents}, {false, pruneDismissed}} {
 		for gone := int64(pruneRows); gone == pruneRows; {
 			err := l.write(ctx, "prune", durable, func(c *sqlite.Conn) (err error) {
 				gone, err = part.delete(c, at)

@@ -33,12 +33,16 @@ type launch struct {
 //	--disallowedTools                                       with a Mode
 //	--system-prompt-snapshot off                            with a system prompt, or its default, in it, and FreshPrompt
 //	--model default, --permission-mode default              with the default of these in it, and Resume
-//	--disallowedTools=ExitPlanMode                          in plan mode
+//	--settings={"useAutoModeDuringPlan":false}              in plan mode
+//	--disallowedTools=ExitPlanMode                          in plan mode; with a Permission that asks, a rule in
+//	                                                        the settings that ExitPlanMode is asked about instead
 //
 // With a permission mode, --dangerously-skip-permissions becomes --allow-dangerously-skip-permissions, so that the mode
 // counts and can be changed back. In plan mode neither flag is given: each makes plan mode allow everything (measured on
 // 2.1.80, 2.1.160 and 2.1.200, not on 2.1.280). ExitPlanMode is taken away there, since a member of a team may use it
-// without anybody being asked (measured on 2.1.80, 2.1.160, 2.1.280 and 2.1.330).
+// without anybody being asked (measured on 2.1.80, 2.1.160, 2.1.280 and 2.1.330), unless a person is asked: the rule makes
+// every measured version ask. A command with --settings of its own gets no settings, and ExitPlanMode is taken away. The
+// first setting keeps newer versions from having a model decide on shell commands in plan mode: 2.1.200 runs them unasked.
 //
 // --session-id and --resume of the command are replaced; they name the session if Options.Session does not. Refused with
 // [ErrInvalid] are other formats, --continue and --fork-session (the session would not be known),
@@ -134,7 +138,7 @@ func (o Options) launch() (launch, error) {
 		return invalid("%w", err)
 	}
 	var err error
-	if l.mode, err = args.permissions(); err != nil {
+	if l.mode, err = args.permissions(o.Permission != nil && o.Permission.Ask != nil); err != nil {
 		return invalid("%w", err)
 	}
 	asked := !o.Mode.CustomSystemPrompt.IsAbsent() || !o.Mode.AppendSystemPrompt.IsAbsent()
@@ -270,14 +274,23 @@ func (f *flags) mode(m mode.Mode) error {
 	return nil
 }
 
-// permissions returns the permission mode that the flags ask for, and makes plan mode hold.
-func (f *flags) permissions() (mode string, err error) {
+// permissions returns the permission mode that the flags ask for, and makes plan mode hold. asks says that a person
+// is asked, who may let the agent leave it.
+func (f *flags) permissions(asks bool) (mode string, err error) {
 	mode, _ = f.value("--permission-mode")
 	switch {
 	case mode == planMode && f.has(skipPermissions):
 		return "", fmt.Errorf("%s is in it next to --permission-mode plan, which it overrides", skipPermissions)
 	case mode == planMode:
 		f.remove(allowSkipping)
+		own := !f.has("--settings") // which cannot be given twice
+		if own && asks {
+			f.add("--settings=" + askSettings)
+			return mode, nil
+		}
+		if own {
+			f.add("--settings=" + planSettings)
+		}
 		// Claude Code adds this to the list of another flag of that name.
 		f.add("--disallowedTools=" + exitPlanMode)
 	case f.has(skipPermissions):

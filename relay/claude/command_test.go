@@ -1,6 +1,7 @@
 package claude_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -17,6 +18,8 @@ func TestArgv(t *testing.T) {
 		id    = "aaaaaaaa-0000-4000-8000-000000000000"
 		other = "bbbbbbbb-0000-4000-8000-000000000000"
 		all   = " -p --input-format stream-json --output-format stream-json --verbose --replay-user-messages"
+
+		planSettings = `{"useAutoModeDuringPlan":false}`
 	)
 	for _, test := range []struct {
 		name    string
@@ -41,13 +44,19 @@ func TestArgv(t *testing.T) {
 		{"a mode", claude.Options{Command: []string{"claude", "--model", "opus"}, Session: id, Mode: mode.Mode{
 			Model: mode.Set("haiku"), PermissionMode: mode.Set("plan"), AppendSystemPrompt: mode.Set("-x"),
 			FallbackModel: mode.Default[string](), AllowedTools: mode.Set([]string{"Read", "Bash(git log)"}), DisallowedTools: mode.Set([]string{})}},
-			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log) --disallowedTools=ExitPlanMode"},
+			"claude" + all + " --session-id " + id + " --model=haiku --permission-mode=plan --append-system-prompt=-x --allowedTools=Read,Bash(git log) --settings=" + planSettings + " --disallowedTools=ExitPlanMode"},
 		{"a permission mode wins", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("acceptEdits")}},
 			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=acceptEdits"},
 		{"plan mode without flags that void it", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("plan")}},
-			"claude" + all + " --session-id " + id + " --permission-mode=plan --disallowedTools=ExitPlanMode"},
+			"claude" + all + " --session-id " + id + " --permission-mode=plan --settings=" + planSettings + " --disallowedTools=ExitPlanMode"},
 		{"plan mode of the command", claude.Options{Command: []string{"claude", "--permission-mode", "plan", "--allow-dangerously-skip-permissions"}, Session: id},
-			"claude --permission-mode plan" + all + " --session-id " + id + " --disallowedTools=ExitPlanMode"},
+			"claude --permission-mode plan" + all + " --session-id " + id + " --settings=" + planSettings + " --disallowedTools=ExitPlanMode"},
+		{"plan mode, and a person is asked", claude.Options{Command: []string{"claude", "--permission-mode=plan"}, Session: id, Permission: &claude.Permission{
+			Ask: func(context.Context, claude.Use) claude.Decision { return claude.Decision{} }}},
+			"claude --permission-mode=plan" + all + " --session-id " + id + ` --permission-prompt-tool stdio --settings={"permissions":{"ask":["ExitPlanMode"]},"useAutoModeDuringPlan":false}`},
+		{"plan mode next to settings", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--settings", "{}"}, Session: id, Permission: &claude.Permission{
+			Ask: func(context.Context, claude.Use) claude.Decision { return claude.Decision{} }}},
+			"claude --permission-mode=plan --settings {}" + all + " --session-id " + id + " --permission-prompt-tool stdio --disallowedTools=ExitPlanMode"},
 		{"another mode than the command's plan", claude.Options{Command: []string{"claude", "--permission-mode=plan", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{PermissionMode: mode.Set("default")}},
 			"claude" + all + " --session-id " + id + " --allow-dangerously-skip-permissions --permission-mode=default"},
 		{"no permission mode", claude.Options{Command: []string{"claude", "--dangerously-skip-permissions"}, Session: id, Mode: mode.Mode{Model: mode.Set("opus")}},

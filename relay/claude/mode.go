@@ -15,6 +15,10 @@ const (
 	askUserQuestion = "AskUserQuestion"
 	skipPermissions = "--dangerously-skip-permissions"
 	allowSkipping   = "--allow-dangerously-skip-permissions"
+
+	// Settings of plan mode: without a person to ask, and with one.
+	planSettings = `{"useAutoModeDuringPlan":false}`
+	askSettings  = `{"permissions":{"ask":["` + exitPlanMode + `"]},"useAutoModeDuringPlan":false}`
 )
 
 // permissionModes lists the modes that let an agent do things, the narrowest first.

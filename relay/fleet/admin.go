@@ -204,13 +204,27 @@ func (a Admin) Remove(ctx context.Context, r ledger.Relay, deleteTeam bool) (lat
 	if errors.Is(err, ledger.ErrUnknown) {
 		return false, fmt.Errorf("fleet: remove relay %s: %w", r.ID, ErrUnknown)
 	}
-	if err != nil || pending == nil && len(members) == 0 {
+	if err != nil {
+		return false, err
+	}
+	if err := a.forget(ctx, r); err != nil || pending == nil && len(members) == 0 {
 		return false, err
 	}
 	if later, err = Running(a.State, a.Root); later || err != nil {
 		return later && pending != nil, err
 	}
 	return false, owner.Reap(ctx)
+}
+
+// forget forgets that a relay gave up which is removed: nobody is to decide about it.
+func (a Admin) forget(ctx context.Context, r ledger.Relay) error {
+	sessions, err := a.Ledger.Sessions(ctx, r.Root)
+	for _, s := range sessions {
+		if s.Team == r.Team && strings.EqualFold(s.Inbox, teams.LeadName(r.Member)) && s.Dead != "" {
+			err = errors.Join(err, a.Ledger.Revive(ctx, s.InboxKey))
+		}
+	}
+	return err
 }
 
 // Retry lets a relay that has given up be tried again. [ErrNotDead].

@@ -52,7 +52,8 @@ type Request struct {
 	Texts []string
 	// Results are the newest results of tools, as text.
 	Results []string
-	// Uncut holds the newest texts and results with nothing taken out, for tests about reminders themselves.
+	// Uncut holds the newest texts and results with nothing taken out, those in the system's role too, for tests about
+	// reminders themselves.
 	Uncut []string
 
 	// unnamed says that the headers tell neither session nor agent, as those of older versions: then several conversations look alike and
@@ -250,6 +251,9 @@ func parse(data []byte, header http.Header) (r Request, history []string, old in
 		}
 		for _, block := range m.Content {
 			if m.Role == "system" && !strings.HasPrefix(block.Text, midTurn) {
+				if i > last {
+					r.Uncut = append(r.Uncut, block.Text)
+				}
 				continue
 			}
 			var texts []string

@@ -8,6 +8,7 @@ const (
 	WaitsPlan       = AsksPlan       // a relayed agent asks to approve its plan
 	WaitsQuestion   = AsksPerson     // a relayed agent asks the person something
 	WaitsLead       = "lead"         // a member asks its lead, at whose terminal it is answered
+	WaitsTerminal   = "terminal"     // an interactive agent waits for its person, who answers at its terminal
 	WaitsUnread     = "unread"       // messages to the person are unread
 	WaitsFailed     = "failed"       // the last turn of an agent failed
 	WaitsEnded      = "ended"        // the lead of a team is not running
@@ -20,7 +21,7 @@ const (
 
 // Attention is one thing that waits for a person.
 type Attention struct {
-	ID     string     `json:"id"` // the same as long as it waits
+	ID     string     `json:"id"` // the same as long as it waits, and another when it waits again
 	Kind   string     `json:"kind"`
 	Team   string     `json:"team"`
 	Member string     `json:"member"`          // the agent, or the inbox of the person; empty for a whole team
@@ -29,13 +30,24 @@ type Attention struct {
 	Do     string     `json:"do"`              // what to do
 
 	// Answerable is set if a [Permit] for Relay answers Question.
-	Answerable bool      `json:"answerable"`
-	Relay      string    `json:"relay,omitempty"` // id of the relay
-	Question   *Question `json:"question,omitempty"`
-	Partial    bool      `json:"partial,omitempty"` // the question is too long to be here; GET /v1/relays has it
-	HTML       string    `json:"html,omitempty"`    // the plan of Question, if HTML was asked for
+	Answerable bool `json:"answerable"`
+	// Dismissable is set if a [Dismiss] hides it: a person may have seen it and be unable
+	// to do anything about it.
+	Dismissable bool `json:"dismissable"`
+
+	Relay    string    `json:"relay,omitempty"` // id of the relay
+	Question *Question `json:"question,omitempty"`
+	Partial  bool      `json:"partial,omitempty"` // the question is too long to be here; GET /v1/relays has it
+	HTML     string    `json:"html,omitempty"`    // the plan of Question, if HTML was asked for
 
 	From    string `json:"from,omitempty"`    // the sender of the messages
 	Count   int    `json:"count,omitempty"`   // how many messages
 	Message string `json:"message,omitempty"` // id of the last message
+
+	Delivery string `json:"delivery,omitempty"` // of a message to a relayed agent that failed
+}
+
+// Dismiss hides one [Attention] for as long as it waits.
+type Dismiss struct {
+	ID string `json:"id"`
 }

@@ -12,6 +12,7 @@ type Relay struct {
 	Queue       int        `json:"queue"`       // claimed, but not done
 	DeadLetters int        `json:"deadLetters"` // failed
 	LastAck     *time.Time `json:"lastAck,omitempty"`
+	Started     *time.Time `json:"started,omitempty"`  // when the agent was last started
 	PID         int        `json:"pid,omitempty"`      // of the relay
 	AgentPID    int        `json:"agentPid,omitempty"` // of the agent
 	Session     string     `json:"session,omitempty"`

@@ -19,6 +19,12 @@ func (c *Client) Attention(ctx context.Context, team string) (list []api.Attenti
 	return list, c.get(ctx, "/v1/attention", queryOf("team", team), &list)
 }
 
+// Dismiss hides what waits under an id, for as long as it waits, and returns it. The error is
+// [api.CodeNotFound] if nothing waits under it, and [api.CodeInvalid] if it is not dismissable.
+func (c *Client) Dismiss(ctx context.Context, id string) (a api.Attention, err error) {
+	return a, c.do(ctx, http.MethodPost, "/v1/attention/dismiss", nil, api.Dismiss{ID: id}, &a)
+}
+
 // AddRelay makes the service run a program, with the rights of its user, as a headless
 // member of a team. The error is [api.CodeConflict] if the member has a relay already.
 func (c *Client) AddRelay(ctx context.Context, n api.NewRelay) (e api.RelayEntry, err error) {

@@ -9,13 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
+	"teambridge/relay"
 	"teambridge/relay/claude/simchild"
+	"teambridge/status"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // waits waits until what waits for a person is of these kinds, in snapshots as in the list.
@@ -83,10 +87,13 @@ func TestAttention(t *testing.T) {
 	}
 
 	h.Send(band, "bass", "user", "are you there?")
+	first := waits(t, r, stream, "a message", api.WaitsPermission, api.WaitsUnread)[api.WaitsUnread].ID
 	h.Send(band, "bass", "user", "hello?")
+	h.Send(band, "user", "user", "a note to myself")
 	h.row(t, "bass", "team-lead", `{"type":"permission_request","request_id":"perm-1-a","agent_id":"bass","tool_name":"Write","tool_use_id":"toolu_1","description":"notes","input":{}}`)
+	h.row(t, "stranger", "team-lead", `{"type":"permission_request","request_id":"perm-2-b","tool_name":"Write","input":{}}`) // no member
 	all := waits(t, r, stream, "messages", api.WaitsPermission, api.WaitsUnread, api.WaitsLead)
-	if a := all[api.WaitsUnread]; a.Count != 2 || a.From != "bass" || a.Member != "user" || a.Answerable {
+	if a := all[api.WaitsUnread]; a.ID != first || a.Count != 2 || a.From != "bass" || a.Member != "user" || a.Answerable {
 		t.Errorf("unread: %+v", a)
 	}
 	if a := all[api.WaitsLead]; a.Member != "bass" || a.Answerable || a.What != "asks its lead to use Write: notes" {
@@ -105,6 +112,13 @@ func TestAttention(t *testing.T) {
 	}
 	of[api.Marked](t, r.ask(t, "POST", "/v1/teams/"+band+"/read", fmt.Sprintf(`{"ids": [%q, %q]}`, ids[0], ids[1])), http.StatusOK)
 	waits(t, r, stream, "read")
+	h.Send(band, "bass", "user", "and now?")
+	if a := waits(t, r, stream, "another message", api.WaitsUnread)[api.WaitsUnread]; a.ID == first {
+		t.Errorf("another message waits under %s again", first)
+	}
+	ids = []string{get[api.Page](t, r, "/v1/teams/"+band+"/messages?inbox=user&limit=1").Messages[0].ID}
+	of[api.Marked](t, r.ask(t, "POST", "/v1/teams/"+band+"/read", fmt.Sprintf(`{"ids": [%q]}`, ids[0])), http.StatusOK)
+	waits(t, r, stream, "read, too")
 
 	key := inbox.SendKey{Root: h.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass", ID: "m-1"}
 	if _, err := r.journal.Lost(t.Context(), key, time.Now(), "overwritten"); err != nil {
@@ -147,6 +161,7 @@ func TestStoppedRelay(t *testing.T) {
 		{entry("dead", "died 5 times", false, 0), true},
 		{entry("stopped", "the lead of t is alive", true, 0), true},
 		{entry("stopped", "there is no team t", true, 0), false},
+		{entry("stopped", readOnlyService, true, 0), false},
 		{entry("stopped", "", true, 0), false},
 		{entry("stopped", "", false, 0), false},
 		{entry("stopped", "", false, 2), true},
@@ -178,6 +193,183 @@ func TestTeamsThatWait(t *testing.T) {
 	r.listen(t, "?team="+band, "").until(api.EventSnapshot, func(e event) bool {
 		return !slices.ContainsFunc(as[api.Snapshot](t, e).Attention, func(a api.Attention) bool { return a.Kind == api.WaitsIdle })
 	})
+}
+
+// What happened to a member of the team is a status of it and what is known of it.
+type happened struct {
+	known status.Known
+	shows api.Status
+}
+
+// What waits because of states waits under one id, and under another when it waits again.
+// Nothing waits in a team that never had work, or has just ended.
+func TestWaitsBecauseOfStates(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1795000000000).UTC()
+	later := at.Add(time.Minute)
+	of := func(member, word, why, basis string, change ...func(*happened)) happened {
+		h := happened{shows: api.Status{Member: member, State: api.StateIdle, Word: word, Why: why, Basis: basis, WordSince: at}}
+		h.known.WordSince = at
+		for _, f := range change {
+			f(&h)
+		}
+		return h
+	}
+	wrote := func(h *happened) { h.known.Evidence.ID, h.shows.Evidence.ID = "m", "m" }
+	turn := func(at time.Time, outcome string) func(*happened) {
+		return func(h *happened) { h.known.Turn = status.Turn{At: at, Outcome: outcome} }
+	}
+	since := func(at time.Time) func(*happened) { return func(h *happened) { h.shows.WordSince = at } }
+	dead := func(h *happened) { h.shows.Relay = &api.Relay{DeadLetters: 1} }
+	acked := func(at time.Time) func(*happened) {
+		return func(h *happened) { h.shows.Relay = &api.Relay{LastAck: &at} }
+	}
+	shut := func(h *happened) { h.shows.State, h.shows.Word = api.StateTerminated, api.WordEnded }
+	lead := of("lead", api.WordIdle, "", api.BasisProcess)
+	done := of("a", api.WordIdle, "", api.BasisMessage, wrote)
+	const gone = "the team's lead is not running"
+	for _, test := range []struct {
+		what   string
+		lead   teams.Liveness
+		all    []happened
+		asked  bool // a member asks the lead
+		served bool // the service runs the lead
+		want   string
+	}{
+		{what: "nobody"},
+		{what: "a lead alone", all: []happened{lead}},
+		{what: "no work yet", all: []happened{lead, of("a", api.WordIdle, "", api.BasisRelay)}},
+		{what: "all idle", all: []happened{lead, done}, want: "idle/t/1795000000000"},
+		{what: "idle by a turn", all: []happened{lead, of("a", api.WordIdle, "", api.BasisTurn, turn(later, "completed"))}, want: "idle/t/1795000060000"},
+		{what: "idle again", all: []happened{lead, done, of("b", api.WordIdle, "", api.BasisTurn, turn(later, "completed"))}, want: "idle/t/1795000060000"},
+		{what: "idle by an acknowledgement", all: []happened{lead, of("a", api.WordIdle, "", api.BasisRelay, acked(later))}, want: "idle/t/1795000060000"},
+		{what: "one works", all: []happened{lead, done, of("b", api.WordWorking, "", api.BasisTurn)}},
+		{what: "one has unread messages", all: []happened{lead, of("a", api.WordIdle, "", api.BasisMessage, wrote, func(h *happened) { h.shows.Unread = 1 })}},
+		{what: "the lead works", all: []happened{of("lead", api.WordWorking, "", api.BasisProcess), done}},
+		{what: "just ended", all: []happened{lead, of("a", "", "", api.BasisMessage, wrote, shut)}},
+		{what: "a failed turn", all: []happened{lead, of("a", api.WordIdle, "", api.BasisTurn, turn(later, "failed")), of("b", api.WordWorking, "", api.BasisTurn)}, want: "failed/t/a/1795000060000"},
+		{what: "a failed turn with its message", all: []happened{lead, of("a", api.WordIdle, "", api.BasisTurn, turn(later, "failed"), dead), of("b", api.WordWorking, "", api.BasisTurn)}},
+		{what: "works after a failed turn", all: []happened{lead, of("a", api.WordWorking, "", api.BasisProcess, turn(later, "failed"))}},
+		{what: "the lead is gone", lead: teams.Gone, all: []happened{of("lead", api.WordEnded, gone, api.BasisTeam), of("a", api.WordEnded, gone, api.BasisTeam, wrote)}, want: "ended/t/lead"},
+		{what: "the lead is relayed", lead: teams.Gone, served: true, all: []happened{of("lead", api.WordIdle, "", api.BasisRelay), of("a", api.WordEnded, gone, api.BasisTeam, wrote)}},
+		{what: "at the terminal", all: []happened{of("lead", api.WordWaiting, "dialog open", api.BasisProcess), done}, want: "terminal/t/lead/1795000000000"},
+		{what: "at the terminal again", all: []happened{of("lead", api.WordWaiting, "", api.BasisProcess, since(later)), done}, want: "terminal/t/lead/1795000060000"},
+		{what: "at the terminal, for a member", asked: true, all: []happened{of("lead", api.WordWaiting, "permission prompt", api.BasisProcess), done}},
+		{what: "a question", all: []happened{lead, of("a", api.WordWaiting, "", api.BasisQuestion)}},
+	} {
+		e := &cachedTeam{team: api.Team{Team: "t", Lead: "lead", LeadState: test.lead.String()}}
+		for _, h := range test.all {
+			e.known, e.states = append(e.known, h.known), append(e.states, h.shows)
+		}
+		if test.asked {
+			e.messageWaits = []api.Attention{{Kind: api.WaitsLead}}
+		}
+		var got []string
+		for _, a := range e.stateWaits(func(string) bool { return test.served }) {
+			got = append(got, a.ID)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: %q, want %q", test.what, got, test.want)
+		}
+	}
+}
+
+// A person who has seen what cannot be resolved dismisses it. It is not shown again, even by
+// the next service, until it waits again. What can be answered or read is not dismissed.
+func TestDismiss(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{})
+	r := h.start(t)
+	stream := r.listen(t, "?team="+band, "")
+	h.Send(band, "bass", "user", "are you there?")
+	key := inbox.SendKey{Root: h.Root.Path(), Team: band, CreatedAt: 1, Inbox: "bass", ID: "m-1"}
+	lost := func(at time.Time) {
+		t.Helper()
+		if _, err := r.journal.Lost(t.Context(), key, at, "overwritten"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := time.Now()
+	lost(at)
+	all := waits(t, r, stream, "lost", api.WaitsUnread, api.WaitsLost)
+	dismiss := func(id string) answer {
+		return r.ask(t, "POST", "/v1/attention/dismiss", fmt.Sprintf(`{"id": %q}`, id))
+	}
+	if all[api.WaitsUnread].Dismissable || !all[api.WaitsLost].Dismissable {
+		t.Errorf("dismissable: %+v", all)
+	}
+	problem(t, dismiss(all[api.WaitsUnread].ID), api.CodeInvalid)
+	problem(t, dismiss("lost/nothing"), api.CodeNotFound)
+	id := all[api.WaitsLost].ID
+	if a := of[api.Attention](t, dismiss(id), http.StatusOK); a.ID != id {
+		t.Errorf("dismissed %+v, not %s", a, id)
+	}
+	waits(t, r, stream, "dismissed", api.WaitsUnread)
+	of[api.Attention](t, dismiss(id), http.StatusOK)
+	r.end(t)
+
+	r = h.start(t)
+	stream = r.listen(t, "?team="+band, "")
+	waits(t, r, stream, "after a restart", api.WaitsUnread)
+	if _, err := r.journal.Verified(t.Context(), key, at.Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	lost(at.Add(2 * time.Second))
+	if a := waits(t, r, stream, "lost again", api.WaitsUnread, api.WaitsLost)[api.WaitsLost]; a.ID == id {
+		t.Errorf("it waits under %s again", id)
+	}
+	if _, err := r.ledger.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := r.ledger.Dismissed(t.Context(), h.Root.Path()); err != nil || len(ids) > 0 {
+		t.Errorf("after gc: %q, %v", ids, err)
+	}
+}
+
+// An agent that cannot stay alive waits for a person, and anew after it was tried again. A
+// message that failed waits, too, but not one of a team that has ended.
+func TestDeadAgentAndFailedMessage(t *testing.T) {
+	t.Parallel()
+	h := newHeadless(t, simchild.Script{Faults: []simchild.Fault{{At: simchild.Start, Do: simchild.Exit, Times: 2 * relay.MaxStarts}}})
+	r := h.start(t)
+	stream := r.listen(t, "?team="+band, "")
+	added := h.add(t, r, "drums", "")
+	first := waits(t, r, stream, "died", api.WaitsStopped)[api.WaitsStopped]
+	if first.Member != "drums" || first.Relay != added.ID || first.Do != "teambridge relay retry "+added.ID || !first.Dismissable {
+		t.Errorf("died: %+v", first)
+	}
+	of[api.RelayEntry](t, r.ask(t, "POST", "/v1/relays/"+added.ID+"/retry", ""), http.StatusOK)
+	stream.until(api.EventSnapshot, func(e event) bool {
+		return slices.ContainsFunc(as[api.Snapshot](t, e).Attention, func(a api.Attention) bool { return a.Kind == api.WaitsStopped && a.ID != first.ID })
+	})
+	of[api.RelayEntry](t, r.ask(t, "DELETE", "/v1/relays/"+added.ID, ""), http.StatusOK)
+
+	for _, createdAt := range []int64{99, 1} { // of an earlier team, and of this one
+		key := ledger.InboxKey{Root: h.Root.Path(), Team: band, CreatedAt: createdAt, Inbox: "bass"}
+		id := fmt.Sprintf("7d0f1c7e-0000-4000-8000-%012d", createdAt)
+		err := errors.Join(
+			r.ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}),
+			r.ledger.Claim(t.Context(), ledger.Delivery{UUID: id, InboxKey: key, ID: id, From: "user", Person: true, Raw: fmt.Appendf(nil, `{"from": "user", "text": "hello", "msg_id": %q}`, id)}),
+			r.ledger.EndDeliveries(t.Context(), ledger.Failed, "no more credit", id),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if createdAt == 99 {
+			continue
+		}
+		var lost []api.Attention
+		stream.until(api.EventSnapshot, func(e event) bool {
+			lost = slices.DeleteFunc(as[api.Snapshot](t, e).Attention, func(a api.Attention) bool { return a.Kind != api.WaitsLost })
+			return len(lost) > 0
+		})
+		if len(lost) != 1 || lost[0].Message != id || lost[0].Delivery != id || lost[0].From != "user" || !strings.Contains(lost[0].What, "no more credit") || !lost[0].Dismissable {
+			t.Errorf("failed: %+v", lost)
+		}
+		// Who drops it has decided.
+		of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+id+"/drop", ""), http.StatusOK)
+		waits(t, r, stream, "dropped")
+	}
 }
 
 // A plan comes as HTML to those who ask for it, and a relay says how its agent works now.

@@ -20,7 +20,7 @@ func (s *Server) relayed(r fleet.Status) {
 		log = s.log.Warn
 	}
 	log("a relay", "relay", r.ID, "team", r.Team, "member", r.Member, "state", r.Now.State, "reason", r.Now.Reason, "pid", r.Now.PID)
-	s.statuses.look()
+	s.statuses.relayed(r.Team)
 }
 
 // relaysOf returns the relays of a team's members as [view.Relays] does, why those of this

@@ -37,6 +37,8 @@ func (s *Server) relayEntries(ctx context.Context, team string) ([]api.RelayEntr
 	return list, err
 }
 
+const readOnlyService = "the service is read-only"
+
 // addRunState adds to a relay what only the process that runs it knows: why it does not
 // run, and the open questions of its agent.
 func (s *Server) addRunState(e *api.RelayEntry) {

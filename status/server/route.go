@@ -33,6 +33,7 @@ func (s *Server) routes() []route {
 		{method: "POST", path: "/v1/teams/{team}/read", handle: s.markRead, changes: true},
 		{method: "GET", path: "/v1/teams/{team}/members/{member}/receipt", handle: s.receipt},
 		{method: "GET", path: "/v1/attention", handle: s.attention},
+		{method: "POST", path: "/v1/attention/dismiss", handle: s.dismiss, changes: true},
 		{method: "GET", path: "/v1/relays", handle: s.relays},
 		{method: "POST", path: "/v1/relays", handle: s.addRelay, changes: true},
 		{method: "DELETE", path: "/v1/relays/{relay}", handle: s.removeRelay, changes: true, bare: true},

@@ -7,11 +7,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/relay"
+	"teambridge/relay/fleet"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -21,6 +25,8 @@ import (
 // statusCache keeps the state of all teams for the streams of events. A team is read
 // again if the journal has news of it, its config.json was written, its lead started or
 // ended, a process of its members says something new, or a state has ended by time alone.
+// Its relays are read again if the ledger has news of them, or one of them says or does
+// something that the ledger does not have. Otherwise a refresh only looks at files.
 type statusCache struct {
 	*Server
 	source  status.Source
@@ -28,14 +34,20 @@ type statusCache struct {
 	changed *hub          // the snapshot has changed
 	dirty   chan struct{} // something may have changed that is not in the journal
 
+	reporting sync.Mutex
+	reported  map[string]bool // the teams whose relays have reported something since the last refresh
+
 	mu      sync.Mutex
 	entries map[string]*cachedTeam // by team
 	seq     int64                  // the last change of the journal that entries have
 	list    []api.Team             // as of the last refresh, in order
-	waits   []api.Attention        // what waits for a person because of relays
-	digest  string                 // the last snapshot that streams were told of, as JSON
 	fresh   time.Time              // when it was refreshed
 	folder  os.FileInfo            // of the processes' files; nil if there is none
+	ledgers [2]os.FileInfo         // the files of the ledger, when relays was read
+	relays  map[string]teamRelays  // by team
+
+	untold    bool            // streams were not told of a change, because a refresh failed after it
+	dismissed map[string]bool // ids of what was dismissed; nil until it was read
 }
 
 // cachedTeam is one team as it was last read.
@@ -44,16 +56,25 @@ type cachedTeam struct {
 	known     []status.Known
 	states    []api.Status           // what known and the relays say
 	processes map[string]os.FileInfo // the files of its processes, by path
-	relays    int                    // of its members
 	relayNews bool                   // a relay has done something since
+	running   []string               // members whose relays ran then
 	config    os.FileInfo
+	createdAt int64 // as config.json has it
 	lead      *teams.LeadProcess
 	leadState teams.Liveness // of lead
 	due       time.Time      // when a state ends by time alone; zero if none does
 	stale     bool           // it has to be read again
 
-	messageWaits []api.Attention // what waits for a person, because of its messages
-	waits        []api.Attention // the same, and because of its states
+	messageWaits []api.Attention // what waits for a person because of its messages
+	waits        []api.Attention // the same, and because of its relays and states
+
+	digest string // of what snapshots show of it, as JSON
+}
+
+// teamRelays has what the ledger has of the relays of a team.
+type teamRelays struct {
+	added []ledger.Relay
+	infos []ledger.RelayInfo
 }
 
 // leadInterval is how often a team is read of which no event tells that its lead, or
@@ -61,6 +82,17 @@ type cachedTeam struct {
 const leadInterval = time.Minute
 
 func (c *statusCache) look() { signal(c.dirty) }
+
+// relayed says that a relay of a team has reported something.
+func (c *statusCache) relayed(team string) {
+	c.reporting.Lock()
+	if c.reported == nil {
+		c.reported = map[string]bool{}
+	}
+	c.reported[team] = true
+	c.reporting.Unlock()
+	c.look()
+}
 
 // run refreshes the cache while there are streams.
 func (c *statusCache) run(ctx context.Context) error {
@@ -103,20 +135,9 @@ func (c *statusCache) current(team string) api.Snapshot {
 		if team == "" || t.Team == team {
 			s.Teams = append(s.Teams, t)
 			s.Status = append(s.Status, c.entries[t.Team].states...)
-			s.Attention = append(s.Attention, c.entries[t.Team].waits...)
+			s.Attention = append(s.Attention, c.open(c.entries[t.Team])...)
 		}
 	}
-	failed := map[string]bool{} // messages that are waited for by their deliveries, not their receipts
-	for _, a := range c.waits {
-		if team == "" || a.Team == team {
-			s.Attention = append(s.Attention, a)
-			failed[a.Team+"\x00"+a.Message] = a.Kind == api.WaitsLost
-		}
-	}
-	s.Attention = slices.DeleteFunc(s.Attention, func(a api.Attention) bool {
-		receipt := a.Relay == "" && (a.Kind == api.WaitsLost || a.Kind == api.WaitsUnknown)
-		return receipt && failed[a.Team+"\x00"+a.Message]
-	})
 	slices.SortStableFunc(s.Attention, func(a, b api.Attention) int {
 		switch {
 		case a.Since == nil || b.Since == nil:
@@ -135,8 +156,28 @@ func sinceUnknown(a api.Attention) int {
 	return 0
 }
 
+// find returns what waits under an id, dismissed or not, as of the last refresh. c.mu is held.
+func (c *statusCache) find(id string) (e *cachedTeam, a api.Attention) {
+	for _, e := range c.entries {
+		if i := slices.IndexFunc(e.waits, func(a api.Attention) bool { return a.ID == id }); i >= 0 {
+			return e, e.waits[i]
+		}
+	}
+	return nil, a
+}
+
 // refresh reads what may have changed, and tells streams if it has. c.mu is held.
 func (c *statusCache) refresh(ctx context.Context) error {
+	if c.dismissed == nil {
+		ids, err := c.ledger.Dismissed(ctx, c.opts.Root.Path())
+		if err != nil {
+			return err
+		}
+		c.dismissed = map[string]bool{}
+		for _, id := range ids {
+			c.dismissed[id] = true
+		}
+	}
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
@@ -146,60 +187,77 @@ func (c *statusCache) refresh(ctx context.Context) error {
 	}
 	now := time.Now()
 	c.lookForProcesses()
+	if err := c.lookForRelays(ctx, now); err != nil {
+		return err
+	}
 	entries := map[string]*cachedTeam{}
 	list := make([]api.Team, 0, len(listings))
+	c.untold = c.untold || len(listings) != len(c.entries) || c.entries == nil
 	for _, l := range listings {
 		if c.only != "" && l.Name != c.only {
 			continue
 		}
-		e := c.entries[l.Name]
-		if e == nil || !c.upToDate(e, l, now) {
+		e, digest := c.entries[l.Name], ""
+		if e != nil {
+			digest = e.digest
+		}
+		switch {
+		case e == nil || !c.upToDate(e, l, now):
 			if e, err = c.read(ctx, l, now); err != nil {
 				return err
 			}
-		} else if e.relayNews || e.relays > 0 {
-			// No event tells that a relay was killed. Only the ledger is read for this.
+		case e.relayNews || c.lostRelay(e):
 			_, err := withTeam(c.opts.Root, l.Name, func(t *teams.Team) (any, error) { return nil, c.readRelays(ctx, e, t, now) })
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			e.stale = err != nil // the next refresh shows the problem
+		default:
+			entries[l.Name], list = e, append(list, e.team)
+			continue
 		}
-		entries[l.Name] = e
-		list = append(list, e.team)
+		if err := c.show(e); err != nil {
+			return err
+		}
+		c.untold = c.untold || e.digest != digest
+		entries[l.Name], list = e, append(list, e.team)
 	}
-	waits, err := c.relayWaits(ctx)
-	if err != nil {
-		return err
-	}
-	c.entries, c.list, c.waits, c.fresh = entries, list, waits, now
-	digest, err := json.Marshal(c.current(""))
-	if err != nil {
-		return err
-	}
-	if c.digest != string(digest) {
-		c.digest = string(digest)
+	c.entries, c.list, c.fresh = entries, list, now
+	if c.untold {
+		c.untold = false
 		c.changed.tell()
 	}
 	return nil
 }
 
+// show notes what snapshots show of a team that was read. c.mu is held.
+func (c *statusCache) show(e *cachedTeam) error {
+	data, err := json.Marshal(api.Snapshot{Teams: []api.Team{e.team}, Status: e.states, Attention: c.open(e)})
+	e.digest = string(data)
+	return err
+}
+
+// open returns what waits in a team and was not dismissed. c.mu is held.
+func (c *statusCache) open(e *cachedTeam) []api.Attention {
+	return slices.DeleteFunc(slices.Clone(e.waits), func(a api.Attention) bool { return c.dismissed[a.ID] })
+}
+
 // catchUp marks the teams that have changes in the journal as stale.
 func (c *statusCache) catchUp(ctx context.Context) error {
 	const page = 50
-	if len(c.entries) == 0 { // all teams will be read; a journal of 200,000 changes takes seconds
-		var err error
-		c.seq, err = c.source.Journal.Last(ctx)
+	last, err := c.source.Journal.Last(ctx)
+	if err != nil {
 		return err
+	}
+	if last-c.seq > c.limits.behind { // so it is at first, and if there was no stream for a while
+		c.forget(last)
+		return nil
 	}
 	for {
 		list, err := c.source.Journal.Changes(ctx, c.seq, page)
 		if errors.Is(err, journal.ErrPruned) {
-			for _, e := range c.entries {
-				e.stale = true
-			}
-			c.seq, err = c.source.Journal.Last(ctx)
-			return err
+			c.forget(last)
+			return nil
 		}
 		if err != nil {
 			return err
@@ -226,6 +284,14 @@ func (c *statusCache) catchUp(ctx context.Context) error {
 	}
 }
 
+// forget has all teams read again, as of seq.
+func (c *statusCache) forget(seq int64) {
+	for _, e := range c.entries {
+		e.stale = true
+	}
+	c.seq = seq
+}
+
 // upToDate reports whether e does not have to be read again.
 func (c *statusCache) upToDate(e *cachedTeam, l teams.Listing, now time.Time) bool {
 	if e.stale || e.config == nil || l.Orphan || l.Err != nil || !e.due.IsZero() && !now.Before(e.due) {
@@ -248,7 +314,78 @@ func (c *statusCache) lookForProcesses() {
 			e.stale = true
 		}
 	}
-	c.folder = info
+	if c.folder = info; info != nil && time.Since(info.ModTime()) < time.Second {
+		c.folder = nil // the file of a new process may not have been written yet
+	}
+}
+
+// settled is how old a change of a file is after which it is noticed by the file's time if
+// there is another one: file systems count in ticks of up to 10 ms.
+const settled = 50 * time.Millisecond
+
+// lookForRelays finds the teams whose relays have changed: by what they reported and by the
+// ledger. Not every change that the ledger records is in the journal.
+func (c *statusCache) lookForRelays(ctx context.Context, now time.Time) error {
+	c.reporting.Lock()
+	for team := range c.reported {
+		if e := c.entries[team]; e != nil {
+			e.relayNews = true
+		}
+	}
+	c.reported = map[string]bool{}
+	c.reporting.Unlock()
+	path := filepath.Join(c.opts.State, "ledger.db")
+	var files [2]os.FileInfo
+	same := c.relays != nil
+	for i, name := range []string{path, path + "-wal"} {
+		info, _ := os.Stat(name)
+		same = same && unchanged(c.ledgers[i], info) && (info == nil || now.Sub(info.ModTime()) > settled)
+		files[i] = info
+	}
+	if same {
+		return nil
+	}
+	infos, err := c.ledger.RelayInfos(ctx, c.opts.Root.Path())
+	if err != nil {
+		return err
+	}
+	added, err := c.ledger.Relays(ctx, c.opts.Root.Path())
+	if err != nil {
+		return err
+	}
+	relays := map[string]teamRelays{}
+	for _, r := range infos {
+		t := relays[r.Team]
+		t.infos = append(t.infos, r)
+		relays[r.Team] = t
+	}
+	for _, r := range added {
+		t := relays[r.Team]
+		t.added = append(t.added, r)
+		relays[r.Team] = t
+	}
+	for team, e := range c.entries {
+		e.relayNews = e.relayNews || !reflect.DeepEqual(relays[team], c.relays[team])
+	}
+	c.ledgers, c.relays = files, relays
+	return nil
+}
+
+// lostRelay reports whether a relay of a team does not run any more. Nothing tells if it was
+// killed, and if not, it still holds its lock when it tells.
+func (c *statusCache) lostRelay(e *cachedTeam) bool {
+	if len(e.running) == 0 {
+		return false
+	}
+	_, err := withTeam(c.opts.Root, e.team.Team, func(t *teams.Team) (any, error) {
+		for _, member := range e.running {
+			if running, err := relay.Running(c.opts.State, t, member); err != nil || !running {
+				return nil, cmp.Or(err, fleet.ErrNotRunning)
+			}
+		}
+		return nil, nil
+	})
+	return err != nil
 }
 
 func configPath(root *teams.Root, team string) string {
@@ -298,11 +435,20 @@ func (c *statusCache) readTeam(ctx context.Context, e *cachedTeam, t *teams.Team
 	if err != nil {
 		return err
 	}
+	e.createdAt = config.Instance().CreatedAt
 	e.lead, e.leadState = config.LeadProcess, config.LeadProcess.Liveness()
 	e.team = view.Team(t, config, now)
 	e.processes = map[string]os.FileInfo{}
 	for _, p := range t.Processes(config) {
 		e.processes[p.Path], _ = os.Stat(p.Path) // before known is read
+	}
+	// Claude Code writes these files in place. One that was just being written says nothing.
+	if was := c.entries[t.Name()]; was != nil {
+		for path := range was.processes {
+			if info, err := os.Stat(path); err == nil && e.processes[path] == nil {
+				e.processes[path] = info
+			}
+		}
 	}
 	if e.lead == nil && e.team.LeadState != teams.Unknown.String() || len(e.processes) > 0 {
 		e.due = now.Add(leadInterval)
@@ -322,8 +468,27 @@ func (c *statusCache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Te
 	if err != nil {
 		return err
 	}
-	e.relays = len(relays)
+	entries, err := c.relayEntries(ctx, t.Name())
+	if err != nil {
+		return err
+	}
+	e.running = nil
+	for _, r := range entries {
+		if r.Running {
+			e.running = append(e.running, r.Member)
+		}
+	}
+	waits, err := c.relayWaits(ctx, e.createdAt, entries)
+	if err != nil {
+		return err
+	}
 	e.states = view.Decided(e.known, relays, asked, now)
-	e.waits = append(slices.Clip(e.messageWaits), e.stateWaits()...)
+	served := func(member string) bool {
+		return slices.ContainsFunc(entries, func(r api.RelayEntry) bool { return r.Created != nil && r.Member == member })
+	}
+	e.waits = slices.Concat(e.messageWaits, waits, e.stateWaits(served))
+	for i, a := range e.waits {
+		e.waits[i].Dismissable = slices.Contains(dismissable, a.Kind)
+	}
 	return nil
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
@@ -38,7 +37,5 @@ func (u *Unserved) Attention(ctx context.Context) ([]api.Attention, error) {
 	if err := c.refresh(ctx); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(c.current(c.only).Attention, func(a api.Attention) bool {
-		return a.Kind == api.WaitsStopped && c.entries[a.Team] == nil // it waits for its team to be made
-	}), nil
+	return c.current(c.only).Attention, nil
 }

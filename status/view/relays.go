@@ -79,9 +79,12 @@ func Entry(r ledger.Relay) api.RelayEntry {
 	return e
 }
 
+// TeamEnded is why a relay is stopped whose team does not exist any more.
+const TeamEnded = "the team has ended"
+
 // standing returns the state of one relay, and whether its team is the one that exists now.
 func standing(ctx context.Context, l *ledger.Ledger, state string, root *teams.Root, s ledger.RelayInfo) (info api.Relay, now bool, err error) {
-	gone := api.Relay{State: string(relay.Stopped), Queue: s.Open, DeadLetters: s.Failed, Session: s.ID, Reason: "the team has ended"}
+	gone := api.Relay{State: string(relay.Stopped), Queue: s.Open, DeadLetters: s.Failed, Session: s.ID, Reason: TeamEnded}
 	t, err := root.Team(s.Team)
 	if errors.Is(err, teams.ErrTeamGone) {
 		return gone, false, nil
@@ -135,7 +138,7 @@ func Relays(ctx context.Context, l *ledger.Ledger, state string, t *teams.Team) 
 func Relay(o relay.Info) *api.Relay {
 	r := &api.Relay{
 		State: string(o.State), Running: o.Running, Queue: o.Queue, DeadLetters: o.Failed,
-		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason, LastAck: timeOrNil(o.LastAck.UTC()),
+		PID: o.Relay, AgentPID: o.PID, Session: o.Session, Reason: o.Reason, LastAck: timeOrNil(o.LastAck.UTC()), Started: timeOrNil(o.Started.UTC()),
 	}
 	for _, h := range o.Held {
 		r.Held = append(r.Held, hold(h))

@@ -14,7 +14,7 @@
 //	cmd.Env = append(os.Environ(), script.Env())
 //
 // Of the flags it obeys --session-id, --resume, --model and --permission-mode, --agent-id as far as plan mode is
-// concerned, and ExitPlanMode in --disallowedTools. It passes over all others.
+// concerned, ExitPlanMode in --disallowedTools, and a rule to ask about it in --settings. It passes over all others.
 //
 // # What a text does
 //
@@ -26,7 +26,8 @@
 //	ASKS:100       asks that many times, 2 KiB each, and reads the answers when it has asked all
 //	TELL:worker    prints that it calls SendMessage to worker; nothing is written there
 //	USE:CronCreate prints that it calls that tool; nothing else happens
-//	LEAVE          leaves plan mode if it has the tool for that: a member by itself, another if it is allowed to
+//	LEAVE          leaves plan mode if it has the tool for that: a member by itself, unless its settings have it
+//	               ask, another if it is allowed to
 //	FAIL           the model API fails
 //	/compact       compacts the conversation; /clear begins another (not in the oldest). Other commands are unknown
 //

@@ -44,13 +44,14 @@ func Main() {
 
 // child is a running one. Its main goroutine owns everything but reading.
 type child struct {
-	script Script
-	kind   kind
-	memory *memory
-	model  string
-	mode   string
-	member bool // it has the identity of a member of a team
-	plans  bool // it has the tool that ends plan mode
+	script    Script
+	kind      kind
+	memory    *memory
+	model     string
+	mode      string
+	member    bool // it has the identity of a member of a team
+	plans     bool // it has the tool that ends plan mode
+	planAsked bool // its settings say that it asks about that tool
 
 	in      chan []byte // lines; closed at the end of stdin
 	deaf    context.Context
@@ -93,6 +94,8 @@ func run(script Script, args []string) (code int) {
 			c.mode = value
 		case "--agent-id":
 			c.member = true
+		case "--settings":
+			c.planAsked = strings.Contains(value, `"ask":["ExitPlanMode"]`)
 		case "--disallowedTools":
 			c.plans = c.plans && !slices.Contains(strings.Split(value, ","), "ExitPlanMode")
 		}

@@ -87,7 +87,7 @@ func (c *child) turn() {
 			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
 				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": m[1], "input": object{}}}}})
 	}
-	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member || c.ask("ExitPlanMode", "") == "allowed") {
+	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member && !c.planAsked || c.ask("ExitPlanMode", "") == "allowed") {
 		c.mode = "default"
 		c.status()
 	}

@@ -16,7 +16,7 @@ export class Controls {
   #note = h("p", { class: "control-note", role: "status" });
   #interrupt = this.#button("Interrupt", (relay) => controlRelay(relay, "interrupt"), "Interrupted.");
   #start = this.#button("Start again", (relay) => controlRelay(relay, "retry"), "It starts again.");
-  #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.id, "retry"))), "They are sent again.");
+  #retry = this.#button("", () => Promise.all(this.#failed.map((a) => changeDelivery(a.delivery, "retry"))), "They are sent again.");
   #failed = []; // what waits because messages to the agent failed
   #model = h("input", { type: "text", list: "models", autocomplete: "off", spellcheck: "false", oninput: () => this.#choose("model", this.#model.value.trim()) });
   #mode = h("select", { onchange: () => this.#choose("permissionMode", this.#mode.value) });
@@ -49,7 +49,7 @@ export class Controls {
     const relay = place?.member && this.#page.team(place) && this.#page.relays.of(place);
     this.element.hidden = !relay || this.#page.readOnly;
     if (this.element.hidden) return;
-    this.#failed = this.#page.snapshot.attention.filter((a) => a.kind === "lost" && a.relay === relay.relay);
+    this.#failed = this.#page.snapshot.attention.filter((a) => a.delivery && a.relay === relay.relay);
     setText(this.#retry, `Send ${this.#failed.length} failed again`);
     // A button that has the focus stays, so that the focus does.
     const offer = (button, is) => { button.hidden = !is && document.activeElement !== button; };

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/teams/teamstest"
+)
+
+// crowd makes teams of ten agents, each of which has sent messages to its lead and to the person.
+func crowd(t testing.TB, count int) *world {
+	t.Helper()
+	w := &world{teamstest.New(t)}
+	at := time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
+	for i := range count {
+		team := fmt.Sprintf("team-%03d", i)
+		members := []string{"team-lead"}
+		for m := range 9 {
+			members = append(members, fmt.Sprintf("worker-%d", m))
+		}
+		w.Make(team, int64(i+1), members...)
+		var rows []any
+		for n := range 20 {
+			rows = append(rows, map[string]any{
+				"from": fmt.Sprintf("worker-%d", n%9), "text": fmt.Sprintf("result %d of my work, which is done", n), "timestamp": at, "read": false,
+			})
+		}
+		data, err := json.Marshal(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := w.Path(team, "inboxes")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"team-lead", "user"} {
+			if err := os.WriteFile(filepath.Join(dir, name+".json"), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return w
+}
+
+// Nothing is read again if the files, the journal and the ledger did not change.
+func TestNothingIsReadAgain(t *testing.T) {
+	t.Parallel()
+	w := crowd(t, 3)
+	r := w.start(t, func(s *Server) { s.limits.tick = time.Hour })
+	c := r.statuses
+	refresh := func(want ...string) {
+		t.Helper()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, e := range c.entries {
+			e.team.Cwd, e.waits = "not read", nil
+		}
+		if err := c.refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range c.list {
+			switch e := c.entries[l.Team]; {
+			case e.team.Cwd != "not read":
+				got = append(got, l.Team)
+			case len(e.waits) > 0:
+				got = append(got, "relays of "+l.Team)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("read %q, want %q", got, want)
+		}
+	}
+	refresh("team-000", "team-001", "team-002")
+	refresh()
+	key := ledger.InboxKey{Root: w.Root.Path(), Team: "team-001", CreatedAt: 2, Inbox: "worker-1"}
+	if err := r.ledger.SetSession(t.Context(), ledger.Session{InboxKey: key, ID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	refresh("relays of team-001")
+	// A change of the ledger that is too new to be told from another one by the file's time
+	// is looked for again, and is the same.
+	refresh()
+	key2 := inbox.SendKey{Root: w.Root.Path(), Team: "team-002", CreatedAt: 3, Inbox: "worker-1", ID: "m"}
+	if _, err := r.journal.Lost(t.Context(), key2, time.Now(), "overwritten"); err != nil {
+		t.Fatal(err)
+	}
+	refresh("team-002")
+	refresh()
+}
+
+// BenchmarkRefresh refreshes the states of 100 teams of 10 members: when nothing has changed,
+// and when one inbox has.
+func BenchmarkRefresh(b *testing.B) {
+	w := crowd(b, 100)
+	r := w.start(b, func(s *Server) { s.limits.tick = time.Hour })
+	c := r.statuses
+	refresh := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if err := c.refresh(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("first", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c.mu.Lock()
+			clear(c.entries)
+			c.mu.Unlock()
+			refresh()
+		}
+	})
+	b.Run("unchanged", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			refresh()
+		}
+	})
+	b.Run("one", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c.mu.Lock()
+			c.entries["team-050"].stale = true
+			c.mu.Unlock()
+			refresh()
+		}
+	})
+}
