@@ -395,6 +395,9 @@ func (q *question) weigh(m journal.Message) (r reply, ok bool, err error) {
 		r.via, r.text = viaMessage, m.Text
 		r.certain = known && (at.After(q.taken) || q.taken.Sub(q.since) < startup)
 		return r, m.Inbox == q.from, nil
+	case journal.KindAnswer: // of a headless agent, recorded with the messages that it answers
+		r.via, r.text, r.certain = viaResult, m.Text, true
+		return r, slices.Contains(m.InReplyTo(), q.ID), nil
 	case "idle_notification":
 	default:
 		return reply{}, false, nil

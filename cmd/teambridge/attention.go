@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,11 +55,13 @@ func (a *app) waits(ctx context.Context, root *teams.Root, team string, record b
 		}
 		return list, errors.Join(err, rec.close())
 	}
-	j, err := a.journalIfAny(ctx)
+	opening, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, journalWait))
+	defer cancel()
+	j, err := a.journalIfAny(opening)
 	if err != nil || j == nil {
 		return nil, err
 	}
-	l, err := a.ledgerIfAny(ctx)
+	l, err := a.ledgerIfAny(opening)
 	if err != nil || l == nil {
 		return nil, err
 	}

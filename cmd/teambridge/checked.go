@@ -230,7 +230,11 @@ func (x *examination) databases(ctx context.Context, root *teams.Root) error {
 			}
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, journal.ErrBusy):
+		x.add(notice, "journal", "", path, view.Describe(err), "look again later")
+		return nil
+	case err != nil:
 		x.add(problem, "journal", "", path, view.Describe(err), "messages can be sent, but are not recorded; move the file away to begin a new history")
 		return nil
 	}

@@ -121,8 +121,12 @@ func (a *app) demonstration(ctx context.Context, members ...simagent.Member) (d 
 		return a.lookup(name)
 	}
 	remove = func() error { return errors.Join(d.app.close(), os.RemoveAll(dir)) }
+	work := filepath.Join(dir, "webshop") // people see this name
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
 	if d.sim, err = simagent.Create(ctx, simagent.TeamOptions{
-		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: dir, Lead: simagent.Member{Absent: true}, Members: members,
+		Root: d.app.claudeDir, Version: simagent.Newest, Cwd: work, Lead: simagent.Member{Absent: true}, Members: members,
 	}); err == nil {
 		d.team, err = d.app.team(ctx, d.sim.Name())
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestDemoKeep(t *testing.T) {
 	want := map[string]string{
 		"teambridge inbox":                            "Yes, on all three systems",
 		"teambridge status":                           "team-lead",
-		"teambridge permit":                           "Bash {\"command\":\"git tag v1.4.0",
+		"teambridge permit":                           "Bash: git tag v1.4.0",
 		`teambridge ask worker "what are you doing?"`: "These agents are simulated",
 		`teambridge send lead "what is left to do?"`:  "verified",
 		"teambridge history":                          "Then tag the release.",
@@ -91,7 +92,11 @@ func TestDemoKeep(t *testing.T) {
 		if text == "" {
 			continue // it does not end
 		}
-		cmd := command("sh", "-c", c)
+		words := regexp.MustCompile(`"[^"]*"|[^ ]+`).FindAllString(c, -1)
+		for i, w := range words {
+			words[i] = strings.Trim(w, `"`)
+		}
+		cmd := command(words...)
 		cmd.Dir = filepath.Dir(p.Environment["CLAUDE_CONFIG_DIR"])
 		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), text) {
 			t.Errorf("%s: %v\n%s\nwant %q", c, err, out, text)

@@ -51,7 +51,7 @@ func keyboardText(q fleet.Question) string {
 	case fleet.AsksPerson:
 		fmt.Fprintf(&b, "the agent asks: %s\n", q.Input)
 	default:
-		fmt.Fprintf(&b, "the agent wants to use %s\n", questionText(shown))
+		fmt.Fprintf(&b, "the agent wants to use %s\n", escape(questionText(shown), false)) // its lines are not ours
 	}
 	switch asked := shown.Asked(); {
 	case len(asked) == 1:

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -221,7 +223,7 @@ func (a *app) listQuestions(ctx context.Context) error {
 	for _, q := range list {
 		rows = append(rows, []string{shortID(q.ID), q.Member + "@" + q.Team, clock(q.At), questionText(q.Question), dash(strings.Join(q.Session, "; "))})
 	}
-	return a.table(rows)
+	return a.tableOf(rows, 0) // the person has to see all of it
 }
 
 // questionText says on one line what an agent asks.
@@ -232,5 +234,35 @@ func questionText(q api.Question) string {
 	case q.Kind == api.AsksPlan:
 		return "approve the plan: " + q.Plan
 	}
-	return q.Tool + " " + string(q.Input)
+	return toolText(q.Tool, q.Input)
+}
+
+// toolText shows a use of a tool on one line: what it is about, its description, and all
+// else that is in its input.
+func toolText(tool string, input []byte) string {
+	var fields map[string]any
+	dec := json.NewDecoder(bytes.NewReader(input))
+	dec.UseNumber()
+	if err := dec.Decode(&fields); err != nil || fields == nil {
+		return tool + " " + string(input)
+	}
+	text := tool
+	take := func(key, before, after string) bool {
+		value, ok := fields[key].(string)
+		if ok {
+			text += before + value + after
+			delete(fields, key)
+		}
+		return ok
+	}
+	for _, key := range []string{"command", "file_path", "notebook_path", "url", "query", "pattern"} {
+		if take(key, ": ", "") {
+			break
+		}
+	}
+	take("description", " (", ")")
+	if line, err := jsonLine(fields); err == nil && len(fields) > 0 {
+		text += " " + strings.TrimSuffix(string(line), "\n")
+	}
+	return text
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -119,8 +120,44 @@ func (a *app) relayAdd(ctx context.Context, address string, r ledger.Relay) erro
 	if !added {
 		word = "unchanged"
 	}
+	a.startRelay(ctx, root, r)
 	err = a.answer(e, "%s  %s  %s@%s\n", word, e.ID, escape(e.Member, false), escape(e.Team, false))
 	return errors.Join(err, a.serviceNote(root))
+}
+
+// startRelay makes a running service look at a relay that was added, and waits until it has
+// made the relay's team. Otherwise the next command would not find the team. A failure is
+// no error, since the service also looks by itself.
+func (a *app) startRelay(ctx context.Context, root *teams.Root, r ledger.Relay) {
+	c := a.service(root)
+	if c == nil {
+		return
+	}
+	defer c.Close()
+	asking, done := a.present(ctx, c)
+	defer done()
+	n := api.NewRelay{
+		Team: r.Team, Member: r.Member, Command: r.Command, Dir: r.Dir, OnCut: r.OnCut, Permissions: r.Permissions, Mode: r.Mode,
+		Plain: r.Plain, CreateTeam: r.OwnTeam,
+	}
+	if r.IdleExit > 0 {
+		n.IdleExit = r.IdleExit.String()
+	}
+	if _, err := c.AddRelay(asking, n); err != nil {
+		a.debug("the service does not look now: %v", err)
+		return
+	}
+	bound, cancel := context.WithTimeout(asking, 10*time.Second)
+	defer cancel()
+	if r.OwnTeam && poll(bound, func() (bool, error) {
+		t, err := root.Team(r.Team)
+		if err != nil {
+			return false, nil // not yet
+		}
+		return true, t.Close()
+	}) != nil {
+		a.note("the service has not made the team yet; see why with: teambridge relay list")
+	}
 }
 
 // memberOfAnyTeam splits MEMBER[@TEAM]. The team need not exist yet.

@@ -33,7 +33,7 @@ type host struct {
 	cwd            func() (string, error)
 	hangUp         func(context.Context) bool // waits until the reader of stdout goes away; nil: unknown
 	terminal       bool                       // print in colour
-	columns        int                        // of the terminal that stdout is; 0: it is none
+	columns        func() int                 // of the terminal that stdout is; 0: it is none
 	progress       *progress                  // on the terminal that stderr is; nil: it is none
 	keyboard       bool                       // stdin is a terminal
 	wait           time.Duration              // how long to wait for a lock; 0: the default
@@ -44,7 +44,7 @@ func process() host {
 	h := host{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		lookup: os.LookupEnv, cwd: os.Getwd, terminal: colourful(os.Stdout, os.LookupEnv), keyboard: isTerminal(os.Stdin),
-		columns: columns(os.Stdout),
+		columns: func() int { return columns(os.Stdout) }, // a person can change it
 		hangUp:  func(ctx context.Context) bool { return hangUp(ctx, os.Stdout) },
 	}
 	if term, _ := os.LookupEnv("TERM"); columns(os.Stderr) > 0 && term != "dumb" {

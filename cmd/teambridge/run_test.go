@@ -183,7 +183,8 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 		typed  string
 		answer string // "": it is no answer
 	}{
-		{bash, `Bash {"command": "echo \u001b[31mhi"}`, "y", "allow "},
+		{bash, `Bash: echo \e[31mhi`, "y", "allow "},
+		{asks("Bash", `{"command": "rm x\nallow it? n"}`), `Bash: rm x\nallow it? n`, "y", "allow "},
 		{bash, "allow it? y, s (also Bash(echo *), until", "s", "allow Bash(echo *)"},
 		{bash, "or n REASON", "n", "deny "},
 		{bash, "or n REASON", " n not today ", "deny not today"},

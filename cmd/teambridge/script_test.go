@@ -39,14 +39,17 @@ func TestMain(m *testing.M) {
 			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
 			os.Exit(run(os.Args[1:], h))
 		},
-		// A simulated Claude Code, for run.
-		"agent": func() {
-			if err := os.Setenv(simchild.Variable, "{}"); err != nil {
-				panic(err)
-			}
-			simchild.Main()
-		},
+		"agent":  simulated, // for run
+		"claude": simulated, // for the commands of the README
 	})
+}
+
+// simulated is a simulated Claude Code.
+func simulated() {
+	if err := os.Setenv(simchild.Variable, "{}"); err != nil {
+		panic(err)
+	}
+	simchild.Main()
 }
 
 // TestScripts runs testdata/script. Each script has a Claude directory and a

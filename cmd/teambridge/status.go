@@ -146,7 +146,7 @@ func (a *app) printStatus(infos []api.Status, stream, wide bool) error {
 func basisText(s api.Status) string {
 	switch s.Basis {
 	case api.BasisMessage:
-		return s.Evidence.Kind + " " + s.Evidence.ID
+		return s.Evidence.Kind + " " + shortID(s.Evidence.ID)
 	case api.BasisProcess:
 		return "process " + strconv.Itoa(s.PID)
 	}

@@ -14,7 +14,10 @@ const (
 
 // table prints rows of cells in aligned columns, the first row as the head, and escapes the
 // cells. If stdout is a terminal that is too narrow, long cells are folded.
-func (a *app) table(rows [][]string) error {
+func (a *app) table(rows [][]string) error { return a.tableOf(rows, deepest) }
+
+// tableOf is table with cells of at most so many lines; 0 is no limit.
+func (a *app) tableOf(rows [][]string, limit int) error {
 	var widths []int
 	shown := make([][]string, len(rows))
 	for n, row := range rows {
@@ -26,8 +29,8 @@ func (a *app) table(rows [][]string) error {
 			widths[i] = max(widths[i], width(shown[n][i]))
 		}
 	}
-	if a.columns > 0 && len(rows) > 0 {
-		narrow(widths, rows[0], a.columns)
+	if columns := a.width(); columns > 0 && len(rows) > 0 {
+		narrow(widths, rows[0], columns)
 	}
 	var b strings.Builder
 	for _, row := range shown {
@@ -36,7 +39,7 @@ func (a *app) table(rows [][]string) error {
 		for i, cell := range row {
 			cells[i] = []string{cell}
 			if width(cell) > widths[i] {
-				cells[i] = fold(cell, widths[i], deepest)
+				cells[i] = fold(cell, widths[i], limit)
 			}
 			lines = max(lines, len(cells[i]))
 		}
@@ -53,6 +56,14 @@ func (a *app) table(rows [][]string) error {
 		}
 	}
 	return a.print([]byte(b.String()))
+}
+
+// width is how many columns the terminal that stdout is has now; 0 if it is none.
+func (a *app) width() int {
+	if a.columns == nil {
+		return 0
+	}
+	return a.columns()
 }
 
 // narrow makes the widest columns narrower until the table has so many columns of the
@@ -112,10 +123,11 @@ func fold(s string, columns, lines int) (folded []string) {
 // indent writes a text below the line about it, escaped, and on a terminal folded.
 func (a *app) indent(b *strings.Builder, text string) {
 	const margin = "    "
+	columns := a.width()
 	for line := range strings.Lines(escape(text, true)) {
 		line = strings.TrimSuffix(line, "\n")
 		lines := []string{line}
-		if room := a.columns - len(margin); a.columns > 0 && room >= narrowest && !strings.Contains(line, "\t") && width(line) > room {
+		if room := columns - len(margin); columns > 0 && room >= narrowest && !strings.Contains(line, "\t") && width(line) > room {
 			lines = fold(line, room, 0)
 		}
 		for _, l := range lines {

@@ -39,7 +39,7 @@ worker  blocked     /home/dev/
 `,
 	} {
 		var out bytes.Buffer
-		a := &app{host: host{stdout: &out, columns: columns}}
+		a := &app{host: host{stdout: &out, columns: func() int { return columns }}}
 		if err := a.table(rows); err != nil || "\n"+out.String() != want {
 			t.Errorf("in %d columns, %v:\n%s\nwant:%s", columns, err, out.String(), want)
 		}
@@ -86,7 +86,7 @@ func TestIndentFolds(t *testing.T) {
 		30: "    A long paragraph of an\n    agent that does not fit.\n    \n    - short\n    \ta\ttable with tabs that is left as it is\n",
 	} {
 		var b strings.Builder
-		if (&app{host: host{columns: columns}}).indent(&b, text); b.String() != want {
+		if (&app{host: host{columns: func() int { return columns }}}).indent(&b, text); b.String() != want {
 			t.Errorf("in %d columns: %q, want %q", columns, b.String(), want)
 		}
 	}

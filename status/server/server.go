@@ -152,6 +152,7 @@ type limits struct {
 	drain       time.Duration // for what is under way when the service ends
 	tick        time.Duration // between two looks at what changes by time alone
 	gather      time.Duration // between two snapshots, at least
+	behind      int64         // changes since the last snapshot that are read one by one; for more, all teams are read again
 	handover    time.Duration // for a service that was killed to let go of its lock
 	prune       time.Duration // between two deletions of old work
 }
@@ -168,7 +169,7 @@ func New(opts Options) (*Server, error) {
 		opts: opts, log: opts.Log, ready: make(chan struct{}), ending: make(chan struct{}), news: newHub(), idle: readOnlyService,
 		limits: limits{
 			connections: 256, streams: 64, body: 1 << 20, request: 30 * time.Second, write: 10 * time.Second,
-			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond,
+			heartbeat: 15 * time.Second, drain: 10 * time.Second, tick: 2 * time.Second, gather: 200 * time.Millisecond, behind: 2000,
 			handover: lockedfile.Handover, prune: time.Hour,
 		},
 	}

@@ -245,19 +245,19 @@ func (c *statusCache) open(e *cachedTeam) []api.Attention {
 // catchUp marks the teams that have changes in the journal as stale.
 func (c *statusCache) catchUp(ctx context.Context) error {
 	const page = 50
-	if len(c.entries) == 0 { // all teams will be read; a journal of 200,000 changes takes seconds
-		var err error
-		c.seq, err = c.source.Journal.Last(ctx)
+	last, err := c.source.Journal.Last(ctx)
+	if err != nil {
 		return err
+	}
+	if last-c.seq > c.limits.behind { // so it is at first, and if there was no stream for a while
+		c.forget(last)
+		return nil
 	}
 	for {
 		list, err := c.source.Journal.Changes(ctx, c.seq, page)
 		if errors.Is(err, journal.ErrPruned) {
-			for _, e := range c.entries {
-				e.stale = true
-			}
-			c.seq, err = c.source.Journal.Last(ctx)
-			return err
+			c.forget(last)
+			return nil
 		}
 		if err != nil {
 			return err
@@ -282,6 +282,14 @@ func (c *statusCache) catchUp(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// forget has all teams read again, as of seq.
+func (c *statusCache) forget(seq int64) {
+	for _, e := range c.entries {
+		e.stale = true
+	}
+	c.seq = seq
 }
 
 // upToDate reports whether e does not have to be read again.

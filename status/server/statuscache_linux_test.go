@@ -168,3 +168,27 @@ func leadOf(t *testing.T, path string, pid int) (session, start string) {
 	}
 	return c["leadSessionId"].(string), start
 }
+
+// Teams are read again if more happened since they were read than is read one by one.
+func TestFarBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := os.RemoveAll(w.Path(older, "inboxes")); err != nil { // turns alone decide
+		t.Fatal(err)
+	}
+	r := w.start(t, func(s *Server) { s.limits.behind = 2 })
+	e := r.listen(t, "", "")
+	working := func(want bool) {
+		t.Helper()
+		e.until(api.EventSnapshot, func(ev event) bool {
+			return want == slices.ContainsFunc(as[api.Snapshot](t, ev).Status, func(s api.Status) bool {
+				return s.Team == older && s.Member == "worker" && s.Word == api.WordWorking && s.Basis == api.BasisTurn
+			})
+		})
+	}
+	working(false)
+	a := r.worker(t, older)
+	a.at = time.Now().UTC().Add(-time.Minute)
+	a.says(startTurn, startTool, endTool, startTool)
+	working(true)
+}

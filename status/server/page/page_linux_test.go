@@ -316,7 +316,7 @@ func testLost(t *testing.T, browser context.Context) {
 	if _, err := teamstest.Take(t.Context(), box, func(r inbox.Row) bool { return r.Text == "sent from a terminal" }); err != nil {
 		t.Fatal(err)
 	}
-	p.until(own("sent from a terminal") + `?.textContent === "✓ removed from the inbox"`)
+	p.until(own("sent from a terminal") + `?.textContent === "✓ delivered (not tracked)"`)
 
 	// An agent that keeps what it took did not remove this.
 	var config struct {
@@ -341,7 +341,7 @@ func testLost(t *testing.T, browser context.Context) {
 		t.Fatal(err)
 	}
 	p.until(own("who knows") + `?.dataset.state === "unknown"`)
-	if got := value[string](p, own("who knows")+`.textContent`); !strings.HasPrefix(got, "⚠ may not have been received. ") || len(got) < 50 {
+	if got := value[string](p, own("who knows")+`.textContent`); !strings.HasPrefix(got, "⚠ may not have been delivered. ") || len(got) < 50 {
 		t.Errorf("of one that nothing is known of it says %q", got)
 	}
 }

@@ -23,7 +23,7 @@ func testFilter(t *testing.T, browser context.Context) {
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("Everyone")
-	p.until(`document.querySelectorAll(".bubble").length > 50`)
+	p.until(`document.querySelectorAll(".bubble").length > 20`)
 	choose := func(filter string) {
 		t.Helper()
 		p.run(do(fmt.Sprintf(`(f => { f.value = %q; f.dispatchEvent(new Event("change")); })(document.querySelector(".filter"))`, filter)))
@@ -61,6 +61,7 @@ func testActions(t *testing.T, browser context.Context) {
 	w.join(sim.Name())
 	p := open(t, browser, w, w.address())
 	p.live()
+	p.theme("light") // and without motion
 	p.choose("Everyone")
 	const text = "**first** line\n\n`second` line"
 	w.Send(sim.Name(), "worker", "reviewer", text)
@@ -86,6 +87,10 @@ func testActions(t *testing.T, browser context.Context) {
 	p.until(`window.copied === "number 1"`)
 	p.run(do(`document.querySelector(".messages").dispatchEvent(new MouseEvent("mouseleave"))`))
 	p.until(`document.querySelector(".actions") === null`)
+
+	// By touch: at the message that was tapped.
+	p.run(do(bubble("number 0") + `.click()`))
+	p.until(`document.querySelector(".actions").parentElement.contains(` + bubble("number 0") + `)`)
 
 	// With the keyboard: one message is reached by Tab, the others by arrows, the buttons by Tab.
 	p.until(`document.querySelectorAll(".messages .bubble[tabindex='0']").length === 1`)

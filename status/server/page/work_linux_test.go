@@ -113,7 +113,7 @@ func testWork(t *testing.T, browser context.Context) {
 
 	// More steps fold, and stay as the reader has them.
 	thinking := true
-	k.did("1", wire.Envelope{}, &wire.Text{Text: "The lamp is dim.\nWhy?", Thinking: &thinking}, callOf("c2", "<img src=x onerror=pwned=1>"), &wire.ToolCallEnd{Call: "c2"})
+	k.did("1", wire.Envelope{}, &wire.Text{Text: "The lamp is *dim*.\nWhy?", Thinking: &thinking}, callOf("c2", "<img src=x onerror=pwned=1>"), &wire.ToolCallEnd{Call: "c2"})
 	fold := `document.querySelector("details.steps")`
 	p.until(fold + `.querySelectorAll(".step").length === 3 && !` + fold + `.open && ` + fold + `.querySelector("summary").textContent.startsWith("3 steps · Bash ×2")`)
 	if value[bool](p, line("go test ./lamp")+`.checkVisibility()`) {
@@ -122,7 +122,7 @@ func testWork(t *testing.T, browser context.Context) {
 	p.run(do(fold+`.querySelector("summary").focus()`), chromedp.KeyEvent("\r"))
 	p.until(fold + `.open`)
 	p.run(do(fold + `.querySelector(".thought summary").click()`))
-	p.until(fold + `.querySelector(".thought").open`)
+	p.until(fold + `.querySelector(".thought").open && ` + fold + `.querySelector(".thought .rich em").textContent === "dim"`)
 	subagent := "tz4a98xxat96iws9zmbrgj3a"
 	k.did("1", wire.Envelope{Subagent: &subagent}, &wire.Text{Text: "A subagent's remark."})
 	k.did("1", wire.Envelope{}, callOf("c3", "go vet ./lamp "+strings.Repeat("x", 80)))

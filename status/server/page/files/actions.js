@@ -62,7 +62,7 @@ export class Actions {
     this.#at = li;
     this.show();
     this.#reply.hidden = !this.#view.canWrite();
-    this.#element.style.top = bubble.offsetTop + "px";
+    this.#element.style.top = bubble.offsetTop + 1 + "px";
     li.append(this.#element);
   }
 

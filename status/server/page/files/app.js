@@ -179,7 +179,7 @@ const handlers = {
   receipt(r) {
     conversation.receipt(r);
     if (r.state === "lost") announce(`A message to ${flat(r.member)} was lost`);
-    if (r.state === "unknown") announce(`A message to ${flat(r.member)} may not have been received`);
+    if (r.state === "unknown") announce(`A message to ${flat(r.member)} may not have been delivered`);
   },
   relay(r) {
     const fate = { state: r.state ?? "", reason: r.reason, at: r.at ?? new Date().toISOString() };

@@ -2,9 +2,9 @@
 // where the reader is, and the box to write in.
 
 import { Actions, quote } from "./actions.js";
+import { Choice } from "./choice.js";
 import { Compose } from "./compose.js";
-import { h, morph, pageHead, setAttr, setText } from "./dom.js";
-import { filterOf, filters, keepFilter, passes } from "./filter.js";
+import { h, morph, pageHead, setText } from "./dom.js";
 import { head } from "./head.js";
 import { History } from "./history.js";
 import { keep, takeKept } from "./kept.js";
@@ -14,13 +14,12 @@ import { content } from "./message.js";
 import { draftOf, keepDraft } from "./outbox.js";
 import { Pending } from "./pending.js";
 import { Position } from "./position.js";
+import { Reading } from "./reading.js";
 import { pathTo } from "./route.js";
 import { Rows } from "./row.js";
-import { Sight } from "./sight.js";
+import { labels } from "./teams.js";
 import { flat } from "./text.js";
 import { isStep, layout } from "./work.js";
-
-const hideSteps = "teambridge:hide-steps"; // in localStorage, if the reader does not want them
 
 // Conversation shows one conversation at a time in main. page is what it needs to know of
 // the rest of the page: see app.js.
@@ -32,12 +31,7 @@ export class Conversation {
   #load = 0; // the number of the last request for messages; earlier answers are ignored
   #ours = ""; // the reader's names when the messages were rendered
   #over = false; // whether the team has ended
-  #withSteps = true; // whether the steps of agents are shown
-  #filter = "all"; // see filters
   #writing = false; // whether the next conversation is opened to write in it
-  #divider = null; // the first item that was not read, when the conversation was opened or the reader was away
-  #opening = false; // until the messages to start with are loaded
-  #fresh = new Set(); // items that came while the reader was away, and were not seen
 
   constructor(main, page) {
     this.#main = main;
@@ -62,6 +56,8 @@ export class Conversation {
     const from = kept ? kept.seq : at ?? (end || !this.#page.person(place) ? null : this.#page.reader.first(team, member));
     this.#view = {
       place, page: this.#page, history: new History(team, createdAt, member),
+      // mine returns the names of the reader, also in a team that has ended.
+      mine: () => this.#page.person(place)?.ours ?? this.#history.ours ?? [],
       names: () => this.#page.names(place, this.#history.ours),
       color: (name) => this.#page.status({ ...place, member: name })?.color,
       post: (message) => this.#post(message),
@@ -70,22 +66,17 @@ export class Conversation {
       canWrite: () => this.#parts.compose.open,
       reply: (record) => this.#reply(record),
     };
-    this.#filter = member === null ? filterOf(team) : "all";
     const { history } = this.#view;
     history.newer = from !== null;
-    this.#withSteps = localStorage.getItem(hideSteps) === null;
-    this.#divider = null;
-    this.#opening = true;
-    this.#fresh.clear();
     this.#build();
-    const { position } = this.#parts;
+    const { position, reading } = this.#parts;
     if (from !== null) position.leave();
     this.refresh();
     this.pending();
     const there = await this.#fill({ before: from === null ? undefined : from + 1 }) &&
       (from === null || this.#history.range() === null || await this.#fill({ after: this.#history.range().high }));
     if (!there) return;
-    this.#opening = false;
+    reading.opening = false;
     if (kept) this.#goBack(kept);
     else if (at !== null) this.#point(at);
     else if (end) position.toEnd();
@@ -93,7 +84,7 @@ export class Conversation {
   }
 
   close() {
-    this.#parts.sight?.forget();
+    this.#parts.reading?.sight.forget();
     this.#view = null;
     this.#load++;
     this.#parts = {};
@@ -117,51 +108,26 @@ export class Conversation {
     p.empty = h("p", { class: "empty", role: "status" }, "Loading…");
     p.scroll = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Messages, ${title}` },
       h("div", { class: "column" }, p.older, p.empty, p.list.element, p.newer, p.waiting.element));
-    p.steps = h("button", { type: "button", class: "small toggle", onclick: () => this.#toggleSteps() }, "Steps");
+    p.choice = new Choice(this.#view, (filtered) => this.#choose(filtered));
     const history = this.#history;
-    p.sight = new Sight(p.scroll, (items) => this.#saw(items));
-    p.position = new Position(p.scroll, { sight: p.sight, more: () => history.newer, toEnd: () => this.#toEnd() });
+    p.reading = new Reading(this.#view, p.scroll, () => p.position.show());
+    p.position = new Position(p.scroll, { sight: p.reading.sight, more: () => history.newer, toEnd: () => this.#toEnd() });
     p.compose = new Compose(this.place, title, (message) => this.#send(message));
-    p.filter = this.#filterBox();
     p.asks = h("div", { class: "asks" });
     this.#main.replaceChildren(h("section", { class: "talk", "aria-labelledby": "talk-title" },
-      pageHead(p.head, this.#page.controls.element, p.filter, p.steps), p.scroll, h("div", { class: "foot" }, p.position.jump, p.asks, p.compose.elements)));
-    this.#showToggle();
+      pageHead(p.head, this.#page.controls.element, ...p.choice.elements), p.scroll, h("div", { class: "foot" }, p.position.jump, p.asks, p.compose.elements)));
     p.actions = new Actions(p.list.element, this.#view);
     p.compose.grow();
     if (this.#writing) p.compose.focus();
     this.#writing = false;
   }
 
-  #filterBox() {
-    if (this.place.member !== null) return null;
-    const box = h("select", { class: "filter", "aria-label": "Which messages", onchange: () => {
-      this.#setFilter(box.value);
-      keepFilter(this.place.team, box.value);
-      if (box.value !== "all" && this.#history.older) this.#fill({ before: this.#history.range()?.low });
-    } }, Object.entries(filters).map(([value, words]) => h("option", { value, selected: value === this.#filter }, words)));
-    return box;
-  }
-
-  #setFilter(filter) {
-    this.#filter = this.#parts.filter.value = filter;
+  // choose shows other messages, and with a new filter the newest of them.
+  #choose(filtered) {
     this.#sync();
+    if (!filtered) return;
     this.#parts.position.start();
-  }
-
-  #showToggle() {
-    setAttr(this.#parts.steps, "aria-pressed", this.#withSteps ? "true" : "false");
-    setAttr(this.#parts.steps, "title", this.#withSteps ? "Hide what agents do" : "Show what agents do");
-  }
-
-  #toggleSteps() {
-    this.#withSteps = !this.#withSteps;
-    try {
-      if (this.#withSteps) localStorage.removeItem(hideSteps);
-      else localStorage.setItem(hideSteps, "1");
-    } catch { /* no space: it lasts until the conversation is closed */ }
-    this.#showToggle();
-    this.#sync();
+    if (!this.#parts.choice.all && this.#history.older) this.#fill({ before: this.#history.range()?.low });
   }
 
   // refresh shows changes of the member, the team and the reader's names.
@@ -170,18 +136,20 @@ export class Conversation {
     const { place } = this;
     const t = this.#page.team(place);
     const person = this.#page.person(place);
-    const ours = JSON.stringify(this.#mine);
+    const ours = JSON.stringify(this.#view.mine());
     if (ours !== this.#ours || this.#over !== !t) {
       if (ours !== this.#ours) {
         for (const item of this.#history.items) item.li = item.notice ? (item.step = null) : null;
-        this.#parts.sight.forget();
+        this.#parts.reading.sight.forget();
       }
       [this.#ours, this.#over] = [ours, !t];
       this.#sync();
     }
     this.#page.controls.refresh(place);
     this.#page.cards.show(this.#parts.asks, (a) => a.team === place.team && (place.member === null || a.member === place.member), () => this.#parts.compose.focus());
-    morph(this.#parts.head, head(place, t, place.member === null ? null : this.#page.status(place)));
+    morph(this.#parts.head, head(place, t, {
+      status: place.member === null ? null : this.#page.status(place), label: labels(this.#page.snapshot.teams).get(t?.team) ?? place.team,
+    }));
     let closed = "";
     if (!t) closed = "You cannot send messages to a team that has ended.";
     else if (t.problem) closed = `The team cannot be read: ${flat(t.problem)}`;
@@ -232,10 +200,10 @@ export class Conversation {
   // point shows one message, and focuses it.
   #point(seq) {
     const item = this.#history?.find(seq);
-    if (item && !this.#shows(item)) this.#setFilter("all"); // only here
-    if (item && isStep(item.records[0]) && !this.#withSteps) {
-      this.#withSteps = true; // only here
-      this.#showToggle();
+    const { choice } = this.#parts;
+    const isHidden = item && (!choice.shows(item) || (isStep(item.records[0]) && !choice.withSteps));
+    if (isHidden) { // show it, only here
+      choice.showAll(isStep(item.records[0]));
       this.#sync();
     }
     const li = item?.step ?? item?.li;
@@ -252,7 +220,7 @@ export class Conversation {
   event(r, appeared) {
     const history = this.#history;
     if (!history?.has(r)) return false;
-    const { position } = this.#parts;
+    const { position, reading } = this.#parts;
     const range = history.range();
     const counts = appeared && !r.work;
     if (history.newer && (!range || r.seq > range.high)) {
@@ -261,15 +229,11 @@ export class Conversation {
     }
     const did = this.#take(r);
     if (!did.fresh) {
-      if (did.changed && !this.#fresh.has(did.item) && this.#unread(did.item).length === 0) this.#parts.sight.drop(did.item);
+      reading.changed(did.item);
       return false;
     }
     const away = !position.atEnd || document.visibilityState !== "visible";
-    if (counts && away) this.#fresh.add(did.item);
-    if (away && this.#unread(did.item).length > 0 && !history.items.some((i) => i !== did.item && this.#unread(i).length > 0)) {
-      this.#divider = did.item;
-      this.#sync();
-    }
+    if (counts && away && reading.came(did.item)) this.#sync();
     // The answer takes the place of a text, so that more than the end changes.
     this.#sync(history.items.at(-1) === did.item && !r.answer);
     if (appeared) did.item.li?.classList.add("fresh");
@@ -312,15 +276,11 @@ export class Conversation {
   }
 
   get #how() {
-    return { withSteps: this.#withSteps && this.#filter === "all", over: this.#over };
-  }
-
-  #shows(item) {
-    return passes(this.#filter, item, this.#view.names().mine);
+    return { withSteps: this.#parts.choice.withSteps, over: this.#over };
   }
 
   get #items() {
-    return this.#filter === "all" ? this.#history.items : this.#history.items.filter((i) => this.#shows(i));
+    return this.#history.items.filter((i) => this.#parts.choice.shows(i));
   }
 
   #layout() {
@@ -330,15 +290,13 @@ export class Conversation {
   // sync shows all messages in order. If only the end is new, the others stay as they are.
   #sync(end = false) {
     const p = this.#parts;
-    const { items, older, newer } = this.#history;
-    if (this.#opening) this.#divider = items.find((i) => this.#unread(i).length > 0) ?? null;
+    const { older, newer } = this.#history;
+    p.reading.find();
     p.list.show(this.#items, {
-      rows: p.rows, named: this.place.member === null, end: end && !this.#opening, ...this.#how,
-      divider: this.#divider, markRead: () => this.#saw(items.filter((i) => this.#unread(i).length > 0)),
+      rows: p.rows, named: this.place.member === null, end: end && !p.reading.opening, ...this.#how,
+      divider: p.reading.divider, markRead: () => p.reading.markRead(),
     });
-    for (const item of p.list.items()) {
-      if (this.#fresh.has(item) || this.#unread(item).length > 0) p.sight.watch(item, this.#element(item));
-    }
+    p.reading.watch(p.list.items());
     p.actions.show();
     const loaded = this.#history.range() !== null;
     p.older.hidden = !older || !loaded;
@@ -346,33 +304,6 @@ export class Conversation {
     this.#showEmpty();
     p.position.stick();
     p.position.show();
-  }
-
-  // mine are the names of the reader, also in a team that has ended.
-  get #mine() {
-    return this.#page.person(this.place)?.ours ?? this.#history.ours ?? [];
-  }
-
-  // unread returns the records of an item that the reader has not read.
-  #unread(item) {
-    const mine = this.#mine;
-    return item.records.filter((r) => !r.read && !r.gone && !r.work && mine.includes(r.inbox));
-  }
-
-  // element returns what shows an item.
-  #element(item) {
-    return item.notice ? item.group.element : item.li.querySelector(".bubble");
-  }
-
-  // saw takes items that the reader has seen.
-  #saw(items) {
-    for (const item of items) {
-      this.#fresh.delete(item);
-      this.#parts.sight?.drop(item);
-    }
-    const list = items.flatMap((i) => this.#unread(i));
-    if (list.length > 0) this.#page.seen(list);
-    this.#parts.position?.show();
   }
 
   // where returns where the reader is, to go back there when the page is loaded again.
@@ -399,13 +330,13 @@ export class Conversation {
 
   // seen marks messages as read that are in view, if the page is visible.
   seen() {
-    this.#parts.sight?.look();
+    this.#parts.reading?.sight.look();
   }
 
   #send({ text, lead }) {
     const { member } = this.place;
     if (this.#history.newer) this.reload();
-    this.#divider = null;
+    this.#parts.reading.divider = null;
     this.#post({ member, text, lead, mode: member === null ? undefined : this.#page.controls.take() });
     this.#parts.position.toEnd();
   }

@@ -70,11 +70,11 @@ export function fate(r) {
   const time = (t) => (t ? wholeTime(new Date(t)) : "");
   if (seenAt) return { state: "seen", tick: "✓✓✓", words: "seen by the model", title: `seen by the model at ${time(seenAt)}` };
   if (state === "lost" || state === "unknown") {
-    return { state, tick: "⚠", words: state === "lost" ? "lost" : "may not have been received", reason, title: time(lostAt) };
+    return { state, tick: "⚠", words: state === "lost" ? "lost" : "may not have been delivered", reason, title: time(lostAt) };
   }
   if (state === "consumed" || r.read) return { state: "consumed", tick: "✓✓", words: "received", title: time(consumedAt ?? r.readAt) };
   // The agent has probably taken it, but another program may have overwritten it.
-  if (r.gone) return { state: "verified", tick: "✓", words: "removed from the inbox", title: time(r.goneAt) };
+  if (r.gone) return { state: "verified", tick: "✓", words: "delivered (not tracked)", title: time(r.goneAt) };
   return { state: "verified", tick: "✓", words: "in the inbox", title: time(verifiedAt) };
 }
 
