@@ -49,7 +49,7 @@ export class Controls {
     const relay = place?.member && this.#page.team(place) && this.#page.relays.of(place);
     this.element.hidden = !relay || this.#page.readOnly;
     if (this.element.hidden) return;
-    this.#failed = this.#page.snapshot.attention.filter((a) => a.kind === "lost" && a.relay === relay.relay);
+    this.#failed = this.#page.snapshot.attention.filter((a) => a.delivery && a.relay === relay.relay);
     setText(this.#retry, `Send ${this.#failed.length} failed again`);
     // A button that has the focus stays, so that the focus does.
     const offer = (button, is) => { button.hidden = !is && document.activeElement !== button; };

@@ -2,7 +2,7 @@
 
 import { escaped, h, morph, pageHead } from "./dom.js";
 import { content } from "./message.js";
-import { changeDelivery, controlRelay, messages, Problem, release } from "./request.js";
+import { changeDelivery, controlRelay, dismiss, messages, Problem, release } from "./request.js";
 import { pathTo } from "./route.js";
 import { groupBy } from "./teams.js";
 import { capital, flat, short, since, wholeTime } from "./text.js";
@@ -28,10 +28,11 @@ const mostTeams = 8; // whose last messages are shown
 
 // acts are what the buttons of a row do, by name: [label, when it is there, what it does].
 const acts = {
-  retry: ["Send again", (a) => a.kind === "lost" && a.relay, (a) => changeDelivery(a.delivery, "retry")],
-  drop: ["Give up", (a) => a.kind === "lost" && a.relay, (a) => changeDelivery(a.delivery, "drop")],
+  retry: ["Send again", (a) => a.delivery, (a) => changeDelivery(a.delivery, "retry")],
+  drop: ["Give up", (a) => a.delivery, (a) => changeDelivery(a.delivery, "drop")],
   start: ["Start again", (a, page) => a.kind === "stopped" && page.relays.get(a.relay)?.state === "dead", (a) => controlRelay(a.relay, "retry")],
   release: ["Release", (a) => a.kind === "held", (a) => release(a.relay, a.from)],
+  dismiss: ["Dismiss", (a) => a.dismissable && !a.delivery, (a) => dismiss(a.id)],
 };
 
 // Home is the view.
@@ -83,7 +84,7 @@ export class Home {
 
   #row(a) {
     const member = a.kind === "unread" ? a.from : a.member || null;
-    const waits = { lead: "asks", unread: "message", idle: "idle", held: "held" }[a.kind] ?? "trouble";
+    const waits = { lead: "asks", terminal: "asks", unread: "message", idle: "idle", held: "held" }[a.kind] ?? "trouble";
     const at = a.since && new Date(a.since);
     const note = this.#notes.get(a.id);
     const offered = Object.entries(acts).filter(([, [, there]]) => there(a, this.#page));
@@ -94,7 +95,7 @@ export class Home {
           at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
         h("span", { class: "need-what" }, this.#what(a))),
       // A button is better than a command.
-      offered.length === 0 && a.kind !== "unread" ? h("p", { class: "need-do" }, escaped(capital(a.do))) : null,
+      offered.every(([name]) => name === "dismiss") && a.kind !== "unread" ? h("p", { class: "need-do" }, escaped(capital(a.do))) : null,
       offered.length === 0 || this.#page.readOnly ? null : h("p", { class: "need-acts" }, offered.map(([name, [label]]) =>
         h("button", { type: "button", class: "small", "data-act": name, "data-key": name, "aria-disabled": this.#busy.has(a.id) ? "true" : null }, label))),
       note ? h("p", { class: "need-note", role: "alert" }, escaped(note)) : null);

@@ -54,6 +54,7 @@ export const send = (name, member, body, key) =>
 export const broadcast = (name, body, key) => request(`/v1/teams/${segment(name)}/broadcast`, { method: "POST", body, key });
 export const markRead = (name, inbox, ids) => request(`/v1/teams/${segment(name)}/read`, { method: "POST", body: { inbox, ids } });
 export const relays = () => request("/v1/relays");
+export const dismiss = (id) => request("/v1/attention/dismiss", { method: "POST", body: { id } });
 export const permit = (relay, body) => request(`/v1/relays/${segment(relay)}/permit`, { method: "POST", body });
 // what is "interrupt" or "retry".
 export const controlRelay = (relay, what) => request(`/v1/relays/${segment(relay)}/${what}`, { method: "POST" });
