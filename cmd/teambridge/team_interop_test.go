@@ -47,7 +47,8 @@ func TestRealHeadlessTeam(t *testing.T) {
 		ctx := deadline(t, 4*time.Minute)
 		add := func(member string, flags ...string) {
 			args := append([]string{"relay", "add", member + "@mine", "--dir", h.home.Work}, flags...)
-			h.must(append(append(args, "--"), h.command...)...)
+			// As in the README: no flag that skips permissions is needed.
+			h.must(append(append(args, "--"), append(standin.Require(t, v), "--model", "sonnet")...)...)
 		}
 		add("worker")
 		add("lead", "--create-team")
