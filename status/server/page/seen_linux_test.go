@@ -166,5 +166,5 @@ func testPlaceIsKept(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector(".jump").hidden`)
 	p.run(chromedp.Reload())
 	p.live()
-	p.until(`document.querySelectorAll(".bubble").length > 50 && document.querySelector(".jump").hidden && document.querySelector(".found-here") === null`)
+	p.until(`document.querySelectorAll(".bubble").length > 30 && document.querySelector(".jump").hidden && document.querySelector(".found-here") === null`)
 }

@@ -23,7 +23,7 @@ func testFilter(t *testing.T, browser context.Context) {
 	p := open(t, browser, w, w.address())
 	p.live()
 	p.choose("Everyone")
-	p.until(`document.querySelectorAll(".bubble").length > 50`)
+	p.until(`document.querySelectorAll(".bubble").length > 30`)
 	choose := func(filter string) {
 		t.Helper()
 		p.run(do(fmt.Sprintf(`(f => { f.value = %q; f.dispatchEvent(new Event("change")); })(document.querySelector(".filter"))`, filter)))

@@ -17,6 +17,7 @@ import { Position } from "./position.js";
 import { pathTo } from "./route.js";
 import { Rows } from "./row.js";
 import { Sight } from "./sight.js";
+import { labels } from "./teams.js";
 import { flat } from "./text.js";
 import { isStep, layout } from "./work.js";
 
@@ -181,7 +182,7 @@ export class Conversation {
     }
     this.#page.controls.refresh(place);
     this.#page.cards.show(this.#parts.asks, (a) => a.team === place.team && (place.member === null || a.member === place.member), () => this.#parts.compose.focus());
-    morph(this.#parts.head, head(place, t, place.member === null ? null : this.#page.status(place)));
+    morph(this.#parts.head, head(place, t, place.member === null ? null : this.#page.status(place), t && labels(this.#page.snapshot.teams).get(t.team)));
     let closed = "";
     if (!t) closed = "You cannot send messages to a team that has ended.";
     else if (t.problem) closed = `The team cannot be read: ${flat(t.problem)}`;

@@ -5,11 +5,11 @@ import { dot, state } from "./people.js";
 import { dayOf, flat, timeOf } from "./text.js";
 
 // head returns the head of a conversation in a team, or in one that ended if t is undefined.
-// s is the status of the member.
-export function head({ team, member }, t, s) {
+// s is the status of the member, and called is what the team is called in lists.
+export function head({ team, member }, t, s, called = team) {
   const e = h("div", { class: "head-text" },
     h("h1", { id: "talk-title", tabindex: "-1" }, member === null ? "Everyone" : escaped(member),
-      h("span", { class: "in" }, h("span", { class: "unseen" }, " in team "), escaped(team))));
+      h("span", { class: "in", title: flat(team) }, h("span", { class: "unseen" }, " in team "), escaped(called))));
   if (!t) e.append(h("p", { class: "doing" }, "The team has ended. Its history is kept."));
   else if (s) e.append(h("p", { class: "doing" }, dot(s), state(s), relay(s)));
   else if (member !== null) e.append(h("p", { class: "doing" }, "Not an agent of this team"));
