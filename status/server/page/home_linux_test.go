@@ -472,6 +472,7 @@ func testRows(t *testing.T, browser context.Context) {
 	a.picture("home-rows-narrow")
 	a.size(1440, 900)
 	a.picture("home-rows-wide")
+	since := value[string](a.tab, failed+`.querySelector("time").dateTime`)
 	a.choose("team-lead")
 	retry := `[...document.querySelectorAll(".controls button")].find(b => b.textContent === "Send 1 failed again" && !b.hidden)`
 	a.until(retry + ` !== undefined`)
@@ -479,7 +480,7 @@ func testRows(t *testing.T, browser context.Context) {
 	a.run(do(retry + `.click()`))
 	a.until(`document.querySelector(".control-note").textContent === "They are sent again."`)
 	a.run(do(`location.hash = "#/"`))
-	a.until(failed + ` !== undefined`) // it is refused again
+	a.until(failed+` !== undefined && `+failed+`.querySelector("time").dateTime !== %s`, since) // it is refused again
 	a.run(do(failed + `.querySelector("[data-act=drop]").click()`))
 	a.until(failed + ` === undefined`)
 
