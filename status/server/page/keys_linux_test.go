@@ -133,9 +133,11 @@ func testNeighbors(t *testing.T, browser context.Context) {
 	p.until(`document.querySelector('a.member[href$="/worker"] .badge') !== null`)
 	p.run(do(`document.querySelector("nav .team button").click()`)) // fold it
 	p.until(`document.querySelectorAll("nav .members").length === 0`)
+	// at waits until the view of a path is open. The hash changes before.
 	at := func(path string) {
 		t.Helper()
-		p.until(`(location.hash || "#/") === %s && document.activeElement === document.querySelector("main h1")`, path)
+		p.until(`(location.hash || "#/") === %s && document.activeElement === document.querySelector("main h1:not(.before)")`, path)
+		p.run(do(`document.querySelector("main h1").classList.add("before")`))
 	}
 	team := "#/team/" + sim.Name()
 	p.key(kb.ArrowDown, chromedp.ModifierAlt)

@@ -233,6 +233,7 @@ async function recorded({ team, createdAt }) {
 }
 
 function open(to) {
+  moveFocus ||= document.activeElement === main.querySelector("h1"); // also if two changes of the URL open one view twice
   if (views[to.view] !== views[route.view]) views[route.view].close();
   route = to;
   // The half that a narrow screen shows.
