@@ -178,7 +178,7 @@ func photograph(t *testing.T, program, address string) []byte {
 	defer stop()
 	ctx, end := chromedp.NewContext(ctx)
 	defer end()
-	ready := `document.querySelector("#link")?.dataset.link === "live" && document.body.textContent.includes("git tag")`
+	ready := `document.querySelector("#link")?.dataset.link === "live" && document.body.textContent.includes("git tag") && !document.body.textContent.includes("unread message")`
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 560), chromedp.Navigate(address),
 		chromedp.Poll[chromedp.Void](`document.querySelector("a.member") !== null`, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(0)),
 		chromedp.Poll[chromedp.Void](ready, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(0))); err != nil {

@@ -19,6 +19,7 @@ import { messages, version } from "./request.js";
 import { parse } from "./route.js";
 import { Search, startSearchBox } from "./search.js";
 import { opened } from "./switcher.js";
+import { labels } from "./teams.js";
 import { flat, short } from "./text.js";
 import { isStep } from "./work.js";
 
@@ -44,7 +45,7 @@ const page = {
   reader,
   readOnly: false,
   relays: new Relays(refresh),
-  notifier: new Notifier(announce),
+  notifier: new Notifier(announce, (team) => page.label(team)),
   beforeSearch: "#/", // where the reader was before the search
   get narrow() {
     return narrow.matches;
@@ -52,6 +53,8 @@ const page = {
   outbox: new Outbox(() => conversation.pending()),
   // team returns the team of a place while it exists.
   team: ({ team, createdAt }) => page.snapshot?.teams.find((t) => t.team === team && (t.problem || instance(t) === createdAt)),
+  // label returns what a team is called.
+  label: (team) => labels(page.snapshot.teams).get(team) ?? team,
   status: ({ team, createdAt, member }) =>
     page.team({ team, createdAt }) && page.snapshot.status.find((s) => s.team === team && s.member === member),
   person: ({ team, createdAt }) => page.team({ team, createdAt }) && reader.detail(team),
@@ -164,7 +167,7 @@ const handlers = {
     const tome = reader.message(r, change === "appeared" && !r.read);
     if (change === "appeared" && (tome || conversation.place?.member === r.from) && !r.noise) {
       const { label, text } = content(r);
-      announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(r.team)}: ${short([label, text].filter(Boolean).join(", "), 200)}`);
+      announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(page.label(r.team))}: ${short([label, text].filter(Boolean).join(", "), 200)}`);
     }
     if (change === "appeared" && tome && !r.noise && !r.read) page.notifier.message(r);
     if (change === "appeared") views.home.message(r);

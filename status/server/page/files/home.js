@@ -91,7 +91,7 @@ export class Home {
     const mark = (name) => (name ? name : "Team");
     return h("li", { class: "need", "data-key": a.id, "data-kind": waits },
       h("a", { href: pathTo(a.team, member) },
-        h("span", { class: "need-head" }, h("b", null, escaped(mark(member))), h("span", { class: "in" }, escaped(a.team)),
+        h("span", { class: "need-head" }, h("b", null, escaped(mark(member))), h("span", { class: "in", title: flat(a.team) }, escaped(this.#page.label(a.team))),
           at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
         h("span", { class: "need-what" }, this.#what(a))),
       // A button is better than a command.
@@ -165,7 +165,7 @@ export class Home {
       ...teams.map((t) => {
         const states = groupBy(snapshot.status.filter((s) => s.team === t.team), (s) => s.word);
         return h("section", { class: "quiet-team", "data-key": t.team },
-          h("h3", null, h("a", { href: pathTo(t.team, null) }, escaped(t.team)), h("span", { class: "in" }, [...states].map(([word, list]) => `${list.length} ${flat(word)}`).join(" · "))),
+          h("h3", null, h("a", { href: pathTo(t.team, null), title: flat(t.team) }, escaped(this.#page.label(t.team))), h("span", { class: "in" }, [...states].map(([word, list]) => `${list.length} ${flat(word)}`).join(" · "))),
           h("ul", null, (this.#last.get(t.team) ?? []).toReversed().map((r) => this.#said(r))));
       }),
     ];

@@ -10,13 +10,15 @@ const off = "teambridge:notifications-off"; // in localStorage, if the reader tu
 // Notifier notifies of each thing once, however often the stream connects again.
 export class Notifier {
   #announce;
+  #label;
   #known = null; // ids of what waited before
   #open = new Map(); // notifications of questions, by id
   #said = new Set(); // messages
 
-  // announce has screen readers say a text.
-  constructor(announce) {
+  // announce has screen readers say a text, and label returns what a team is called.
+  constructor(announce, label) {
     this.#announce = announce;
+    this.#label = label;
   }
 
   // control returns the button that turns notifications on and off. Only it asks the browser.
@@ -55,8 +57,8 @@ export class Notifier {
       if (known.has(a.id)) continue;
       // The agent's own text is not told: a card shows all of it.
       const what = { plan: "asks you to approve its plan", question: "asks you a question" }[a.kind] ?? `wants to use ${flat(a.question?.tool ?? "a tool")}`;
-      this.#announce(`${flat(a.member)} in ${flat(a.team)} ${what}`);
-      this.#notify(a.id, `${flat(a.member)} ${what}`, flat(a.team), pathTo(a.team, a.member), this.#open);
+      this.#announce(`${flat(a.member)} in ${flat(this.#label(a.team))} ${what}`);
+      this.#notify(a.id, `${flat(a.member)} ${what}`, flat(this.#label(a.team)), pathTo(a.team, a.member), this.#open);
     }
     this.#known = new Set([...known, ...ids]);
   }
@@ -67,7 +69,7 @@ export class Notifier {
     if (this.#said.has(id)) return;
     this.#said.add(id);
     const { label, summary, text } = content(r);
-    this.#notify(id, `${flat(r.from)} in ${flat(r.team)}`, short(r.kind === "message" ? summary || text : label || "A message", 160), pathTo(r.team, r.from));
+    this.#notify(id, `${flat(r.from)} in ${flat(this.#label(r.team))}`, short(r.kind === "message" ? summary || text : label || "A message", 160), pathTo(r.team, r.from));
   }
 
   #notify(id, title, body, hash, open) {
