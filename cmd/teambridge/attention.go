@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
@@ -91,6 +92,40 @@ func (a *app) waitsServed(ctx context.Context, root *teams.Root, team string) (l
 	}
 	a.debug("the service does not say what waits: %v", err)
 	return nil, false, nil
+}
+
+// dismiss hides what a person can only take note of, until it changes.
+func (a *app) dismiss(ctx context.Context, root *teams.Root, list []errand) error {
+	list = slices.DeleteFunc(slices.Clone(list), func(w errand) bool { return !w.Dismissable })
+	if len(list) == 0 {
+		return nil
+	}
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	c := a.service(root)
+	if c != nil {
+		defer c.Close()
+	}
+	var faults []error
+	for _, w := range list {
+		if c != nil {
+			_, err := c.Dismiss(ctx, w.ID)
+			if _, answered := errors.AsType[*api.Problem](err); err == nil || answered {
+				if !errors.Is(err, api.CodeNotFound) { // else it has changed since it was shown
+					faults = append(faults, err)
+				}
+				continue
+			}
+		}
+		faults = append(faults, l.Dismiss(ctx, root.Path(), w.ID, time.Now()))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	a.note("dismissed %s", plural(len(list), "thing"))
+	return nil
 }
 
 // watchWaits prints what begins to wait for the person, and runs p for it.

@@ -13,7 +13,7 @@ import (
 )
 
 func newInbox(a *app) *cobra.Command {
-	var protocol, mark bool
+	var o inboxOptions
 	cmd := &cobra.Command{
 		Use:   "inbox",
 		Short: "Show everything that needs you, in all teams",
@@ -24,19 +24,22 @@ failed or stopped, messages that may not have been delivered or are held back,
 and teams that are idle or whose lead is not running, with what to do.
 
 Your inboxes are "user" and the names under which you joined a team. Nothing is
-changed without --mark-read. "teambridge reply" answers a message, "teambridge
-permit" and "deny" a question; these are known while a service runs. With --json
-the unread messages are the "messages" of an item of kind "unread".
+changed without --mark-read or --dismiss. "teambridge reply" answers a message,
+"teambridge permit" and "deny" a question; these are known while a service runs.
+With --json the unread messages are the "messages" of an item of kind "unread".
 
 Exit status: 0, even if there is nothing; 3 no such team; 6 an inbox or a team
 is corrupt (the others are shown).`,
 		Example: `  teambridge inbox --mark-read`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.showInbox(cmd.Context(), protocol, mark) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.showInbox(cmd.Context(), o) },
 	}
-	cmd.Flags().BoolVar(&protocol, "protocol", false, "include confirmations that nobody needs to read")
-	cmd.Flags().BoolVar(&mark, "mark-read", false, "mark the messages that are shown as read")
+	cmd.Flags().BoolVar(&o.protocol, "protocol", false, "include confirmations that nobody needs to read")
+	cmd.Flags().BoolVar(&o.mark, "mark-read", false, "mark the messages that are shown as read")
+	cmd.Flags().BoolVar(&o.dismiss, "dismiss", false, "show failures and idle teams no more until they change")
 	return cmd
 }
+
+type inboxOptions struct{ protocol, mark, dismiss bool }
 
 // A teamFeed is what is in the person's own inboxes of one team.
 type teamFeed struct {
@@ -44,7 +47,7 @@ type teamFeed struct {
 	feed []item
 }
 
-func (a *app) showInbox(ctx context.Context, protocol, mark bool) error {
+func (a *app) showInbox(ctx context.Context, o inboxOptions) error {
 	done := a.working("looking through the teams")
 	defer done()
 	all, fault := a.ownInboxes(ctx)
@@ -54,7 +57,7 @@ func (a *app) showInbox(ctx context.Context, protocol, mark bool) error {
 	faults := []error{fault}
 	hidden := 0
 	for i, t := range all {
-		shown, left, err := readOptions{unread: true, protocol: protocol}.filter(t.feed)
+		shown, left, err := readOptions{unread: true, protocol: o.protocol}.filter(t.feed)
 		if err != nil {
 			return err
 		}
@@ -87,7 +90,10 @@ func (a *app) showInbox(ctx context.Context, protocol, mark bool) error {
 	if len(list)+hidden == 0 && errors.Join(faults...) == nil {
 		a.note("nothing needs you")
 	}
-	if mark {
+	if o.dismiss {
+		faults = append(faults, a.dismiss(ctx, root, list))
+	}
+	if o.mark {
 		for _, t := range all {
 			faults = append(faults, a.markRead(ctx, t.team, t.feed))
 		}

@@ -226,8 +226,10 @@ func TestInstallScript(t *testing.T) {
 	for _, v := range versions {
 		standin.Require(t, v)
 	}
+	standin.RequireAxe(t)
 	out, err := run(packages)
-	if want := len(versions) + 1; err != nil || strings.Count(out, "there already") != want {
+	// With proper-lockfile and axe-core.
+	if want := len(versions) + 2; err != nil || strings.Count(out, "there already") != want {
 		t.Errorf("complete: got %q, %v, want %d packages that are there", out, err, want)
 	}
 	out, err = run(t.TempDir())
