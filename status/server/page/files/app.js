@@ -20,7 +20,7 @@ import { parse } from "./route.js";
 import { Search, startSearchBox } from "./search.js";
 import { opened } from "./switcher.js";
 import { labels } from "./teams.js";
-import { flat, short } from "./text.js";
+import { flat, gist, short } from "./text.js";
 import { isStep } from "./work.js";
 
 const main = document.getElementById("main");
@@ -167,7 +167,7 @@ const handlers = {
     const tome = reader.message(r, change === "appeared" && !r.read);
     if (change === "appeared" && (tome || conversation.place?.member === r.from) && !r.noise) {
       const { label, text } = content(r);
-      announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(page.label(r.team))}: ${short([label, text].filter(Boolean).join(", "), 200)}`);
+      announce(`${flat(r.from)}${conversation.place?.team === r.team ? "" : " in " + flat(page.label(r.team))}: ${short([label, gist(text)].filter(Boolean).join(", "), 200)}`);
     }
     if (change === "appeared" && tome && !r.noise && !r.read) page.notifier.message(r);
     if (change === "appeared") views.home.message(r);
@@ -177,7 +177,7 @@ const handlers = {
   envelope({ seq, record: r }) {
     if (!r) return; // a conversation does not show it
     const fresh = conversation.work(r, r.seq === seq);
-    if (fresh && !isStep(r)) announce(`${flat(r.from)}: ${short(r.text, 200)}`);
+    if (fresh && !isStep(r)) announce(`${flat(r.from)}: ${short(gist(r.text), 200)}`);
   },
   receipt(r) {
     conversation.receipt(r);

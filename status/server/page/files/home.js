@@ -5,7 +5,7 @@ import { content } from "./message.js";
 import { changeDelivery, controlRelay, dismiss, messages, Problem, release } from "./request.js";
 import { pathTo } from "./route.js";
 import { groupBy } from "./teams.js";
-import { capital, flat, short, since, wholeTime } from "./text.js";
+import { capital, flat, gist, short, since, wholeTime } from "./text.js";
 
 const asks = new Set(["permission", "plan", "question"]);
 const groups = [
@@ -107,7 +107,7 @@ export class Home {
     if (!r) return escaped(capital(a.what));
     const { label, summary, text } = content(r);
     return [a.count > 1 ? h("span", { class: "badge" }, String(a.count)) : null, a.count > 1 ? " " : null,
-      escaped(short([label, summary, text].filter(Boolean).join(": "), 200))];
+      escaped(short([label, summary, gist(text)].filter(Boolean).join(": "), 200))];
   }
 
   async #act(name, id) {
@@ -177,6 +177,6 @@ export class Home {
     const at = new Date(r.firstSeen);
     return h("li", { "data-key": String(r.seq) }, h("a", { href: pathTo(r.team, mine(r.from) ? r.inbox : r.from, { of: r.createdAt, at: r.seq }) },
       h("span", { class: "need-head" }, h("b", null, escaped(name(r.from))), r.answer ? null : [" → ", escaped(name(r.inbox))], h("time", { title: wholeTime(at) }, since(at))),
-      h("span", { class: "need-what" }, escaped(short([label, summary || text].filter(Boolean).join(": "), 160)))));
+      h("span", { class: "need-what" }, escaped(short([label, summary || gist(text)].filter(Boolean).join(": "), 160)))));
   }
 }

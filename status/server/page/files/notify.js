@@ -3,7 +3,7 @@
 import { h, setAttr, setText } from "./dom.js";
 import { content } from "./message.js";
 import { pathTo } from "./route.js";
-import { flat, short } from "./text.js";
+import { flat, gist, short } from "./text.js";
 
 const off = "teambridge:notifications-off"; // in localStorage, if the reader turned them off
 
@@ -69,7 +69,7 @@ export class Notifier {
     if (this.#said.has(id)) return;
     this.#said.add(id);
     const { label, summary, text } = content(r);
-    this.#notify(id, `${flat(r.from)} in ${flat(this.#label(r.team))}`, short(r.kind === "message" ? summary || text : label || "A message", 160), pathTo(r.team, r.from));
+    this.#notify(id, `${flat(r.from)} in ${flat(this.#label(r.team))}`, short(r.kind === "message" ? summary || gist(text) : label || "A message", 160), pathTo(r.team, r.from));
   }
 
   #notify(id, title, body, hash, open) {

@@ -47,6 +47,15 @@ export function short(text, most) {
   return line.length > most ? line.slice(0, most - 1).toWellFormed() + "…" : line;
 }
 
+// gist returns the first paragraph of a Markdown text without its marks, for one line.
+export function gist(text) {
+  const [first] = String(text).trim().split(/\n\s*\n|\n(?=\s*(?:```|~~~|\|))/u);
+  return first
+    .replace(/^\s*(?:#{1,6}\s+|>\s?|(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?)/gmu, "")
+    .replace(/(\*\*|__|`+)(.+?)\1/gsu, "$2")
+    .replace(/!?\[([^\]]+)\]\([^)\s]*\)/gu, "$1");
+}
+
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
 const dayOfYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });

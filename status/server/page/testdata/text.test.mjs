@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { beginning, content, fate, when } from "./message.js";
-import { dayOf, flat, pieces, short, since, size, wholeTime } from "./text.js";
+import { dayOf, flat, gist, pieces, short, since, size, wholeTime } from "./text.js";
 
 test("control characters and marks that reorder text are escaped", () => {
   for (const [text, want] of [
@@ -14,6 +14,14 @@ test("control characters and marks that reorder text are escaped", () => {
 test("a short text is one line, and not longer than asked for", () => {
   assert.equal(short(" a\n b\t ", 10), "a b");
   assert.equal(short("x".repeat(20), 5), "xxxx…");
+});
+
+test("the gist of Markdown is its first paragraph, without marks", () => {
+  for (const [text, want] of [
+    ["Yes, on **all** systems:\n\n| a | b |\n|---|---|", "Yes, on all systems:"], ["one `x`\n```go\ncode\n```", "one x"],
+    ["## Done\n\nAll of it.", "Done"], ["- [x] one\n- two", "one\ntwo"], ["see [the page](https://a.example)", "see the page"],
+    ["2 * 3 * 4 and snake_case__x", "2 * 3 * 4 and snake_case__x"], ["", ""], ["| a |", "| a |"],
+  ]) assert.equal(gist(text), want);
 });
 
 test("times and sizes", () => {
