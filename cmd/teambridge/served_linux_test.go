@@ -52,7 +52,9 @@ func TestSendBesideAStoppedService(t *testing.T) {
 		t.Errorf("%v: %s%s", err, out, &errs)
 	}
 	// Nor does it hold up who asks for its relays, and why they do not run is not known.
-	if out, err := command("relay", "add", "lead@later", "--", "claude").CombinedOutput(); err != nil {
+	add := command("relay", "add", "lead@later", "--", "claude")
+	add.Env = append(add.Env, "TEST_LOCK_WAIT=100ms")
+	if out, err := add.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 	list := command("relay", "list", "--relays")
