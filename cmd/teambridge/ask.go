@@ -133,6 +133,7 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 	q.clock = clocked(w.Inbox.Path(), w.Start, time.Now())
 	wait, cancel := within(ctx, o.timeout, fmt.Sprintf("no answer from %s; the message %s stays sent", member, w.ID))
 	defer cancel()
+	a.debug("waiting for an answer to %s", w.ID)
 	done := a.working("waiting for an answer from %s", member)
 	reply, err := q.await(wait)
 	done()
