@@ -92,7 +92,7 @@ answered before, or withdrawn.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "what the agent is told")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the agent")
 	return cmd
 }
 
@@ -186,7 +186,7 @@ func (a *app) questions(ctx context.Context) (c *client.Client, list []api.Asked
 		return nil, nil, err
 	}
 	if c = a.service(root); c == nil {
-		return nil, nil, notFound(`agents of "teambridge run" ask at its own terminal`, "no service runs, and so no agent waits for an answer")
+		return nil, nil, notFound(`agents of "teambridge run" ask at the terminal that it runs in`, "no service runs, and so no agent waits for an answer")
 	}
 	defer func() {
 		if err != nil {

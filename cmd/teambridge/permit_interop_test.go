@@ -12,7 +12,7 @@ import (
 )
 
 // A real agent of the service that wants to use a tool waits for a person. What is
-// permitted runs, and a rule for the session is not asked about again; the model is told
+// permitted runs, and a rule for the session is not asked about again; the model gets
 // the reason of a denial. Nothing is written to settings.
 func TestRealPermit(t *testing.T) {
 	t.Parallel()

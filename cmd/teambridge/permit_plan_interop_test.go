@@ -138,7 +138,7 @@ func (p *author) respond(ctx context.Context, r standin.Request) standin.Answer 
 }
 
 // A real member of a team in plan mode asks its person before it leaves that. With a denial
-// it stays, and is told why; approved, it goes on, and the next message is in plan mode again.
+// it stays, and learns why; approved, it goes on, and the next message is in plan mode again.
 // A rule that was allowed for the session is not in force there.
 func TestRealPlanIsAskedAbout(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func TestRealHeadlessTeam(t *testing.T) {
 		add("lead", "--create-team")
 		s := h.serve()
 		n := 0
-		// says lets an agent write to another, and waits until that one's model is told.
+		// says lets an agent write to another, and waits until that one's model has the message.
 		says := func(from, to string, meanwhile func()) {
 			t.Helper()
 			n++

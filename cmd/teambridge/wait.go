@@ -46,7 +46,7 @@ func newWait(a *app) *cobra.Command {
   all-idle    every agent but the lead is idle
   terminated  --member has shut down, or the team's lead is not running
 
-Nothing else comes from a member whose team's lead is not running, and so the
+Nothing else comes from a member whose team's lead is not running, so the
 command ends at once. A message counts if it comes after the call. Earlier
 statements of an agent are known if they are in the journal; otherwise its next
 one counts.

@@ -171,7 +171,7 @@ type permissionUpdate struct {
 // Decision is the answer to a Use. The zero value denies.
 type Decision struct {
 	Allow  bool
-	Reason string          // what the agent is told if not; empty is the policy's
+	Reason string          // the reason of a denial; empty is the policy's
 	Input  json.RawMessage // what the tool is called with instead; empty is what was asked for
 
 	Session SessionRule // if allowed: what else is, until the process ends

@@ -100,7 +100,7 @@ type Answer struct {
 	Allow    bool
 	Session  string            // if allowed: one of its Session rules, to allow until the agent is restarted
 	Answers  map[string]string // to [AsksPerson], by question; needed to allow it
-	Reason   string            // what the agent is told if not allowed; may be empty
+	Reason   string            // the reason of a denial, for the agent; may be empty
 }
 
 // The errors of [PermissionPrompter.Answer].
@@ -124,7 +124,7 @@ type PermissionPrompter struct {
 	open   map[string]waiting
 	ended  []endedQuestion // the latest ones
 	closed bool
-	reason string // what the agent is told after Close
+	reason string // of the denials after Close
 }
 
 type waiting struct {

@@ -174,7 +174,7 @@ func TestStoppedRelay(t *testing.T) {
 	}
 }
 
-// A team whose agents are all idle waits for a person, and so does an agent that failed.
+// A team whose agents are all idle needs a person, and so does an agent that failed.
 func TestTeamsThatWait(t *testing.T) {
 	t.Parallel()
 	const idle = `{"type":"idle_notification","idleReason":"available"}`
@@ -326,7 +326,7 @@ func TestDismiss(t *testing.T) {
 	}
 }
 
-// An agent that cannot stay alive waits for a person, and anew after it was tried again. A
+// An agent that cannot stay alive needs a person, and again after it was tried again. A
 // message that failed waits, too, but not one of a team that has ended.
 func TestDeadAgentAndFailedMessage(t *testing.T) {
 	t.Parallel()
