@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"relay/agent":             {"relay/wire"},
 	"relay/mode":              {},
 	"relay/pipe":              {"relay/mode"},
+	"relay/terminal":          {},
 	"relay/wire":              {},
 	"relay/claude":            {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/wire", "teams/transcript"},
 	"relay/claude/session":    {"relay/wire", "teams/transcript"},
@@ -57,7 +58,7 @@ var mayImport = map[string][]string{
 // Which package alone may import a dependency, so that replacing it is the
 // change of one package.
 var onlyUser = map[string][]string{
-	"golang.org/x/sys":                            {"teams/lockedfile"},
+	"golang.org/x/sys":                            {"teams/lockedfile", "relay/terminal"},
 	"github.com/gofrs/flock":                      {"teams/flock"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},
 	"github.com/fsnotify/fsnotify":                {"teams/watch"},
