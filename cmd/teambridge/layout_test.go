@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"relay/claude/session":    {"relay/wire", "teams/transcript"},
 	"relay/standin":           {"teams"}, // for the table of versions
 	"relay/claude/simchild":   {"teams"}, // as simagent
+	"relay/pane":              {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay":                   {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/wire", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
