@@ -32,11 +32,13 @@ var mayImport = map[string][]string{
 	"relay/agent":             {"relay/wire"},
 	"relay/mode":              {},
 	"relay/pipe":              {"relay/mode"},
+	"relay/terminal":          {},
 	"relay/wire":              {},
 	"relay/claude":            {"relay/agent", "relay/claude/session", "relay/mode", "relay/pipe", "relay/wire", "teams/transcript"},
 	"relay/claude/session":    {"relay/wire", "teams/transcript"},
 	"relay/standin":           {"teams"}, // for the table of versions
 	"relay/claude/simchild":   {"teams"}, // as simagent
+	"relay/pane":              {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay":                   {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/wire", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
@@ -57,7 +59,7 @@ var mayImport = map[string][]string{
 // Which package alone may import a dependency, so that replacing it is the
 // change of one package.
 var onlyUser = map[string][]string{
-	"golang.org/x/sys":                            {"teams/lockedfile"},
+	"golang.org/x/sys":                            {"teams/lockedfile", "relay/terminal"},
 	"github.com/gofrs/flock":                      {"teams/flock"},
 	"github.com/go-json-experiment/json/jsontext": {"teams/rawjson"},
 	"github.com/fsnotify/fsnotify":                {"teams/watch"},
