@@ -298,9 +298,9 @@ func (l *Ledger) paneMessages(ctx context.Context, rest string, args ...sqlite.V
 	return sqlite.Select(ctx, l.db, "pane messages", scanPaneMessage, `SELECT `+deliveryColumns+`, mode, contents.raw,
 		policy, save_draft, notify, since, tries, next_try, held, detail, held_since, sent_at, transcript, task, task_at, lost, notified,
 		(SELECT raw FROM messages WHERE message=answer),
-		coalesce(i.root, ''), coalesce(i.team, ''), coalesce(i.created_at, 0), coalesce(i.inbox, '')
+		coalesce(to_root, ''), coalesce(to_team, ''), coalesce(to_created, 0), coalesce(to_inbox, '')
 		FROM (SELECT * FROM inboxes JOIN deliveries USING (inbox_id) JOIN pane_messages USING (seq) WHERE `+rest+`) JOIN contents USING (seq)
-		LEFT JOIN (SELECT inbox_id AS peer, root, team, created_at, inbox FROM inboxes) i ON peer=notify_to`, args...)
+		LEFT JOIN (SELECT inbox_id AS peer, root AS to_root, team AS to_team, created_at AS to_created, inbox AS to_inbox FROM inboxes) ON peer=notify_to`, args...)
 }
 
 func scanPaneMessage(v sqlite.Row) PaneMessage {
