@@ -20,26 +20,29 @@ type Pane struct {
 
 // The states of panes.
 const (
-	PaneIdle    = "idle"    // its agent waits at an empty prompt
-	PaneDraft   = "draft"   // a person has typed something at the prompt
-	PaneWorking = "working" // its agent works
-	PaneDialog  = "dialog"  // its agent asks the person something
-	PaneShell   = "shell"   // a shell is in front, or a program that reads lines
+	PaneEmpty   = "empty"   // an agent waits at its prompt, at which nothing is typed
+	PaneBusy    = "busy"    // an agent works, and nothing is typed at its prompt
+	PaneDraft   = "draft"   // a person has typed something that is not sent yet
+	PaneDialog  = "dialog"  // the agent asks its person something
+	PaneUnknown = "unknown" // the screen shows none of these
+	PaneClosed  = "closed"  // nothing can be typed; Reason says why
 	PaneGone    = "gone"    // there is no such pane any more
-	PaneUnclear = "unclear" // the screen does not say
 )
 
-// PaneLook is what one look at a pane saw. Texts are from the screen.
+// PaneLook is what one look at a pane saw.
 type PaneLook struct {
-	State   string `json:"state"`             // [PaneIdle] and its like
-	Why     string `json:"why,omitempty"`     // what the agent asks, or why the state is unclear
-	Where   string `json:"where,omitempty"`   // session:window.pane
-	Title   string `json:"title,omitempty"`   // of the pane
-	Program string `json:"program,omitempty"` // in front
+	State   string `json:"state"`            // [PaneEmpty] and its like
+	Reason  string `json:"reason,omitempty"` // why nothing can be typed now, for programs: not_agent, draft, …
+	Detail  string `json:"detail,omitempty"` // the same for people
+	Where   string `json:"where,omitempty"`  // session:window.pane
+	Title   string `json:"title,omitempty"`
+	Program string `json:"program,omitempty"` // that is in front
 	Cwd     string `json:"cwd,omitempty"`
-	PID     int    `json:"pid,omitempty"`     // of the agent, or of the pane's first process
-	Session string `json:"session,omitempty"` // of the agent, if it is known
-	Draft   string `json:"draft,omitempty"`   // what the person has typed; only if it was asked for
+	PID     int    `json:"pid,omitempty"` // of the pane's first process
+	Raw     bool   `json:"raw"`           // the program reads each key as it is typed
+	Queued  int    `json:"queued"`        // messages that the agent itself shows as queued
+	Dialog  string `json:"dialog,omitempty"`
+	Draft   string `json:"draft,omitempty"` // the text of a person; only if it was asked for
 }
 
 // ViaPane is a value of [PaneOptions.Via].
