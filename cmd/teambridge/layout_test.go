@@ -67,6 +67,7 @@ var onlyUser = map[string][]string{
 	"modernc.org/sqlite":                          {"inbox/sqlite"},
 	"github.com/spf13/cobra":                      {"cmd/teambridge"},
 	"github.com/spf13/pflag":                      {"cmd/teambridge"},
+	"github.com/yuin/goldmark":                    {"status/markdown"},
 	"golang.org/x/net":                            {}, // of tests alone
 }
 
