@@ -421,4 +421,3 @@ func (b *bench) notices(want ...ledger.PaneMessage) {
 		b.t.Errorf("notices %v, %v, want %v", got, err, ids)
 	}
 }
-

@@ -259,4 +259,3 @@ func TestLostHook(t *testing.T) {
 		b.notices(m)
 	})
 }
-
