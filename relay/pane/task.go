@@ -38,9 +38,6 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 		}
 		return errors.Join(err, p.notify(ctx))
 	}
-	if of.Profile != terminal.Claude {
-		return nil
-	}
 	paths := p.transcripts(ctx, of, since)
 	for _, m := range open {
 		if m.Transcript != "" && !slices.Contains(paths, m.Transcript) {

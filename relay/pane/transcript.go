@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
 	"teambridge/teams/transcript"
 )
 
@@ -292,9 +291,6 @@ func (p *Panes) proof(of Pane, m ledger.PaneMessage) *proof {
 
 // find returns what the transcripts say of the message, and whether they have it.
 func (p *proof) find(ctx context.Context) (progress, bool) {
-	if p.of.Profile != terminal.Claude {
-		return progress{}, false
-	}
 	s, ok := p.panes.found(p.panes.transcripts(ctx, p.of, p.since)...)[p.nonce]
 	return s, ok
 }
