@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/relay/terminal"
@@ -29,11 +32,14 @@ type paneOptions struct {
 	notify    bool
 }
 
-func (o *paneOptions) flags(cmd *cobra.Command) {
+// flags adds those flags; that for a notification only if the command does not wait itself.
+func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 	f := cmd.Flags()
 	f.StringVar(&o.policy, "policy", "", "when to type it into a pane: "+strings.Join(policies, ", ")+" (default queued)")
 	f.BoolVar(&o.saveDraft, "save-draft", false, "put aside what a person has typed in the pane, and back after the message")
-	f.BoolVar(&o.notify, "notify-on-stop", false, "tell the sender when the agent in the pane is done with the message")
+	if notify {
+		f.BoolVar(&o.notify, "notify-on-stop", false, "tell the sender when the agent in the pane is done with the message")
+	}
 	complete(cmd, "policy", policies...)
 }
 
@@ -82,7 +88,7 @@ func (a *app) paneNamed(ctx context.Context, address string) (panes *pane.Panes,
 	panes, list, err := a.panesIfAny(ctx)
 	if err != nil {
 		if named == "" { // without the registry, there are the inboxes
-			a.warn("%s; panes are not known", view.Describe(err))
+			a.debug("panes are not known: %v", err)
 			err = nil
 		}
 		return nil, p, false, err
@@ -111,6 +117,29 @@ func (a *app) paneNamed(ctx context.Context, address string) (panes *pane.Panes,
 		}
 	}
 	return panes, list[i], true, nil
+}
+
+// paneTimeout is how long a message to a pane may wait, where nobody says.
+const paneTimeout = 30 * time.Second
+
+// isPanes reports whether the team that is named is that of the panes, and not a real one.
+func (a *app) isPanes(ctx context.Context) (bool, error) {
+	named, err := a.namedTeam("")
+	if err != nil || named != pane.Team {
+		return false, err
+	}
+	if _, list, err := a.panesIfAny(ctx); err != nil || len(list) > 0 {
+		return err == nil, err
+	}
+	root, err := a.root()
+	if err != nil {
+		return false, err
+	}
+	t, err := root.Team(pane.Team)
+	if err == nil {
+		return false, t.Close() // which doctor reports
+	}
+	return true, nil
 }
 
 // livingTeams returns the teams that have a member, and whose lead is not known to be gone.
@@ -212,10 +241,9 @@ func (a *app) paneMessage(ctx context.Context, panes *pane.Panes, body string, o
 	return m, nil
 }
 
-// paneHeld returns an error if no message can be typed into a pane soon: it is gone, or has
-// no agent in it.
-func (a *app) paneHeld(ctx context.Context, p pane.Pane, policy string) (held terminal.Reason, why string, err error) {
-	held, why, err = p.Ref.Held(ctx, p.Profile, terminal.Policy(policy))
+// paneClosed says why nothing can be typed into a pane now, whatever is at its prompt.
+func paneClosed(ctx context.Context, p pane.Pane) (held terminal.Reason, why string, err error) {
+	held, why, err = p.Ref.Closed(ctx)
 	if errors.Is(err, terminal.ErrGone) {
 		held, why, err = terminal.Gone, "the pane is gone", nil
 	}
@@ -277,7 +305,10 @@ func (a *app) typeInto(ctx context.Context, panes *pane.Panes, p pane.Pane, body
 	if err != nil {
 		return api.Sent{}, err
 	}
-	held, why, err := a.paneHeld(ctx, p, o.policy)
+	held, why, err := paneClosed(ctx, p)
+	if err == nil && held == "" && o.dryRun {
+		held, why, err = p.Ref.Held(ctx, p.Profile, m.Policy)
+	}
 	if err != nil {
 		return api.Sent{}, err
 	}
@@ -302,17 +333,16 @@ func (a *app) typeInto(ctx context.Context, panes *pane.Panes, p pane.Pane, body
 	case err != nil:
 		return api.Sent{}, api.Decide(api.CodeInvalid, "nothing was sent", "%w", err)
 	}
-	if held != "" {
-		a.note("it waits: %s", why)
-	}
 	wait, cancel := within(ctx, o.timeout, "")
 	defer cancel()
 	done := a.working("waiting until %s has taken the message", p.Inbox)
+	noted := a.noteHeld(wait, panes, record.UUID)
 	if served {
 		record, err = panes.Await(wait, record.UUID)
 	} else {
 		record, err = panes.Deliver(wait, record.UUID)
 	}
+	noted()
 	done()
 	sent := view.PaneSent(record, again)
 	sent.WaitedMs = time.Since(start).Milliseconds()
@@ -323,6 +353,147 @@ func (a *app) typeInto(ctx context.Context, panes *pane.Panes, p pane.Pane, body
 		return sent, err
 	}
 	return sent, a.typedError(p, record, sent, served)
+}
+
+// noteHeld notes why a message waits, whenever that changes, until stop is called.
+func (a *app) noteHeld(ctx context.Context, panes *pane.Panes, uuid string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for said := ""; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			m, err := panes.Message(ctx, uuid)
+			if err != nil {
+				continue // who waits for the outcome says it
+			}
+			if why := m.Detail; m.State == ledger.Claimed && why != said && why != "" {
+				a.note("the message to %s waits: %s", m.Inbox, why)
+				said = why
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// askPane types a question into a pane, and prints the answer.
+func (a *app) askPane(ctx context.Context, panes *pane.Panes, p pane.Pane, body string, o askOptions) error {
+	until := time.Now().Add(o.timeout)
+	o.sendOptions.timeout = o.timeout
+	sent, err := a.typeInto(ctx, panes, p, body, o.sendOptions)
+	if err != nil {
+		return err
+	}
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if o.timeout > 0 {
+		wait, cancel = context.WithDeadline(ctx, until)
+	}
+	defer cancel()
+	a.debug("waiting for an answer to %s", sent.ID)
+	done := a.working("waiting for an answer from %s", p.Inbox)
+	m, err := panes.AwaitAnswer(wait, sent.Delivery)
+	done()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case wait.Err() != nil && m.Task != ledger.TaskEnded:
+		return api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+shellQuote(p.Team),
+			"timed out after %s: no answer from %s", o.timeout, p.Inbox)
+	case err != nil:
+		return err
+	case m.Lost != "":
+		return api.Decide(api.CodeNoAnswer, "the message stays sent", "%s has taken the message, but there is no answer: %s", p.Inbox, m.Lost)
+	case len(m.Answer) == 0:
+		return api.Decide(api.CodeNoAnswer, "the message stays sent; look at the pane", "%s has ended its turn with the message, and what it said is not known", p.Inbox)
+	}
+	rows, err := inbox.Parse(slices.Concat([]byte("["), m.Answer, []byte("]")))
+	if err != nil || len(rows) != 1 {
+		return fmt.Errorf("read the answer of %s: %w", p.Inbox, cmp.Or(err, errors.New("it is no object")))
+	}
+	row := rows[0]
+	if a.json {
+		reply := view.Message(p.Team, inbox.Entry{Row: row, Inbox: p.Inbox})
+		reply.Kind = journal.KindAnswer
+		return a.printJSON(answered{sent, reply, row.Text, viaResult, true})
+	}
+	return a.printf("%s\n", escape(row.Text, true))
+}
+
+// broadcastToPanes types a text into all panes, at the same time.
+func (a *app) broadcastToPanes(ctx context.Context, body string, o broadcastOptions) error {
+	panes, list, err := a.panesIfAny(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range o.except {
+		if !slices.ContainsFunc(list, func(p pane.Pane) bool { return p.Inbox == name }) {
+			return &pane.NotFoundError{Name: name, Panes: list}
+		}
+	}
+	list = slices.DeleteFunc(list, func(p pane.Pane) bool { return slices.Contains(o.except, p.Inbox) })
+	if len(list) == 0 {
+		return notFound("register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
+	}
+	done := a.working("waiting until the agents have taken the message")
+	type result struct {
+		sent api.Sent
+		err  error
+	}
+	results := make([]chan result, len(list))
+	for i, p := range list {
+		results[i] = make(chan result, 1)
+		go func() {
+			sent, err := a.typeInto(ctx, panes, p, body, o.sendOptions)
+			results[i] <- result{sent, err}
+		}()
+	}
+	all := make([]api.Sent, len(list))
+	var worst api.Error
+	failed := 0
+	for i, p := range list {
+		r := <-results[i]
+		all[i] = r.sent
+		if all[i].State == "" {
+			all[i] = api.Sent{Team: p.Team, Member: p.Inbox, State: api.NotSent}
+		}
+		if r.err != nil {
+			fault, _ := explain(ctx, r.err)
+			all[i].Error = &fault
+			if failed++; fault.Code.Exit() > worst.Code.Exit() || worst.Code == "" {
+				worst = fault
+			}
+		}
+	}
+	done()
+	if a.json {
+		err = a.printJSON(all)
+	}
+	for _, s := range all {
+		if a.json || err != nil {
+			break
+		}
+		if err = a.printTyped(s); s.Error != nil {
+			a.warn("%s@%s: %s", s.Member, s.Team, s.Error.Message)
+			if s.Error.Hint != "" {
+				a.say("hint", s.Error.Hint)
+			}
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%d of %s sent, but the output failed: %w", len(list)-failed, plural(len(list), "message"), err)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case failed > 0:
+		return api.Decide(worst.Code, "the output says which, and why", "%d of %s could not be sent", failed, plural(len(list), "message"))
+	}
+	return nil
 }
 
 // typedError is the error for what became of a message to a pane; nil if it is confirmed.

@@ -114,7 +114,7 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 		},
 	}
 	sendFlags(cmd, &o)
-	o.paneOptions.flags(cmd)
+	o.paneOptions.flags(cmd, true)
 	cmd.Flags().StringVar(&o.via, "via", "", "pane: type it into the tmux pane that config.json has for the member")
 	complete(cmd, "via", api.ViaPane)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
