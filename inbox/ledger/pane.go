@@ -277,30 +277,31 @@ func (l *Ledger) PaneMessages(ctx context.Context, k InboxKey) ([]PaneMessage, e
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	return l.paneMessages(ctx, thisInbox+" AND ("+unended+" OR "+openTask+") ORDER BY "+queueOrder, k.args()...)
+	return l.paneMessages(ctx, thisInbox+" AND ("+unended+" OR "+openTask+")", k.args()...)
 }
 
 // OpenPaneMessages is [Ledger.PaneMessages] for all panes of a Claude root.
 func (l *Ledger) OpenPaneMessages(ctx context.Context, root string) ([]PaneMessage, error) {
-	return l.paneMessages(ctx, `root=? AND seq IN (SELECT seq FROM deliveries WHERE `+unended+` UNION SELECT seq FROM pane_messages WHERE `+openTask+`)
-		ORDER BY `+queueOrder, root)
+	return l.paneMessages(ctx, `root=? AND seq IN (SELECT seq FROM deliveries WHERE `+unended+` UNION SELECT seq FROM pane_messages WHERE `+openTask+`)`, root)
 }
 
 // EndedTasks lists the messages of a Claude root whose tasks have ended and whose senders
-// asked for a notification and have not got it, oldest first. The person's stay in the list
+// asked for a notification and have not got it. The person's stay in the list
 // until they are dismissed, by the uuid of the delivery: see [Ledger.Dismiss].
 func (l *Ledger) EndedTasks(ctx context.Context, root string) ([]PaneMessage, error) {
 	return l.paneMessages(ctx, `root=?1 AND notify<>0 AND notified=0 AND task='ended'
-		AND NOT (notify_to=0 AND uuid IN (SELECT id FROM dismissed WHERE root=?1)) ORDER BY seq`, root)
+		AND NOT (notify_to=0 AND uuid IN (SELECT id FROM dismissed WHERE root=?1))`, root)
 }
 
+// paneMessages returns those for which a condition holds, in the order of delivery.
 func (l *Ledger) paneMessages(ctx context.Context, rest string, args ...sqlite.Value) ([]PaneMessage, error) {
 	return sqlite.Select(ctx, l.db, "pane messages", scanPaneMessage, `SELECT `+deliveryColumns+`, mode, contents.raw,
 		policy, save_draft, notify, since, tries, next_try, held, detail, held_since, sent_at, transcript, task, task_at, lost, notified,
 		(SELECT raw FROM messages WHERE message=answer),
 		coalesce(to_root, ''), coalesce(to_team, ''), coalesce(to_created, 0), coalesce(to_inbox, '')
 		FROM (SELECT * FROM inboxes JOIN deliveries USING (inbox_id) JOIN pane_messages USING (seq) WHERE `+rest+`) JOIN contents USING (seq)
-		LEFT JOIN (SELECT inbox_id AS peer, root AS to_root, team AS to_team, created_at AS to_created, inbox AS to_inbox FROM inboxes) ON peer=notify_to`, args...)
+		LEFT JOIN (SELECT inbox_id AS peer, root AS to_root, team AS to_team, created_at AS to_created, inbox AS to_inbox FROM inboxes) ON peer=notify_to
+		ORDER BY `+queueOrder, args...)
 }
 
 func scanPaneMessage(v sqlite.Row) PaneMessage {

@@ -96,12 +96,13 @@ type timing struct {
 	expire           time.Duration
 	finish           time.Duration // how long a delivery may go on after its context has ended
 	look             time.Duration // between two looks at a program that seems to be idle
+	lag              time.Duration // how long after a paste its transcript may not show it
 	record           time.Duration // between two looks for the end of a turn in a transcript
 }
 
 var usual = timing{
 	every: time.Second, firstTry: time.Second, maxTry: time.Minute, expire: Expire, finish: 5 * time.Second,
-	look: 200 * time.Millisecond, record: 50 * time.Millisecond,
+	look: 200 * time.Millisecond, lag: 10 * time.Second, record: 50 * time.Millisecond,
 }
 
 // New returns the panes of a Claude root. It starts nothing.

@@ -194,19 +194,26 @@ func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame
 			}
 		}
 		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, terminal.Unknown)), detail, p.nextTry(m))
-	case (failed != nil || waits(out.Reason)) && time.Since(cmp.Or(m.SentAt, time.Now())) < p.timing.expire:
+	case time.Since(cmp.Or(m.SentAt, time.Now())) < p.patience(m, out, failed):
 		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, terminal.Unknown)), detail, p.nextTry(m))
 	}
 	return ignoreMoved(l.Advance(ctx, frame, ledger.Failed, Unknown+detail), frame)
 }
 
-// waits reports whether more may become known of a message that was pasted.
-func waits(r terminal.Reason) bool {
-	switch r {
+// patience returns for how long after the paste more may become known of a message.
+func (p *Panes) patience(m ledger.PaneMessage, out terminal.Outcome, failed error) time.Duration {
+	switch out.Reason {
 	case terminal.Stuck, terminal.InMode, terminal.InputOff, terminal.Synchronized, terminal.Dialog, terminal.Unknown:
-		return true
+		return p.timing.expire
+	case terminal.NotShown:
+		if m.Frame != "" { // it was pasted by another process, and its transcript may lag behind
+			return p.timing.lag
+		}
 	}
-	return false
+	if failed != nil {
+		return p.timing.expire
+	}
+	return 0
 }
 
 func (p *Panes) nextTry(m ledger.PaneMessage) time.Time {

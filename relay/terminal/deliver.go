@@ -133,6 +133,7 @@ func (d *delivery) deliver(ctx context.Context) (Outcome, error) {
 	if err != nil || h.reason != "" {
 		return d.ended(h, err)
 	}
+	d.out.Busy = before.composer.Busy
 	if d.steps.Pasting != nil {
 		if err := d.steps.Pasting(ctx); err != nil {
 			return d.out, fmt.Errorf("terminal: before the paste: %w", err)
