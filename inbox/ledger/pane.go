@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"teambridge/inbox/sqlite"
@@ -212,8 +211,8 @@ type PaneMessage struct {
 	Answer     []byte // row of the answer, as in [Event.Row]; nil if there is none
 }
 
-// important is the condition that a message goes before others.
-const important = "policy IN ('important', 'urgent')"
+// queueOrder is the order of delivery: after what was sent, important messages go first.
+const queueOrder = "state='claimed', policy IN ('important', 'urgent') DESC, seq"
 
 // AddPaneMessage records a message to a pane as [Ledger.AddPrompts] does. Of m it takes the
 // delivery, the policy, SaveDraft, Notify and NotifyTo; digest must cover them. It returns
@@ -278,28 +277,31 @@ func (l *Ledger) PaneMessages(ctx context.Context, k InboxKey) ([]PaneMessage, e
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	return l.paneMessages(ctx, thisInbox+" AND ("+unended+" OR "+openTask+") ORDER BY state='claimed', "+important+" DESC, seq", k.args()...)
+	return l.paneMessages(ctx, thisInbox+" AND ("+unended+" OR "+openTask+")", k.args()...)
 }
 
-// OpenTasks lists the messages of a Claude root whose tasks have not ended, oldest first.
-func (l *Ledger) OpenTasks(ctx context.Context, root string) ([]PaneMessage, error) {
-	return l.paneMessages(ctx, "root=? AND "+openTask+" ORDER BY seq", root)
+// OpenPaneMessages is [Ledger.PaneMessages] for all panes of a Claude root.
+func (l *Ledger) OpenPaneMessages(ctx context.Context, root string) ([]PaneMessage, error) {
+	return l.paneMessages(ctx, `root=? AND seq IN (SELECT seq FROM deliveries WHERE `+unended+` UNION SELECT seq FROM pane_messages WHERE `+openTask+`)`, root)
 }
 
-// EndedTasks lists the messages of a Claude root whose tasks have ended and that ask for a
-// notification, oldest first: those whose sender is to be notified, or, if it is the
-// person, those with a notification that was not dismissed.
+// EndedTasks lists the messages of a Claude root whose tasks have ended and whose senders
+// asked for a notification and have not got it. The person's stay in the list
+// until they are dismissed, by the uuid of the delivery: see [Ledger.Dismiss].
 func (l *Ledger) EndedTasks(ctx context.Context, root string) ([]PaneMessage, error) {
-	return l.paneMessages(ctx, "root=? AND task='ended' AND notify<>0 AND notified=0 ORDER BY seq", root)
+	return l.paneMessages(ctx, `root=?1 AND notify<>0 AND notified=0 AND task='ended'
+		AND NOT (notify_to=0 AND uuid IN (SELECT id FROM dismissed WHERE root=?1))`, root)
 }
 
+// paneMessages returns those for which a condition holds, in the order of delivery.
 func (l *Ledger) paneMessages(ctx context.Context, rest string, args ...sqlite.Value) ([]PaneMessage, error) {
 	return sqlite.Select(ctx, l.db, "pane messages", scanPaneMessage, `SELECT `+deliveryColumns+`, mode, contents.raw,
 		policy, save_draft, notify, since, tries, next_try, held, detail, held_since, sent_at, transcript, task, task_at, lost, notified,
 		(SELECT raw FROM messages WHERE message=answer),
 		coalesce(to_root, ''), coalesce(to_team, ''), coalesce(to_created, 0), coalesce(to_inbox, '')
 		FROM (SELECT * FROM inboxes JOIN deliveries USING (inbox_id) JOIN pane_messages USING (seq) WHERE `+rest+`) JOIN contents USING (seq)
-		LEFT JOIN (SELECT inbox_id AS peer, root AS to_root, team AS to_team, created_at AS to_created, inbox AS to_inbox FROM inboxes) ON peer=notify_to`, args...)
+		LEFT JOIN (SELECT inbox_id AS peer, root AS to_root, team AS to_team, created_at AS to_created, inbox AS to_inbox FROM inboxes) ON peer=notify_to
+		ORDER BY `+queueOrder, args...)
 }
 
 func scanPaneMessage(v sqlite.Row) PaneMessage {
@@ -404,21 +406,29 @@ func (l *Ledger) TaskGiven(ctx context.Context, uuid, transcript string) error {
 		micros(time.Time{}), transcript, uuid)
 }
 
+// TaskRecorded records that a transcript has a message whose task is staged or armed: it
+// will show when the agent is given it.
+func (l *Ledger) TaskRecorded(ctx context.Context, uuid, transcript string) error {
+	return l.exec(ctx, "task recorded", quick, "UPDATE pane_messages SET task='sent', task_at=?, transcript=?"+ofPane+" AND task IN ('staged', 'armed')",
+		micros(time.Time{}), transcript, uuid)
+}
+
 // EndTasks ends those of the tasks of one pane that are open, durably, and records the
 // agent's answer to them, if any: one message, in reply to all of them. It returns the
-// uuids of those that it has ended, so that one caller alone does what follows.
-func (l *Ledger) EndTasks(ctx context.Context, k InboxKey, answer string, uuids ...string) (ended []string, err error) {
+// uuids of those that it has ended, so that one caller alone does what follows. lost says
+// why they are over without an end, or is "".
+func (l *Ledger) EndTasks(ctx context.Context, k InboxKey, answer, lost string, uuids ...string) (ended []string, err error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
 	err = l.write(ctx, "end tasks", durable, func(c *sqlite.Conn) error {
-		ended, err = endTasks(c, k, answer, uuids)
+		ended, err = endTasks(c, k, answer, lost, uuids)
 		return err
 	})
 	return ended, err
 }
 
-func endTasks(c *sqlite.Conn, k InboxKey, said string, uuids []string) (ended []string, err error) {
+func endTasks(c *sqlite.Conn, k InboxKey, said, lost string, uuids []string) (ended []string, err error) {
 	at := micros(time.Time{})
 	var last Delivery
 	var ids []string
@@ -430,7 +440,7 @@ func endTasks(c *sqlite.Conn, k InboxKey, said string, uuids []string) (ended []
 		if !found || d.InboxKey != k {
 			continue
 		}
-		n, err := c.Exec("UPDATE pane_messages SET task='ended', task_at=? WHERE seq=? AND "+openTask, at, d.Seq)
+		n, err := c.Exec("UPDATE pane_messages SET task='ended', task_at=?, lost=? WHERE seq=? AND "+openTask, at, lost, d.Seq)
 		if err != nil {
 			return nil, err
 		}
@@ -471,7 +481,7 @@ func (l *Ledger) NextTurnEnded(ctx context.Context, k InboxKey, answer string) (
 		if err != nil {
 			return err
 		}
-		if list, err = endTasks(c, k, answer, list); err != nil {
+		if list, err = endTasks(c, k, answer, "", list); err != nil {
 			return err
 		}
 		if len(list) > 0 {
@@ -503,18 +513,14 @@ func (l *Ledger) Notified(ctx context.Context, uuid string) error {
 	return l.exec(ctx, "notified", durable, "UPDATE pane_messages SET notified=1"+ofPane, uuid)
 }
 
-// Urgent returns when the last urgent message was sent to a pane; zero if none was.
-func (l *Ledger) LastUrgent(ctx context.Context, k InboxKey) (time.Time, error) {
-	list, err := l.paneMessages(ctx, thisInbox+" AND policy='urgent' AND sent_at<>0 ORDER BY sent_at", k.args()...)
-	if err != nil || len(list) == 0 {
-		return time.Time{}, err
-	}
-	return slices.MaxFunc(list, func(a, b PaneMessage) int { return a.SentAt.Compare(b.SentAt) }).SentAt, nil
+// NotifyPerson lets the person be notified in place of an agent that is no more.
+func (l *Ledger) NotifyPerson(ctx context.Context, uuid string) error {
+	return l.exec(ctx, "notify person", durable, "UPDATE pane_messages SET notify_to=0"+ofPane, uuid)
 }
 
-// retryPane lets a message to a pane wait anew.
+// retryPane lets a message to a pane wait again. That it was pasted before stays known.
 func retryPane(c *sqlite.Conn, uuid string) error {
-	_, err := c.Exec("UPDATE pane_messages SET since=?, tries=0, next_try=0, held='', detail='', held_since=0, sent_at=0"+ofPane, micros(time.Time{}), uuid)
+	_, err := c.Exec("UPDATE pane_messages SET since=?, tries=0, next_try=0, held='', detail='', held_since=0"+ofPane, micros(time.Time{}), uuid)
 	return err
 }
 

@@ -34,6 +34,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -78,8 +79,30 @@ type Options struct {
 
 // Panes are the terminal panes of a Claude root. It may be used by several goroutines.
 type Panes struct {
-	opts Options
-	wake chan struct{}
+	opts   Options
+	timing timing
+	tmux   actions
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	files  map[string]*conversation // by path: the transcripts that are followed
+	warned map[string]bool          // messages about which Warn was told
+}
+
+// timing is how long things take, or are waited for.
+type timing struct {
+	every            time.Duration // between two looks at the ledger
+	firstTry, maxTry time.Duration // between two tries
+	expire           time.Duration
+	finish           time.Duration // how long a delivery may go on after its context has ended
+	look             time.Duration // between two looks at a program that seems to be idle
+	lag              time.Duration // how long after a paste its transcript may not show it
+	record           time.Duration // between two looks for the end of a turn in a transcript
+}
+
+var usual = timing{
+	every: time.Second, firstTry: time.Second, maxTry: time.Minute, expire: Expire, finish: 5 * time.Second,
+	look: 200 * time.Millisecond, lag: 10 * time.Second, record: 50 * time.Millisecond,
 }
 
 // New returns the panes of a Claude root. It starts nothing.
@@ -93,7 +116,29 @@ func New(opts Options) *Panes {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	return &Panes{opts: opts, wake: make(chan struct{}, 1)}
+	return &Panes{opts: opts, timing: usual, tmux: real, wake: make(chan struct{}, 1), files: map[string]*conversation{}, warned: map[string]bool{}}
+}
+
+// actions are what is done with tmux, and what is asked about processes.
+type actions struct {
+	resolve  func(ctx context.Context, socket, target string) (terminal.Pane, error)
+	look     func(context.Context, terminal.Ref) (terminal.Pane, error)
+	composer func(context.Context, terminal.Ref, terminal.Profile) (terminal.Composer, error)
+	held     func(context.Context, terminal.Ref, terminal.Profile, terminal.Policy) (terminal.Reason, string, error)
+	send     func(context.Context, terminal.Ref, terminal.Profile, terminal.Message, terminal.Steps) (terminal.Outcome, error)
+	resume   func(context.Context, terminal.Ref, terminal.Profile, terminal.Message, terminal.Steps) (terminal.Outcome, error)
+	parent   func(pid int) int // 0 if it does not run
+}
+
+var real = actions{
+	resolve: terminal.Resolve, look: func(ctx context.Context, r terminal.Ref) (terminal.Pane, error) { return r.Look(ctx) },
+	composer: func(ctx context.Context, r terminal.Ref, p terminal.Profile) (terminal.Composer, error) {
+		return r.Composer(ctx, p)
+	},
+	held: func(ctx context.Context, r terminal.Ref, p terminal.Profile, policy terminal.Policy) (terminal.Reason, string, error) {
+		return r.Held(ctx, p, policy)
+	},
+	send: terminal.Deliver, resume: terminal.Continue, parent: parentOf,
 }
 
 // A Pane is a registered pane, or the pane of a member of a team.
@@ -133,6 +178,13 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("%s is registered already, for pane %s", e.Pane.Inbox, e.Pane.Ref.ID)
 }
 
+// ProfileError says that there is no such profile.
+type ProfileError struct{ Profile terminal.Profile }
+
+func (e *ProfileError) Error() string {
+	return fmt.Sprintf("there is no profile %q; there are %s and %s", e.Profile, terminal.Claude, terminal.Generic)
+}
+
 // Registration is what [Panes.Add] registers. Name and Target are needed.
 type Registration struct {
 	Name    string
@@ -142,31 +194,6 @@ type Registration struct {
 	// Replace gives a registered name another pane: what waits goes there. A pane does not
 	// outlive its tmux server or its first process; afterwards this is needed.
 	Replace bool
-}
-
-// Add registers a pane. The errors are [teams.ErrBadName], [ErrTeamExists], *[ExistsError],
-// and those of [terminal.Resolve]. Nothing is sent to the pane.
-func (p *Panes) Add(ctx context.Context, r Registration) (Pane, terminal.Pane, error) {
-	return Pane{}, terminal.Pane{}, errNotBuilt
-}
-
-// Remove removes a registered pane. What waits for it is dropped, and it returns how many
-// messages those are. Senders who wait for a notification are told that none will come. The
-// errors are *[NotFoundError] and [ErrBusy].
-func (p *Panes) Remove(ctx context.Context, name string) (dropped int, err error) {
-	return 0, errNotBuilt
-}
-
-// List returns the registered panes, sorted by name.
-func (p *Panes) List(ctx context.Context) ([]Pane, error) { return nil, errNotBuilt }
-
-// Find returns the pane that is registered under a name, or a *[NotFoundError].
-func (p *Panes) Find(ctx context.Context, name string) (Pane, error) { return Pane{}, errNotBuilt }
-
-// Member records the pane of a member of a team, as its config.json names it, and returns
-// it. Messages to the member can then be put there.
-func (p *Panes) Member(ctx context.Context, k ledger.InboxKey, ref terminal.Ref, profile terminal.Profile) (Pane, error) {
-	return Pane{}, errNotBuilt
 }
 
 // Message is what is sent to a pane. Only Text is needed.
@@ -182,45 +209,6 @@ type Message struct {
 	// NotifyTo, which can be a pane, or to the person if that is zero.
 	Notify   bool
 	NotifyTo ledger.InboxKey
-}
-
-// Put records a message for a pane, and returns its record; again is true if it was put
-// before. It is on the disk when Put returns. The errors are those of
-// [terminal.Message.Check] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
-// belongs to another message.
-func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
-	return ledger.PaneMessage{}, false, errNotBuilt
-}
-
-// Message returns the record of a message, by the uuid of its delivery. [ErrUnknown].
-func (p *Panes) Message(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	return ledger.PaneMessage{}, errNotBuilt
-}
-
-// Await waits until a message has an outcome: it is done, failed or dropped. The caller
-// knows that a service runs the queue. If ctx ends first, Await returns the record as it is,
-// and the error of ctx.
-func (p *Panes) Await(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	return ledger.PaneMessage{}, errNotBuilt
-}
-
-// Deliver runs the queue of a message's pane until the message has an outcome. If ctx ends
-// first and nothing was sent, the message has failed as not sent, and a nil error is
-// returned: it does not come as a surprise later.
-func (p *Panes) Deliver(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	return ledger.PaneMessage{}, errNotBuilt
-}
-
-// Run delivers the messages of all panes, follows their tasks, and notifies senders, until
-// ctx ends. It returns when the deliveries that had begun are finished.
-func (p *Panes) Run(ctx context.Context) error { return errNotBuilt }
-
-// Poke makes Run look at the ledger now. It does not block.
-func (p *Panes) Poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // already told
-	}
 }
 
 // State is what the program in a pane does now.
@@ -271,14 +259,6 @@ func (v View) Waiting() (list []ledger.PaneMessage) {
 	return list
 }
 
-// Look tells what the program in a pane does now. A pane that is gone is no error.
-func (p *Panes) Look(ctx context.Context, of Pane) (View, error) { return View{}, errNotBuilt }
-
-// Busy says why a pane is not idle: its program is not, or a message of ours waits, is being
-// delivered or was not yet worked off. It is "" in the one case that two looks show an idle
-// program and there is no such message. See [Panes.Look].
-func (p *Panes) Busy(ctx context.Context, of Pane) (why string, err error) { return "", errNotBuilt }
-
 // Stop is what the Stop hook of an agent's program tells.
 type Stop struct {
 	Session    string
@@ -290,23 +270,6 @@ type Stop struct {
 	PaneID string // $TMUX_PANE
 }
 
-// Stopped records that a turn of an agent has ended, and notifies the senders of messages
-// whose tasks have ended with it. It waits up to a second, or until ctx ends, for the
-// program to write the end into its transcript.
-func (p *Panes) Stopped(ctx context.Context, s Stop) error { return errNotBuilt }
-
-// Answer returns the agent's answer to a message, as a row of an inbox, or nil while its task
-// has not ended. done is true once it has. [ErrUnknown].
-func (p *Panes) Answer(ctx context.Context, uuid string) (row []byte, done bool, err error) {
-	return nil, false, errNotBuilt
-}
-
-// AwaitAnswer waits until the task of a message has ended, or ctx ends. It follows the task
-// itself, so that it needs no service.
-func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
-	return ledger.PaneMessage{}, errNotBuilt
-}
-
 // Notice is a notification that the task of a message has ended.
 type Notice struct {
 	ID   string    // for [ledger.Ledger.Dismiss]
@@ -315,8 +278,3 @@ type Notice struct {
 	Text string    // one paragraph for people or agents
 	ledger.PaneMessage
 }
-
-// Notices returns the notifications for the person that were not dismissed, oldest first.
-func (p *Panes) Notices(ctx context.Context) ([]Notice, error) { return nil, errNotBuilt }
-
-var errNotBuilt = errors.New("pane: not built yet")

@@ -21,6 +21,9 @@ type Team struct {
 	CreatedAt time.Time `json:"createdAt"`
 	Cwd       string    `json:"cwd"`
 	Problem   string    `json:"problem,omitempty"` // why the other fields are empty
+
+	// Panes is set for the team of the registered panes, [TeamPanes], which has no lead.
+	Panes bool `json:"panes,omitempty"`
 }
 
 // The roles of members.
