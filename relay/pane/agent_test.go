@@ -32,6 +32,8 @@ type simagent struct {
 	draft    string   // a person's
 	dialog   string   // open
 	working  bool     // on a turn
+	lags     bool     // it writes the last records of a turn when the hook has been called
+	late     []object // that it writes then
 	claims   bool     // it says that it works, although it does not
 	turn     []string // nonces of the messages in the turn
 	queue    []string // that it keeps until the turn has ended: nonces
@@ -224,6 +226,7 @@ func (a *simagent) write(o object) {
 	if a.record == "" {
 		return
 	}
+	o["timestamp"] = time.Now().UTC()
 	line, err := json.Marshal(o)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(a.record), 0o700)
@@ -253,12 +256,29 @@ func (a *simagent) endTurn(recorded bool) {
 // has kept.
 func (a *simagent) stop(hook func()) {
 	a.mu.Lock()
+	var writing sync.WaitGroup
+	if a.lags { // the last records of the turn
+		record := a.record
+		a.record = ""
+		end := object{"type": "assistant", "message": object{"id": fmt.Sprint("a", len(a.lines)), "stop_reason": "end_turn", "content": "Done"}}
+		writing.Go(func() {
+			time.Sleep(100 * time.Millisecond)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.record = record
+			for _, o := range append(a.late, end) {
+				a.write(o)
+			}
+			a.late = nil
+		})
+	}
 	a.endTurn(true)
 	a.working = true // until the hook has ended
 	a.mu.Unlock()
 	if hook != nil {
 		hook()
 	}
+	writing.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.working = false; len(a.queue) > 0 {
@@ -400,7 +420,7 @@ func (b *bench) wantGiven(texts ...string) {
 func (b *bench) hook() {
 	b.t.Helper()
 	s := Stop{Transcript: b.agent.record, Socket: b.agent.ref.Socket, Server: b.agent.ref.Server, PaneID: b.agent.ref.ID}
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
 	defer cancel()
 	if err := b.Stopped(ctx, s); err != nil {
 		b.t.Error(err)
