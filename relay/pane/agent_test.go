@@ -354,12 +354,19 @@ func (b *bench) another(l *ledger.Ledger) *Panes {
 	return p
 }
 
-// records lets the agent keep a transcript, and say what it does if status is true.
+// records lets the agent keep a transcript.
 func (b *bench) records() {
 	b.t.Helper()
-	const session = "5e55104e-0000-4000-8000-000000000001"
 	b.agent.record = filepath.Join(b.Root.Path(), "projects", transcript.Slug(b.agent.dir), session+".jsonl")
-	data, err := json.Marshal(object{"pid": b.agent.ref.PID + 1, "sessionId": session, "startedAt": 1})
+	b.says("")
+}
+
+const session = "5e55104e-0000-4000-8000-000000000001"
+
+// says lets the process of the agent say what it does.
+func (b *bench) says(status string) {
+	b.t.Helper()
+	data, err := json.Marshal(object{"pid": b.agent.ref.PID + 1, "sessionId": session, "startedAt": 1, "status": status, "statusUpdatedAt": 1})
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(b.Root.Path(), "sessions"), 0o700)
 	}

@@ -174,7 +174,7 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 	if len(messages) == 0 {
 		return p.notify(keep)
 	}
-	found, complete := p.awaitEnd(ctx, s)
+	found, complete := p.awaitEnd(ctx, s, messages)
 	byPane := map[ledger.InboxKey][]ledger.PaneMessage{}
 	for _, m := range messages {
 		byPane[m.InboxKey] = append(byPane[m.InboxKey], m)
@@ -188,7 +188,7 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 // awaitEnd reads the transcript until the end of the turn is in it, or ctx ends: the hook is
 // called before the program has written the last records of the turn, up to 0.8 s before.
 // complete is true if the end is there.
-func (p *Panes) awaitEnd(ctx context.Context, s Stop) (found map[string]progress, complete bool) {
+func (p *Panes) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMessage) (found map[string]progress, complete bool) {
 	if s.Transcript == "" {
 		return nil, false
 	}
@@ -198,13 +198,15 @@ func (p *Panes) awaitEnd(ctx context.Context, s Stop) (found map[string]progress
 	for {
 		found = p.found(s.Transcript)
 		end := p.lastStop(s.Transcript)
-		// An earlier turn may have ended with the same words.
-		if !end.at.Before(called.Add(-p.timing.recent)) && (s.Answer == "" || strings.TrimSpace(end.text) == strings.TrimSpace(s.Answer)) {
+		complete = !end.at.Before(called.Add(-p.timing.recent)) && (s.Answer == "" || strings.TrimSpace(end.text) == strings.TrimSpace(s.Answer))
+		// An earlier turn may have ended just before, with the same words.
+		given := slices.ContainsFunc(messages, func(m ledger.PaneMessage) bool { s := found[Nonce(m.UUID)]; return s.given && !s.over() })
+		if complete && !given {
 			return found, true
 		}
 		select {
 		case <-ctx.Done():
-			return found, false
+			return found, complete
 		case <-tick.C:
 		}
 	}
