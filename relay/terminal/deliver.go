@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Policy says when a message may be typed.
@@ -69,6 +70,13 @@ func (r Ref) Held(ctx context.Context, p Profile, policy Policy) (Reason, string
 	return h.reason, h.detail, err
 }
 
+// Closed is Held without a look at the composer, which takes time: it says why nothing at all can be typed now.
+func (r Ref) Closed(ctx context.Context) (Reason, string, error) {
+	d := delivery{ref: r, profile: Generic, timing: usual}
+	_, h, err := d.glance(ctx)
+	return h.reason, h.detail, err
+}
+
 // timing is how long things take at least, or may take at most.
 type timing struct {
 	poll  time.Duration // between two looks at the input queue
@@ -105,6 +113,7 @@ type delivery struct {
 	timing  timing
 	out     Outcome
 	mark    string // what the composer showed for our text
+	entered bool   // [Steps.Entered] was called
 	unread  error  // why the transcript could not be read
 }
 
@@ -191,11 +200,11 @@ func (d *delivery) look(ctx context.Context) (snapshot, hold, error) {
 
 // glance takes a snapshot without waiting, and says what would swallow keys or misuse them.
 func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
-	pane, screen, err := d.ref.look(ctx, "capture-pane", "-p", "-e", "-t", d.ref.ID)
+	pane, composer, err := d.ref.read(ctx, d.profile)
 	if err != nil {
 		return snapshot{}, hold{}, err
 	}
-	s := snapshot{pane: pane, composer: d.profile.Read(screen)}
+	s := snapshot{pane: pane, composer: composer}
 	switch {
 	case pane.Dead:
 		return s, hold{Dead, "the program has ended"}, nil
@@ -358,10 +367,11 @@ func (d *delivery) submit(ctx context.Context, before snapshot) (Outcome, error)
 			}
 			return d.ended(h, err)
 		}
-		if d.steps.Entered != nil && d.out.Enters == 0 {
+		if d.steps.Entered != nil && !d.entered {
 			if err := d.steps.Entered(ctx); err != nil {
 				return d.out, fmt.Errorf("terminal: before Enter: %w", err)
 			}
+			d.entered = true
 		}
 		entered, err := d.enter(ctx, now)
 		if err != nil {
@@ -379,11 +389,10 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 	if before.composer.Busy {
 		limit = d.timing.drainBusy
 	}
-	for deadline := time.Now().Add(limit + d.timing.show); ; {
-		if h, err := d.drained(ctx, before, limit); err != nil || h.reason != "" {
-			return before, h, err
-		}
-		limit = d.timing.drain
+	if h, err := d.drained(ctx, before, limit); err != nil || h.reason != "" {
+		return before, h, err
+	}
+	for deadline := time.Now().Add(d.timing.show); ; {
 		if err := pause(ctx, d.timing.settle); err != nil {
 			return before, hold{}, err
 		}
@@ -397,8 +406,11 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 		case h.reason != "": // may pass
 		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
 			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
-		case now.tty.waiting > 0:
-			continue // somebody types
+		case now.tty.waiting > 0: // somebody types
+			if h, err := d.drained(ctx, before, d.timing.drain); err != nil || h.reason != "" {
+				return before, h, err
+			}
+			continue
 		default:
 			if h = d.shown(now.composer); h.reason == "" {
 				return now, hold{}, nil
@@ -463,30 +475,55 @@ type content int
 
 const (
 	nothing content = iota
-	exactly         // our text, or a part that fits on the screen
-	pasted          // the mark that stands for a long paste
+	exactly         // our text
+	part            // what may well be our text: as much of it as fits on the screen, or the mark for a long paste
 	more            // our text and something else
 )
 
-var pasteMark = regexp.MustCompile(`^\[Pasted text #\d+( \+\d+ lines?)?\]$`)
+var pasteMark = regexp.MustCompile(`^\[Pasted text #\d+(?: \+(\d+) lines?)?\]$`)
 
-// holds compares the composer with our text. White space does not count, as lines are wrapped.
+// longPart is how many letters at least a cut text shows.
+const longPart = 200
+
+// holds compares the composer with our text.
 func (d *delivery) holds(c Composer) content {
-	draft, line := squeeze(c.Draft), squeeze(d.message.Line())
-	switch {
-	case !c.Found || draft == "":
+	line := d.message.Line()
+	typed, ours := letters(c.Draft), letters(line)
+	if !c.Found || typed == "" {
 		return nothing
-	case draft == line:
+	}
+	if typed == ours {
 		return exactly
-	case pasteMark.MatchString(c.Draft):
-		return pasted
-	case strings.Contains(c.Draft, d.message.Nonce), strings.Contains(c.Draft, "[Pasted text #"):
+	}
+	if len(typed) >= longPart && strings.Contains(ours, typed) {
+		return part
+	}
+	if mark := pasteMark.FindStringSubmatch(c.Draft); mark != nil && (mark[1] == lineBreaks(line) || mark[1] == lineBreaks(strings.TrimRight(line, "\n"))) {
+		return part
+	}
+	if strings.Contains(c.Draft, d.message.Nonce) || strings.Contains(c.Draft, "[Pasted text #") {
 		return more
 	}
 	return nothing
 }
 
-func squeeze(text string) string { return strings.Join(strings.Fields(text), "") }
+func lineBreaks(text string) string {
+	if n := strings.Count(text, "\n"); n > 0 {
+		return strconv.Itoa(n)
+	}
+	return ""
+}
+
+// letters takes from a text what looks the same on every terminal: no white space, as lines are wrapped, and nothing that
+// a terminal joins with its neighbour or draws in its own way, such as accents and emoji.
+func letters(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r > ' ' && r < 0x7f || r > 0x7f && unicode.IsLetter(r) && !unicode.Is(unicode.Hangul, r) {
+			return r
+		}
+		return -1
+	}, text)
+}
 
 // enter presses Enter in a call of its own, if the pane is as in the snapshot.
 func (d *delivery) enter(ctx context.Context, s snapshot) (bool, error) {

@@ -116,10 +116,15 @@ func (r Ref) Look(ctx context.Context) (Pane, error) {
 	return p, err
 }
 
-// Screen returns what the pane shows, as `capture-pane -p -e` prints it, or [ErrGone].
-func (r Ref) Screen(ctx context.Context) (string, error) {
-	_, screen, err := r.look(ctx, "capture-pane", "-p", "-e", "-t", r.ID)
-	return screen, err
+// read returns the pane and its composer, of one moment.
+func (r Ref) read(ctx context.Context, p Profile) (Pane, Composer, error) {
+	pane, screen, err := r.look(ctx, "capture-pane", "-p", "-e", "-t", r.ID)
+	if err != nil {
+		return Pane{}, Composer{}, err
+	}
+	c := p.Read(screen)
+	c.Busy = c.Busy || c.Found && p.BusyTitle(pane.Title)
+	return pane, c, nil
 }
 
 // rest is how long two readings of a composer are apart, and readings how many are made until two are equal.
@@ -138,11 +143,10 @@ func (r Ref) Composer(ctx context.Context, p Profile) (Composer, error) {
 				return Composer{}, err
 			}
 		}
-		screen, err := r.Screen(ctx)
+		_, now, err := r.read(ctx, p)
 		if err != nil {
 			return Composer{}, err
 		}
-		now := p.Read(screen)
 		if i > 0 && now == last {
 			return now, nil
 		}
@@ -247,10 +251,10 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// isMissing reports whether tmux did not find a target.
+// isMissing reports whether tmux did not find a target. A server without sessions has no current one.
 func isMissing(err error) bool {
 	var call *callError
-	return err == nil || errors.As(err, &call) && strings.Contains(call.stderr, "can't find")
+	return err == nil || errors.As(err, &call) && (strings.Contains(call.stderr, "can't find") || strings.Contains(call.stderr, "no current target"))
 }
 
 // run is one call of tmux. -u, or names that are not ASCII come out with underscores.
@@ -276,7 +280,7 @@ func run(ctx context.Context, socket string, stdin io.Reader, args ...string) (s
 		err = cause
 	}
 	message := strings.TrimSpace(stderr.String())
-	if strings.HasPrefix(message, "no server running") || strings.HasPrefix(message, "error connecting") &&
+	if strings.HasPrefix(message, "no server running") || strings.HasPrefix(message, "server exited") || strings.HasPrefix(message, "lost server") || strings.HasPrefix(message, "error connecting") &&
 		(strings.Contains(message, "No such file") || strings.Contains(message, "refused")) {
 		return "", fmt.Errorf("terminal: %w: %s", ErrNoServer, message)
 	}
