@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -38,16 +41,17 @@ var mayImport = map[string][]string{
 	"relay/claude/session":    {"relay/wire", "teams/transcript"},
 	"relay/standin":           {"teams"}, // for the table of versions
 	"relay/claude/simchild":   {"teams"}, // as simagent
+	"relay/pane":              {"inbox", "inbox/ledger", "inbox/mail", "relay/terminal", "teams", "teams/lockedfile", "teams/transcript"},
 	"relay":                   {"inbox", "inbox/journal", "inbox/ledger", "relay/agent", "relay/claude", "relay/mode", "relay/pipe", "relay/wire", "teams", "teams/lockedfile", "teams/watch"},
 	"relay/fleet":             {"inbox/journal", "inbox/ledger", "relay", "relay/agent", "relay/claude", "relay/mode", "relay/wire", "teams", "teams/lockedfile"},
 	"status":                  {"inbox", "inbox/journal", "inbox/ledger", "status/api", "teams", "teams/transcript"},
 	"status/api":              {}, // plain structs and codes: what a client links
 	"status/markdown":         {},
 	"status/view": {
-		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/wire", "status", "status/api", "teams", "teams/lockedfile",
+		"inbox", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire", "status", "status/api", "teams", "teams/lockedfile",
 	},
 	"status/server": {
-		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/wire",
+		"inbox", "inbox/replicate", "inbox/journal", "inbox/ledger", "inbox/mail", "relay", "relay/agent", "relay/claude/session", "relay/fleet", "relay/mode", "relay/pane", "relay/terminal", "relay/wire",
 		"status", "status/api", "status/markdown", "status/view", "teams", "teams/atomicfile", "teams/lockedfile",
 	},
 	"status/server/page": {}, // files alone
@@ -106,6 +110,36 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 	if seen < len(mayImport) {
 		t.Errorf("go list gave %d packages; the layout has at least %d", seen, len(mayImport))
+	}
+}
+
+// A command takes milliseconds, so no package that it links does much before main runs. An
+// expression that is compiled takes 50 allocations or more, a table of names thousands.
+func TestPackagesInitializeQuickly(t *testing.T) {
+	t.Parallel()
+	deps, err := exec.Command("go", "list", "-deps", "teambridge/cmd/teambridge").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	linked := strings.Fields(string(deps))
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	trace, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, trace)
+	}
+	seen := 0
+	for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`).FindAllStringSubmatch(string(trace), -1) {
+		if !slices.Contains(linked, m[1]) || m[1] == "teambridge/cmd/teambridge" { // here it has the tests too
+			continue
+		}
+		seen++
+		if n, err := strconv.Atoi(m[2]); err != nil || n > 150 {
+			t.Errorf("%s allocates %s times before main runs (%v); at most 150 are allowed", m[1], m[2], err)
+		}
+	}
+	if seen < 30 {
+		t.Errorf("%d packages in the trace:\n%s", seen, trace)
 	}
 }
 

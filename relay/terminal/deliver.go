@@ -70,6 +70,13 @@ func (r Ref) Held(ctx context.Context, p Profile, policy Policy) (Reason, string
 	return h.reason, h.detail, err
 }
 
+// Closed is Held without a look at the composer, which takes time: it says why nothing at all can be typed now.
+func (r Ref) Closed(ctx context.Context) (Reason, string, error) {
+	d := delivery{ref: r, profile: Generic, timing: usual}
+	_, h, err := d.glance(ctx)
+	return h.reason, h.detail, err
+}
+
 // timing is how long things take at least, or may take at most.
 type timing struct {
 	poll  time.Duration // between two looks at the input queue
@@ -135,6 +142,7 @@ func (d *delivery) deliver(ctx context.Context) (Outcome, error) {
 	if err != nil || h.reason != "" {
 		return d.ended(h, err)
 	}
+	d.out.Busy = before.composer.Busy
 	if d.steps.Pasting != nil {
 		if err := d.steps.Pasting(ctx); err != nil {
 			return d.out, fmt.Errorf("terminal: before the paste: %w", err)

@@ -7,6 +7,7 @@ type Outcome struct {
 	Detail string // a sentence for a person; may quote the screen, so escape it for terminals
 	Basis  Basis  // what confirmed it
 
+	Busy    bool // the agent worked when the text was pasted
 	Pasted  bool // the text went to the pane
 	Enters  int  // how often Enter was pressed, by this process
 	Escaped bool // ESC was sent
