@@ -407,10 +407,7 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
 			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
 		case now.tty.waiting > 0: // somebody types
-			if h, err := d.drained(ctx, before, d.timing.drain); err != nil || h.reason != "" {
-				return before, h, err
-			}
-			continue
+			h = hold{Stuck, now.pane.Command + " has not read all keys"}
 		default:
 			if h = d.shown(now.composer); h.reason == "" {
 				return now, hold{}, nil
@@ -488,11 +485,11 @@ const longPart = 200
 // holds compares the composer with our text.
 func (d *delivery) holds(c Composer) content {
 	line := d.message.Line()
-	typed, ours := letters(c.Draft), letters(line)
+	typed, ours := printed(c.Draft), printed(line)
 	if !c.Found || typed == "" {
 		return nothing
 	}
-	if typed == ours {
+	if typed == ours || uncertain(line) && strings.Contains(c.Draft, d.message.Nonce) && lacks(ascii(c.Draft), ascii(line)) {
 		return exactly
 	}
 	if len(typed) >= longPart && strings.Contains(ours, typed) {
@@ -514,15 +511,41 @@ func lineBreaks(text string) string {
 	return ""
 }
 
-// letters takes from a text what looks the same on every terminal: no white space, as lines are wrapped, and nothing that
-// a terminal joins with its neighbour or draws in its own way, such as accents and emoji.
-func letters(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r > ' ' && r < 0x7f || r > 0x7f && unicode.IsLetter(r) && !unicode.Is(unicode.Hangul, r) {
-			return r
+// printed takes white space out of a text: lines are wrapped, and tabs replaced.
+func printed(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// uncertain reports whether a text may look different on the screen: Claude Code composes accents, and programs and terminals
+// do not agree on the width of emoji, of Indic scripts and of what has none, so that characters are overwritten.
+func uncertain(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f && !unicode.IsLetter(r) || unicode.Is(unicode.Hangul, r) })
+}
+
+// lacks reports whether the text on the screen is ours, or lacks some characters of it, but has none of another.
+func lacks(screen, ours string) bool {
+	for _, r := range screen {
+		i := strings.IndexRune(ours, r)
+		if i < 0 {
+			return false
 		}
-		return -1
-	}, text)
+		ours = ours[i+1:]
+	}
+	return true
+}
+
+// ascii takes from a text the characters that look the same everywhere: an accent may be one with the letter before it.
+func ascii(text string) string {
+	var kept []rune
+	var last rune
+	for _, r := range text {
+		switch {
+		case r > ' ' && r < 0x7f:
+			kept = append(kept, r)
+		case unicode.IsMark(r) && last > ' ' && last < 0x7f:
+			kept = kept[:len(kept)-1]
+		}
+		last = r
+	}
+	return string(kept)
 }
 
 // enter presses Enter in a call of its own, if the pane is as in the snapshot.

@@ -42,26 +42,26 @@ func corpus() map[string]string {
 func TestDeliverByteExact(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"bracketed", "plain"} {
-		a := startAgent(t)
-		if mode == "plain" {
-			a.do("plain")
-		}
-		var sent []Message
-		for name, text := range corpus() {
-			m := message(text)
-			m.Nonce = fmt.Sprintf("0123456789%02d", len(sent))
-			if o, err := a.deliver(m, Steps{}, patient); err != nil || o.State != Confirmed || o.Basis != ByComposer || o.Enters != 1 {
-				t.Errorf("%s, %s: %+v, %v", mode, name, o, err)
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			a := startAgent(t)
+			if mode == "plain" {
+				a.do("plain")
 			}
-			sent = append(sent, m)
-		}
-		a.submitted(sent...)
-		a.noBuffers()
-		if mode == "bracketed" {
-			if got := len(a.all("pasted")); got != len(sent) {
-				t.Errorf("%d bracketed pastes, want %d", got, len(sent))
+			var sent []Message
+			for name, text := range corpus() {
+				m := message(text)
+				if o, err := a.deliver(m, Steps{}, patient); err != nil || o.State != Confirmed || o.Basis != ByComposer || o.Enters != 1 {
+					t.Errorf("%s: %+v, %v", name, o, err)
+				}
+				sent = append(sent, m)
 			}
-		}
+			a.submitted(sent...)
+			a.noBuffers()
+			if n := len(a.all("pasted")); mode == "bracketed" && n != len(sent) {
+				t.Errorf("%d bracketed pastes, want %d", n, len(sent))
+			}
+		})
 	}
 }
 
