@@ -29,10 +29,11 @@ type simagent struct {
 	record string // path of its transcript; "" for none
 
 	mu       sync.Mutex
-	draft    string   // a person's
-	dialog   string   // open
-	working  bool     // on a turn
-	lags     bool     // it writes the last records of a turn when the hook has been called
+	draft    string // a person's
+	dialog   string // open
+	working  bool   // on a turn
+	lags     bool   // it writes the last records of a turn when the hook has been called
+	mute     bool
 	late     []object // that it writes then
 	claims   bool     // it says that it works, although it does not
 	turn     []string // nonces of the messages in the turn
@@ -223,7 +224,7 @@ func (a *simagent) begin(line string, list ...string) {
 type object map[string]any
 
 func (a *simagent) write(o object) {
-	if a.record == "" {
+	if a.record == "" || a.mute {
 		return
 	}
 	o["timestamp"] = time.Now().UTC()
@@ -258,14 +259,13 @@ func (a *simagent) stop(hook func()) {
 	a.mu.Lock()
 	var writing sync.WaitGroup
 	if a.lags { // the last records of the turn
-		record := a.record
-		a.record = ""
+		a.mute = true
 		end := object{"type": "assistant", "message": object{"id": fmt.Sprint("a", len(a.lines)), "stop_reason": "end_turn", "content": "Done"}}
 		writing.Go(func() {
 			time.Sleep(100 * time.Millisecond)
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			a.record = record
+			a.mute = false
 			for _, o := range append(a.late, end) {
 				a.write(o)
 			}
