@@ -1,6 +1,7 @@
 package pane
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -182,5 +183,21 @@ func TestLook(t *testing.T) {
 				t.Errorf("busy: %q, %v", why, err)
 			}
 		})
+	}
+}
+
+// It is given a message while it is looked at.
+func TestBusyLooksAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	composer, looks := b.tmux.composer, 0
+	b.tmux.composer = func(ctx context.Context, r terminal.Ref, p terminal.Profile) (terminal.Composer, error) {
+		if looks++; looks == 2 {
+			b.put("hello")
+		}
+		return composer(ctx, r, p)
+	}
+	if why, err := b.Busy(t.Context(), b.pane); err != nil || why != "a message waits" {
+		t.Errorf("busy: %q, %v", why, err)
 	}
 }

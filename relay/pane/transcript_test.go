@@ -135,3 +135,19 @@ func TestHookOfAnEarlierTurn(t *testing.T) {
 	b.agent.stop(b.hook)
 	b.notices(b.want(m, ledger.Done, ledger.TaskEnded))
 }
+
+// A program that does not wait for its hooks begins the next turn first.
+func TestLateHook(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.records()
+	b.agent.work()
+	m := b.put("hello", notify)
+	b.do()
+	b.agent.stop(nil)
+	b.hook() // of the turn before
+	b.notices()
+	b.want(m, ledger.Done, ledger.TaskSent)
+	b.agent.stop(b.hook)
+	b.notices(b.want(m, ledger.Done, ledger.TaskEnded))
+}
