@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -322,7 +321,7 @@ func (d *delivery) call(ctx context.Context, s snapshot, stdin io.Reader, condit
 		"#{==:#{pid}," + strconv.Itoa(s.pane.Server) + "}",
 		"#{==:#{pane_id}," + s.pane.ID + "}",
 		"#{==:#{pane_pid}," + strconv.Itoa(s.pane.PID) + "}",
-		"#{m:" + special.ReplaceAllString(s.pane.Command, "*") + ",#{pane_current_command}}",
+		"#{m:" + pattern(s.pane.Command) + ",#{pane_current_command}}",
 		"#{==:#{pane_dead}#{pane_in_mode}#{pane_input_off}#{pane_synchronized},0000}",
 	} {
 		condition = "#{&&:" + c + "," + condition + "}"
@@ -341,8 +340,15 @@ func (d *delivery) call(ctx context.Context, s snapshot, stdin io.Reader, condit
 	return false, fmt.Errorf("terminal: tmux if-shell answered %q", out)
 }
 
-// special are the characters that mean something in a pattern of tmux.
-var special = regexp.MustCompile(`[^0-9A-Za-z._ -]+`)
+// pattern is one of tmux that the name of a program matches. The name may hold anything, #(commands) too.
+func pattern(name string) string {
+	return strings.Map(func(r rune) rune {
+		if special(r) && r != '.' && r != '_' {
+			return '*'
+		}
+		return r
+	}, name)
+}
 
 // changed says what became of a pane that is not as in the snapshot.
 func (d *delivery) changed(ctx context.Context, s snapshot) (hold, error) {
@@ -477,8 +483,6 @@ const (
 	more            // our text and something else
 )
 
-var pasteMark = regexp.MustCompile(`^\[Pasted text #\d+(?: \+(\d+) lines?)?\]$`)
-
 // longPart is how many letters at least a cut text shows.
 const longPart = 200
 
@@ -495,7 +499,7 @@ func (d *delivery) holds(c Composer) content {
 	if len(typed) >= longPart && strings.Contains(ours, typed) {
 		return part
 	}
-	if mark := pasteMark.FindStringSubmatch(c.Draft); mark != nil && (mark[1] == lineBreaks(line) || mark[1] == lineBreaks(strings.TrimRight(line, "\n"))) {
+	if breaks, ok := pasteMark(c.Draft); ok && (breaks == strings.Count(line, "\n") || breaks == strings.Count(strings.TrimRight(line, "\n"), "\n")) {
 		return part
 	}
 	if strings.Contains(c.Draft, d.message.Nonce) || strings.Contains(c.Draft, "[Pasted text #") {
@@ -504,11 +508,16 @@ func (d *delivery) holds(c Composer) content {
 	return nothing
 }
 
-func lineBreaks(text string) string {
-	if n := strings.Count(text, "\n"); n > 0 {
-		return strconv.Itoa(n)
+// pasteMark returns how many line breaks a mark stands for: "[Pasted text #1]", "[Pasted text #2 +30 lines]".
+func pasteMark(draft string) (breaks int, ok bool) {
+	inner, ok := strings.CutPrefix(draft, "[Pasted text #")
+	inner, closed := strings.CutSuffix(inner, "]")
+	number, lines, several := strings.Cut(inner, " +")
+	if several {
+		lines = strings.TrimSuffix(strings.TrimSuffix(lines, "s"), " line")
+		breaks, _ = strconv.Atoi(lines)
 	}
-	return ""
+	return breaks, ok && closed && digits(number) && (!several || digits(lines))
 }
 
 // printed takes white space out of a text: lines are wrapped, and tabs replaced.
