@@ -341,7 +341,7 @@ func TestTwoPhases(t *testing.T) {
 	}
 	turn("")
 	sentToPane(t, l, p, "a", TaskStaged) // to a busy agent
-	turn("")                       // of what it was doing
+	turn("")                             // of what it was doing
 	turn("a")
 	sentToPane(t, l, p, "b", TaskArmed) // to an idle agent
 	turn("b")

@@ -247,10 +247,10 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// isMissing reports whether tmux did not find a target.
+// isMissing reports whether tmux did not find a target. A server without sessions has no current one.
 func isMissing(err error) bool {
 	var call *callError
-	return err == nil || errors.As(err, &call) && strings.Contains(call.stderr, "can't find")
+	return err == nil || errors.As(err, &call) && (strings.Contains(call.stderr, "can't find") || strings.Contains(call.stderr, "no current target"))
 }
 
 // run is one call of tmux. -u, or names that are not ASCII come out with underscores.

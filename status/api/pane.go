@@ -18,6 +18,15 @@ type Pane struct {
 	Look    *PaneLook `json:"look,omitempty"`   // what is in the pane now
 }
 
+// NewPane is the request to register a pane. Member and Target are needed.
+type NewPane struct {
+	Member  string `json:"member"`            // the name to register it under
+	Target  string `json:"target"`            // %12, or session:window.pane
+	Socket  string `json:"socket,omitempty"`  // of the tmux server; default: that of a plain tmux
+	Profile string `json:"profile,omitempty"` // claude (the default) or generic: how its screen is read
+	Replace bool   `json:"replace,omitempty"` // give a registered name this pane; what waits goes there
+}
+
 // The states of panes.
 const (
 	PaneEmpty   = "empty"   // an agent waits at its prompt, at which nothing is typed
@@ -48,8 +57,8 @@ type PaneLook struct {
 // ViaPane is a value of [PaneOptions.Via].
 const ViaPane = "pane"
 
-// PaneOptions are those of a message that is typed into a pane: a part of [NewMessage]
-// once the service takes it.
+// PaneOptions are those of a message that is typed into a pane: a part of [NewMessage] and
+// [NewBroadcast]. From is then the person, a registered pane, or MEMBER@TEAM.
 type PaneOptions struct {
 	// Via "pane" types the message into the pane that config.json has for the member,
 	// instead of putting it into the inbox. Members of [TeamPanes] need no Via.

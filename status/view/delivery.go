@@ -48,8 +48,11 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*a
 				list[i] = paneFate(typed)
 				continue
 			}
-			var prompts []ledger.Delivery
-			if prompts, err = l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Prompt}); len(prompts) > 0 {
+			prompts, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Prompt})
+			if err != nil {
+				return nil, err
+			}
+			if len(prompts) > 0 {
 				d = prompts[0]
 			}
 		default:

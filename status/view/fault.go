@@ -81,6 +81,8 @@ func classify(err error) (api.Code, string) {
 		return api.CodeUsage, ""
 	case errors.As(err, new(*fleet.SettingError)):
 		return api.CodeInvalid, ""
+	case errors.As(err, new(*pane.ProfileError)):
+		return api.CodeInvalid, "the profiles are claude and generic"
 	case errors.As(err, new(*fleet.LeadError)):
 		return api.CodeRefused, "an interactive agent reads its inbox by itself"
 	}
@@ -151,6 +153,7 @@ var known = []struct {
 	{syscall.EPIPE, api.CodeOutput, "the reader of the output closed it"},
 	{fs.ErrPermission, api.CodePermission, "run teambridge as the user who runs Claude Code"},
 	{context.DeadlineExceeded, api.CodeTimeout, ""},
+	{pane.ErrUnknown, api.CodeNotFound, "see the messages with: teambridge history --team tmux"},
 }
 
 // Describe returns the text of an error for a person: without names of packages and
@@ -196,6 +199,16 @@ func Problem(err error) api.Problem {
 	}
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok {
 		p.Nearest = nf.Nearest
+	}
+	if nf, ok := errors.AsType[*pane.NotFoundError](err); ok {
+		for _, there := range nf.Panes {
+			p.Nearest = append(p.Nearest, there.Inbox)
+		}
+	}
+	if nf, ok := errors.AsType[*terminal.NotFoundError](err); ok {
+		for _, there := range nf.Panes {
+			p.Nearest = append(p.Nearest, there.Target())
+		}
 	}
 	return p
 }

@@ -2,12 +2,15 @@ package view
 
 import (
 	"cmp"
+	"slices"
 	"strings"
+	"time"
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
+	"teambridge/teams"
 )
 
 // Pane shows a pane, with what it does now if v was looked at, which its At says. Waiting are
@@ -69,6 +72,32 @@ func holds(v pane.View) terminal.Reason {
 		return terminal.Unknown
 	}
 	return ""
+}
+
+// PaneTeam shows the team of the registered panes.
+func PaneTeam(list []pane.Pane) api.Team {
+	t := api.Team{Team: pane.Team, LeadState: teams.Unknown.String(), Members: len(list), Panes: true}
+	if len(list) > 0 {
+		t.CreatedAt = time.UnixMilli(list[0].CreatedAt).UTC()
+	}
+	return t
+}
+
+// WithPanes adds the team of the panes to a list of teams, in order.
+func WithPanes(list []api.Team, panes api.Team) []api.Team {
+	at, _ := slices.BinarySearchFunc(list, panes.Team, func(t api.Team, name string) int { return cmp.Compare(t.Team, name) })
+	return slices.Insert(slices.Clone(list), at, panes)
+}
+
+// PaneMembers shows the registered panes as the members of their team.
+func PaneMembers(views []pane.View) []api.Member {
+	list := make([]api.Member, 0, len(views))
+	for _, v := range views {
+		list = append(list, api.Member{
+			Team: v.Pane.Team, Member: v.Pane.Inbox, Role: api.RoleAgent, Backend: "tmux", Cwd: v.Terminal.Path, JoinedAt: new(v.Pane.At.UTC()), Unread: len(v.Waiting()),
+		})
+	}
+	return list
 }
 
 // PaneStatus says what the agent in a pane does. Of a pane that nobody looked at yet, the word
