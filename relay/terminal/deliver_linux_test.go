@@ -506,6 +506,38 @@ func TestStepThatFailsStopsTheDelivery(t *testing.T) {
 	a.submitted(m)
 }
 
+// A delivery that is ended by its caller says how far it came, and calls of tmux are not cut off in the middle.
+func TestDeliveryThatIsEnded(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t)
+	end := func(m Message, s func(context.CancelCauseFunc) Steps) (Outcome, error) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		d := delivery{ref: a.ref, profile: Claude, message: m, steps: s(cancel), timing: patient}
+		return d.deliver(ctx)
+	}
+	m := message("hello")
+	o, err := end(m, func(cancel context.CancelCauseFunc) Steps {
+		return Steps{Pasting: func(context.Context) error { cancel(errTest); return nil }}
+	})
+	if !errors.Is(err, errTest) || o.State != Unconfirmed || !o.Pasted || o.Enters != 0 {
+		t.Errorf("before the paste: %+v, %v", o, err)
+	}
+	a.shows(exactly, m)
+	if o, err := a.resume(m, Steps{}, patient); err != nil || o.State != Confirmed {
+		t.Errorf("Continue: %+v, %v", o, err)
+	}
+	last := message("again")
+	o, err = end(last, func(cancel context.CancelCauseFunc) Steps {
+		return Steps{Entered: func(context.Context) error { cancel(errTest); return nil }}
+	})
+	if !errors.Is(err, errTest) || o.State != Unconfirmed || o.Enters != 1 {
+		t.Errorf("before Enter: %+v, %v", o, err)
+	}
+	a.waitCount("submit", 2)
+	a.submitted(m, last)
+}
+
 // A generic program is not read, so only a transcript can confirm.
 func TestGenericProgram(t *testing.T) {
 	t.Parallel()
