@@ -28,7 +28,8 @@ var waitGroups = []struct {
 	{"Unread messages", []string{api.WaitsUnread}},
 	{"Agents that failed or stopped", []string{api.WaitsFailed, api.WaitsStopped}},
 	{"Messages that failed, or may not have been delivered", []string{api.WaitsLost, api.WaitsUnknown}},
-	{"Messages held back", []string{api.WaitsHeld}},
+	{"Messages held back", []string{api.WaitsHeld, api.WaitsDraft}},
+	{"Finished tasks", []string{api.WaitsDone}},
 	{"Teams", []string{api.WaitsEnded, api.WaitsIdle}},
 }
 

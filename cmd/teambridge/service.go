@@ -159,12 +159,9 @@ func (a *app) unitText(o serveOptions) (string, error) {
 	if err := o.check(); err != nil {
 		return "", err
 	}
-	binary, err := os.Executable()
+	binary, err := ownBinary()
 	if err != nil {
-		return "", fmt.Errorf("find this program: %w", err)
-	}
-	if strings.Contains(filepath.ToSlash(binary), "/go-build") {
-		return "", usage("install it first: go install ./cmd/teambridge", "\"go run\" removes this program when it ends")
+		return "", err
 	}
 	root, err := a.root()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"teambridge/teams/teamstest"
 )
 
-// terminal returns both ends of a pseudo terminal of so many columns.
-func terminal(t *testing.T, columns uint16) (master, slave *os.File) {
+// pseudoTerminal returns both ends of a pseudo terminal of so many columns.
+func pseudoTerminal(t *testing.T, columns uint16) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -66,7 +66,7 @@ func TestProgressAtATerminal(t *testing.T) {
 	t.Parallel()
 	command := teamAtTerminal(t, "worker")
 	for _, env := range []string{"NO_COLOR=1", "NO_COLOR="} {
-		master, slave := terminal(t, 80)
+		master, slave := pseudoTerminal(t, 80)
 		cmd := command("wait", "--for", "idle", "--member", "worker")
 		cmd.Env = append(cmd.Env, env)
 		cmd.Stderr = slave
@@ -105,7 +105,7 @@ func TestNoProgress(t *testing.T) {
 	if out, _ := waits().CombinedOutput(); strings.TrimSpace(string(out)) != want {
 		t.Errorf("a pipe got %q", out)
 	}
-	master, slave := terminal(t, 80)
+	master, slave := pseudoTerminal(t, 80)
 	cmd := waits()
 	cmd.Stderr, cmd.Env = slave, append(cmd.Env, "TERM=dumb")
 	if err := cmd.Start(); err != nil {
@@ -130,7 +130,7 @@ func TestTableAtATerminal(t *testing.T) {
 	if !strings.Contains(string(out), "\n"+long+"  working  ") {
 		t.Errorf("a pipe got %q", out)
 	}
-	master, slave := terminal(t, 72)
+	master, slave := pseudoTerminal(t, 72)
 	cmd := command("status", "-o", "wide")
 	cmd.Stdout, cmd.Env = slave, append(cmd.Env, "NO_COLOR=1")
 	if err := cmd.Start(); err != nil {

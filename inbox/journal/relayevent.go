@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ type RelayEvent struct {
 	Person   bool // it was typed, with a person's authority
 
 	// Of a message: claimed, written, accepted, cut, done, cancelled, failed,
-	// dropped, taken_by_agent. Of a relay: waiting, running, asleep, backing off,
+	// dropped, taken_by_agent; to a pane also held, given, finished. Of a relay: waiting, running, asleep, backing off,
 	// dead, ended; running again when the agent got another process or session.
 	State  string
 	Reason string
@@ -39,6 +40,9 @@ type RelayEvent struct {
 	N int64 // its number where it was copied from: growing
 
 	// What follows is for [Journal.CopyEvents] alone, which makes a [Message] of it.
+
+	// Pane says that the message is typed into a terminal pane.
+	Pane bool
 
 	// Row is a row that was claimed, or a user prompt in the format of a row, with the event
 	// that claims it. It is recorded once for each Delivery, unless somebody saw it in the file.
@@ -61,7 +65,7 @@ type RelayEvent struct {
 // The same commit makes a message and a receipt of what was sent and of user prompts. A
 // prompt is verified when it is claimed, consumed when the agent starts a turn with it,
 // and lost when it ends before that. Every message of ours is seen when the agent starts a
-// turn with it. CopyEvents returns how many were new; with an error,
+// turn with it. A message to a pane is consumed when it is done, and seen when it is given. CopyEvents returns how many were new; with an error,
 // *[Error] or *[ValueError], nothing was recorded.
 func (j *Journal) CopyEvents(ctx context.Context, source string, events ...RelayEvent) (recorded int, err error) {
 	if err := names("source", source); err != nil {
@@ -136,8 +140,11 @@ func (e *RelayEvent) updateReceipt(c *sqlite.Conn, n *numbers) error {
 	if err := e.updateState(c, n); err != nil {
 		return err
 	}
-	switch e.State {
-	case "accepted", "cut", "done":
+	seen := []string{"accepted", "cut", "done"}
+	if e.Pane {
+		seen = []string{"given", "finished"}
+	}
+	if slices.Contains(seen, e.State) {
 		_, err := updateReceipt(c, n, e.key().message(e.ID), shown, e.At, "", nil)
 		return err
 	}
@@ -149,12 +156,16 @@ func (e *RelayEvent) updateState(c *sqlite.Conn, n *numbers) error {
 		return nil
 	}
 	var state State
-	switch e.State {
-	case "claimed":
+	switch {
+	case e.State == "claimed":
 		state = Verified
-	case "accepted", "done":
+	case e.State == "accepted" && e.Pane:
+		return nil // Enter was pressed, which proves nothing
+	case e.State == "accepted", e.State == "done":
 		state = Consumed
-	case "failed", "cancelled", "dropped":
+	case e.State == "failed" && e.Pane && strings.HasPrefix(e.Reason, paneUnknown):
+		state = Unknown
+	case e.State == "failed", e.State == "cancelled", e.State == "dropped":
 		state = Lost
 	default:
 		return nil
@@ -166,6 +177,10 @@ func (e *RelayEvent) updateState(c *sqlite.Conn, n *numbers) error {
 	_, err := updateReceipt(c, n, e.key().message(e.ID), state, e.At, reason, nil)
 	return err
 }
+
+// paneUnknown is how the reasons of messages to panes begin of which nobody knows whether
+// they were sent: see package relay/pane.
+const paneUnknown = "unknown: "
 
 // CopiedUpTo returns the highest N that was copied from source, 0 if none was.
 func (j *Journal) CopiedUpTo(ctx context.Context, source string) (n int64, err error) {

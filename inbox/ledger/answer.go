@@ -29,6 +29,18 @@ func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
 	if f.Kind == FrameNudge {
 		about = f.Parent
 	}
+	ids, err := sqlite.All(c, func(v sqlite.Row) string { return v.Text(0) },
+		"SELECT CASE id WHEN '' THEN uuid ELSE id END FROM deliveries WHERE frame=? ORDER BY seq", about)
+	if err != nil {
+		return err
+	}
+	_, err = addAnswerTo(c, f, ids, said, at)
+	return err
+}
+
+// addAnswerTo is addAnswer for the messages with these ids, and returns the number of the
+// answer.
+func addAnswerTo(c *sqlite.Conn, f Frame, ids []string, said string, at int64) (int64, error) {
 	a := answer{
 		From: f.Inbox, Text: said, Timestamp: time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05.000Z"), Type: "answer", ID: f.UUID,
 		InReplyTo: []string{},
@@ -36,28 +48,23 @@ func addAnswer(c *sqlite.Conn, f Frame, said string, at int64) error {
 	if a.Truncated = len(said) > maxAnswer; a.Truncated {
 		a.Text = strings.ToValidUTF8(said[:maxAnswer], "")
 	}
-	ids, err := sqlite.All(c, func(v sqlite.Row) string { return v.Text(0) },
-		"SELECT CASE id WHEN '' THEN uuid ELSE id END FROM deliveries WHERE frame=? ORDER BY seq", about)
-	if err != nil {
-		return err
-	}
 	a.InReplyTo = append(a.InReplyTo, ids...)
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(a); err != nil {
-		return err
+		return 0, err
 	}
 	inboxID, err := f.InboxKey.number(c)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	n, err := c.Number("INSERT INTO messages (inbox_id, frame, at, raw) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING message",
 		inboxID, f.UUID, at, bytes.TrimSpace(raw.Bytes()))
 	if err != nil || n == 0 {
-		return err
+		return 0, err
 	}
 	_, err = c.Exec(`INSERT INTO events (inbox_id, delivery, state, reason, pid, session, at, message)
 		VALUES (?, 0, 'answer', '', 0, ?, ?, ?)`, inboxID, f.Session, at, n)
-	return err
+	return n, err
 }

@@ -160,9 +160,11 @@ func (l *Ledger) Unmarked(ctx context.Context, k InboxKey) ([]Delivery, error) {
 }
 
 // Waiting lists the deliveries of an inbox that can go into a frame: claimed,
-// marked and in none. User prompts come first, each in the order of claiming.
+// marked and in none. User prompts come first, each in the order of claiming. Messages to
+// the inbox's pane are left out.
 func (l *Ledger) Waiting(ctx context.Context, k InboxKey) ([]Delivery, error) {
-	return l.ofInbox(ctx, "waiting", k, unended+" AND state='claimed' AND marked=1 AND frame='' ORDER BY person DESC, seq")
+	return l.ofInbox(ctx, "waiting", k, unended+` AND state='claimed' AND marked=1 AND frame=''
+		AND seq NOT IN (SELECT seq FROM pane_messages) ORDER BY person DESC, seq`)
 }
 
 // ofInbox returns the deliveries of one inbox for which the rest of a query holds.

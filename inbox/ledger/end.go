@@ -50,8 +50,10 @@ func (l *Ledger) Retry(ctx context.Context, uuid string) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.Exec("UPDATE deliveries SET marked=1 WHERE uuid=?", uuid)
-		return err
+		if _, err := c.Exec("UPDATE deliveries SET marked=1 WHERE uuid=?", uuid); err != nil {
+			return err
+		}
+		return retryPane(c, uuid)
 	})
 }
 

@@ -21,7 +21,8 @@ type Event struct {
 	ID       string // of the message; "" for a user prompt
 	From     string
 	Person   bool
-	State    DeliveryState
+	Pane     bool          // it is a message to a pane
+	State    DeliveryState // of a message to a pane also one of [EventHeld], [EventGiven] and [EventFinished]
 
 	// Of a user prompt that is claimed: its text, and how it is shown. Text is empty if the
 	// delivery was pruned.
@@ -47,6 +48,13 @@ type Event struct {
 	Reason string
 }
 
+// What happens to messages to panes, besides the states of their deliveries.
+const (
+	EventHeld     DeliveryState = "held"     // it waits, for the Reason
+	EventGiven    DeliveryState = "given"    // the agent was given it: [TaskGiven]
+	EventFinished DeliveryState = "finished" // the end of its task was seen
+)
+
 // SendOutcome is what is known of a message that was sent.
 type SendOutcome string
 
@@ -64,7 +72,7 @@ func (l *Ledger) Events(ctx context.Context, after int64, limit int) ([]Event, e
 		coalesce(d.uuid, ''), coalesce(d.id, ''), coalesce(d.sender, ''), coalesce(d.person, 0),
 		coalesce(d.summary, ''), coalesce(d.color, ''),
 		CASE WHEN e.state='claimed' THEN (SELECT raw FROM contents WHERE contents.seq=d.seq) END,
-		e.message, m.raw, m.frame
+		e.message, m.raw, m.frame, EXISTS (SELECT 1 FROM pane_messages WHERE seq=e.delivery)
 		FROM events e CROSS JOIN inboxes USING (inbox_id) LEFT JOIN deliveries d ON d.seq=e.delivery LEFT JOIN messages m ON m.message=e.message
 		WHERE n>? AND (e.delivery=0 OR d.uuid IS NOT NULL) AND (e.message=0 OR m.message IS NOT NULL) ORDER BY n LIMIT ?`, after, limit)
 }
@@ -83,7 +91,7 @@ func scanEvent(v sqlite.Row) Event {
 		e.Relay, e.PID, e.Session = RelayState(state), pid, session
 	default:
 		e.Delivery, e.State = v.Text(12), DeliveryState(state)
-		e.ID, e.From, e.Person = v.Text(13), v.Text(14), v.Bool(15)
+		e.ID, e.From, e.Person, e.Pane = v.Text(13), v.Text(14), v.Bool(15), v.Bool(22)
 		switch {
 		case e.State != Claimed:
 		case e.Person:

@@ -95,39 +95,41 @@ func (l *Ledger) Commit(ctx context.Context, f Frame, deliveries ...string) erro
 	if err := f.check(len(deliveries)); err != nil {
 		return err
 	}
-	return l.write(ctx, "commit", durable, func(c *sqlite.Conn) error {
-		if was, found, err := frame(c, f.UUID); err != nil {
-			return err
-		} else if found {
-			if was, err = withLine(c, was); err != nil {
-				return err
-			}
-			return same(c, was, f, deliveries)
-		}
-		at := micros(f.At)
-		if f.Kind == FrameNudge {
-			if err := cutParent(c, f, at); err != nil {
-				return err
-			}
-		} else if other, found, err := inFlight(c, f.InboxKey); err != nil {
-			return err
-		} else if found {
-			return &StateError{Op: "commit", UUID: other.UUID, State: other.State, Want: "one frame is in flight at a time: wait for its end"}
-		}
-		if err := insertFrame(c, f, at); err != nil {
-			return err
-		}
-		for _, uuid := range deliveries {
-			if err := board(c, f, uuid, at); err != nil {
-				return err
-			}
-		}
-		if len(f.Mode) == 0 {
-			return nil
-		}
-		_, err := c.Exec("UPDATE sessions SET mode=? WHERE inbox_id="+thisInboxID, f.InboxKey.args(f.Mode)...)
+	return l.write(ctx, "commit", durable, func(c *sqlite.Conn) error { return commitFrame(c, f, deliveries) })
+}
+
+func commitFrame(c *sqlite.Conn, f Frame, deliveries []string) error {
+	if was, found, err := frame(c, f.UUID); err != nil {
 		return err
-	})
+	} else if found {
+		if was, err = withLine(c, was); err != nil {
+			return err
+		}
+		return same(c, was, f, deliveries)
+	}
+	at := micros(f.At)
+	if f.Kind == FrameNudge {
+		if err := cutParent(c, f, at); err != nil {
+			return err
+		}
+	} else if other, found, err := inFlight(c, f.InboxKey); err != nil {
+		return err
+	} else if found {
+		return &StateError{Op: "commit", UUID: other.UUID, State: other.State, Want: "one frame is in flight at a time: wait for its end"}
+	}
+	if err := insertFrame(c, f, at); err != nil {
+		return err
+	}
+	for _, uuid := range deliveries {
+		if err := board(c, f, uuid, at); err != nil {
+			return err
+		}
+	}
+	if len(f.Mode) == 0 {
+		return nil
+	}
+	_, err := c.Exec("UPDATE sessions SET mode=? WHERE inbox_id="+thisInboxID, f.InboxKey.args(f.Mode)...)
+	return err
 }
 
 // same refuses a frame that differs from the one with its uuid.

@@ -83,12 +83,18 @@ var memberSchema string
 //go:embed attention.sql
 var attentionSchema string
 
+//go:embed panes.sql
+var paneSchema string
+
+//go:embed paneevents.sql
+var paneEventSchema string
+
 func format() sqlite.Format {
 	return sqlite.Format{
 		Name:        "ledger",
 		Application: 0x74624c65, // "tbLe"
 		Retired:     0x74624c47, // "tbLG"
-		Schema:      []string{schema, memberSchema, attentionSchema},
+		Schema:      []string{schema, memberSchema, attentionSchema, paneSchema, paneEventSchema},
 		// A process that ends without Close leaves its log, and the next
 		// one has to read it: 64 pages take 0.1 ms, the default of 1000
 		// takes 1.5 ms.

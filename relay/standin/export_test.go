@@ -12,7 +12,7 @@ func Strays(h *Home) []int { return strays(h) }
 func Alive(pid int) bool { return exists(pid) }
 
 // SocketDir is the folder of a terminal's tmux socket.
-func SocketDir(p *Terminal) string { return filepath.Dir(p.socket) }
+func SocketDir(p *Terminal) string { return filepath.Dir(p.Socket) }
 
 // Poll waits for what nothing tells of.
 func Poll(ctx context.Context, ask func() (bool, error)) error { return poll(ctx, ask) }

@@ -1,13 +1,8 @@
 package standin
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,10 +16,9 @@ const settle = 2 * time.Second
 
 // Terminal is an interactive Claude Code in a tmux server of its own, 200 columns by 50 lines.
 type Terminal struct {
-	home   *Home
-	tmux   string
-	socket string
-	pid    int
+	*Tmux
+	home *Home
+	pid  int
 }
 
 // StartTerminal starts Claude Code of that version in the home with --dangerously-skip-permissions and args behind,
@@ -33,22 +27,8 @@ type Terminal struct {
 // skipped or fails, see Require.
 func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal {
 	t.Helper()
-	p := &Terminal{home: h, tmux: RequireTmux(t)}
 	command := append(append(Require(t, v), "--dangerously-skip-permissions"), args...)
-
-	// Not below the home: the path of a socket may be some hundred bytes long, the name of a test as well.
-	dir, err := os.MkdirTemp("", "standin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.socket = filepath.Join(dir, "tmux")
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-
-	// The server is a daemon: it ends when it is told to.
-	server, err := startGuard(p.env(), `"$0" -S "$1" kill-server 2>/dev/null; :`, p.tmux, p.socket)
-	if err != nil {
-		t.Fatalf("standin: guard the tmux server: %v", err)
-	}
+	p := &Terminal{Tmux: StartTmux(t), home: h}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
@@ -56,23 +36,17 @@ func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Term
 			t.Logf("standin: terminal of %v:\n%s", v, p.Screen())
 		}
 		p.end(ctx)
-		if err := server.fire(); err != nil {
-			t.Errorf("standin: end the tmux server at %s: %v", p.socket, err)
-		}
 	})
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	// env -i, because a pane inherits the server's environment with TMUX in it, and inside tmux newer versions put their teammates
 	// into panes of their own.
-	start := append([]string{
-		"start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";",
-		"new-session", "-d", "-x", "200", "-y", "50", "-c", h.Work, "env", "-i",
-	}, append(h.Env(), command...)...)
-	if _, err := p.run(ctx, nil, start...); err != nil {
+	start := append([]string{"new-session", "-d", "-x", "200", "-y", "50", "-c", h.Work, "env", "-i"}, append(h.Env(), command...)...)
+	if _, err := p.Run(ctx, nil, start...); err != nil {
 		t.Fatal(err)
 	}
-	pid, err := p.run(ctx, nil, "display-message", "-p", "#{pane_pid}")
+	pid, err := p.Run(ctx, nil, "display-message", "-p", "#{pane_pid}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,22 +57,6 @@ func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Term
 		t.Fatal(err)
 	}
 	return p
-}
-
-func (p *Terminal) env() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=xterm-256color", "SHELL=/bin/sh"}
-}
-
-// run is one call of tmux on our server.
-func (p *Terminal) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, p.tmux, append([]string{"-S", p.socket, "-f", os.DevNull}, args...)...)
-	cmd.Env, cmd.Stdin = p.env(), stdin
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("standin: tmux %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
-	}
-	return stdout.String(), nil
 }
 
 // ready waits for the composer and answers the dialogues before it, which depend on the version and on whether it is the
@@ -115,7 +73,7 @@ func (p *Terminal) ready(ctx context.Context) error {
 				return false, nil
 			}
 			asked = time.Now()
-			_, err := p.run(ctx, nil, "send-keys", "Down", "Enter")
+			_, err := p.Run(ctx, nil, "send-keys", "Down", "Enter")
 			return false, err
 		}
 		_, ok := composer(screen)
@@ -152,7 +110,7 @@ func (p *Terminal) Prompt(ctx context.Context, text string) error {
 	if err := p.ready(ctx); err != nil {
 		return err
 	}
-	if _, err := p.run(ctx, strings.NewReader(text), "load-buffer", "-b", "prompt", "-", ";", "paste-buffer", "-b", "prompt", "-d", "-p", "-r"); err != nil {
+	if _, err := p.Run(ctx, strings.NewReader(text), "load-buffer", "-b", "prompt", "-", ";", "paste-buffer", "-b", "prompt", "-d", "-p", "-r"); err != nil {
 		return err
 	}
 	// Enter only when the text is there: one that is read together with a paste is taken as part of it.
@@ -176,7 +134,7 @@ func (p *Terminal) Prompt(ctx context.Context, text string) error {
 
 // Keys presses keys, in tmux's names: "Escape", "C-c", "Down", "Enter".
 func (p *Terminal) Keys(ctx context.Context, keys ...string) error {
-	_, err := p.run(ctx, nil, append([]string{"send-keys"}, keys...)...)
+	_, err := p.Run(ctx, nil, append([]string{"send-keys"}, keys...)...)
 	return err
 }
 
@@ -213,7 +171,7 @@ func holds(composer, text string) bool {
 
 // capture returns the screen, or an error if the program has ended.
 func (p *Terminal) capture(ctx context.Context) (string, error) {
-	screen, err := p.run(ctx, nil, "display-message", "-p", "#{pane_dead}", ";", "capture-pane", "-p")
+	screen, err := p.Run(ctx, nil, "display-message", "-p", "#{pane_dead}", ";", "capture-pane", "-p")
 	if err != nil {
 		return "", err
 	}
@@ -285,7 +243,7 @@ func (p *Terminal) Screen() string {
 	// Of its own, because it is asked for when the test's context is over.
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	screen, err := p.run(ctx, nil, "capture-pane", "-p")
+	screen, err := p.Run(ctx, nil, "capture-pane", "-p")
 	if err != nil {
 		return err.Error()
 	}

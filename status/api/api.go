@@ -21,6 +21,9 @@ type Team struct {
 	CreatedAt time.Time `json:"createdAt"`
 	Cwd       string    `json:"cwd"`
 	Problem   string    `json:"problem,omitempty"` // why the other fields are empty
+
+	// Panes is set for the team of the registered panes, [TeamPanes], which has no lead.
+	Panes bool `json:"panes,omitempty"`
 }
 
 // The roles of members.
@@ -84,6 +87,7 @@ const (
 	BasisRelay    = "relay"    // [Status.Relay]
 	BasisQuestion = "question" // an open question about a tool
 	BasisTeam     = "team"     // config.json
+	BasisPane     = "pane"     // the screen of its tmux pane
 )
 
 // Status says what one agent is doing, and how we know.
@@ -153,7 +157,8 @@ type Sent struct {
 	Reachable    bool   `json:"reachable"`
 	Reach        string `json:"reach,omitempty"` // why nobody will read it: not-a-member, lead-gone, no-relay, no-teammate, unread
 	WaitedMs     int64  `json:"waitedMs"`
-	Delivery     string `json:"delivery,omitempty"` // if it goes to a headless agent as a user prompt: the id of the delivery
+	Delivery     string `json:"delivery,omitempty"` // if it goes to a headless agent as a user prompt, or to a pane: the id of the delivery
+	Reason       string `json:"reason,omitempty"`   // why a message to a pane waits, is unconfirmed or was not sent
 	Error        *Error `json:"error,omitempty"`    // of a broadcast to this member
 }
 

@@ -17,6 +17,8 @@ const (
 	WaitsUnknown    = "unknown"      // it is unknown whether a message arrived
 	WaitsHeld       = "held"         // messages between two agents are held back
 	WaitsIdle       = "idle"         // all agents of a team but the lead are idle
+	WaitsDraft      = "draft"        // messages to a pane wait because somebody has typed something there
+	WaitsDone       = "done"         // the agent of a pane has finished the task of a message
 )
 
 // Attention is one thing that waits for a person.

@@ -168,6 +168,10 @@ type RelayEvent struct {
 	At        time.Time `json:"at"`
 	// State is that of a message, as in [Delivery], or that of the relay: waiting, running,
 	// asleep, backing off, dead, ended; or held, released, of the messages of a sender.
+	//
+	// A message to a pane is claimed while it waits, held if it does so for a Reason, written
+	// when it is typed, accepted when Enter was pressed, done when the agent has taken it,
+	// given when the agent's model was given it, and finished at the end of its task.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 
@@ -175,15 +179,19 @@ type RelayEvent struct {
 	ID       string `json:"id,omitempty"` // of the message
 	From     string `json:"from,omitempty"`
 	Person   bool   `json:"person,omitempty"` // it is a user prompt
+	Pane     bool   `json:"pane,omitempty"`   // it is typed into a pane
 
 	AgentPID int    `json:"agentPid,omitempty"`
 	Session  string `json:"session,omitempty"`
 }
 
-// Fate is what happened to a relayed message.
+// Fate is what happened to a relayed message, or to one that is typed into a pane.
 type Fate struct {
-	Delivery string    `json:"delivery"`
-	State    string    `json:"state"` // of the delivery: claimed, written, accepted, done, cut, …
-	Reason   string    `json:"reason,omitempty"`
-	At       time.Time `json:"at"` // when it reached the state
+	Delivery string `json:"delivery"`
+	// State is that of the delivery: claimed, written, accepted, done, cut, …. A message to a
+	// pane can also be held, given or finished: see [RelayEvent].
+	State  string    `json:"state"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`             // when it reached the state
+	Pane   bool      `json:"pane,omitempty"` // it is typed into a pane
 }

@@ -154,6 +154,8 @@ type NewMessage struct {
 	// Force sends even if nobody is known to read the inbox, or if it is unknown
 	// whether the id was sent before.
 	Force bool `json:"force,omitempty"`
+
+	PaneOptions // if it is typed into a pane
 }
 
 // NewBroadcast is a message to all agents of a team.
@@ -165,6 +167,8 @@ type NewBroadcast struct {
 	Protocol    bool     `json:"protocol,omitempty"` // as in [NewMessage]
 	Except      []string `json:"except,omitempty"`
 	IncludeLead bool     `json:"includeLead,omitempty"`
+
+	PaneOptions // only to [TeamPanes]; Via is not for them
 }
 
 // PayloadsType is the media type of session protocol payloads, one per line, which can be

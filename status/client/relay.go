@@ -99,4 +99,28 @@ func (c *Client) DropDelivery(ctx context.Context, id string) (d api.Delivery, e
 	return d, c.do(ctx, http.MethodPost, "/v1/deliveries/"+segment(id)+"/drop", nil, nil, &d)
 }
 
+// Panes returns the registered tmux panes, sorted by name.
+func (c *Client) Panes(ctx context.Context) (list []api.Pane, err error) {
+	return list, c.get(ctx, "/v1/panes", nil, &list)
+}
+
+// Pane looks at a registered pane now. Nothing is sent to it.
+func (c *Client) Pane(ctx context.Context, name string) (p api.Pane, err error) {
+	return p, c.get(ctx, panePath(name), nil, &p)
+}
+
+// AddPane registers a tmux pane under a name. The error is [api.CodeConflict] if the name or
+// the pane is registered already.
+func (c *Client) AddPane(ctx context.Context, n api.NewPane) (p api.Pane, err error) {
+	return p, c.do(ctx, http.MethodPost, "/v1/panes", nil, n, &p)
+}
+
+// RemovePane removes a registered pane, and drops the messages that wait for it. It returns
+// the pane as it was.
+func (c *Client) RemovePane(ctx context.Context, name string) (p api.Pane, err error) {
+	return p, c.do(ctx, http.MethodDelete, panePath(name), nil, nil, &p)
+}
+
+func panePath(name string) string { return "/v1/panes/" + segment(name) }
+
 func relayPath(id string) string { return "/v1/relays/" + segment(id) }

@@ -5,21 +5,21 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
+
+	"github.com/yuin/goldmark/ast"
 )
 
 // The forms of hosts and mail addresses that are linked. Characters beyond ASCII can look like
 // others; user names and backslashes let a program and a reader see different hosts.
 var (
-	hostForm = lazily(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
-	mailForm = lazily(`^[A-Za-z0-9._+-]+@[A-Za-z0-9._-]+$`)
+	hostForm = form(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+	mailForm = form(`^[A-Za-z0-9._+-]+@[A-Za-z0-9._-]+$`)
 )
 
-// lazily compiles an expression when it is used first. Commands that use none of this package
-// start with it.
-func lazily(expression string) func() *regexp.Regexp {
+// form compiles an expression when it is used first: see [syntax].
+func form(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
@@ -52,46 +52,55 @@ func address(s string) (href, host string, ok bool) {
 	return b.String(), host, true
 }
 
-// linking is a link that is being written.
-type linking struct {
-	to, href string
-	host     string // what is shown after the text
-	start    int    // where the text is in the output
+// aside writes an address, or a part of one, after a text.
+func (w *writer) aside(s string) {
+	w.out.WriteString(` <span class="host">(`)
+	w.text(s)
+	w.out.WriteString(")</span>")
 }
 
-// beginLink begins a link to an address. If that is not linked, or inside another link, only
-// the text is written.
-func (w *writer) beginLink(to string) {
+// anchor writes what content writes, as a link if href is not empty and it is in none.
+func (w *writer) anchor(href string, content func()) {
+	if href == "" || w.linked {
+		content()
+		return
+	}
+	w.linked = true
+	w.out.WriteString(`<a href="` + href + `" rel="noopener noreferrer nofollow" target="_blank">`)
+	content()
+	w.out.WriteString("</a>")
+	w.linked = false
+}
+
+// link writes a link, and an image as one. An address that is not linked is shown, because
+// agents also link files.
+func (w *writer) link(n ast.Node, to string, depth int) {
 	href, host, ok := address(to)
 	if !ok {
-		host = to // agents also link files
+		href, host = "", to
 	}
-	if slices.ContainsFunc(w.links, func(l linking) bool { return l.href != "" }) {
-		href = ""
+	var same bool // the text as the address
+	w.anchor(href, func() {
+		start := w.out.Len()
+		w.children(n, depth)
+		if w.out.Len() == start {
+			w.text(to)
+		}
+		var shown writer
+		shown.text(to)
+		same = bytes.Equal(w.out.Bytes()[start:], shown.out.Bytes())
+	})
+	if !same {
+		w.aside(host)
 	}
-	if href != "" {
-		w.out.WriteString(`<a href="` + href + `" rel="noopener noreferrer nofollow" target="_blank">`)
-	}
-	w.links = append(w.links, linking{to, href, host, w.out.Len()})
 }
 
-// endLink ends the link that was begun last. With aside, its host is written after a text
-// that is not its address; without a text, the address is one.
-func (w *writer) endLink(aside bool) {
-	l := w.links[len(w.links)-1]
-	w.links = w.links[:len(w.links)-1]
-	if w.out.Len() == l.start {
-		w.text(l.to)
+// autoLink writes an address that stands for itself.
+func (w *writer) autoLink(n *ast.AutoLink) {
+	label, to := string(n.Label(w.source)), string(n.URL(w.source))
+	if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(to), "mailto:") {
+		to = "mailto:" + to
 	}
-	var shown writer
-	shown.text(l.to)
-	same := bytes.Equal(w.out.Bytes()[l.start:], shown.out.Bytes())
-	if l.href != "" {
-		w.out.WriteString("</a>")
-	}
-	if aside && !same {
-		w.out.WriteString(` <span class="host">(`)
-		w.text(l.host)
-		w.out.WriteString(")</span>")
-	}
+	href, _, _ := address(to)
+	w.anchor(href, func() { w.text(label) })
 }

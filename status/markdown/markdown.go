@@ -2,7 +2,8 @@
 //
 //	html, ok := markdown.HTML("**done**, see [the run](https://ci.example.org/7)")
 //
-// The text is not trusted. No other elements are written than these, with these attributes:
+// The text is not trusted. It is parsed with goldmark, and each element is written by this
+// package, which knows no others than these, with these attributes:
 //
 //	p br hr h4 h5 h6 blockquote ul li em strong del code pre table thead tbody tr th td
 //	ol start=DIGITS
@@ -16,204 +17,241 @@
 // are escaped, as everywhere. Line feeds are kept: agents write for terminals.
 //
 // The syntax is CommonMark with the tables, task lists, strikethrough and bare addresses of
-// GitHub, without HTML and reference links, which put an address far from its text. In one
-// paragraph, only the first 300 marks of emphasis, links and code count: all that is rendered
-// takes time in proportion to its length.
-//
-// The parser is of this package. The libraries compile expressions and fill tables when a
-// program starts, which took a tenth of the time of each command, and need as many guards
-// against hostile texts.
+// GitHub, without HTML and reference links. In one paragraph, only the first 300 marks of
+// emphasis, links and code count: all that is rendered takes time in proportion to its length.
 package markdown
 
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
+	"sync"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	gmtext "github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
 // The limits of a text that is rendered.
 const (
 	MaxText  = 100 << 10 // bytes
 	maxDepth = 20        // elements in each other
-	maxCells = 50_000    // less than that are columns of tables times lines
+	maxCells = 50_000    // columns of the widest table times lines of the text
 	maxMarks = 300       // of emphasis, links and code in a paragraph; others are text
 	maxHTML  = 1 << 20   // bytes
 )
 
+// syntax has no parser of HTML, which is therefore text, and none of reference definitions: of
+// 14,000 it took 1.2 s, and they put an address far from its link.
+//
+// It is made when it is used first: most commands render nothing.
+var syntax = sync.OnceValue(func() parser.Parser {
+	return parser.NewParser(
+		parser.WithBlockParsers(
+			util.Prioritized(parser.NewSetextHeadingParser(), 100),
+			util.Prioritized(parser.NewThematicBreakParser(), 200),
+			util.Prioritized(parser.NewListParser(), 300),
+			util.Prioritized(parser.NewListItemParser(), 400),
+			util.Prioritized(parser.NewCodeBlockParser(), 500),
+			util.Prioritized(parser.NewATXHeadingParser(), 600),
+			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(parser.NewBlockquoteParser(), 800),
+			util.Prioritized(parser.NewParagraphParser(), 1000),
+		),
+		parser.WithInlineParsers(
+			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
+			util.Prioritized(marks{}, 50),
+			util.Prioritized(parser.NewCodeSpanParser(), 100),
+			util.Prioritized(parser.NewLinkParser(), 200),
+			util.Prioritized(parser.NewAutoLinkParser(), 300),
+			util.Prioritized(parser.NewEmphasisParser(), 500),
+			util.Prioritized(extension.NewStrikethroughParser(), 500),
+			util.Prioritized(extension.NewLinkifyParser(), 999),
+		),
+		parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
+	)
+})
+
 // HTML renders text. It reports false if the text is over a limit: show it as it is.
 func HTML(text string) (html string, ok bool) {
-	if len(text) > MaxText {
+	if len(text) > MaxText || !withinLimits(text) {
 		return "", false
 	}
-	doc, ok := parse(strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\r\n", "\n"))
-	if !ok {
-		return "", false
-	}
-	var w writer
-	w.blocks(doc, true)
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\r\n", "\n")
+	w := writer{source: []byte(text)}
+	w.node(syntax().Parse(gmtext.NewReader(w.source)), 0)
 	if w.over || w.out.Len() > maxHTML {
 		return "", false
 	}
 	return w.out.String(), true
 }
 
-// writer writes the elements of a document.
+// writer writes the nodes of a document.
 type writer struct {
-	out   bytes.Buffer
-	depth int       // elements in each other
-	links []linking // that are open
-	cells int       // of tables
-	over  bool      // a limit
+	source []byte
+	out    bytes.Buffer
+	linked bool // inside a link; elements of links are never in each other
+	tabled bool // inside a table, where code has \| for |
+	over   bool // a limit
 }
 
 // headings are the elements for each level. The page has headings of its own above them.
 var headings = [...]string{1: "h4", 2: "h5", 3: "h6", 4: "h6", 5: "h6", 6: "h6"}
 
-// blocks writes what is in b. In a list that is not loose, paragraphs are no elements.
-func (w *writer) blocks(b *block, loose bool) {
-	for i, c := range b.children {
-		switch c.kind {
-		case paragraph:
-			w.paragraph(c.lines, loose, b.kind == item && i == 0)
-		case heading:
-			w.element(headings[c.level], func() { w.inline(content(c.lines)) })
-		case quote:
-			w.element("blockquote", func() { w.blocks(c, true) })
-		case list:
-			w.list(c)
-		case rule:
-			w.out.WriteString("<hr>")
-		case fenced, indented:
-			w.code(c)
+// node writes a node. Of one that it does not know it writes the content.
+func (w *writer) node(n ast.Node, depth int) {
+	if depth > maxDepth || w.out.Len() > maxHTML {
+		w.over = true
+	}
+	if w.over {
+		return
+	}
+	switch n := n.(type) {
+	case *ast.Paragraph:
+		w.element("p", n, depth-1)
+	case *ast.Heading:
+		w.element(headings[min(max(n.Level, 1), 6)], n, depth)
+	case *ast.Blockquote:
+		w.element("blockquote", n, depth)
+	case *ast.List:
+		w.list(n, depth-1) // its items count
+	case *ast.ListItem:
+		w.element("li", n, depth)
+	case *ast.ThematicBreak:
+		w.out.WriteString("<hr>")
+	case *ast.CodeBlock:
+		w.code(n, nil)
+	case *ast.FencedCodeBlock:
+		w.code(n, n.Language(w.source))
+	case *ast.Text:
+		w.inline(n)
+	case *ast.String:
+		w.text(string(n.Value))
+	case *ast.CodeSpan:
+		w.codeSpan(n)
+	case *ast.Emphasis:
+		name := "em"
+		if n.Level == 2 {
+			name = "strong"
 		}
+		w.element(name, n, depth)
+	case *extast.Strikethrough:
+		w.element("del", n, depth)
+	case *ast.Link:
+		w.link(n, unescape(string(n.Destination)), depth)
+	case *ast.Image:
+		w.link(n, unescape(string(n.Destination)), depth)
+	case *ast.AutoLink:
+		w.autoLink(n)
+	case *extast.TaskCheckBox:
+		if n.IsChecked {
+			w.out.WriteString(`<input type="checkbox" disabled checked aria-label="done"> `)
+		} else {
+			w.out.WriteString(`<input type="checkbox" disabled aria-label="to do"> `)
+		}
+	case *extast.Table:
+		w.table(n, depth)
+	default:
+		w.children(n, depth-1)
+	}
+}
+
+func (w *writer) children(n ast.Node, depth int) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		w.node(c, depth+1)
 	}
 }
 
 // element writes an element without attributes.
-func (w *writer) element(name string, content func()) {
-	w.begin(name)
-	content()
-	w.end(name)
-}
-
-func (w *writer) begin(name string) {
-	w.depth++
-	w.over = w.over || w.depth > maxDepth
+func (w *writer) element(name string, n ast.Node, depth int) {
 	w.out.WriteString("<" + name + ">")
-}
-
-func (w *writer) end(name string) {
-	w.depth--
+	w.children(n, depth)
 	w.out.WriteString("</" + name + ">")
 }
 
-func (w *writer) list(b *block) {
-	name := "ul"
-	if b.marker == '.' || b.marker == ')' {
-		name = "ol"
-	}
-	w.out.WriteString("<" + name)
-	if name == "ol" && b.level != 1 {
-		fmt.Fprintf(&w.out, ` start="%d"`, b.level)
-	}
-	w.out.WriteString(">")
-	loose := b.loose()
-	for _, c := range b.children {
-		w.element("li", func() { w.blocks(c, loose) })
-	}
-	w.out.WriteString("</" + name + ">")
-}
-
-// paragraph writes a paragraph, or the table that it is, or that follows in it.
-func (w *writer) paragraph(lines []string, loose, task bool) {
-	i, columns := tableAt(lines)
-	if text := content(lines[:i]); text != "" {
-		if loose {
-			w.out.WriteString("<p>")
-		}
-		if task {
-			text = w.checkbox(text)
-		}
-		w.inline(text)
-		if loose {
-			w.out.WriteString("</p>")
-		}
-	}
-	if columns > 0 {
-		w.table(lines[i:], columns)
-	}
-}
-
-func content(lines []string) string { return strings.TrimRight(strings.Join(lines, "\n"), " \t") }
-
-// checkbox writes the mark of a task that text begins with, and returns the rest.
-func (w *writer) checkbox(text string) string {
-	if len(text) < 3 || text[0] != '[' || text[2] != ']' || len(text) > 3 && strings.IndexByte(" \t\n", text[3]) < 0 {
-		return text
-	}
-	switch text[1] {
-	case 'x', 'X':
-		w.out.WriteString(`<input type="checkbox" disabled checked aria-label="done"> `)
-	case ' ':
-		w.out.WriteString(`<input type="checkbox" disabled aria-label="to do"> `)
+func (w *writer) list(n *ast.List, depth int) {
+	switch {
+	case !n.IsOrdered():
+		w.element("ul", n, depth)
+	case n.Start == 1:
+		w.element("ol", n, depth)
 	default:
-		return text
+		fmt.Fprintf(&w.out, `<ol start="%d">`, max(n.Start, 0))
+		w.children(n, depth)
+		w.out.WriteString("</ol>")
 	}
-	return strings.TrimLeft(text[3:], " \t\n")
+}
+
+func (w *writer) table(n *extast.Table, depth int) {
+	w.tabled = true
+	defer func() { w.tabled = false }()
+	w.out.WriteString(`<div class="table"><table>`)
+	body := false
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		name := "td"
+		if row.Kind() == extast.KindTableHeader {
+			name = "th"
+			w.out.WriteString("<thead>")
+		} else if !body {
+			body = true
+			w.out.WriteString("<tbody>")
+		}
+		w.out.WriteString("<tr>")
+		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			w.element(name, cell, depth)
+		}
+		w.out.WriteString("</tr>")
+		if name == "th" {
+			w.out.WriteString("</thead>")
+		}
+	}
+	if body {
+		w.out.WriteString("</tbody>")
+	}
+	w.out.WriteString("</table></div>")
 }
 
 // code writes a block of code, with its language before it.
-func (w *writer) code(b *block) {
+func (w *writer) code(n ast.Node, language []byte) {
 	w.out.WriteString(`<div class="code">`)
-	if b.lang != "" {
+	if len(language) > 0 {
 		w.out.WriteString(`<span class="lang">`)
-		w.text(unescape(b.lang))
+		w.text(unescape(string(language)))
 		w.out.WriteString("</span>")
 	}
 	w.out.WriteString("<pre><code>")
-	lines := b.lines
-	for b.kind == indented && strings.Trim(lines[len(lines)-1], " \t") == "" {
-		lines = lines[:len(lines)-1]
-	}
-	for _, line := range lines {
-		w.text(line + "\n")
+	for i := range n.Lines().Len() {
+		line := n.Lines().At(i)
+		w.text(string(line.Value(w.source)))
 	}
 	w.out.WriteString("</code></pre></div>")
 }
 
-// inline writes the text of a paragraph, a heading or a cell.
-func (w *writer) inline(text string) {
-	for _, sp := range parseInline(text) {
-		switch {
-		case sp.kind == lineBreak:
-			w.out.WriteString("<br>")
-		case sp.kind == codeSpan:
-			w.out.WriteString("<code>")
-			w.text(sp.text)
-			w.out.WriteString("</code>")
-		case sp.kind == bare:
-			w.beginLink(sp.to)
-			w.text(sp.text)
-			w.endLink(false)
-		case sp.link:
-			w.depth++
-			w.over = w.over || w.depth > maxDepth
-			w.beginLink(sp.to)
-		case sp.kind == linkEnd:
-			w.depth--
-			w.endLink(true)
-		case sp.kind == emphasis:
-			for _, name := range sp.ends {
-				w.end(name)
+func (w *writer) codeSpan(n ast.Node) {
+	w.out.WriteString("<code>")
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		if t, ok := c.(*ast.Text); ok {
+			code := strings.ReplaceAll(string(t.Value(w.source)), "\n", " ")
+			if w.tabled { // goldmark's own way takes quadratic time
+				code = strings.ReplaceAll(code, `\|`, "|")
 			}
-			w.text(sp.text[:sp.left])
-			for _, name := range slices.Backward(sp.begins) {
-				w.begin(name)
-			}
-		default:
-			w.text(unescape(sp.text))
+			w.text(code)
 		}
+	}
+	w.out.WriteString("</code>")
+}
+
+func (w *writer) inline(n *ast.Text) {
+	value := string(n.Value(w.source))
+	if !n.IsRaw() {
+		value = unescape(value)
+	}
+	w.text(value)
+	if n.SoftLineBreak() || n.HardLineBreak() {
+		w.out.WriteString("<br>")
 	}
 }
 

@@ -74,6 +74,11 @@ func (s *Server) dismiss(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err := s.ledger.Dismiss(ctx, s.opts.Root.Path(), a.ID, time.Now()); err != nil {
 		return nil, err
 	}
+	if a.Kind == api.WaitsDone { // the ledger keeps it until then
+		if err := s.ledger.Notified(ctx, a.ID); err != nil {
+			return nil, err
+		}
+	}
 	c.dismissed[a.ID] = true
 	c.changed.tell()
 	return a, c.show(e)
@@ -81,7 +86,7 @@ func (s *Server) dismiss(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // dismissable lists the kinds that a person can dismiss. The others are answered, read or
 // released instead.
-var dismissable = []string{api.WaitsFailed, api.WaitsEnded, api.WaitsStopped, api.WaitsLost, api.WaitsUnknown, api.WaitsIdle}
+var dismissable = []string{api.WaitsFailed, api.WaitsEnded, api.WaitsStopped, api.WaitsLost, api.WaitsUnknown, api.WaitsIdle, api.WaitsDone}
 
 // maxAsked is the largest size of a question in a snapshot, in bytes. Each stream gets
 // each snapshot.

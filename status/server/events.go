@@ -265,7 +265,14 @@ func (t *eventStream) change(ctx context.Context, c journal.Change) error {
 		}
 	case journal.Relaying:
 		if t.wants(c.RelayEvent.Root, c.RelayEvent.Team.Team, "") {
-			return t.event(api.EventRelay, t.at, view.RelayEvent(c.RelayEvent))
+			e := view.RelayEvent(c.RelayEvent)
+			if e.Person {
+				var err error
+				if _, e.Pane, err = t.server.ledger.PaneMessage(ctx, e.Delivery); err != nil {
+					return err
+				}
+			}
+			return t.event(api.EventRelay, t.at, e)
 		}
 	case journal.Said:
 		if t.wants(c.Envelope.Root, c.Envelope.Team.Team, c.Envelope.Inbox) {

@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/markdown"
 	"teambridge/status/view"
@@ -149,6 +150,11 @@ func (s *Server) instance(ctx context.Context, name string, createdAt int64) (te
 	}
 	if ctx.Err() != nil {
 		return teams.Instance{}, ctx.Err()
+	}
+	if panes, err := s.registered(ctx, name); err != nil {
+		return teams.Instance{}, err
+	} else if len(panes) > 0 && (createdAt == 0 || createdAt == panes[0].CreatedAt) {
+		return teams.Instance{Team: pane.Team, CreatedAt: panes[0].CreatedAt}, nil
 	}
 	recorded, jerr := s.reads.Inboxes(ctx, journal.Query{Root: s.opts.Root.Path()})
 	if jerr != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sync"
 
 	"teambridge/relay"
 	"teambridge/relay/fleet"
@@ -57,20 +58,24 @@ func addReason(r *api.Relay, f fleet.Status) {
 	}
 }
 
-// startRelays runs the relays until ctx or running ends. end stops them and waits for
-// their agents, which may finish their turns.
+// startRelays runs the relays and the queues of panes until ctx or running ends. end stops
+// them and waits for their agents, which may finish their turns, and for deliveries to panes
+// that have begun.
 func (s *Server) startRelays(ctx, running context.Context, part func(string, func(context.Context) error)) (end func()) {
 	on, stop := context.WithCancel(running)
 	// As soon as ctx ends, not after the last request: agents take longer.
 	forget := context.AfterFunc(ctx, stop)
-	done := make(chan struct{})
-	part("relays", func(context.Context) error {
-		defer close(done)
-		return s.fleet.Run(on)
-	})
+	var all sync.WaitGroup
+	for name, run := range map[string]func(context.Context) error{"relays": s.fleet.Run, "panes": s.panes.Run} {
+		all.Add(1)
+		part(name, func(context.Context) error {
+			defer all.Done()
+			return run(on)
+		})
+	}
 	return func() {
 		forget()
 		stop()
-		<-done
+		all.Wait()
 	}
 }

@@ -79,6 +79,18 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if to, found, err := s.paneFor(r.Context(), r.PathValue("team"), r.PathValue("member"), m.PaneOptions); err != nil {
+		return nil, err
+	} else if found {
+		answer, err := s.sendToPane(r.Context(), to, id, m)
+		if err != nil {
+			return nil, err
+		}
+		if answer.Deduplicated {
+			return answer, nil
+		}
+		return nil, write(w, http.StatusCreated, answer)
+	}
 	return s.sendFrom(w, r, m.From, func(sender *sending) (int, any, error) {
 		member, err := sender.Resolve(r.PathValue("member"), m.Force)
 		if err != nil {
@@ -102,6 +114,13 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) (any, error) 
 	id, err := idempotencyKey(r)
 	if err != nil {
 		return nil, err
+	}
+	if panes, err := s.registered(r.Context(), r.PathValue("team")); err != nil {
+		return nil, err
+	} else if len(panes) > 0 {
+		return s.broadcastToPanes(w, r, panes, id, m)
+	} else if m.PaneOptions != (api.PaneOptions{}) {
+		return nil, onlyForPanes()
 	}
 	return s.sendFrom(w, r, m.From, func(sender *sending) (int, any, error) {
 		message := mail.Message{ID: id, Text: m.Text, Summary: m.Summary, Color: m.Color, Protocol: m.Protocol}

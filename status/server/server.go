@@ -33,6 +33,16 @@
 // turn with it, and lost if it failed before. Every other message is a row, even to a
 // member that another process relays to: the agent learns that a teammate sent it.
 //
+// # Panes
+//
+// The registered tmux panes are the members of the team [pane.Team], which has no directory.
+// What a person sends to one is a user prompt, too: it goes through the ledger into the queue
+// of the pane (package relay/pane), which the service runs. A request never waits until it is
+// typed, and never looks at a pane, except for GET /v1/panes/{pane}: the service looks at all
+// of them every 2 s. While none is registered, it runs no tmux. A receipt is consumed once the
+// agent has taken the message, seen once its model was given it, lost if it was not sent, and
+// unknown if nobody knows.
+//
 // # Guarantees
 //
 //   - One service for each Claude directory. A second one fails with the address of the
@@ -70,6 +80,7 @@ import (
 	"teambridge/inbox/replicate"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
+	"teambridge/relay/pane"
 	"teambridge/relay/wire"
 	"teambridge/status"
 	"teambridge/status/api"
@@ -133,6 +144,9 @@ type Server struct {
 	rejoiner *rejoiner
 
 	conversations teams.Conversations
+
+	panes *pane.Panes
+	watch *paneWatch
 
 	streams chan struct{} // one item for each open stream
 
@@ -266,6 +280,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	part("states", s.statuses.run)
 	part("replicating", s.replicator.Run)
+	part("looking at panes", s.watch.run)
 	if !s.opts.ReadOnly {
 		part("pruning", s.prune)
 		part("joining", s.rejoiner.run)
@@ -387,6 +402,10 @@ func (s *Server) open(ctx context.Context) (err error) {
 			Journal: s.journal, Envelope: func(wire.Envelope) { s.news.tell() }, Recorded: s.replicator.Poke, Report: s.relayed, Warn: s.warn("relaying"),
 		})
 	}
+	s.watch = &paneWatch{Server: s, wake: make(chan struct{}, 1)}
+	s.panes = pane.New(pane.Options{
+		Root: s.opts.Root, Ledger: s.ledger, State: s.opts.State, Locker: s.locker, Recorded: s.replicator.Poke, Changed: s.watch.changed, Warn: s.warn("typing into panes"),
+	})
 	s.follower = &follower{Server: s, added: make(chan struct{}, 1)}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay"
 	"teambridge/relay/fleet"
+	"teambridge/relay/pane"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/status/view"
@@ -43,8 +44,11 @@ type statusCache struct {
 	list    []api.Team             // as of the last refresh, in order
 	fresh   time.Time              // when it was refreshed
 	folder  os.FileInfo            // of the processes' files; nil if there is none
-	ledgers [2]os.FileInfo         // the files of the ledger, when relays was read
+	ledgers ledgerFiles            // when relays was read
 	relays  map[string]teamRelays  // by team
+
+	ledgerNews int           // how often the ledger was read again
+	registered []ledger.Pane // and those of members
 
 	untold    bool            // streams were not told of a change, because a refresh failed after it
 	dismissed map[string]bool // ids of what was dismissed; nil until it was read
@@ -58,6 +62,7 @@ type cachedTeam struct {
 	processes map[string]os.FileInfo // the files of its processes, by path
 	relayNews bool                   // a relay has done something since
 	running   []string               // members whose relays ran then
+	paneNews  [2]int                 // how often the ledger had news, and panes, then
 	config    os.FileInfo
 	createdAt int64 // as config.json has it
 	lead      *teams.LeadProcess
@@ -192,8 +197,10 @@ func (c *statusCache) refresh(ctx context.Context) error {
 	}
 	entries := map[string]*cachedTeam{}
 	list := make([]api.Team, 0, len(listings))
-	c.untold = c.untold || len(listings) != len(c.entries) || c.entries == nil
+	c.untold = c.untold || c.entries == nil
+	real := false // a real team has the name of that of the panes
 	for _, l := range listings {
+		real = real || l.Name == pane.Team
 		if c.only != "" && l.Name != c.only {
 			continue
 		}
@@ -222,6 +229,26 @@ func (c *statusCache) refresh(ctx context.Context) error {
 		c.untold = c.untold || e.digest != digest
 		entries[l.Name], list = e, append(list, e.team)
 	}
+	if !real && (c.only == "" || c.only == pane.Team) {
+		switch e, again, err := c.readPanes(ctx, now); {
+		case err != nil:
+			return err
+		case e != nil:
+			digest := e.digest
+			if was := c.entries[pane.Team]; was != nil {
+				digest = was.digest
+			}
+			if again {
+				if err := c.show(e); err != nil {
+					return err
+				}
+				c.untold = c.untold || e.digest != digest
+			}
+			entries[pane.Team] = e
+			list = view.WithPanes(list, e.team)
+		}
+	}
+	c.untold = c.untold || len(entries) != len(c.entries)
 	c.entries, c.list, c.fresh = entries, list, now
 	if c.untold {
 		c.untold = false
@@ -334,15 +361,8 @@ func (c *statusCache) lookForRelays(ctx context.Context, now time.Time) error {
 	}
 	c.reported = map[string]bool{}
 	c.reporting.Unlock()
-	path := filepath.Join(c.opts.State, "ledger.db")
-	var files [2]os.FileInfo
-	same := c.relays != nil
-	for i, name := range []string{path, path + "-wal"} {
-		info, _ := os.Stat(name)
-		same = same && unchanged(c.ledgers[i], info) && (info == nil || now.Sub(info.ModTime()) > settled)
-		files[i] = info
-	}
-	if same {
+	files := c.ledgers
+	if files.same(c.opts.State, now) {
 		return nil
 	}
 	infos, err := c.ledger.RelayInfos(ctx, c.opts.Root.Path())
@@ -367,8 +387,32 @@ func (c *statusCache) lookForRelays(ctx context.Context, now time.Time) error {
 	for team, e := range c.entries {
 		e.relayNews = e.relayNews || !reflect.DeepEqual(relays[team], c.relays[team])
 	}
-	c.ledgers, c.relays = files, relays
+	panes, err := c.ledger.Panes(ctx, c.opts.Root.Path())
+	if err != nil {
+		return err
+	}
+	c.ledgers, c.relays, c.registered = files, relays, panes
+	c.ledgerNews++
 	return nil
+}
+
+// ledgerFiles are the files of the ledger, when it was last read; the zero value is never.
+type ledgerFiles struct {
+	read  bool
+	infos [2]os.FileInfo
+}
+
+// same reports whether the ledger in the state directory has not changed since then. If it
+// has, it is read now.
+func (f *ledgerFiles) same(state string, now time.Time) bool {
+	path, same := filepath.Join(state, "ledger.db"), f.read
+	for i, name := range []string{path, path + "-wal"} {
+		info, _ := os.Stat(name)
+		same = same && unchanged(f.infos[i], info) && (info == nil || now.Sub(info.ModTime()) > settled)
+		f.infos[i] = info
+	}
+	f.read = true
+	return same
 }
 
 // lostRelay reports whether a relay of a team does not run any more. Nothing tells if it was
@@ -486,9 +530,11 @@ func (c *statusCache) readRelays(ctx context.Context, e *cachedTeam, t *teams.Te
 	served := func(member string) bool {
 		return slices.ContainsFunc(entries, func(r api.RelayEntry) bool { return r.Created != nil && r.Member == member })
 	}
-	e.waits = slices.Concat(e.messageWaits, waits, e.stateWaits(served))
-	for i, a := range e.waits {
-		e.waits[i].Dismissable = slices.Contains(dismissable, a.Kind)
+	typed, err := c.memberPaneWaits(ctx, e, now)
+	if err != nil {
+		return err
 	}
+	e.waits = slices.Concat(e.messageWaits, waits, typed, e.stateWaits(served))
+	markDismissable(e.waits)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/mail"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -34,7 +35,27 @@ func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) (any, error) {
 }
 
 func (s *Server) teams(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return view.Teams(r.Context(), s.opts.Root)
+	list, err := view.Teams(r.Context(), s.opts.Root)
+	if err != nil {
+		return nil, err
+	}
+	panes, err := s.registered(r.Context(), pane.Team)
+	if len(panes) > 0 {
+		list = view.WithPanes(list, view.PaneTeam(panes))
+	}
+	return list, err
+}
+
+// ofPanes answers a request about the team of the panes as does do, and one about another team
+// as otherwise does.
+func (s *Server) ofPanes(r *http.Request, do func([]pane.Pane) (any, error), otherwise func(*teams.Team) (any, error)) (any, error) {
+	name := r.PathValue("team")
+	if list, err := s.registered(r.Context(), name); err != nil {
+		return nil, err
+	} else if len(list) > 0 {
+		return do(list)
+	}
+	return withTeam(s.opts.Root, name, otherwise)
 }
 
 // withTeam calls do with a team.
@@ -48,7 +69,7 @@ func withTeam(root *teams.Root, name string, do func(*teams.Team) (any, error)) 
 }
 
 func (s *Server) team(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
+	return s.ofPanes(r, func(list []pane.Pane) (any, error) { return s.paneTeam(r.Context(), list) }, func(t *teams.Team) (any, error) {
 		sender, err := s.sender(r.Context(), t, "")
 		if err != nil {
 			return nil, err
@@ -74,7 +95,10 @@ func (s *Server) sender(ctx context.Context, t *teams.Team, from string) (*mail.
 }
 
 func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
+	return s.ofPanes(r, func(list []pane.Pane) (any, error) {
+		views, err := s.seen(r.Context(), list)
+		return view.PaneMembers(views), err
+	}, func(t *teams.Team) (any, error) {
 		list, err := view.Members(r.Context(), t)
 		if err != nil {
 			return nil, err
@@ -90,7 +114,14 @@ func (s *Server) members(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 func (s *Server) status(_ http.ResponseWriter, r *http.Request) (any, error) {
-	return withTeam(s.opts.Root, r.PathValue("team"), func(t *teams.Team) (any, error) {
+	return s.ofPanes(r, func(list []pane.Pane) (any, error) {
+		views, err := s.seen(r.Context(), list)
+		states := make([]api.Status, 0, len(views))
+		for _, v := range views {
+			states = append(states, view.PaneStatus(v))
+		}
+		return states, err
+	}, func(t *teams.Team) (any, error) {
 		relays, asked, err := s.relaysOf(r.Context(), t)
 		if err != nil {
 			return nil, err

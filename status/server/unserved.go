@@ -5,6 +5,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
 	"teambridge/status"
 	"teambridge/status/api"
 	"teambridge/teams"
@@ -21,7 +22,7 @@ type Unserved struct{ cache *statusCache }
 // It reads a journal and a ledger, which others fill.
 func NewUnserved(ctx context.Context, root *teams.Root, state string, l *ledger.Ledger, j *journal.Journal, team string) (*Unserved, error) {
 	c := &statusCache{
-		Server: &Server{opts: Options{Root: root, State: state}, ledger: l, idle: noService},
+		Server: &Server{opts: Options{Root: root, State: state}, ledger: l, idle: noService, panes: pane.New(pane.Options{Root: root, Ledger: l, State: state})},
 		source: status.Source{Journal: j, Ledger: l}, only: team, changed: newHub(),
 	}
 	var err error

@@ -40,8 +40,19 @@ func Fates(ctx context.Context, l *ledger.Ledger, found []journal.Message) ([]*a
 		case m.Answer != "":
 			continue
 		case m.Prompt != "":
-			var prompts []ledger.Delivery
-			if prompts, err = l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Prompt}); len(prompts) > 0 {
+			typed, found, err := l.PaneMessage(ctx, m.Prompt)
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				list[i] = paneFate(typed)
+				continue
+			}
+			prompts, err := l.Deliveries(ctx, ledger.DeliveryQuery{UUID: m.Prompt})
+			if err != nil {
+				return nil, err
+			}
+			if len(prompts) > 0 {
 				d = prompts[0]
 			}
 		default:

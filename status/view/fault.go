@@ -12,6 +12,8 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/inbox/mail"
 	"teambridge/relay/fleet"
+	"teambridge/relay/pane"
+	"teambridge/relay/terminal"
 	"teambridge/status/api"
 	"teambridge/teams"
 	"teambridge/teams/lockedfile"
@@ -71,15 +73,44 @@ func classify(err error) (api.Code, string) {
 			return k.code, k.hint
 		}
 	}
+	if code, hint := paneFault(err); code != "" {
+		return code, hint
+	}
 	switch {
 	case errors.As(err, new(*journal.ValueError)):
 		return api.CodeUsage, ""
 	case errors.As(err, new(*fleet.SettingError)):
 		return api.CodeInvalid, ""
+	case errors.As(err, new(*pane.ProfileError)):
+		return api.CodeInvalid, "the profiles are claude and generic"
 	case errors.As(err, new(*fleet.LeadError)):
 		return api.CodeRefused, "an interactive agent reads its inbox by itself"
 	}
 	return api.CodeError, ""
+}
+
+// paneFault classifies an error about terminal panes; the code is empty for others.
+func paneFault(err error) (api.Code, string) {
+	var (
+		unknown *pane.NotFoundError
+		exists  *pane.ExistsError
+		missing *terminal.NotFoundError
+	)
+	switch {
+	case errors.As(err, &unknown) && len(unknown.Panes) > 0:
+		names := make([]string, len(unknown.Panes))
+		for i, p := range unknown.Panes {
+			names[i] = p.Name()
+		}
+		return api.CodeNotFound, "registered are: " + strings.Join(names, ", ")
+	case unknown != nil:
+		return api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET"
+	case errors.As(err, &exists):
+		return api.CodeConflict, "choose another name, or give the name another pane with --replace"
+	case errors.As(err, &missing):
+		return api.CodeNotFound, "a target is a pane id such as %12, or session:window.pane"
+	}
+	return "", ""
 }
 
 // known are the errors with one code and one hint. Of two that an error wraps, the
@@ -97,6 +128,12 @@ var known = []struct {
 	{teams.ErrTeamGone, api.CodeGone, "the team has ended and its files are gone; list the teams with: teambridge teams"},
 	{inbox.ErrMissing, api.CodeNotFound, "an inbox is created by the first message to it"},
 	{inbox.ErrIDTaken, api.CodeIDTaken, "send it under another id, or without one"},
+	{pane.ErrTeamExists, api.CodeRefused, "two teams of that name could not be told apart"},
+	{pane.ErrBusy, api.CodeBusy, "try again in a moment"},
+	{terminal.ErrGone, api.CodeGone, "register the pane that it is now with: teambridge pane add NAME --pane TARGET --replace"},
+	{terminal.ErrNoServer, api.CodeNotFound, "start tmux, or name the socket of its server with --socket"},
+	{terminal.ErrNoTmux, api.CodeNotFound, "install tmux 3.3 or newer"},
+	{errors.ErrUnsupported, api.CodeError, "panes can be written to on Linux alone"},
 	{ledger.ErrConflict, api.CodeIDTaken, "send it under another id, or without one"},
 	{inbox.ErrUnknown, api.CodeUnknown, "ask the agent, or send it again with --force, which may make a second copy"},
 	{inbox.ErrNoMemory, api.CodeNoLedger, "--force sends it without a record: sending again then makes a second copy"},
@@ -116,6 +153,7 @@ var known = []struct {
 	{syscall.EPIPE, api.CodeOutput, "the reader of the output closed it"},
 	{fs.ErrPermission, api.CodePermission, "run teambridge as the user who runs Claude Code"},
 	{context.DeadlineExceeded, api.CodeTimeout, ""},
+	{pane.ErrUnknown, api.CodeNotFound, "see the messages with: teambridge history --team tmux"},
 }
 
 // Describe returns the text of an error for a person: without names of packages and
@@ -124,7 +162,7 @@ func Describe(err error) string {
 	var kept []string
 	for _, part := range clauses(err.Error()) {
 		switch {
-		case part == "teams", part == "inbox", part == "lockedfile", part == "wire", strings.HasPrefix(part, "strconv."):
+		case part == "teams", part == "inbox", part == "lockedfile", part == "wire", part == "terminal", part == "pane", strings.HasPrefix(part, "strconv."):
 		case len(kept) > 0 && kept[len(kept)-1] == part:
 		default:
 			kept = append(kept, part)
@@ -161,6 +199,16 @@ func Problem(err error) api.Problem {
 	}
 	if nf, ok := errors.AsType[*teams.NotFoundError](err); ok {
 		p.Nearest = nf.Nearest
+	}
+	if nf, ok := errors.AsType[*pane.NotFoundError](err); ok {
+		for _, there := range nf.Panes {
+			p.Nearest = append(p.Nearest, there.Inbox)
+		}
+	}
+	if nf, ok := errors.AsType[*terminal.NotFoundError](err); ok {
+		for _, there := range nf.Panes {
+			p.Nearest = append(p.Nearest, there.Target())
+		}
 	}
 	return p
 }

@@ -1,5 +1,6 @@
 // Package rawjson finds the byte ranges of the values in a JSON text, and adds
-// or removes one element of an array without touching any other byte.
+// or removes one element of an array, or one member of an object, without
+// touching any other byte.
 //
 // The files it is for belong to other programs. Re-encoding them would rewrite
 // what those programs meant: the spelling of a number, the order and the
@@ -169,21 +170,9 @@ func AppendTo(array []byte, spans []Span, elem []byte, outer string) ([]byte, er
 		return slices.Concat(array[:open+1], []byte("\n"+outer+"  "), row, []byte("\n"+outer), array[shut:]), nil
 	}
 	last := spans[len(spans)-1]
-	lead := leading(array, last.Start)
-	row := elem
-	if nl := bytes.IndexByte(lead, '\n'); nl >= 0 {
-		eol := "\n"
-		if nl > 0 && lead[nl-1] == '\r' {
-			eol = "\r\n"
-		}
-		// Only what follows the last line end is indentation: a blank line
-		// before the element is not repeated inside it.
-		pad := string(lead[bytes.LastIndexByte(lead, '\n')+1:])
-		var err error
-		if row, err = indented(elem, eol, pad); err != nil {
-			return nil, err
-		}
-		lead = []byte(eol + pad)
+	row, lead, err := laidOut(elem, leading(array, last.Start))
+	if err != nil {
+		return nil, err
 	}
 	return slices.Insert(array, last.End, slices.Concat([]byte(","), lead, row)...), nil
 }
@@ -197,18 +186,23 @@ func Remove(array []byte, i int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i < 0 || i >= len(spans) {
-		return nil, fmt.Errorf("rawjson: no element %d in an array of %d", i, len(spans))
-	}
-	switch {
-	case len(spans) == 1:
+	if len(spans) == 1 && i == 0 {
 		open := bytes.IndexByte(array, '[')
 		shut := bytes.LastIndexByte(array, ']')
 		return slices.Concat(array[:open+1], array[shut:]), nil
+	}
+	return removeItem(array, spans, i)
+}
+
+// removeItem returns data without the i-th of several items.
+func removeItem(data []byte, items []Span, i int) ([]byte, error) {
+	switch {
+	case i < 0 || i >= len(items):
+		return nil, fmt.Errorf("rawjson: no element %d in an array of %d", i, len(items))
 	case i > 0:
-		return slices.Concat(array[:spans[i-1].End], array[spans[i].End:]), nil
+		return slices.Concat(data[:items[i-1].End], data[items[i].End:]), nil
 	default:
-		return slices.Concat(array[:spans[0].Start], array[spans[1].Start:]), nil
+		return slices.Concat(data[:items[0].Start], data[items[1].Start:]), nil
 	}
 }
 
@@ -223,12 +217,8 @@ func leading(data []byte, start int) []byte {
 
 // indented spreads elem over lines, each but the first behind pad.
 func indented(elem []byte, eol, pad string) ([]byte, error) {
-	unit := "  "
-	if strings.HasPrefix(pad, "\t") {
-		unit = "\t"
-	}
 	var buf bytes.Buffer
-	if err := json.Indent(&buf, elem, pad, unit); err != nil {
+	if err := json.Indent(&buf, elem, pad, unit(pad)); err != nil {
 		return nil, fmt.Errorf("rawjson: element to add: %w", err)
 	}
 	if eol == "\n" {
@@ -236,6 +226,14 @@ func indented(elem []byte, eol, pad string) ([]byte, error) {
 	}
 	// A JSON string holds no raw line feed, so each one is layout.
 	return bytes.ReplaceAll(buf.Bytes(), []byte("\n"), []byte(eol)), nil
+}
+
+// unit is one more step of indentation in a line that begins with pad.
+func unit(pad string) string {
+	if strings.HasPrefix(pad, "\t") {
+		return "\t"
+	}
+	return "  "
 }
 
 func newDecoder(data []byte) *jsontext.Decoder {

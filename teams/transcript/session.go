@@ -48,22 +48,34 @@ func readSmall(path string) ([]byte, error) {
 
 // ProcessOf returns the process that has a session, alive or not; the last one that
 // was started.
-func ProcessOf(root, session string) (Process, bool) {
-	folder := filepath.Join(root, "sessions")
-	all, err := os.ReadDir(folder)
-	if err != nil || session == "" {
+func ProcessOf(root, session string) (last Process, ok bool) {
+	if session == "" {
 		return Process{}, false
 	}
-	var last Process
-	for _, e := range all {
-		if !strings.HasSuffix(e.Name(), ".json") || !e.Type().IsRegular() {
-			continue
-		}
-		if p, ok := readProcess(filepath.Join(folder, e.Name())); ok && p.Session == session && p.StartedAt >= last.StartedAt {
+	for _, p := range Processes(root) {
+		if p.Session == session && p.StartedAt >= last.StartedAt {
 			last = p
 		}
 	}
 	return last, last.PID != 0
+}
+
+// Processes returns the processes that have sessions, alive or not.
+func Processes(root string) (list []Process) {
+	folder := filepath.Join(root, "sessions")
+	all, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	for _, e := range all {
+		if !strings.HasSuffix(e.Name(), ".json") || !e.Type().IsRegular() {
+			continue
+		}
+		if p, ok := readProcess(filepath.Join(folder, e.Name())); ok {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 func readProcess(path string) (Process, bool) {

@@ -85,6 +85,15 @@ func Session(root, dir, session string) (path string, ok bool) {
 	return "", false
 }
 
+// Recent returns the transcripts of sessions that processes in dir began and that have
+// changed since, the last written first.
+func Recent(root, dir string, since time.Time) []string {
+	return slices.DeleteFunc(latest(filepath.Join(root, "projects", slugOf(dir)), ".jsonl"), func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || info.ModTime().Before(since)
+	})
+}
+
 // mostSessions is how many sessions of one directory are searched for an agent, the last
 // written first.
 const mostSessions = 32

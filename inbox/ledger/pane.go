@@ -1,0 +1,530 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"teambridge/inbox/sqlite"
+)
+
+// PaneTeam is the name of the team that registered terminal panes form. It has no
+// directory. All panes of a Claude root that are registered at the same time are in one
+// instance of it, which is as old as its first pane.
+const PaneTeam = "tmux"
+
+// A Pane is a terminal pane. If its Team is [PaneTeam], it was registered under the name
+// Inbox; otherwise it is the pane of that member of a team.
+type Pane struct {
+	InboxKey
+	Socket  string    // of the tmux server
+	Server  int       // pid of the tmux server
+	ID      string    // such as "%12"
+	PID     int       // of the first process in the pane
+	Profile string    // how its program's screen is read
+	At      time.Time // when it was recorded; kept to the microsecond, given in UTC
+}
+
+// same reports whether both are the same pane of the same tmux server.
+func (p Pane) same(q Pane) bool {
+	return p.Socket == q.Socket && p.Server == q.Server && p.ID == q.ID && p.PID == q.PID
+}
+
+func (p *Pane) check() error {
+	err := cmp.Or(p.InboxKey.check(), names("socket", p.Socket, "pane", p.ID, "profile", p.Profile))
+	if err == nil && (p.Server <= 0 || p.PID <= 0) {
+		err = invalid("pid", "of the pane or its server is missing")
+	}
+	return err
+}
+
+// PaneExistsError says that a name or a pane is registered already. It is [ErrConflict].
+type PaneExistsError struct{ Pane Pane }
+
+func (e *PaneExistsError) Error() string {
+	return fmt.Sprintf("ledger: %s is registered already, for pane %s of %s", e.Pane.Inbox, e.Pane.ID, e.Pane.Socket)
+}
+
+func (e *PaneExistsError) Unwrap() error { return ErrConflict }
+
+// AddPane registers a pane, durably, under the name p.Inbox, and returns it with its key:
+// Team and CreatedAt are set here, and a zero At is now. With replace, a name that is
+// registered gets the pane in place of its own; the messages that wait go there. AddPane
+// fails with *[PaneExistsError] and *[ValueError].
+func (l *Ledger) AddPane(ctx context.Context, p Pane, replace bool) (Pane, error) {
+	p.Team = PaneTeam
+	if err := p.check(); err != nil {
+		return Pane{}, err
+	}
+	p.At = time.UnixMicro(micros(p.At)).UTC()
+	err := l.write(ctx, "add pane", durable, func(c *sqlite.Conn) error {
+		p.CreatedAt = max(p.At.UnixMilli(), 1)
+		all, err := panes(c, "root=? AND team=?", p.Root, PaneTeam)
+		if err != nil {
+			return err
+		}
+		for _, old := range all {
+			p.CreatedAt = old.CreatedAt
+			if old.Inbox == p.Inbox && !replace || old.Inbox != p.Inbox && old.same(p) {
+				return &PaneExistsError{old}
+			}
+		}
+		return setPane(c, p)
+	})
+	if err != nil {
+		return Pane{}, err
+	}
+	return p, nil
+}
+
+// SetPane records, durably, in which pane the member of a team is.
+func (l *Ledger) SetPane(ctx context.Context, p Pane) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	return l.write(ctx, "set pane", durable, func(c *sqlite.Conn) error { return setPane(c, p) })
+}
+
+func setPane(c *sqlite.Conn, p Pane) error {
+	inboxID, err := p.InboxKey.add(c)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(`INSERT INTO panes (inbox_id, socket, server, pane, pid, profile, at) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET socket=excluded.socket, server=excluded.server, pane=excluded.pane, pid=excluded.pid,
+		profile=excluded.profile, at=excluded.at`, inboxID, p.Socket, p.Server, p.ID, p.PID, p.Profile, micros(p.At))
+	return err
+}
+
+// RemovePane removes a registered pane, durably. What waits for it is [Dropped], what is
+// being delivered has [Failed], and the tasks of its messages end as lost, all with the
+// reason. It returns how many messages were dropped. It fails with [ErrUnknown].
+func (l *Ledger) RemovePane(ctx context.Context, k InboxKey, reason string) (dropped int, err error) {
+	if err := k.check(); err != nil {
+		return 0, err
+	}
+	err = l.write(ctx, "remove pane", durable, func(c *sqlite.Conn) error {
+		n, err := c.Exec("DELETE FROM panes WHERE inbox_id="+thisInboxID, k.args()...)
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			return fmt.Errorf("ledger: remove pane %s: %w", k.Inbox, ErrUnknown)
+		}
+		at := micros(time.Time{})
+		if f, found, err := inFlight(c, k); err != nil {
+			return err
+		} else if found {
+			if err := advance(c, f, Failed, "unknown: "+reason, at); err != nil {
+				return err
+			}
+		}
+		if err := loseTasks(c, k, reason, at); err != nil {
+			return err
+		}
+		gone, err := c.Exec("UPDATE deliveries SET state='dropped', reason=?, at=? WHERE state='claimed' AND inbox_id="+thisInboxID, k.args(reason, at)...)
+		dropped = int(gone)
+		return err
+	})
+	return dropped, err
+}
+
+// Panes lists the panes of a Claude root, of registered names and of members, or of every
+// root if root is "", sorted by root, team and name.
+func (l *Ledger) Panes(ctx context.Context, root string) ([]Pane, error) {
+	return l.panes(ctx, inRoot, root)
+}
+
+// Pane returns the pane of an inbox, and whether there is one.
+func (l *Ledger) Pane(ctx context.Context, k InboxKey) (Pane, bool, error) {
+	if err := k.check(); err != nil {
+		return Pane{}, false, err
+	}
+	return first(l.panes(ctx, thisInbox, k.args()...))
+}
+
+func (l *Ledger) panes(ctx context.Context, rest string, args ...sqlite.Value) (list []Pane, err error) {
+	err = l.db.Do(ctx, "panes", func(c *sqlite.Conn) error {
+		list, err = panes(c, rest, args...)
+		return err
+	})
+	return list, err
+}
+
+func panes(c *sqlite.Conn, rest string, args ...sqlite.Value) ([]Pane, error) {
+	return sqlite.All(c, func(v sqlite.Row) Pane {
+		return Pane{
+			InboxKey: scanKey(v, 0), Socket: v.Text(4), Server: int(v.Int(5)), ID: v.Text(6), PID: int(v.Int(7)),
+			Profile: v.Text(8), At: v.Time(9),
+		}
+	}, "SELECT root, team, created_at, inbox, socket, server, pane, pid, profile, at FROM inboxes JOIN panes USING (inbox_id) WHERE "+rest, args...)
+}
+
+// Task is how far the agent is with the task that a message to a pane began.
+type Task string
+
+// The states of a task. With a transcript it is sent, then given, then ended. Without one
+// it is staged or armed when it is sent, staged becomes armed, and armed becomes ended.
+const (
+	TaskNone   Task = ""       // the message is not confirmed
+	TaskSent   Task = "sent"   // the transcript is to tell when the agent is given the message
+	TaskGiven  Task = "given"  // the transcript says that the agent was given it
+	TaskStaged Task = "staged" // the second next end of a turn ends it
+	TaskArmed  Task = "armed"  // the next end of a turn ends it
+	TaskEnded  Task = "ended"
+)
+
+// Open reports whether the task has begun and not ended.
+func (t Task) Open() bool { return t != TaskNone && t != TaskEnded }
+
+// openTask is Open in SQL, worded as in the index.
+const openTask = "task IN ('sent', 'given', 'staged', 'armed')"
+
+// A PaneMessage is a message to a pane. Its delivery is claimed while it waits, written
+// when it is about to be pasted, accepted when Enter was pressed and done when the program
+// has taken it. It has failed if it was not sent in time, or if it is not known whether it
+// was.
+type PaneMessage struct {
+	Delivery
+	Policy    string // such as "queued"
+	SaveDraft bool   // a person's draft may be cut, and is put back
+
+	// Notify asks for a notification at the end of the task, of an agent's inbox, or of
+	// the person if NotifyTo is zero.
+	Notify   bool
+	NotifyTo InboxKey
+
+	Since     time.Time // when it began to wait
+	Tries     int       // that sent nothing
+	NextTry   time.Time // zero: now
+	Held      string    // why the last try sent nothing, in one word; "" if there was none
+	Detail    string    // the same for people
+	HeldSince time.Time // since when it is held for that reason; zero if it is not
+	SentAt    time.Time // when it was pasted; zero if it was not
+
+	Transcript string // path of the file that the agent's program keeps of the conversation, with this message; "" if unknown
+	Task       Task
+	TaskAt     time.Time // when the task came to its state; zero for TaskNone
+	Lost       string    // why nobody saw the end of the task; "" if somebody did
+	Notified   bool
+	Answer     []byte // row of the answer, as in [Event.Row]; nil if there is none
+}
+
+// queueOrder is the order of delivery: after what was sent, important messages go first.
+const queueOrder = "state='claimed', policy IN ('important', 'urgent') DESC, seq"
+
+// AddPaneMessage records a message to a pane as [Ledger.AddPrompts] does. Of m it takes the
+// delivery, the policy, SaveDraft, Notify and NotifyTo; digest must cover them. It returns
+// the message as it is recorded, and whether it was there before. It fails as AddPrompts
+// does, with [ErrUnknown] if the inbox has no pane, and with [ErrConflict] if it has a relay.
+func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]byte) (_ PaneMessage, again bool, err error) {
+	p := Prompt{m.Delivery, digest}
+	if err := cmp.Or(checkKey(p.key()), p.check(), names("policy", m.Policy)); err != nil {
+		return PaneMessage{}, false, err
+	}
+	if !m.Person || m.Notify && m.NotifyTo != (InboxKey{}) && m.NotifyTo.check() != nil {
+		return PaneMessage{}, false, invalid("message", "is no person's input, or is to notify nobody")
+	}
+	uuid := m.UUID
+	err = l.write(ctx, "add pane message", durable, func(c *sqlite.Conn) error {
+		inboxID, err := m.InboxKey.add(c)
+		if err != nil {
+			return err
+		}
+		for _, there := range []struct {
+			query string
+			want  int64
+			err   error
+		}{
+			{"SELECT count(*) FROM panes WHERE inbox_id=?", 1, fmt.Errorf("ledger: message to %s: it has no pane: %w", m.Inbox, ErrUnknown)},
+			{"SELECT count(*) FROM sessions WHERE inbox_id=? AND state NOT IN ('', 'ended', 'dead')", 0, fmt.Errorf("ledger: message to the pane of %s: a relay serves its inbox: %w", m.Inbox, ErrConflict)},
+		} {
+			if n, err := c.Number(there.query, inboxID); err != nil || n != there.want {
+				return cmp.Or(err, there.err)
+			}
+		}
+		added, err := addPrompt(c, &p)
+		if again = added.Again; err != nil || again {
+			return err
+		}
+		var to int64
+		if m.NotifyTo != (InboxKey{}) {
+			if to, err = m.NotifyTo.add(c); err != nil {
+				return err
+			}
+		}
+		_, err = c.Exec(`INSERT INTO pane_messages (seq, policy, save_draft, notify, notify_to, since, tries, next_try, held, detail, held_since,
+			sent_at, transcript, task, task_at, lost, notified, answer) VALUES (?, ?, ?, ?, ?, ?, 0, 0, '', '', 0, 0, '', '', 0, '', 0, 0)`,
+			added.Seq, m.Policy, m.SaveDraft, m.Notify, to, micros(m.At))
+		return err
+	})
+	if err != nil {
+		return PaneMessage{}, false, err
+	}
+	m, _, err = l.PaneMessage(ctx, uuid)
+	return m, again, err
+}
+
+// PaneMessage returns the message to a pane with that uuid, and whether there is one.
+func (l *Ledger) PaneMessage(ctx context.Context, uuid string) (PaneMessage, bool, error) {
+	return first(l.paneMessages(ctx, "uuid=?", uuid))
+}
+
+// PaneMessages lists the messages to a pane that have not ended, or whose task has not, in
+// the order in which they are delivered.
+func (l *Ledger) PaneMessages(ctx context.Context, k InboxKey) ([]PaneMessage, error) {
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	return l.paneMessages(ctx, thisInbox+" AND ("+unended+" OR "+openTask+")", k.args()...)
+}
+
+// OpenPaneMessages is [Ledger.PaneMessages] for all panes of a Claude root.
+func (l *Ledger) OpenPaneMessages(ctx context.Context, root string) ([]PaneMessage, error) {
+	return l.paneMessages(ctx, `root=? AND seq IN (SELECT seq FROM deliveries WHERE `+unended+` UNION SELECT seq FROM pane_messages WHERE `+openTask+`)`, root)
+}
+
+// EndedTasks lists the messages of a Claude root whose tasks have ended and whose senders
+// asked for a notification and have not got it. The person's stay in the list
+// until they are dismissed, by the uuid of the delivery: see [Ledger.Dismiss].
+func (l *Ledger) EndedTasks(ctx context.Context, root string) ([]PaneMessage, error) {
+	return l.paneMessages(ctx, `root=?1 AND notify<>0 AND notified=0 AND task='ended'
+		AND NOT (notify_to=0 AND uuid IN (SELECT id FROM dismissed WHERE root=?1))`, root)
+}
+
+// paneMessages returns those for which a condition holds, in the order of delivery.
+func (l *Ledger) paneMessages(ctx context.Context, rest string, args ...sqlite.Value) ([]PaneMessage, error) {
+	return sqlite.Select(ctx, l.db, "pane messages", scanPaneMessage, `SELECT `+deliveryColumns+`, mode, contents.raw,
+		policy, save_draft, notify, since, tries, next_try, held, detail, held_since, sent_at, transcript, task, task_at, lost, notified,
+		(SELECT raw FROM messages WHERE message=answer),
+		coalesce(to_root, ''), coalesce(to_team, ''), coalesce(to_created, 0), coalesce(to_inbox, '')
+		FROM (SELECT * FROM inboxes JOIN deliveries USING (inbox_id) JOIN pane_messages USING (seq) WHERE `+rest+`) JOIN contents USING (seq)
+		LEFT JOIN (SELECT inbox_id AS peer, root AS to_root, team AS to_team, created_at AS to_created, inbox AS to_inbox FROM inboxes) ON peer=notify_to
+		ORDER BY `+queueOrder, args...)
+}
+
+func scanPaneMessage(v sqlite.Row) PaneMessage {
+	optional := func(i int) time.Time {
+		if v.Int(i) == 0 {
+			return time.Time{}
+		}
+		return v.Time(i)
+	}
+	m := PaneMessage{
+		Delivery: scanDelivery(v), Policy: v.Text(23), SaveDraft: v.Bool(24), Notify: v.Bool(25), Since: v.Time(26),
+		Tries: int(v.Int(27)), NextTry: optional(28), Held: v.Text(29), Detail: v.Text(30), HeldSince: optional(31), SentAt: optional(32),
+		Transcript: v.Text(33), Task: Task(v.Text(34)), TaskAt: optional(35), Lost: v.Text(36), Notified: v.Bool(37), Answer: v.Blob(38),
+		NotifyTo: scanKey(v, 39),
+	}
+	m.Mode, m.Raw = v.Blob(21), v.Blob(22)
+	return m
+}
+
+// ofPane selects a row of pane_messages by the uuid of its delivery.
+const ofPane = " WHERE seq=(SELECT seq FROM deliveries WHERE uuid=?)"
+
+// HoldPaneMessage records that a try sent nothing, why, and when the next try is due. It
+// does not wait for the disk.
+func (l *Ledger) HoldPaneMessage(ctx context.Context, uuid, held, detail string, next time.Time) error {
+	now := micros(time.Time{})
+	return l.exec(ctx, "hold pane message", quick, `UPDATE pane_messages SET tries=tries+1, next_try=?, held_since=iif(held=?, held_since, ?), held=?, detail=?`+ofPane,
+		micros(next), held, now, held, detail, uuid)
+}
+
+// PasteFrame records, durably, the frame of one message to a pane, before it is pasted: see
+// [Ledger.Commit]. It fails with *[StateError] if the message does not wait any more.
+func (l *Ledger) PasteFrame(ctx context.Context, f Frame, uuid string) error {
+	if err := f.check(1); err != nil {
+		return err
+	}
+	return l.write(ctx, "paste", durable, func(c *sqlite.Conn) error {
+		if err := commitFrame(c, f, []string{uuid}); err != nil {
+			return err
+		}
+		_, err := c.Exec("UPDATE pane_messages SET sent_at=?, held='', detail='', held_since=0"+ofPane, micros(f.At), uuid)
+		return err
+	})
+}
+
+// ReturnFrame takes back a frame of one message, durably: it was certainly not pasted. The
+// frame is [Cancelled], and the message waits again.
+func (l *Ledger) ReturnFrame(ctx context.Context, frame, reason string) error {
+	return l.write(ctx, "return", durable, func(c *sqlite.Conn) error {
+		f, err := unendedFrame(c, "return", frame)
+		if err != nil {
+			return err
+		}
+		if f.State != FrameWritten {
+			return &StateError{Op: "return", UUID: frame, State: f.State, Want: "it was sent"}
+		}
+		at := micros(time.Time{})
+		if err := setFrame(c, frame, Cancelled, reason, at); err != nil {
+			return err
+		}
+		if _, err := c.Exec("UPDATE pane_messages SET sent_at=0 WHERE seq IN (SELECT seq FROM deliveries WHERE frame=?)", frame); err != nil {
+			return err
+		}
+		_, err = c.Exec("UPDATE deliveries SET frame='', state='claimed', reason=?, at=? WHERE frame=? AND "+unended, reason, at, frame)
+		return err
+	})
+}
+
+// ConfirmFrame ends the frame of a message that its program has taken: it is [Done], and
+// its task begins, in one commit. transcript is the file that has the message, or "".
+// A task that is to be armed is staged while another of the pane is staged or armed.
+func (l *Ledger) ConfirmFrame(ctx context.Context, frame, reason string, task Task, transcript string) error {
+	return l.write(ctx, "confirm", durable, func(c *sqlite.Conn) error {
+		f, err := unendedFrame(c, "confirm", frame)
+		if err != nil {
+			return err
+		}
+		at := micros(time.Time{})
+		if task == TaskArmed {
+			others, err := c.Number(`SELECT count(*) FROM deliveries JOIN pane_messages USING (seq)
+				WHERE task IN ('staged', 'armed') AND inbox_id=`+thisInboxID, f.InboxKey.args()...)
+			if err != nil {
+				return err
+			}
+			if others > 0 {
+				task = TaskStaged
+			}
+		}
+		if err := advance(c, f, Done, reason, at); err != nil {
+			return err
+		}
+		_, err = c.Exec("UPDATE pane_messages SET task=?, task_at=?, transcript=? WHERE seq IN (SELECT seq FROM deliveries WHERE frame=?)",
+			string(task), at, transcript, frame)
+		return err
+	})
+}
+
+// TaskGiven records that the transcript shows that the agent was given a message whose task
+// is open.
+func (l *Ledger) TaskGiven(ctx context.Context, uuid, transcript string) error {
+	return l.exec(ctx, "task given", quick, "UPDATE pane_messages SET task='given', task_at=?, transcript=?"+ofPane+" AND "+openTask+" AND task<>'given'",
+		micros(time.Time{}), transcript, uuid)
+}
+
+// TaskRecorded records that a transcript has a message whose task is staged or armed: it
+// will show when the agent is given it.
+func (l *Ledger) TaskRecorded(ctx context.Context, uuid, transcript string) error {
+	return l.exec(ctx, "task recorded", quick, "UPDATE pane_messages SET task='sent', task_at=?, transcript=?"+ofPane+" AND task IN ('staged', 'armed')",
+		micros(time.Time{}), transcript, uuid)
+}
+
+// EndTasks ends those of the tasks of one pane that are open, durably, and records the
+// agent's answer to them, if any: one message, in reply to all of them. It returns the
+// uuids of those that it has ended, so that one caller alone does what follows. lost says
+// why they are over without an end, or is "".
+func (l *Ledger) EndTasks(ctx context.Context, k InboxKey, answer, lost string, uuids ...string) (ended []string, err error) {
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	err = l.write(ctx, "end tasks", durable, func(c *sqlite.Conn) error {
+		ended, err = endTasks(c, k, answer, lost, uuids)
+		return err
+	})
+	return ended, err
+}
+
+func endTasks(c *sqlite.Conn, k InboxKey, said, lost string, uuids []string) (ended []string, err error) {
+	at := micros(time.Time{})
+	var last Delivery
+	var ids []string
+	for _, uuid := range uuids {
+		d, found, err := delivery(c, uuid)
+		if err != nil {
+			return nil, err
+		}
+		if !found || d.InboxKey != k {
+			continue
+		}
+		n, err := c.Exec("UPDATE pane_messages SET task='ended', task_at=?, lost=? WHERE seq=? AND "+openTask, at, lost, d.Seq)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			last, ended, ids = d, append(ended, uuid), append(ids, cmp.Or(d.ID, d.UUID))
+		}
+	}
+	if len(ended) == 0 || said == "" {
+		return ended, nil
+	}
+	f, found, err := frame(c, last.Frame)
+	if err != nil || !found {
+		return ended, err
+	}
+	n, err := addAnswerTo(c, f, ids, said, at)
+	if err != nil {
+		return nil, err
+	}
+	for _, uuid := range ended {
+		if _, err := c.Exec("UPDATE pane_messages SET answer=?"+ofPane, n, uuid); err != nil {
+			return nil, err
+		}
+	}
+	return ended, nil
+}
+
+// NextTurnEnded follows the tasks of a pane that has no transcript, durably: a turn of its
+// agent has ended. The task that is armed ends with the answer, if any, and the oldest that
+// is staged is armed. It returns the uuid of the task that has ended, or "".
+func (l *Ledger) NextTurnEnded(ctx context.Context, k InboxKey, answer string) (ended string, err error) {
+	if err := k.check(); err != nil {
+		return "", err
+	}
+	err = l.write(ctx, "turn ended", durable, func(c *sqlite.Conn) error {
+		ended = ""
+		const oldest = "SELECT uuid FROM inboxes JOIN deliveries USING (inbox_id) JOIN pane_messages USING (seq) WHERE task=? AND " + thisInbox + " ORDER BY sent_at, seq LIMIT 1"
+		list, err := sqlite.All(c, func(v sqlite.Row) string { return v.Text(0) }, oldest, k.args(string(TaskArmed))...)
+		if err != nil {
+			return err
+		}
+		if list, err = endTasks(c, k, answer, "", list); err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			ended = list[0]
+		}
+		_, err = c.Exec("UPDATE pane_messages SET task='armed', task_at=? WHERE seq=(SELECT seq FROM deliveries WHERE uuid=("+oldest+"))",
+			append([]sqlite.Value{micros(time.Time{})}, k.args(string(TaskStaged))...)...)
+		return err
+	})
+	return ended, err
+}
+
+// LoseTasks ends the open tasks of a pane whose ends nobody can see any more.
+func (l *Ledger) LoseTasks(ctx context.Context, k InboxKey, reason string) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return l.write(ctx, "lose tasks", durable, func(c *sqlite.Conn) error { return loseTasks(c, k, reason, micros(time.Time{})) })
+}
+
+func loseTasks(c *sqlite.Conn, k InboxKey, reason string, at int64) error {
+	_, err := c.Exec("UPDATE pane_messages SET task='ended', task_at=?, lost=? WHERE "+openTask+
+		" AND seq IN (SELECT seq FROM deliveries WHERE inbox_id="+thisInboxID+")", k.args(at, reason)...)
+	return err
+}
+
+// Notified records, durably, that the sender of a message was notified that its task ended.
+func (l *Ledger) Notified(ctx context.Context, uuid string) error {
+	return l.exec(ctx, "notified", durable, "UPDATE pane_messages SET notified=1"+ofPane, uuid)
+}
+
+// NotifyPerson lets the person be notified in place of an agent that is no more.
+func (l *Ledger) NotifyPerson(ctx context.Context, uuid string) error {
+	return l.exec(ctx, "notify person", durable, "UPDATE pane_messages SET notify_to=0"+ofPane, uuid)
+}
+
+// retryPane lets a message to a pane wait again. That it was pasted before stays known.
+func retryPane(c *sqlite.Conn, uuid string) error {
+	_, err := c.Exec("UPDATE pane_messages SET since=?, tries=0, next_try=0, held='', detail='', held_since=0"+ofPane, micros(time.Time{}), uuid)
+	return err
+}
+
+// prunePaneMessages comes after the deliveries.
+func prunePaneMessages(c *sqlite.Conn, _ int64) (int64, error) {
+	return c.Exec("DELETE FROM pane_messages WHERE seq IN (SELECT seq FROM pane_messages WHERE seq NOT IN (SELECT seq FROM deliveries) LIMIT ?)", pruneRows)
+}

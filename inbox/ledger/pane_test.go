@@ -1,0 +1,554 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"teambridge/inbox/sqlite"
+)
+
+const paneRoot = "/home/ann/.claude"
+
+func aPane(name string, n int) Pane {
+	return Pane{InboxKey: InboxKey{Root: paneRoot, Inbox: name}, Socket: "/tmp/tmux-1/default", Server: 100, ID: fmt.Sprint("%", n), PID: 1000 + n, Profile: "claude", At: monday}
+}
+
+func mustAddPane(t testing.TB, l *Ledger, name string, n int) Pane {
+	t.Helper()
+	p, err := l.AddPane(t.Context(), aPane(name, n), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func aPaneMessage(k InboxKey, uuid, policy string) PaneMessage {
+	d := anInput(uuid)
+	d.InboxKey, d.ID, d.At = k, "id-"+uuid, monday
+	return PaneMessage{Delivery: d, Policy: policy, Notify: true}
+}
+
+func put(t testing.TB, l *Ledger, m PaneMessage) PaneMessage {
+	t.Helper()
+	got, again, err := l.AddPaneMessage(t.Context(), m, [32]byte{1})
+	if err != nil || again {
+		t.Fatalf("put %s: again %t, %v", m.UUID, again, err)
+	}
+	return got
+}
+
+func paneFrame(k InboxKey, uuid string) Frame {
+	return Frame{UUID: uuid, InboxKey: k, Kind: FrameCommand, Bytes: []byte(`"hello"`), At: tuesday}
+}
+
+func mustPaneMessage(t testing.TB, l *Ledger, uuid string) PaneMessage {
+	t.Helper()
+	m, found, err := l.PaneMessage(t.Context(), uuid)
+	if err != nil || !found {
+		t.Fatalf("%s: found %t, %v", uuid, found, err)
+	}
+	return m
+}
+
+// A ledger of each earlier version keeps its content and gets the new tables.
+func TestPanesInLedgersOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	newest := len(format().Schema)
+	for version := 1; version < newest; version++ {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		old := format()
+		old.Schema = old.Schema[:version]
+		db, err := sqlite.Open(t.Context(), path, old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := &Ledger{db: db}
+		send := aSend("1")
+		must(t, before.Intend(t.Context(), send))
+		must(t, before.Close())
+
+		l := mustOpen(t, path)
+		want(t, l, Send{SendKey: send.SendKey, Digest: send.Digest, Before: send.Before, State: Intent, At: send.At})
+		p := mustAddPane(t, l, "worker", 1)
+		put(t, l, aPaneMessage(p.InboxKey, "a", "queued"))
+		if n, err := number(l, "PRAGMA user_version"); err != nil || int(n) != newest {
+			t.Errorf("version %d became %d, %v, want %d", version, n, err, newest)
+		}
+	}
+}
+
+func TestAddPane(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	first := mustAddPane(t, l, "worker", 1)
+	if first.Team != PaneTeam || first.CreatedAt != monday.UnixMilli() {
+		t.Errorf("got %v", first.InboxKey)
+	}
+	later := aPane("tester", 2)
+	later.At = tuesday
+	second, err := l.AddPane(t.Context(), later, false)
+	if err != nil || second.CreatedAt != first.CreatedAt {
+		t.Errorf("the second pane: %v, %v, want one team instance", second.InboxKey, err)
+	}
+	for what, p := range map[string]Pane{"the name": aPane("worker", 9), "the pane": aPane("other", 1)} {
+		var exists *PaneExistsError
+		if _, err := l.AddPane(t.Context(), p, false); !errors.As(err, &exists) || exists.Pane.Inbox != "worker" || !errors.Is(err, ErrConflict) {
+			t.Errorf("%s is in use: %v", what, err)
+		}
+	}
+	if _, err := l.AddPane(t.Context(), aPane("tester", 1), true); err == nil {
+		t.Error("another name was given a registered pane")
+	}
+	elsewhere := aPane("worker", 1)
+	elsewhere.Root = "/elsewhere"
+	if _, err := l.AddPane(t.Context(), elsewhere, false); err != nil {
+		t.Errorf("in another root: %v", err)
+	}
+	put(t, l, aPaneMessage(first.InboxKey, "a", "queued"))
+	replaced, err := l.AddPane(t.Context(), aPane("worker", 7), true)
+	if err != nil || replaced.ID != "%7" || replaced.InboxKey != first.InboxKey {
+		t.Errorf("replaced: %+v, %v", replaced, err)
+	}
+	if m := mustPaneMessage(t, l, "a"); m.State != Claimed {
+		t.Errorf("the message is %s, want it to wait for the new pane", m.State)
+	}
+	all, err := l.Panes(t.Context(), paneRoot)
+	if err != nil || len(all) != 2 || all[0].Inbox != "tester" || all[1].ID != "%7" {
+		t.Errorf("got %v, %v", all, err)
+	}
+	var bad *ValueError
+	if _, err := l.AddPane(t.Context(), Pane{InboxKey: InboxKey{Root: paneRoot, Inbox: "x"}}, false); !errors.As(err, &bad) {
+		t.Errorf("a pane without an id: %v", err)
+	}
+}
+
+func TestRemovePane(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	p := mustAddPane(t, l, "worker", 1)
+	for _, uuid := range []string{"done", "flying", "waiting"} {
+		put(t, l, aPaneMessage(p.InboxKey, uuid, "queued"))
+	}
+	must(t, l.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f1"), "done"))
+	must(t, l.ConfirmFrame(t.Context(), "f1", "", TaskArmed, ""))
+	must(t, l.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f2"), "flying"))
+	dropped, err := l.RemovePane(t.Context(), p.InboxKey, "it was removed")
+	if err != nil || dropped != 1 {
+		t.Fatalf("dropped %d, %v", dropped, err)
+	}
+	for uuid, want := range map[string]DeliveryState{"done": Done, "flying": Failed, "waiting": Dropped} {
+		if m := mustPaneMessage(t, l, uuid); m.State != want || m.Task.Open() {
+			t.Errorf("%s is %s, task %s, want %s", uuid, m.State, m.Task, want)
+		}
+	}
+	if m := mustPaneMessage(t, l, "done"); m.Lost != "it was removed" {
+		t.Errorf("its task: %q", m.Lost)
+	}
+	if ended, err := l.EndedTasks(t.Context(), paneRoot); err != nil || len(ended) != 1 {
+		t.Errorf("%d senders are to be told, %v, want 1", len(ended), err)
+	}
+	if _, err := l.RemovePane(t.Context(), p.InboxKey, ""); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a second time: %v", err)
+	}
+	// The team is as old as its first pane, and this is the first one again.
+	next := aPane("worker", 1)
+	next.At = tuesday
+	if again, err := l.AddPane(t.Context(), next, false); err != nil || again.CreatedAt != tuesday.UnixMilli() {
+		t.Errorf("added again: %v, %v", again.InboxKey, err)
+	}
+}
+
+func TestPaneMessagesAreSentOnce(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	p := mustAddPane(t, l, "worker", 1)
+	m := aPaneMessage(p.InboxKey, "a", "important")
+	m.SaveDraft, m.NotifyTo = true, bob
+	got := put(t, l, m)
+	if got.Policy != "important" || !got.SaveDraft || got.NotifyTo != bob || !got.Notify || string(got.Raw) != string(m.Raw) || !got.Since.Equal(monday) {
+		t.Errorf("recorded as %+v", got)
+	}
+	again, repeated, err := l.AddPaneMessage(t.Context(), m, [32]byte{1})
+	if err != nil || !repeated || again.Seq != got.Seq {
+		t.Errorf("again: %t, %v", repeated, err)
+	}
+	if _, _, err := l.AddPaneMessage(t.Context(), m, [32]byte{2}); !errors.Is(err, ErrConflict) {
+		t.Errorf("another message with its id: %v", err)
+	}
+	nobody := aPaneMessage(bob, "b", "queued")
+	if _, _, err := l.AddPaneMessage(t.Context(), nobody, [32]byte{1}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("an inbox without a pane: %v", err)
+	}
+	s := aSession()
+	s.State = RelayRunning
+	must(t, l.SetSession(t.Context(), s))
+	member := aPane("", 5)
+	member.InboxKey = s.InboxKey
+	must(t, l.SetPane(t.Context(), member))
+	if _, _, err := l.AddPaneMessage(t.Context(), aPaneMessage(s.InboxKey, "c", "queued"), [32]byte{1}); !errors.Is(err, ErrConflict) {
+		t.Errorf("an inbox with a relay: %v", err)
+	}
+	if list, err := l.Waiting(t.Context(), p.InboxKey); err != nil || len(list) != 0 {
+		t.Errorf("a relay would get %v, %v", list, err)
+	}
+}
+
+func TestPaneMessagesInOrder(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	p := mustAddPane(t, l, "worker", 1)
+	for _, m := range [][2]string{{"a", "queued"}, {"b", "when-idle"}, {"c", "important"}, {"d", "urgent"}, {"e", "queued"}} {
+		put(t, l, aPaneMessage(p.InboxKey, m[0], m[1]))
+	}
+	order := func() (got []string) {
+		list, err := l.PaneMessages(t.Context(), p.InboxKey)
+		must(t, err)
+		for _, m := range list {
+			got = append(got, m.UUID)
+		}
+		return got
+	}
+	if diff := cmp.Diff([]string{"c", "d", "a", "b", "e"}, order()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	must(t, l.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f"), "e"))
+	if diff := cmp.Diff([]string{"e", "c", "d", "a", "b"}, order()); diff != "" {
+		t.Errorf("with one in flight (-want +got):\n%s", diff)
+	}
+	open, err := l.OpenPaneMessages(t.Context(), paneRoot)
+	if err != nil || len(open) != 5 {
+		t.Errorf("%d are open, %v", len(open), err)
+	}
+	if open, err := l.OpenPaneMessages(t.Context(), "/elsewhere"); err != nil || len(open) != 0 {
+		t.Errorf("%d are open elsewhere, %v", len(open), err)
+	}
+}
+
+// Each step of a frame from each state that it can be in.
+func TestPaneFrames(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		before string
+		step   string
+		want   DeliveryState // "": refused
+		task   Task
+	}{
+		{"waits", "paste", FrameWritten, ""}, {"pasted", "paste", "", ""}, {"dropped", "paste", "", ""},
+		{"pasted", "return", Claimed, ""}, {"entered", "return", "", ""}, {"confirmed", "return", "", ""},
+		{"pasted", "confirm", Done, TaskArmed}, {"entered", "confirm", Done, TaskArmed}, {"confirmed", "confirm", "", ""}, {"failed", "confirm", "", ""},
+		{"failed", "retry", Claimed, ""}, {"confirmed", "retry", "", ""}, {"failed", "drop", Dropped, ""}, {"waits", "drop", Dropped, ""},
+		{"pasted", "drop", "", ""},
+	} {
+		t.Run(test.before+" "+test.step, func(t *testing.T) {
+			l := newLedger(t)
+			p := mustAddPane(t, l, "worker", 1)
+			put(t, l, aPaneMessage(p.InboxKey, "a", "queued"))
+			steps := map[string]func(string) error{
+				"paste":   func(f string) error { return l.PasteFrame(t.Context(), paneFrame(p.InboxKey, f), "a") },
+				"enter":   func(f string) error { return l.Advance(t.Context(), f, Accepted, "") },
+				"return":  func(f string) error { return l.ReturnFrame(t.Context(), f, "in_mode") },
+				"confirm": func(f string) error { return l.ConfirmFrame(t.Context(), f, "", TaskArmed, "") },
+				"fail":    func(f string) error { return l.Advance(t.Context(), f, Failed, "unknown: gone") },
+				"drop":    func(string) error { return l.Drop(t.Context(), "a") },
+				"retry":   func(string) error { return l.Retry(t.Context(), "a") },
+			}
+			for _, step := range map[string][]string{
+				"pasted": {"paste"}, "entered": {"paste", "enter"}, "confirmed": {"paste", "enter", "confirm"}, "failed": {"paste", "fail"}, "dropped": {"drop"},
+			}[test.before] {
+				must(t, steps[step]("f"))
+			}
+			was := dump(t, l)
+			frame := "f"
+			if test.step == "paste" {
+				frame = "g"
+			}
+			err := steps[test.step](frame)
+			if test.want == "" {
+				var refused *StateError
+				if !errors.As(err, &refused) || dump(t, l) != was {
+					t.Errorf("got %v, want it refused and nothing changed", err)
+				}
+				return
+			}
+			must(t, err)
+			m := mustPaneMessage(t, l, "a")
+			if m.State != test.want || m.Task != test.task || m.SentAt.IsZero() != (test.step == "return" || test.before == "waits" && test.step != "paste") {
+				t.Errorf("it is %s, task %q, sent at %v", m.State, m.Task, m.SentAt)
+			}
+		})
+	}
+}
+
+func TestHeldPaneMessages(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	p := mustAddPane(t, l, "worker", 1)
+	put(t, l, aPaneMessage(p.InboxKey, "a", "queued"))
+	must(t, l.HoldPaneMessage(t.Context(), "a", "draft", "typed", tuesday))
+	first := mustPaneMessage(t, l, "a")
+	if first.Held != "draft" || first.Detail != "typed" || first.Tries != 1 || !first.NextTry.Equal(tuesday) || first.HeldSince.IsZero() {
+		t.Errorf("held as %+v", first)
+	}
+	must(t, l.HoldPaneMessage(t.Context(), "a", "draft", "typed more", tuesday))
+	second := mustPaneMessage(t, l, "a")
+	if !second.HeldSince.Equal(first.HeldSince) || second.Tries != 2 || second.Detail != "typed more" {
+		t.Errorf("for the same reason: %+v", second)
+	}
+	must(t, l.HoldPaneMessage(t.Context(), "a", "dialog", "asks", tuesday))
+	if third := mustPaneMessage(t, l, "a"); !third.HeldSince.After(first.HeldSince) {
+		t.Errorf("for another reason since %v, before that %v", third.HeldSince, first.HeldSince)
+	}
+	must(t, l.EndDeliveries(t.Context(), Failed, "not sent", "a"))
+	must(t, l.Retry(t.Context(), "a"))
+	if m := mustPaneMessage(t, l, "a"); m.Held != "" || m.Tries != 0 || !m.NextTry.IsZero() || !m.Since.After(tuesday) {
+		t.Errorf("retried: %+v", m)
+	}
+}
+
+// sentToPane puts a message and confirms it.
+func sentToPane(t testing.TB, l *Ledger, p Pane, uuid string, task Task) {
+	t.Helper()
+	put(t, l, aPaneMessage(p.InboxKey, uuid, "queued"))
+	must2 := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must2(l.PasteFrame(context.Background(), paneFrame(p.InboxKey, "f-"+uuid), uuid))
+	must2(l.ConfirmFrame(context.Background(), "f-"+uuid, "", task, ""))
+}
+
+func TestTwoPhases(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	p := mustAddPane(t, l, "worker", 1)
+	turn := func(want string) {
+		t.Helper()
+		if got, err := l.NextTurnEnded(t.Context(), p.InboxKey, ""); err != nil || got != want {
+			t.Errorf("the turn ended %q, %v, want %q", got, err, want)
+		}
+	}
+	turn("")
+	sentToPane(t, l, p, "a", TaskStaged) // to a busy agent
+	turn("")                             // of what it was doing
+	turn("a")
+	sentToPane(t, l, p, "b", TaskArmed) // to an idle agent
+	turn("b")
+	turn("")
+	// Three in a row: each ends with a turn of its own, as if each had one.
+	sentToPane(t, l, p, "c", TaskArmed)
+	sentToPane(t, l, p, "d", TaskArmed)
+	sentToPane(t, l, p, "e", TaskStaged)
+	if m := mustPaneMessage(t, l, "d"); m.Task != TaskStaged {
+		t.Errorf("the second is %s at once", m.Task)
+	}
+	turn("c")
+	turn("d")
+	turn("e")
+}
+
+func TestAnswerToPaneMessages(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	p := mustAddPane(t, l, "worker", 1)
+	sentToPane(t, l, p, "a", TaskSent)
+	sentToPane(t, l, p, "b", TaskSent)
+	sentToPane(t, l, p, "c", TaskSent)
+	must(t, l.TaskGiven(t.Context(), "a", "/t.jsonl"))
+	must(t, l.TaskGiven(t.Context(), "b", "/t.jsonl"))
+	ended, err := l.EndTasks(t.Context(), p.InboxKey, "All done.", "", "a", "b")
+	if err != nil || !slices.Equal(ended, []string{"a", "b"}) {
+		t.Fatalf("ended %v, %v", ended, err)
+	}
+	for _, uuid := range ended {
+		m := mustPaneMessage(t, l, uuid)
+		var row answer
+		if err := json.Unmarshal(m.Answer, &row); err != nil || row.Text != "All done." || row.From != "worker" || !slices.Equal(row.InReplyTo, []string{"id-a", "id-b"}) {
+			t.Errorf("the answer to %s: %s, %v", uuid, m.Answer, err)
+		}
+	}
+	if again, err := l.EndTasks(t.Context(), p.InboxKey, "Again.", "", "a", "b"); err != nil || len(again) > 0 {
+		t.Errorf("a second time ended %v, %v", again, err)
+	}
+	events, err := l.Events(t.Context(), 0, 100)
+	must(t, err)
+	var answers [][]byte
+	for _, e := range events {
+		if e.Answer != "" {
+			answers = append(answers, e.Row)
+		}
+	}
+	if len(answers) != 1 || !bytes.Equal(answers[0], mustPaneMessage(t, l, "a").Answer) {
+		t.Errorf("events have %q, want one answer", answers)
+	}
+	if m := mustPaneMessage(t, l, "c"); m.Task != TaskSent {
+		t.Errorf("the other is %s", m.Task)
+	}
+}
+
+func TestEndedTasksUntilNotified(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	p := mustAddPane(t, l, "worker", 1)
+	for _, uuid := range []string{"agent", "person", "quiet"} {
+		m := aPaneMessage(p.InboxKey, uuid, "queued")
+		m.Notify = uuid != "quiet"
+		if uuid == "agent" {
+			m.NotifyTo = bob
+		}
+		put(t, l, m)
+		must(t, l.PasteFrame(t.Context(), paneFrame(p.InboxKey, "f-"+uuid), uuid))
+		must(t, l.ConfirmFrame(t.Context(), "f-"+uuid, "", TaskSent, "/t"))
+	}
+	list := func(want ...string) {
+		t.Helper()
+		ended, err := l.EndedTasks(t.Context(), paneRoot)
+		var got []string
+		for _, m := range ended {
+			got = append(got, m.UUID)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("to be notified: %v, %v, want %v", got, err, want)
+		}
+	}
+	list()
+	must(t, l.LoseTasks(t.Context(), p.InboxKey, "gone"))
+	list("agent", "person")
+	must(t, l.Notified(t.Context(), "agent"))
+	list("person")
+	must(t, l.Dismiss(t.Context(), paneRoot, "person", time.Now()))
+	list()
+}
+
+// Their rows go with the deliveries, and what is open stays.
+func TestPrunePaneMessages(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	p := mustAddPane(t, l, "worker", 1)
+	sentToPane(t, l, p, "old", TaskSent)
+	put(t, l, aPaneMessage(p.InboxKey, "waits", "queued"))
+	if _, err := l.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := number(l, "SELECT count(*) FROM pane_messages"); err != nil || n != 1 {
+		t.Errorf("%d rows are left, %v, want that of the message that waits", n, err)
+	}
+	mustPaneMessage(t, l, "waits")
+	if all, err := l.Panes(t.Context(), paneRoot); err != nil || len(all) != 1 {
+		t.Errorf("panes: %v, %v", all, err)
+	}
+}
+
+// No message is told to have ended before a turn ended that had it, in whatever order
+// messages are sent and turns end, and hooks are lost. The model agent takes what is sent to
+// it in mid-turn into the same turn, or makes a turn of its own of each.
+func TestStopNotificationIsNeverEarly(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	n := 0
+	rapid.Check(t, func(r *rapid.T) {
+		n++
+		l, err := Open(context.Background(), filepath.Join(path, fmt.Sprint(n), "ledger.db"))
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer l.Close()
+		p, err := l.AddPane(context.Background(), aPane("worker", 1), false)
+		if err != nil {
+			r.Fatal(err)
+		}
+		joins := rapid.Bool().Draw(r, "messages of mid-turn join")
+		busy, sentCount := false, 0
+		var queue, turn []string // what the agent keeps, and what is in its turn
+		over := map[string]bool{}
+		said := map[string]bool{}
+		send := func() {
+			uuid := fmt.Sprint("m", sentCount)
+			sentCount++
+			task := TaskArmed
+			if busy {
+				task = TaskStaged
+				queue = append(queue, uuid)
+			} else {
+				busy, turn = true, append(turn, uuid)
+			}
+			if _, _, err := l.AddPaneMessage(context.Background(), aPaneMessage(p.InboxKey, uuid, "queued"), [32]byte{1}); err != nil {
+				r.Fatal(err)
+			}
+			if err := errors.Join(l.PasteFrame(context.Background(), paneFrame(p.InboxKey, "f-"+uuid), uuid), l.ConfirmFrame(context.Background(), "f-"+uuid, "", task, "")); err != nil {
+				r.Fatal(err)
+			}
+		}
+		end := func(hook bool) {
+			if !busy {
+				return
+			}
+			for _, uuid := range turn {
+				over[uuid] = true
+			}
+			turn, busy = nil, false
+			if hook {
+				ended, err := l.NextTurnEnded(context.Background(), p.InboxKey, "")
+				if err != nil {
+					r.Fatal(err)
+				}
+				if ended != "" && !over[ended] {
+					r.Fatalf("%s was told to have ended, and it has not", ended)
+				}
+				if said[ended] && ended != "" {
+					r.Fatalf("%s was told to have ended twice", ended)
+				}
+				said[ended] = true
+			}
+			if len(queue) > 0 { // the next turn begins
+				n := 1
+				if joins {
+					n = len(queue)
+				}
+				busy, turn, queue = true, queue[:n:n], queue[n:]
+			}
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"send":         func(*rapid.T) { send() },
+			"own task":     func(*rapid.T) { busy = true },
+			"turn ends":    func(*rapid.T) { end(true) },
+			"hook is lost": func(*rapid.T) { end(false) },
+			"taken mid-turn": func(*rapid.T) {
+				if busy && joins {
+					turn, queue = append(turn, queue...), nil
+				}
+			},
+		})
+		// Late is not never: enough turns end all tasks.
+		for range 2*sentCount + 2 {
+			busy = true
+			end(true)
+		}
+		for uuid := range over {
+			if !said[uuid] {
+				r.Fatalf("nobody was told that %s has ended", uuid)
+			}
+		}
+	})
+}
+
+func TestPaneErrorsSayWhat(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	mustAddPane(t, l, "worker", 1)
+	_, err := l.AddPane(t.Context(), aPane("worker", 1), false)
+	if err == nil || !strings.Contains(err.Error(), "worker") || !strings.Contains(err.Error(), "%1") {
+		t.Errorf("got %v", err)
+	}
+}

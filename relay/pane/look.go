@@ -1,0 +1,155 @@
+package pane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/terminal"
+	"teambridge/teams/transcript"
+)
+
+// Look tells what the program in a pane does now, and which messages are not worked off. A
+// pane that is gone is no error. It takes two readings of the screen.
+func (p *Panes) Look(ctx context.Context, of Pane) (View, error) {
+	v, err := p.see(ctx, of)
+	if err != nil {
+		return v, err
+	}
+	v.Messages, err = p.opts.Ledger.PaneMessages(ctx, of.InboxKey)
+	return v, err
+}
+
+func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
+	v := View{Pane: of, At: time.Now().UTC(), Basis: OnPane, PID: of.Ref.PID}
+	var err error
+	if v.Terminal, err = p.tmux.look(ctx, of.Ref); errors.Is(err, terminal.ErrGone) {
+		v.State, v.Why = Gone, "the pane, or its tmux server, is no more; register another with teambridge pane add --replace"
+		return v, nil
+	} else if err != nil {
+		return v, err
+	}
+	if v.Terminal.Dead {
+		v.State, v.Why = Gone, "the program in the pane has ended"
+		return v, nil
+	}
+	v.Process = p.process(of.Ref.PID)
+	v.PID = cmp.Or(v.Process.PID, v.PID)
+	if v.Composer, err = p.tmux.composer(ctx, of.Ref, of.Profile); errors.Is(err, terminal.ErrGone) {
+		v.State, v.Why = Gone, "the pane, or its tmux server, is no more"
+		return v, nil
+	} else if err != nil {
+		return v, err
+	}
+	v.Basis = OnScreen
+	switch v.Composer.State() {
+	case terminal.StateDialog:
+		v.State, v.Why = Dialog, v.Composer.Dialog
+	case terminal.StateDraft:
+		v.State, v.Why = Draft, "somebody has typed at the prompt"
+	case terminal.StateBusy:
+		v.State = Working
+	case terminal.StateEmpty:
+		v.State = Idle
+	default:
+		reason, detail, err := p.tmux.held(ctx, of.Ref, of.Profile, terminal.Queued)
+		if err != nil {
+			return v, err
+		}
+		v.State, v.Why = Unclear, cmp.Or(detail, "the screen does not show what the program does")
+		if reason == terminal.NotAgent || reason == terminal.NotRaw {
+			v.State, v.Basis = NoAgent, OnPane
+		}
+	}
+	// What the process says of itself is as it is now, and a screen can be scrolled away.
+	switch status := v.Process.Status; {
+	case v.State == NoAgent:
+	case status == transcript.ProcessBusy, status == transcript.ProcessShell:
+		v.State, v.Basis, v.Since = Working, OnProcess, v.Process.Changed
+		v.Why = ""
+	case status == transcript.ProcessWaiting:
+		v.State, v.Basis, v.Since = Dialog, OnProcess, v.Process.Changed
+		v.Why = cmp.Or(v.Composer.Dialog, v.Process.WaitingFor)
+	case status == transcript.ProcessIdle && v.State == Unclear && v.Terminal.Mode != "":
+		v.State, v.Basis, v.Since = Idle, OnProcess, v.Process.Changed
+	case status == transcript.ProcessIdle && v.State == Idle:
+		v.Basis, v.Since = OnProcess, v.Process.Changed
+	}
+	return v, nil
+}
+
+// atWork says what the program in a pane does, or why that is not known; "" if two looks
+// show that it is idle. typing says whether a person's draft makes it idle, too.
+func (p *Panes) atWork(ctx context.Context, of Pane, typing bool) (why string, err error) {
+	for n := range 2 {
+		if n > 0 {
+			select {
+			case <-ctx.Done():
+				return "", ctx.Err()
+			case <-time.After(p.timing.look):
+			}
+		}
+		v, err := p.see(ctx, of)
+		if err != nil {
+			return "", err
+		}
+		if v.State != Idle && !(typing && v.State == Draft && !v.Composer.Busy) {
+			return cmp.Or(v.Why, string(v.State)), nil
+		}
+	}
+	return "", nil
+}
+
+// Busy says why a pane is not idle: its program is not, a person has typed something, or a
+// message of ours waits, is being delivered, or its task has not ended. It is "" if two
+// looks show an idle program with an empty composer, and there is no such message. So it is
+// never "" in the moment between two tasks.
+func (p *Panes) Busy(ctx context.Context, of Pane) (why string, err error) {
+	if why, err = p.unfinished(ctx, of); err != nil || why != "" {
+		return why, err
+	}
+	if why, err = p.atWork(ctx, of, false); err != nil || why != "" {
+		return why, err
+	}
+	// It may have been given something while it was looked at.
+	return p.unfinished(ctx, of)
+}
+
+// unfinished says which of the messages to a pane is not worked off.
+func (p *Panes) unfinished(ctx context.Context, of Pane) (why string, err error) {
+	messages, err := p.opts.Ledger.PaneMessages(ctx, of.InboxKey)
+	if err != nil || len(messages) == 0 {
+		return "", err
+	}
+	switch m := messages[0]; {
+	case m.State == ledger.Claimed:
+		why = "a message waits" + because(m.Detail)
+	case !m.State.Ended():
+		why = "a message is being delivered" + because(m.Detail)
+	default:
+		// There may be no service that follows it.
+		why, err = "the task of message "+Nonce(m.UUID)+" has not ended", p.follow(ctx, of, messages)
+	}
+	return why, err
+}
+
+func because(detail string) string {
+	if detail == "" {
+		return ""
+	}
+	return ": " + detail
+}
+
+// HeldLong returns the messages of all panes that a person's draft has held for [LongHeld]
+// or longer, even if the agent seems to work all the time, so that the person can be told.
+func (p *Panes) HeldLong(ctx context.Context) (list []ledger.PaneMessage, err error) {
+	open, err := p.opts.Ledger.OpenPaneMessages(ctx, p.opts.Root.Path())
+	for _, m := range open {
+		if m.Held == string(terminal.Draft) && time.Since(m.HeldSince) >= LongHeld {
+			list = append(list, m)
+		}
+	}
+	return list, err
+}

@@ -1,0 +1,167 @@
+package pane
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/terminal"
+)
+
+// namespace makes ids out of what identifies something.
+var namespace = uuid.MustParse("6f0d2a5e-3d5e-5d0c-9a64-0b4c3c6f1e77")
+
+func derive(parts ...string) string {
+	return uuid.NewSHA1(namespace, []byte(strings.Join(parts, "\n"))).String()
+}
+
+// Nonce identifies a message in what is typed, and so on screens and in transcripts: the
+// first 12 hexadecimal digits of the uuid of its delivery.
+func Nonce(uuid string) string {
+	digits := strings.ReplaceAll(uuid, "-", "")
+	return digits[:min(12, len(digits))]
+}
+
+// typed is a message as it is typed.
+func typed(m ledger.PaneMessage) terminal.Message {
+	return terminal.Message{
+		Nonce: Nonce(m.UUID), From: m.From, Text: string(m.Raw), Policy: terminal.Policy(m.Policy), SaveDraft: m.SaveDraft,
+	}
+}
+
+// Put records a message for a pane, and returns its record; again is true if it was put
+// before. It is on the disk when Put returns. The errors are those of
+// [terminal.Message.Check] and [ledger.Ledger.AddPaneMessage]: [ledger.ErrConflict] if the id
+// belongs to another message.
+func (p *Panes) Put(ctx context.Context, to Pane, m Message) (_ ledger.PaneMessage, again bool, err error) {
+	record := ledger.PaneMessage{
+		Delivery: ledger.Delivery{
+			UUID: uuid.NewString(), InboxKey: to.InboxKey, ID: m.ID, From: m.From, Kind: "message", Summary: m.Summary,
+			Raw: []byte(m.Text), Person: true, Isolated: true, At: time.Now(),
+		},
+		Policy: string(cmp.Or(m.Policy, terminal.Queued)), SaveDraft: m.SaveDraft, Notify: m.Notify, NotifyTo: m.NotifyTo,
+	}
+	if m.ID == "" {
+		record.ID = record.UUID
+	} else {
+		record.UUID = derive("pane", to.Root, to.Team, fmt.Sprint(to.CreatedAt), to.Inbox, m.ID)
+	}
+	if err := typed(record).Check(); err != nil {
+		return ledger.PaneMessage{}, false, err
+	}
+	plain := inbox.Message{From: m.From, Text: m.Text, Summary: m.Summary}
+	digest := sha256.Sum256(fmt.Appendf(nil, "%x %s %t %t %+v", plain.Digest(), record.Policy, m.SaveDraft, m.Notify, m.NotifyTo))
+	record, again, err = p.opts.Ledger.AddPaneMessage(ctx, record, digest)
+	if err != nil {
+		return ledger.PaneMessage{}, false, err
+	}
+	p.changed(to.InboxKey)
+	p.Poke()
+	return record, again, nil
+}
+
+// Message returns the record of a message, by the uuid of its delivery. [ErrUnknown].
+func (p *Panes) Message(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	m, found, err := p.opts.Ledger.PaneMessage(ctx, uuid)
+	if err == nil && !found {
+		err = fmt.Errorf("pane: message %s: %w", uuid, ErrUnknown)
+	}
+	return m, err
+}
+
+// Await waits until a message has an outcome: it is done, failed or dropped. The caller
+// knows that a service runs the queue. If ctx ends first, Await returns the record as it is,
+// and the error of ctx.
+func (p *Panes) Await(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	return p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) { return m.State.Ended(), nil })
+}
+
+// until looks at a message again and again until done.
+func (p *Panes) until(ctx context.Context, uuid string, done func(ledger.PaneMessage) (bool, error)) (ledger.PaneMessage, error) {
+	tick := time.NewTicker(p.timing.look)
+	defer tick.Stop()
+	for {
+		// The record is wanted even if ctx has ended.
+		m, err := p.Message(context.WithoutCancel(ctx), uuid)
+		if err != nil {
+			return m, err
+		}
+		if ok, err := done(m); ok || err != nil {
+			return m, err
+		}
+		select {
+		case <-ctx.Done():
+			return m, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// Deliver runs the queue of a message's pane until the message has an outcome. If ctx ends
+// first and nothing was sent, the message has failed as not sent, and a nil error is
+// returned: it does not come as a surprise later.
+func (p *Panes) Deliver(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	for keep := context.WithoutCancel(ctx); ; {
+		m, err := p.Message(keep, uuid)
+		if err != nil || m.State.Ended() {
+			return m, err
+		}
+		if ctx.Err() != nil {
+			return p.abandon(keep, uuid)
+		}
+		next, err := p.work(ctx, m.InboxKey, true)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrBusy) {
+			m, aerr := p.abandon(keep, uuid)
+			return m, errors.Join(err, aerr)
+		}
+		// Another process may work for the pane, or send something more urgent.
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(max(time.Until(next), 0), p.timing.every)):
+		}
+	}
+}
+
+// abandon ends a message for which nobody waits any more, unless another process is
+// delivering it.
+func (p *Panes) abandon(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	m, err := p.Message(ctx, uuid)
+	switch {
+	case err != nil:
+	case m.State == ledger.Claimed:
+		err = p.end(ctx, m, ledger.Failed, NotSent+cmp.Or(m.Detail, "it was not its turn in time"))
+	case !m.State.Ended():
+		if record, found, lerr := p.opts.Ledger.Pane(ctx, m.InboxKey); lerr != nil || !found {
+			err = lerr
+		} else if release, lerr := p.lock(ctx, paneOf(record), 1); lerr == nil {
+			err = errors.Join(p.opts.Ledger.Advance(ctx, m.Frame, ledger.Failed, Unknown+cmp.Or(m.Detail, "its delivery was broken off")), release())
+			p.changed(m.InboxKey)
+		} else if !errors.Is(lerr, ErrBusy) {
+			err = lerr
+		}
+	}
+	if _, moved := errors.AsType[*ledger.StateError](err); moved {
+		err = nil // it has just been sent, or dropped
+	}
+	if err != nil {
+		return m, err
+	}
+	return p.Message(ctx, uuid)
+}
+
+// end ends a message that is in no frame.
+func (p *Panes) end(ctx context.Context, m ledger.PaneMessage, state ledger.DeliveryState, reason string) error {
+	err := p.opts.Ledger.EndDeliveries(ctx, state, reason, m.UUID)
+	if err == nil {
+		p.changed(m.InboxKey)
+	}
+	return err
+}

@@ -1,0 +1,280 @@
+// Package pane sends messages to agents in terminal panes that have no inbox.
+//
+// A pane is registered under a name ([Panes.Add]). The registered panes of a Claude root
+// form the team [Team], which has no directory. The pane of a member of another team can be
+// used without registration ([Panes.Member]).
+//
+// The ledger is the queue. [Panes.Put] records a message; [Panes.Run] in a service, or
+// [Panes.Deliver] in a command, types it into the pane as package terminal does: one at a
+// time for each pane, over all processes, important and urgent messages first and otherwise
+// in the order of the ledger.
+//
+// # What is promised
+//
+//   - A message is pasted at most once, no matter when a process is killed. What was being
+//     pasted is continued by the next process, with Enter if the composer shows exactly the
+//     message, and is never pasted again. If nothing shows what became of it, it has failed
+//     with a reason that begins with "unknown: ", and a person decides.
+//   - A message that was certainly not sent is tried again after 1 s, doubled up to 60 s.
+//     After [Expire] it has failed with a reason that begins with "not sent: ".
+//   - A notification that a task has ended ([Message.Notify]) comes once, and may come late,
+//     but not before the turn ended that had the message in it.
+//
+// # Ends of tasks
+//
+// If the transcript of the agent's program has the message, it also shows when the agent was
+// given it, and the next end of a turn after that ends its task. Otherwise ends of turns are
+// counted, as the Stop hook tells of them ([Panes.Stopped]): a message that was sent to a
+// busy agent is staged, the next end of a turn arms it, and the one after that ends it. One
+// that was sent to an idle agent is armed at once. A pane has one armed message; the others
+// are staged.
+package pane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/terminal"
+	"teambridge/teams"
+	"teambridge/teams/lockedfile"
+	"teambridge/teams/transcript"
+)
+
+// Team is the name of the team that the registered panes of a Claude root form.
+const Team = ledger.PaneTeam
+
+// Expire is how long a message waits before it has failed as not sent.
+const Expire = 15 * time.Minute
+
+// LongHeld is how long a person's draft may hold a message before the person is told.
+const LongHeld = 2 * time.Minute
+
+// Reasons of failed messages begin with one of these.
+const (
+	NotSent = "not sent: " // the pane got nothing
+	Unknown = "unknown: "  // it was pasted, and nobody knows whether the program took it
+)
+
+// Options are those of [New]. Root, Ledger and State are needed.
+type Options struct {
+	Root   *teams.Root
+	Ledger *ledger.Ledger
+	State  string // our state directory
+
+	// Locker is needed to notify members of other teams.
+	Locker *lockedfile.Locker
+
+	// Recorded, if not nil, is called after something was recorded in the ledger.
+	Recorded func()
+	// Changed, if not nil, is called when the messages or tasks of a pane changed, or what
+	// holds them. It may be called by several goroutines.
+	Changed func(ledger.InboxKey)
+	// Warn, if not nil, gets errors that do not end Run or Deliver.
+	Warn func(error)
+}
+
+// Panes are the terminal panes of a Claude root. It may be used by several goroutines.
+type Panes struct {
+	opts   Options
+	timing timing
+	tmux   actions
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	files  map[string]*conversation // by path: the transcripts that are followed
+	warned map[string]bool          // messages about which Warn was told
+}
+
+// timing is how long things take, or are waited for.
+type timing struct {
+	every            time.Duration // between two looks at the ledger
+	firstTry, maxTry time.Duration // between two tries
+	expire           time.Duration
+	finish           time.Duration // how long a delivery may go on after its context has ended
+	look             time.Duration // between two looks at a program that seems to be idle
+	lag              time.Duration // how long after a paste its transcript may not show it
+	record           time.Duration // between two looks for the end of a turn in a transcript
+}
+
+var usual = timing{
+	every: time.Second, firstTry: time.Second, maxTry: time.Minute, expire: Expire, finish: 5 * time.Second,
+	look: 200 * time.Millisecond, lag: 10 * time.Second, record: 50 * time.Millisecond,
+}
+
+// New returns the panes of a Claude root. It starts nothing.
+func New(opts Options) *Panes {
+	if opts.Recorded == nil {
+		opts.Recorded = func() {}
+	}
+	if opts.Changed == nil {
+		opts.Changed = func(ledger.InboxKey) {}
+	}
+	if opts.Warn == nil {
+		opts.Warn = func(error) {}
+	}
+	return &Panes{opts: opts, timing: usual, tmux: real, wake: make(chan struct{}, 1), files: map[string]*conversation{}, warned: map[string]bool{}}
+}
+
+// actions are what is done with tmux, and what is asked about processes.
+type actions struct {
+	resolve  func(ctx context.Context, socket, target string) (terminal.Pane, error)
+	look     func(context.Context, terminal.Ref) (terminal.Pane, error)
+	composer func(context.Context, terminal.Ref, terminal.Profile) (terminal.Composer, error)
+	held     func(context.Context, terminal.Ref, terminal.Profile, terminal.Policy) (terminal.Reason, string, error)
+	send     func(context.Context, terminal.Ref, terminal.Profile, terminal.Message, terminal.Steps) (terminal.Outcome, error)
+	resume   func(context.Context, terminal.Ref, terminal.Profile, terminal.Message, terminal.Steps) (terminal.Outcome, error)
+	parent   func(pid int) int // 0 if it does not run
+}
+
+var real = actions{
+	resolve: terminal.Resolve, look: func(ctx context.Context, r terminal.Ref) (terminal.Pane, error) { return r.Look(ctx) },
+	composer: func(ctx context.Context, r terminal.Ref, p terminal.Profile) (terminal.Composer, error) {
+		return r.Composer(ctx, p)
+	},
+	held: func(ctx context.Context, r terminal.Ref, p terminal.Profile, policy terminal.Policy) (terminal.Reason, string, error) {
+		return r.Held(ctx, p, policy)
+	},
+	send: terminal.Deliver, resume: terminal.Continue, parent: parentOf,
+}
+
+// A Pane is a registered pane, or the pane of a member of a team.
+type Pane struct {
+	ledger.InboxKey // Inbox is the name
+	Ref             terminal.Ref
+	Profile         terminal.Profile
+	At              time.Time // when it was recorded
+}
+
+// Name is the name of the pane, or of the member.
+func (p Pane) Name() string { return p.Inbox }
+
+var (
+	// ErrTeamExists means that a real team has the name of [Team].
+	ErrTeamExists = errors.New("a team named " + Team + " exists")
+	// ErrUnknown means that no message has the id.
+	ErrUnknown = errors.New("no such message")
+	// ErrBusy means that another process delivers a message to the pane.
+	ErrBusy = errors.New("a message is being delivered to the pane")
+)
+
+// NotFoundError says that no pane is registered under a name.
+type NotFoundError struct {
+	Name  string
+	Panes []Pane // what there is
+}
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("no pane is registered as %q", e.Name) }
+
+// ExistsError says that a name or a pane is registered already.
+type ExistsError struct {
+	Pane Pane // as it is registered
+}
+
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("%s is registered already, for pane %s", e.Pane.Inbox, e.Pane.Ref.ID)
+}
+
+// ProfileError says that there is no such profile.
+type ProfileError struct{ Profile terminal.Profile }
+
+func (e *ProfileError) Error() string {
+	return fmt.Sprintf("there is no profile %q; there are %s and %s", e.Profile, terminal.Claude, terminal.Generic)
+}
+
+// Registration is what [Panes.Add] registers. Name and Target are needed.
+type Registration struct {
+	Name    string
+	Socket  string // of the tmux server; "" for the one a plain tmux would use
+	Target  string // "%12", or session:window.pane
+	Profile terminal.Profile
+	// Replace gives a registered name another pane: what waits goes there. A pane does not
+	// outlive its tmux server or its first process; afterwards this is needed.
+	Replace bool
+}
+
+// Message is what is sent to a pane. Only Text is needed.
+type Message struct {
+	ID        string // sending twice under one id is sending once; empty: a new id
+	From      string // as the agent and the history show it; empty: the person
+	Text      string
+	Summary   string
+	Policy    terminal.Policy // empty: [terminal.Queued]
+	SaveDraft bool            // a person's draft may be cut, and is put back
+
+	// Notify asks for a notification when the agent has ended the task. It goes to the inbox
+	// NotifyTo, which can be a pane, or to the person if that is zero.
+	Notify   bool
+	NotifyTo ledger.InboxKey
+}
+
+// State is what the program in a pane does now.
+type State string
+
+const (
+	Idle    State = "idle"    // its composer is empty
+	Draft   State = "draft"   // a person has typed something
+	Working State = "working" // it works
+	Dialog  State = "dialog"  // it asks the person something
+	NoAgent State = "shell"   // a shell is in front, or a program that reads lines
+	Gone    State = "gone"    // the pane, or its server, is no more
+	Unclear State = "unclear" // the screen does not say
+)
+
+// Basis is what a State rests on.
+type Basis string
+
+const (
+	OnProcess Basis = "process" // sessions/<pid>.json of its process
+	OnScreen  Basis = "screen"  // the composer on the screen
+	OnPane    Basis = "pane"    // what tmux says of the pane
+)
+
+// View is what is known of a pane at one time.
+type View struct {
+	Pane     Pane
+	State    State
+	Why      string    // what it asks, or why nothing can be said, for people
+	Since    time.Time // when State began, as far as it is known; else zero
+	Basis    Basis
+	At       time.Time // when it was seen
+	Terminal terminal.Pane
+	Composer terminal.Composer
+	Process  transcript.Process // of the agent; zero if unknown
+	PID      int                // of the agent, or of the first process in the pane
+
+	Messages []ledger.PaneMessage // that have not ended, or whose tasks have not, in the order of delivery
+}
+
+// Waiting returns the messages that wait, in the order of delivery.
+func (v View) Waiting() (list []ledger.PaneMessage) {
+	for _, m := range v.Messages {
+		if m.State == ledger.Claimed {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// Stop is what the Stop hook of an agent's program tells.
+type Stop struct {
+	Session    string
+	Transcript string // path of the transcript
+	Answer     string // what the agent said last, if the program tells it
+
+	Socket string // of the tmux server, from $TMUX; "" if the program is in no pane
+	Server int    // pid of the server, from $TMUX
+	PaneID string // $TMUX_PANE
+}
+
+// Notice is a notification that the task of a message has ended.
+type Notice struct {
+	ID   string    // for [ledger.Ledger.Dismiss]
+	At   time.Time // when the task ended
+	Lost string    // why its end was not seen; "" if it was
+	Text string    // one paragraph for people or agents
+	ledger.PaneMessage
+}

@@ -1,0 +1,243 @@
+package pane
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/terminal"
+)
+
+// work does what can be done for the queue of a pane now, in its order, and returns when to
+// look again; zero: there is nothing to do. One process at a time works for a pane: the error
+// is [ErrBusy] if another one does, unless wait is true.
+func (p *Panes) work(ctx context.Context, k ledger.InboxKey, wait bool) (next time.Time, err error) {
+	record, found, err := p.opts.Ledger.Pane(ctx, k)
+	if err != nil || !found {
+		return time.Time{}, err
+	}
+	of := paneOf(record)
+	d := time.Duration(1)
+	if wait {
+		d = p.timing.every
+	}
+	release, err := p.lock(ctx, of, d)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	free := false // the last message was sent: what held the others is over
+	for ctx.Err() == nil {
+		// It may have been replaced or removed before the lock was taken.
+		if now, found, err := p.opts.Ledger.Pane(ctx, k); err != nil || !found || paneOf(now).Ref != of.Ref {
+			return time.Time{}, err
+		}
+		messages, err := p.opts.Ledger.PaneMessages(ctx, k)
+		if err != nil {
+			return time.Time{}, err
+		}
+		expired, err := p.expire(ctx, messages)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if expired {
+			continue
+		}
+		m, due := nextOf(messages)
+		if due.IsZero() || time.Now().Before(due) && !free {
+			return due, nil
+		}
+		if err := p.send(ctx, of, m); err != nil {
+			return time.Time{}, err
+		}
+		if m, err = p.Message(ctx, m.UUID); err != nil {
+			return time.Time{}, err
+		}
+		free = m.State == ledger.Done
+	}
+	return time.Time{}, ctx.Err()
+}
+
+// nextOf returns the message that is to be sent next, or continued, and when; a zero time if
+// there is none. A message for an idle agent does not hold up those that a busy one may get.
+func nextOf(messages []ledger.PaneMessage) (next ledger.PaneMessage, due time.Time) {
+	for _, m := range messages {
+		if m.State.Ended() {
+			continue // its task has not
+		}
+		at := m.NextTry
+		if at.IsZero() {
+			at = m.Since
+		}
+		if due.IsZero() || at.Before(due) {
+			next, due = m, at
+		}
+		if m.State != ledger.Claimed || m.Policy != string(terminal.WhenIdle) || m.Held != string(terminal.Busy) {
+			break
+		}
+	}
+	return next, due
+}
+
+// expire ends the messages that have waited for too long. It reports whether there were any.
+func (p *Panes) expire(ctx context.Context, messages []ledger.PaneMessage) (expired bool, err error) {
+	for _, m := range messages {
+		if !p.expired(m) {
+			continue
+		}
+		err := p.end(ctx, m, ledger.Failed, NotSent+cmp.Or(m.Detail, "nothing ran the queue of the pane")+" (for "+p.timing.expire.String()+")")
+		if err := ignoreMoved(err, m.UUID); err != nil {
+			return false, err
+		}
+		expired = true
+	}
+	return expired, nil
+}
+
+// expired reports whether a message has waited for too long.
+func (p *Panes) expired(m ledger.PaneMessage) bool {
+	return m.State == ledger.Claimed && time.Since(m.Since) >= p.timing.expire
+}
+
+// ignoreMoved leaves out the error of a step with a message that another process has dropped
+// or removed since it was read. The step changed nothing.
+func ignoreMoved(err error, uuid string) error {
+	state, ok := errors.AsType[*ledger.StateError](err)
+	if errors.Is(err, ledger.ErrUnknown) || ok && state.UUID == uuid {
+		return nil
+	}
+	return err
+}
+
+// send sends one message, or continues with it, and records the outcome.
+func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
+	// What was pasted is followed to its end, for a while.
+	var pasted atomic.Bool
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		if pasted.Load() {
+			time.AfterFunc(p.timing.finish, cancel)
+		} else {
+			cancel()
+		}
+	})
+	defer stop()
+	proof := p.proof(of, m)
+	frame := m.Frame
+	steps := terminal.Steps{
+		Pasting: func(context.Context) error {
+			line, err := json.Marshal(typed(m).Line())
+			if err != nil {
+				return err
+			}
+			id := uuid.NewString()
+			pasted.Store(true)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err = p.opts.Ledger.PasteFrame(ctx, ledger.Frame{
+				UUID: id, InboxKey: m.InboxKey, Kind: ledger.FrameCommand, Bytes: line, State: ledger.FrameWritten, At: time.Now(),
+			}, m.UUID)
+			if err != nil {
+				return err
+			}
+			frame = id
+			p.changed(m.InboxKey)
+			return nil
+		},
+		Entered: func(ctx context.Context) error {
+			if err := p.opts.Ledger.Advance(ctx, frame, ledger.Accepted, ""); err != nil {
+				return err
+			}
+			p.changed(m.InboxKey)
+			return nil
+		},
+		Submitted: proof.submitted,
+	}
+	var out terminal.Outcome
+	var err error
+	switch {
+	case m.Frame != "":
+		pasted.Store(true)
+		out, err = p.tmux.resume(sending, of.Ref, of.Profile, typed(m), steps)
+	case !m.SentAt.IsZero() && proof.holds(sending):
+		// A person tries it again, and the first time it was taken after all.
+		return p.end(ctx, m, ledger.Done, "the transcript has it")
+	default:
+		out, err = p.tmux.send(sending, of.Ref, of.Profile, typed(m), steps)
+	}
+	// The outcome is recorded even if ctx has ended.
+	keep := context.WithoutCancel(ctx)
+	err = errors.Join(ignoreMoved(err, m.UUID), p.record(keep, of, m, frame, out, err, proof))
+	p.changed(m.InboxKey)
+	return err
+}
+
+// record records the outcome of a try. frame is "" if nothing was about to be pasted.
+func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame string, out terminal.Outcome, failed error, proof *proof) error {
+	l := p.opts.Ledger
+	detail := cmp.Or(out.Detail, string(out.Reason))
+	if failed != nil {
+		detail = cmp.Or(out.Detail, failed.Error())
+	}
+	switch {
+	case out.State == terminal.Confirmed:
+		return ignoreMoved(p.confirm(ctx, of, frame, out, proof), frame)
+	case out.State == terminal.NotSent && m.Frame == "":
+		if frame != "" {
+			if err := l.ReturnFrame(ctx, frame, detail); err != nil {
+				return ignoreMoved(err, frame)
+			}
+		}
+		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, terminal.Unknown)), detail, p.nextTry(m))
+	case time.Since(cmp.Or(m.SentAt, time.Now())) < p.patience(m, out, failed):
+		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, terminal.Unknown)), detail, p.nextTry(m))
+	}
+	return ignoreMoved(l.Advance(ctx, frame, ledger.Failed, Unknown+detail), frame)
+}
+
+// patience returns for how long after the paste more may become known of a message.
+func (p *Panes) patience(m ledger.PaneMessage, out terminal.Outcome, failed error) time.Duration {
+	switch out.Reason {
+	case terminal.Stuck, terminal.InMode, terminal.InputOff, terminal.Synchronized, terminal.Dialog, terminal.Unknown:
+		return p.timing.expire
+	case terminal.NotShown:
+		if m.Frame != "" { // it was pasted by another process, and its transcript may lag behind
+			return p.timing.lag
+		}
+	}
+	if failed != nil {
+		return p.timing.expire
+	}
+	return 0
+}
+
+func (p *Panes) nextTry(m ledger.PaneMessage) time.Time {
+	wait := p.timing.maxTry
+	if m.Tries < 16 {
+		wait = min(p.timing.firstTry<<m.Tries, wait)
+	}
+	return time.Now().Add(wait)
+}
+
+// confirm records that the program has taken a message, and begins its task.
+func (p *Panes) confirm(ctx context.Context, of Pane, frame string, out terminal.Outcome, proof *proof) error {
+	task, path := ledger.TaskArmed, ""
+	found, there := proof.find(ctx)
+	switch {
+	case there && found.given:
+		task, path = ledger.TaskGiven, found.path
+	case there:
+		task, path = ledger.TaskSent, found.path
+	case out.Busy || of.Profile != terminal.Claude:
+		task = ledger.TaskStaged // late rather than early, where it cannot be known
+	}
+	return p.opts.Ledger.ConfirmFrame(ctx, frame, "", task, path)
+}

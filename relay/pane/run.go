@@ -1,0 +1,121 @@
+package pane
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"teambridge/inbox/ledger"
+)
+
+// Run delivers the messages of all panes, follows their tasks, and notifies senders, until
+// ctx ends. What it cannot do is tried again, and reported to [Options.Warn] once. It returns
+// nil when the deliveries that had begun are finished: within seconds.
+func (p *Panes) Run(ctx context.Context) error {
+	tick := time.NewTicker(p.timing.every)
+	defer tick.Stop()
+	var running sync.WaitGroup
+	defer running.Wait()
+	r := runner{panes: p, running: &running, busy: map[job]bool{}}
+	failing := false
+	for {
+		err := r.step(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			p.opts.Warn(err)
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// Poke makes Run look at the ledger now. It does not block.
+func (p *Panes) Poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // already told
+	}
+}
+
+// runner is what Run has begun.
+type runner struct {
+	panes   *Panes
+	running *sync.WaitGroup
+
+	mu   sync.Mutex
+	busy map[job]bool
+}
+
+// job is one of the two things that are done for a pane at the same time.
+type job struct {
+	ledger.InboxKey
+	follow bool
+}
+
+// step begins what is to be done now.
+func (r *runner) step(ctx context.Context) error {
+	p := r.panes
+	messages, err := p.opts.Ledger.OpenPaneMessages(ctx, p.opts.Root.Path())
+	if err != nil {
+		return err
+	}
+	if len(messages) == 0 {
+		p.forget()
+	}
+	queues, follow := map[ledger.InboxKey][]ledger.PaneMessage{}, map[ledger.InboxKey][]ledger.PaneMessage{}
+	for _, m := range messages {
+		if m.Task.Open() {
+			follow[m.InboxKey] = append(follow[m.InboxKey], m)
+		} else {
+			queues[m.InboxKey] = append(queues[m.InboxKey], m)
+		}
+	}
+	for k, list := range queues {
+		_, due := nextOf(list)
+		if time.Now().Before(due) && !slices.ContainsFunc(list, p.expired) {
+			continue
+		}
+		r.start(ctx, job{k, false}, func() error {
+			_, err := p.work(ctx, k, false)
+			if errors.Is(err, ErrBusy) {
+				err = nil // another process is at it
+			}
+			return err
+		})
+	}
+	for k, list := range follow {
+		r.start(ctx, job{k, true}, func() error {
+			record, found, err := p.opts.Ledger.Pane(ctx, k)
+			if err != nil || !found {
+				return err
+			}
+			return p.follow(ctx, paneOf(record), list)
+		})
+	}
+	return p.notify(ctx)
+}
+
+// start begins a job unless it is running.
+func (r *runner) start(ctx context.Context, j job, do func() error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy[j] {
+		return
+	}
+	r.busy[j] = true
+	r.running.Go(func() {
+		err := do()
+		if err != nil && ctx.Err() == nil && r.panes.first(j.Inbox+": "+err.Error()) {
+			r.panes.opts.Warn(err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.busy, j)
+	})
+}

@@ -1,0 +1,359 @@
+package pane
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
+	"teambridge/relay/terminal"
+	"teambridge/teams"
+)
+
+// follow looks how far the agent in a pane is with the tasks of its messages, and records
+// it. Ends of turns that no hook told of are seen here if the transcript shows them.
+func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessage) error {
+	var open []ledger.PaneMessage
+	since := time.Now()
+	for _, m := range messages {
+		if m.Task.Open() {
+			open = append(open, m)
+			since = earlier(since, m.SentAt)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	if lost, err := p.ended(ctx, of); err != nil || lost != "" {
+		if lost != "" {
+			err = p.opts.Ledger.LoseTasks(ctx, of.InboxKey, lost)
+			p.changed(of.InboxKey)
+		}
+		return errors.Join(err, p.notify(ctx))
+	}
+	paths := p.transcripts(ctx, of, since)
+	for _, m := range open {
+		if m.Transcript != "" && !slices.Contains(paths, m.Transcript) {
+			paths = append(paths, m.Transcript)
+		}
+	}
+	found := p.found(paths...)
+	idle := false // whether it was seen, once for all of them
+	for _, m := range open {
+		s, ok := found[Nonce(m.UUID)]
+		if !ok || !s.given {
+			continue
+		}
+		if m.Task != ledger.TaskGiven {
+			if err := p.opts.Ledger.TaskGiven(ctx, m.UUID, s.path); err != nil {
+				return err
+			}
+			p.changed(of.InboxKey)
+		}
+		if s.over() && !s.final && !idle {
+			why, err := p.atWork(ctx, of, true)
+			if idle = why == ""; err != nil {
+				return err
+			}
+			// The agent may have been given something between the two looks.
+			found = p.found(paths...)
+			s = found[Nonce(m.UUID)]
+		}
+		if s.final || s.over() && idle {
+			if err := p.endTasks(ctx, of.InboxKey, open, found, s, idle); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// ended says why the agent in a pane cannot go on with any task; "" if it can.
+func (p *Panes) ended(ctx context.Context, of Pane) (lost string, err error) {
+	there, err := p.tmux.look(ctx, of.Ref)
+	switch {
+	case errors.Is(err, terminal.ErrGone):
+		return "the pane is gone", nil
+	case err != nil:
+		return "", err
+	case there.Dead:
+		return "the program in the pane has ended", nil
+	}
+	if of.Profile != terminal.Claude || p.process(of.Ref.PID).PID != 0 {
+		return "", nil
+	}
+	// A program that was suspended has a process, but older versions do not tell which.
+	reason, _, err := p.tmux.held(ctx, of.Ref, of.Profile, terminal.Queued)
+	if reason == terminal.NotAgent && of.Ref.PID != 0 && there.PID == of.Ref.PID {
+		return "a shell runs in the pane", err
+	}
+	return "", err
+}
+
+// endTasks ends the tasks of the messages to a pane that were in the same turn as one whose
+// turn is over. idle says whether that holds of all turns.
+func (p *Panes) endTasks(ctx context.Context, k ledger.InboxKey, open []ledger.PaneMessage, found map[string]progress, one progress, idle bool) error {
+	var uuids []string
+	for _, m := range open {
+		if s := found[Nonce(m.UUID)]; s.over() && (s.final || idle) && s.answer == one.answer && s.interrupted == one.interrupted {
+			uuids = append(uuids, m.UUID)
+		}
+	}
+	lost := ""
+	if one.interrupted {
+		lost = "a person interrupted it"
+	}
+	ended, err := p.opts.Ledger.EndTasks(ctx, k, one.answer, lost, uuids...)
+	if err != nil {
+		return err
+	}
+	if len(ended) > 0 {
+		p.changed(k)
+	}
+	return p.notify(ctx)
+}
+
+// Stopped records that a turn of an agent has ended, and notifies the senders of messages
+// whose tasks have ended with it. It waits until the program has written what the agent said
+// last, if that is not known, but not longer than ctx. The hook must be one for which the
+// program waits before it begins another turn.
+func (p *Panes) Stopped(ctx context.Context, s Stop) error {
+	// What is recorded is recorded whole.
+	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	messages, err := p.opts.Ledger.OpenPaneMessages(keep, p.opts.Root.Path())
+	if err != nil {
+		return err
+	}
+	messages = slices.DeleteFunc(messages, func(m ledger.PaneMessage) bool { return !m.Task.Open() })
+	if len(messages) == 0 {
+		return p.notify(keep)
+	}
+	var paths []string
+	if s.Transcript != "" {
+		paths = []string{s.Transcript}
+	}
+	found := p.found(paths...)
+	inTurn := func(m ledger.PaneMessage) bool { return found[Nonce(m.UUID)].given }
+	if s.Answer == "" && slices.ContainsFunc(messages, inTurn) {
+		found = p.awaitEnd(ctx, paths, messages, found)
+	}
+	byPane := map[ledger.InboxKey][]ledger.PaneMessage{}
+	for _, m := range messages {
+		byPane[m.InboxKey] = append(byPane[m.InboxKey], m)
+	}
+	for k, list := range byPane {
+		err = errors.Join(err, p.stopped(keep, k, list, found, s))
+	}
+	return errors.Join(err, p.notify(keep))
+}
+
+// awaitEnd reads a transcript until it shows the end of the turn of each message that the
+// agent was given. No message is taken as given that was not when the turn ended.
+func (p *Panes) awaitEnd(ctx context.Context, paths []string, messages []ledger.PaneMessage, found map[string]progress) map[string]progress {
+	tick := time.NewTicker(p.timing.record)
+	defer tick.Stop()
+	for {
+		waiting := false
+		now := p.found(paths...)
+		for _, m := range messages {
+			nonce := Nonce(m.UUID)
+			if s := found[nonce]; s.given && !s.final {
+				found[nonce] = now[nonce]
+				waiting = waiting || !now[nonce].over()
+			}
+		}
+		if !waiting {
+			return found
+		}
+		select {
+		case <-ctx.Done():
+			return found
+		case <-tick.C:
+		}
+	}
+}
+
+// stopped is Stopped for the messages of one pane whose tasks are open.
+func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, messages []ledger.PaneMessage, found map[string]progress, s Stop) error {
+	record, here, err := p.opts.Ledger.Pane(ctx, k)
+	if err != nil {
+		return err
+	}
+	here = here && s.PaneID != "" && record.ID == s.PaneID && record.Server == s.Server
+	var over []string
+	answer, counted := s.Answer, false
+	for _, m := range messages {
+		at, recorded := found[Nonce(m.UUID)]
+		switch {
+		case recorded && at.given:
+			over = append(over, m.UUID)
+			answer = cmp.Or(answer, at.answer)
+		case recorded:
+			// The transcript will show when it is given.
+			if err := p.opts.Ledger.TaskRecorded(ctx, m.UUID, s.Transcript); err != nil {
+				return err
+			}
+		case m.Task == ledger.TaskStaged, m.Task == ledger.TaskArmed:
+			counted = counted || here
+		}
+	}
+	ended, err := p.opts.Ledger.EndTasks(ctx, k, answer, "", over...)
+	if err == nil && counted {
+		var one string
+		if one, err = p.opts.Ledger.NextTurnEnded(ctx, k, s.Answer); one != "" {
+			ended = append(ended, one)
+		}
+	}
+	if len(ended) > 0 || counted {
+		p.changed(k)
+	}
+	return err
+}
+
+// Answer returns the agent's answer to a message, as a row of an inbox, or nil while its task
+// has not ended, and if nothing is known of one. done is true once it has. [ErrUnknown].
+func (p *Panes) Answer(ctx context.Context, uuid string) (row []byte, done bool, err error) {
+	m, err := p.Message(ctx, uuid)
+	return m.Answer, m.Task == ledger.TaskEnded, err
+}
+
+// AwaitAnswer waits until the task of a message has ended, or the message has failed, or ctx
+// ends. It follows the task itself, so that it needs no service.
+func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
+	return p.until(ctx, uuid, func(m ledger.PaneMessage) (bool, error) {
+		if m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done || ctx.Err() != nil {
+			return m.Task == ledger.TaskEnded || ctx.Err() == nil, nil
+		}
+		record, found, err := p.opts.Ledger.Pane(ctx, m.InboxKey)
+		if err == nil && found && m.Task.Open() {
+			err = p.follow(ctx, paneOf(record), []ledger.PaneMessage{m})
+		}
+		if ctx.Err() != nil {
+			err = nil
+		}
+		return false, err
+	})
+}
+
+// Notices returns the notifications for the person that were not dismissed, oldest first.
+func (p *Panes) Notices(ctx context.Context) (list []Notice, err error) {
+	ended, err := p.opts.Ledger.EndedTasks(ctx, p.opts.Root.Path())
+	for _, m := range ended {
+		if m.NotifyTo == (ledger.InboxKey{}) {
+			list = append(list, noticeOf(m))
+		}
+	}
+	return list, err
+}
+
+func noticeOf(m ledger.PaneMessage) Notice {
+	text := fmt.Sprintf("%s has ended the task of message %s (%s).", m.Inbox, Nonce(m.UUID), gist(string(m.Raw), 60))
+	var answer struct{ Text string }
+	switch {
+	case m.Lost != "":
+		text = fmt.Sprintf("%s did not end the task of message %s (%s), as far as can be seen: %s.", m.Inbox, Nonce(m.UUID), gist(string(m.Raw), 60), m.Lost)
+	case json.Unmarshal(m.Answer, &answer) == nil && answer.Text != "":
+		text += " It said: " + gist(answer.Text, 1000)
+	}
+	return Notice{ID: m.UUID, At: m.TaskAt, Lost: m.Lost, Text: text, PaneMessage: m}
+}
+
+// gist is the beginning of a text in one line.
+func gist(text string, most int) string {
+	list := []rune(strings.Join(strings.Fields(text), " "))
+	if len(list) > most {
+		return string(list[:most]) + "…"
+	}
+	return string(list)
+}
+
+// notify notifies the agents that asked for it and have not got it. One whose notification
+// fails is notified later.
+func (p *Panes) notify(ctx context.Context) error {
+	ended, err := p.opts.Ledger.EndedTasks(ctx, p.opts.Root.Path())
+	for _, m := range ended {
+		if m.NotifyTo == (ledger.InboxKey{}) {
+			continue
+		}
+		nerr := p.notifyAgent(ctx, m)
+		if gone(nerr) {
+			nerr = p.opts.Ledger.NotifyPerson(ctx, m.UUID)
+		} else if nerr == nil {
+			nerr = p.opts.Ledger.Notified(ctx, m.UUID)
+		}
+		if nerr == nil {
+			p.changed(m.InboxKey)
+		} else if p.first(m.UUID) {
+			p.opts.Warn(fmt.Errorf("notify %s@%s: %w", m.NotifyTo.Inbox, m.NotifyTo.Team, nerr))
+		}
+	}
+	return err
+}
+
+// first reports whether it is called with that text for the first time.
+func (p *Panes) first(text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	again := p.warned[text]
+	p.warned[text] = true
+	return !again
+}
+
+// gone reports whether an error says that there is nobody to be notified any more.
+func gone(err error) bool {
+	return errors.Is(err, teams.ErrTeamGone) || errors.As(err, new(*teams.NotFoundError)) || errors.As(err, new(*NotFoundError))
+}
+
+// notifyAgent puts a notification into an inbox, under an id that comes from the message: a
+// second one is not written.
+func (p *Panes) notifyAgent(ctx context.Context, m ledger.PaneMessage) error {
+	n, id := noticeOf(m), derive("done", m.UUID)
+	summary := m.Inbox + " has ended a task"
+	if m.NotifyTo.Team == Team {
+		to, err := p.Find(ctx, m.NotifyTo.Inbox)
+		if err == nil && to.InboxKey != m.NotifyTo {
+			err = &NotFoundError{Name: m.NotifyTo.Inbox}
+		}
+		if err == nil {
+			_, _, err = p.Put(ctx, to, Message{ID: id, From: m.Inbox, Text: gist(n.Text, 1500), Summary: summary})
+		}
+		return err
+	}
+	t, err := p.opts.Root.Team(m.NotifyTo.Team)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Instance().CreatedAt != m.NotifyTo.CreatedAt {
+		return teams.ErrTeamGone
+	}
+	sender, err := mail.New(ctx, mail.Options{Team: t, Locker: p.opts.Locker, Config: c, Ledger: p.opts.Ledger, From: m.Inbox})
+	if err != nil {
+		return err
+	}
+	member, err := sender.Resolve(m.NotifyTo.Inbox, false)
+	if err != nil {
+		return err
+	}
+	_, err = sender.Put(ctx, member, mail.Message{ID: id, Text: n.Text, Summary: summary}, inbox.AppendOptions{})
+	return err
+}

@@ -1,0 +1,303 @@
+package pane
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/teams/transcript"
+)
+
+// progress is how far a transcript shows that a message came.
+type progress struct {
+	path        string
+	given       bool   // the model was given it
+	ended       bool   // a turn ended after that
+	interrupted bool   // a person interrupted the turn after that
+	final       bool   // another turn has begun since the turn ended
+	answer      string // what the agent said last in the turn
+}
+
+// over reports whether the turn of the message came to an end. Unless it is final, a hook
+// may make the agent go on.
+func (s progress) over() bool { return s.ended || s.interrupted }
+
+// conversation is a transcript that was read up to offset.
+type conversation struct {
+	path    string
+	info    os.FileInfo
+	offset  int64
+	at      map[string]*progress // by nonce
+	open    []*progress          // that are given and not final
+	message string               // id of the last message of the agent, each block of which can be a record
+}
+
+// record is the part of a line that tells what became of messages.
+type record struct {
+	Type        string          `json:"type"`
+	Operation   string          `json:"operation"`
+	Content     json.RawMessage `json:"content"`
+	IsSidechain bool            `json:"isSidechain"`
+	IsMeta      bool            `json:"isMeta"`
+	IsSummary   bool            `json:"isCompactSummary"`
+	Attachment  struct {
+		Type   string          `json:"type"`
+		Prompt json.RawMessage `json:"prompt"`
+	} `json:"attachment"`
+	Message struct {
+		ID      string          `json:"id"`
+		Stop    string          `json:"stop_reason"`
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+}
+
+// marker is how a message begins in what a program takes.
+var marker = regexp.MustCompile(`\[teambridge ([0-9a-f]{12})(?: from [^\]\n]*)?\] `)
+
+// read reads what was added to the transcript.
+func (c *conversation) read() error {
+	info, err := os.Stat(c.path)
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	if c.info == nil || !os.SameFile(c.info, info) || info.Size() < c.offset {
+		c.offset, c.at, c.open, c.message = 0, map[string]*progress{}, nil, ""
+	}
+	if c.info = info; info.Size() == c.offset {
+		return nil
+	}
+	file, err := os.Open(c.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := file.Seek(c.offset, io.SeekStart); err != nil {
+		return err
+	}
+	for r := bufio.NewReaderSize(file, 1<<16); ; {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // an incomplete line is read when it is complete
+		} else if err != nil {
+			return err
+		}
+		c.offset += int64(len(line))
+		c.line(line)
+	}
+}
+
+// line takes one record.
+func (c *conversation) line(line []byte) {
+	ours := bytes.Contains(line, []byte("[teambridge "))
+	if !ours && len(c.open) == 0 {
+		return // most of a long conversation
+	}
+	var r record
+	if json.Unmarshal(line, &r) != nil || r.IsSidechain {
+		return
+	}
+	switch r.Type {
+	case "queue-operation":
+		for _, nonce := range nonces(texts(r.Content, "")) {
+			c.of(nonce)
+		}
+	case "attachment":
+		if r.Attachment.Type == "queued_command" {
+			c.given(nonces(texts(r.Attachment.Prompt, "")))
+		}
+	case "user":
+		text := texts(r.Message.Content, "\n")
+		switch {
+		case strings.HasPrefix(text, "[Request interrupted by user"):
+			for _, s := range c.open {
+				s.interrupted = true
+			}
+			return
+		case r.IsMeta || r.IsSummary || text == "":
+			return
+		}
+		if !bytes.Contains(r.Message.Content, []byte(`"tool_result"`)) {
+			c.begin()
+		}
+		c.given(nonces(text))
+	case "assistant":
+		c.said(&r)
+	}
+}
+
+// begin notes that a turn begins with a prompt.
+func (c *conversation) begin() {
+	c.open = slices.DeleteFunc(c.open, func(s *progress) bool {
+		s.final = s.over()
+		return s.final
+	})
+}
+
+// said takes what the agent says.
+func (c *conversation) said(r *record) {
+	first := r.Message.ID == "" || r.Message.ID != c.message
+	c.message = r.Message.ID
+	text := texts(r.Message.Content, "")
+	for _, s := range c.open {
+		if first && text != "" {
+			s.answer = ""
+		}
+		s.answer += text
+		switch r.Message.Stop {
+		case "", "tool_use", "pause_turn":
+		default:
+			s.ended = true
+		}
+	}
+}
+
+func (c *conversation) of(nonce string) *progress {
+	if c.at[nonce] == nil {
+		c.at[nonce] = &progress{path: c.path}
+	}
+	return c.at[nonce]
+}
+
+func (c *conversation) given(list []string) {
+	for _, nonce := range list {
+		if s := c.of(nonce); !s.given {
+			s.given = true
+			c.open = append(c.open, s)
+		}
+	}
+}
+
+func nonces(text string) (list []string) {
+	for _, m := range marker.FindAllStringSubmatch(text, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// texts joins the texts of a content, which is a string or a list of blocks.
+func texts(raw json.RawMessage, between string) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var blocks []struct{ Type, Text string }
+	if json.Unmarshal(raw, &blocks) != nil {
+		return ""
+	}
+	var list []string
+	for _, b := range blocks {
+		if b.Type == "text" {
+			list = append(list, b.Text)
+		}
+	}
+	return strings.Join(list, between)
+}
+
+// found looks for messages in transcripts.
+func (p *Panes) found(paths ...string) map[string]progress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := map[string]progress{}
+	for _, path := range paths {
+		c := p.files[path]
+		if c == nil {
+			c = &conversation{path: path}
+			p.files[path] = c
+		}
+		// A transcript that cannot be read says nothing, as for package transcript.
+		_ = c.read()
+		for nonce, s := range c.at {
+			if was, ok := all[nonce]; !ok || s.given && !was.given {
+				all[nonce] = *s
+			}
+		}
+	}
+	return all
+}
+
+// forget forgets the transcripts that nobody follows.
+func (p *Panes) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.files)
+}
+
+// transcripts returns the files in which the program of a pane may record what it was sent
+// since a time: that of its session, if its process is known, and those of its directory
+// that have changed since.
+func (p *Panes) transcripts(ctx context.Context, of Pane, since time.Time) (paths []string) {
+	root := p.opts.Root.Path()
+	dir := ""
+	if there, err := p.tmux.look(ctx, of.Ref); err == nil {
+		dir = there.Path
+	}
+	if process := p.process(of.Ref.PID); process.PID != 0 {
+		if path, ok := transcript.Session(root, dir, process.Session); ok {
+			paths = append(paths, path)
+		}
+	}
+	if dir == "" {
+		return paths
+	}
+	// A file system may have coarse times.
+	for _, path := range transcript.Recent(root, dir, since.Add(-2*time.Second)) {
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// process returns the agent in a pane whose first process is pid: the session of that
+// process or, of its descendants, the nearest one.
+func (p *Panes) process(pid int) (nearest transcript.Process) {
+	const deepest = 16
+	depth := deepest
+	for _, s := range transcript.Processes(p.opts.Root.Path()) {
+		for at, n := s.PID, 0; at > 1 && n < depth; at, n = p.tmux.parent(at), n+1 {
+			if at == pid && p.tmux.parent(s.PID) != 0 {
+				nearest, depth = s, n
+				break
+			}
+		}
+	}
+	return nearest
+}
+
+// proof looks for one message.
+type proof struct {
+	panes *Panes
+	of    Pane
+	nonce string
+	since time.Time
+}
+
+func (p *Panes) proof(of Pane, m ledger.PaneMessage) *proof {
+	since := m.SentAt
+	if since.IsZero() {
+		since = time.Now()
+	}
+	return &proof{panes: p, of: of, nonce: Nonce(m.UUID), since: since}
+}
+
+// find returns what the transcripts say of the message, and whether they have it.
+func (p *proof) find(ctx context.Context) (progress, bool) {
+	s, ok := p.panes.found(p.panes.transcripts(ctx, p.of, p.since)...)[p.nonce]
+	return s, ok
+}
+
+func (p *proof) holds(ctx context.Context) bool {
+	_, ok := p.find(ctx)
+	return ok
+}
+
+func (p *proof) submitted(ctx context.Context) (bool, error) { return p.holds(ctx), nil }

@@ -1,0 +1,64 @@
+package standin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Tmux is a tmux server of a test, without the settings of the person. A program that ends leaves a dead pane.
+type Tmux struct {
+	Socket  string
+	program string
+}
+
+// StartTmux starts a server for a test, and ends it with the test, even if the test binary is killed. If tmux is not
+// installed the test is skipped or fails, see [Require].
+func StartTmux(t testing.TB) *Tmux {
+	t.Helper()
+	s := &Tmux{program: RequireTmux(t)}
+	// Not in t.TempDir: the path of a socket may be some hundred bytes long, the name of a test as well.
+	dir, err := os.MkdirTemp("", "standin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s.Socket = filepath.Join(dir, "tmux")
+
+	// The server is a daemon: it ends when it is told to.
+	server, err := startGuard(s.env(), `"$0" -S "$1" kill-server 2>/dev/null; :`, s.program, s.Socket)
+	if err != nil {
+		t.Fatalf("standin: guard the tmux server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := server.fire(); err != nil {
+			t.Errorf("standin: end the tmux server at %s: %v", s.Socket, err)
+		}
+	})
+	if _, err := s.Run(t.Context(), nil, "start-server", ";", "set-option", "-g", "exit-empty", "off", ";", "set-option", "-g", "remain-on-exit", "on"); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Tmux) env() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=xterm-256color", "SHELL=/bin/sh"}
+}
+
+// Run is one call of tmux on the server, and returns what it printed.
+func (s *Tmux) Run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, s.program, append([]string{"-S", s.Socket, "-f", os.DevNull}, args...)...)
+	cmd.Env, cmd.Stdin = s.env(), stdin
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("standin: tmux %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}

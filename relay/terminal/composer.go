@@ -1,0 +1,72 @@
+package terminal
+
+import "regexp"
+
+// Profile names the kind of program in a pane, which decides how its screen is read.
+type Profile string
+
+const (
+	Claude  Profile = "claude"  // Claude Code
+	Generic Profile = "generic" // any other: its composer cannot be read
+)
+
+// Composer is what a screen shows of the box where a prompt is typed, and around it.
+//
+// All texts come from the screen. They may hold anything that an agent can print.
+type Composer struct {
+	Found bool // there is a composer on the screen, below everything else
+	// Dialog is the question of what has the keyboard instead of the composer, or its heading: a question about permissions, a
+	// menu, the transcript.
+	Dialog string
+	// Draft is what somebody typed and did not submit. Long pastes are shown as "[Pasted text #1 +30 lines]", and a
+	// draft that is higher than the screen is cut. In bash mode it begins with "!".
+	Draft  string
+	Ghost  string // what the program suggests in an empty composer
+	Busy   bool   // the agent works
+	Queued int    // messages that the program itself keeps for later; versions from 2.1.280 on show at least one of them
+	// Stashed says that the program keeps a draft that it brings back after the next prompt. It has room for one.
+	Stashed bool
+}
+
+// State is a [Composer] in one word.
+type State string
+
+const (
+	StateUnknown State = "unknown" // no composer on the screen
+	StateDialog  State = "dialog"
+	StateDraft   State = "draft"
+	StateBusy    State = "busy"
+	StateEmpty   State = "empty"
+)
+
+// State is what decides whether a message may be typed: a dialog before a draft, before work.
+func (c Composer) State() State {
+	switch {
+	case c.Dialog != "":
+		return StateDialog
+	case !c.Found:
+		return StateUnknown
+	case c.Draft != "":
+		return StateDraft
+	case c.Busy:
+		return StateBusy
+	}
+	return StateEmpty
+}
+
+// Read reads a screen of `capture-pane -p -e`. A [Generic] composer is never found.
+func (p Profile) Read(screen string) Composer {
+	if p != Claude {
+		return Composer{}
+	}
+	return readClaude(parseScreen(screen))
+}
+
+// BusyTitle reports whether the title of a pane says that the agent works. That it does not say so proves nothing: a
+// title may be another program's, or old.
+func (p Profile) BusyTitle(title string) bool {
+	// A spinner of two frames: braille in older versions, half circles in newer ones. ✳ stands for idle.
+	return p == Claude && busyTitle.MatchString(title)
+}
+
+var busyTitle = regexp.MustCompile(`^[⠁-⣿◐-◓] `)

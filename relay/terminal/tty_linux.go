@@ -1,0 +1,50 @@
+package terminal
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// tty is what the kernel says about a pane's terminal.
+type tty struct {
+	canonical  bool // the program in front reads lines: a longer one than 4095 characters would be cut
+	waiting    int  // bytes that the program has not read yet
+	foreground int  // process group in front
+}
+
+// look opens the terminal for a moment only: while anybody has it open, tmux does not learn that its program has ended.
+func (p Pane) tty() (tty, error) {
+	fd, err := unix.Open(p.TTY, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return tty{}, fmt.Errorf("terminal: open %s of pane %s: %w", p.TTY, p.ID, err)
+	}
+	defer unix.Close(fd) // read only
+	modes, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return tty{}, fmt.Errorf("terminal: mode of %s: %w", p.TTY, err)
+	}
+	t := tty{canonical: modes.Lflag&unix.ICANON != 0}
+	if t.waiting, err = unix.IoctlGetInt(fd, unix.TIOCINQ); err != nil {
+		return tty{}, fmt.Errorf("terminal: input queue of %s: %w", p.TTY, err)
+	}
+	// TIOCGPGRP is for the terminal's own session alone, so the first process of the pane is asked.
+	file := "/proc/" + strconv.Itoa(p.PID) + "/stat"
+	stat, err := os.ReadFile(file)
+	if err != nil {
+		return tty{}, fmt.Errorf("terminal: first process of pane %s: %w", p.ID, err)
+	}
+	// The name of the program is in parentheses and may hold some itself. After it: state, parent, group, session, terminal,
+	// group in front.
+	after := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(after) < 6 {
+		return tty{}, fmt.Errorf("terminal: %s: unknown format", file)
+	}
+	if t.foreground, err = strconv.Atoi(string(after[5])); err != nil {
+		return tty{}, fmt.Errorf("terminal: %s: %w", file, err)
+	}
+	return t, nil
+}

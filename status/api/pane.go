@@ -1,0 +1,86 @@
+package api
+
+import "time"
+
+// TeamPanes is the name of the team of all registered panes. It has no directory.
+const TeamPanes = "tmux"
+
+// Pane is a tmux pane that was registered as a recipient, under the name Member.
+type Pane struct {
+	Team    string    `json:"team"` // [TeamPanes]
+	Member  string    `json:"member"`
+	Target  string    `json:"target"` // the pane's id in its tmux server, such as %12
+	Socket  string    `json:"socket"` // of that server
+	Profile string    `json:"profile"`
+	Created time.Time `json:"created"`          // when it was registered
+	Queue   int       `json:"queue"`            // messages that were not sent yet
+	Reason  string    `json:"reason,omitempty"` // why the first of them waits
+	Look    *PaneLook `json:"look,omitempty"`   // what is in the pane now
+}
+
+// NewPane is the request to register a pane. Member and Target are needed.
+type NewPane struct {
+	Member  string `json:"member"`            // the name to register it under
+	Target  string `json:"target"`            // %12, or session:window.pane
+	Socket  string `json:"socket,omitempty"`  // of the tmux server; default: that of a plain tmux
+	Profile string `json:"profile,omitempty"` // claude (the default) or generic: how its screen is read
+	Replace bool   `json:"replace,omitempty"` // give a registered name this pane; what waits goes there
+}
+
+// The states of panes.
+const (
+	PaneEmpty   = "empty"   // an agent waits at its prompt, at which nothing is typed
+	PaneBusy    = "busy"    // an agent works, and nothing is typed at its prompt
+	PaneDraft   = "draft"   // a person has typed something that is not sent yet
+	PaneDialog  = "dialog"  // the agent asks its person something
+	PaneUnknown = "unknown" // the screen shows none of these
+	PaneClosed  = "closed"  // nothing can be typed; Reason says why
+	PaneGone    = "gone"    // there is no such pane any more
+)
+
+// PaneLook is what one look at a pane saw.
+type PaneLook struct {
+	State   string `json:"state"`            // [PaneEmpty] and its like
+	Reason  string `json:"reason,omitempty"` // why nothing can be typed now, for programs: not_agent, draft, …
+	Detail  string `json:"detail,omitempty"` // the same for people
+	Where   string `json:"where,omitempty"`  // session:window.pane
+	Title   string `json:"title,omitempty"`
+	Program string `json:"program,omitempty"` // that is in front
+	Cwd     string `json:"cwd,omitempty"`
+	PID     int    `json:"pid,omitempty"` // of the pane's first process
+	Raw     bool   `json:"raw"`           // the program reads each key as it is typed
+	Queued  int    `json:"queued"`        // messages that the agent itself shows as queued
+	Dialog  string `json:"dialog,omitempty"`
+	Draft   string `json:"draft,omitempty"` // the text of a person; only if it was asked for
+}
+
+// ViaPane is a value of [PaneOptions.Via].
+const ViaPane = "pane"
+
+// PaneOptions are those of a message that is typed into a pane: a part of [NewMessage] and
+// [NewBroadcast]. From is then the person, a registered pane, or MEMBER@TEAM.
+type PaneOptions struct {
+	// Via "pane" types the message into the pane that config.json has for the member,
+	// instead of putting it into the inbox. Members of [TeamPanes] need no Via.
+	Via          string `json:"via,omitempty"`
+	Policy       string `json:"policy,omitempty"`       // [PolicyQueued] and its like; default: queued
+	SaveDraft    bool   `json:"saveDraft,omitempty"`    // put a person's draft aside while the message is typed
+	NotifyOnStop bool   `json:"notifyOnStop,omitempty"` // tell the sender when the task of the message is done
+}
+
+// The policies of messages to panes: when they may be typed. None is typed into a draft or
+// a dialog.
+const (
+	PolicyQueued    = "queued"    // also while the agent works
+	PolicyImportant = "important" // as queued, before other messages
+	PolicyWhenIdle  = "when-idle" // only at an empty prompt
+	PolicyUrgent    = "urgent"    // interrupts the agent with ESC first
+)
+
+// The states of a message sent to a pane. See [Sent].
+const (
+	Waiting     = "waiting"     // it was not typed yet
+	Confirmed   = "confirmed"   // the agent has taken it from the keyboard
+	Unconfirmed = "unconfirmed" // it was typed, but nothing shows that the agent has taken it
+	NotSent     = "not_sent"    // it was not typed and will not be
+)

@@ -1,0 +1,50 @@
+// What can be chosen for a message to a terminal pane: when it is typed, and whether the reader
+// is told when its task is done.
+
+import { showDialog } from "./dialog.js";
+import { h } from "./dom.js";
+
+const policies = {
+  queued: ["As its next message", "It is typed even while the agent works, which then takes it next."],
+  important: ["Before other messages", "As the next message, but before others that wait."],
+  "when-idle": ["When it is idle", "It is typed once the agent waits at an empty prompt."],
+  urgent: ["Interrupt it", "The agent is stopped with Esc first."],
+};
+
+export class PaneChoice {
+  #policy = h("select", { class: "filter", id: "policy", "aria-label": "When to type it", onchange: () => this.#show() },
+    Object.entries(policies).map(([value, [words]]) => h("option", { value }, words)));
+  #notify = h("input", { type: "checkbox", id: "notify" });
+  elements = [this.#policy, h("label", { class: "check" }, this.#notify, " Tell me when it is done")];
+
+  constructor() {
+    this.show(false);
+    this.#show();
+  }
+
+  #show() {
+    this.#policy.title = policies[this.#policy.value][1];
+  }
+
+  show(shown) {
+    for (const e of this.elements) e.hidden = !shown;
+  }
+
+  // take calls send with what was chosen; for an interruption, after the reader has confirmed
+  // that. Nothing is chosen for members that are no panes.
+  take(title, send) {
+    if (this.#policy.hidden) return send(undefined);
+    const chosen = { policy: this.#policy.value, notifyOnStop: this.#notify.checked };
+    if (chosen.policy !== "urgent") return send(chosen);
+    const dialog = showDialog("confirm", "Interrupt",
+      h("p", null, `The current task of ${title} is stopped. What it has done so far stays.`),
+      h("p", { class: "confirm-acts" },
+        h("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Cancel"),
+        h("button", { type: "button", class: "send", autofocus: true, onclick: () => {
+          dialog.close();
+          this.#policy.value = "queued";
+          this.#show();
+          send(chosen);
+        } }, "Interrupt and send")));
+  }
+}

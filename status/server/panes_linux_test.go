@@ -1,0 +1,309 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
+	"teambridge/relay/standin"
+	"teambridge/status/api"
+)
+
+// panes is a Claude directory with a tmux server in which an agent program runs.
+type panes struct {
+	*world
+	*standin.Tmux
+	id string // of the pane
+}
+
+func newPanes(t testing.TB) *panes {
+	t.Helper()
+	p := &panes{world: newWorld(t), Tmux: standin.StartTmux(t)}
+	p.id = p.StartAgent(t)
+	return p
+}
+
+func (p *panes) start(t testing.TB, change ...func(*Server)) *running {
+	t.Helper()
+	return p.world.start(t, append([]func(*Server){func(s *Server) { s.limits.tick = 50 * time.Millisecond }}, change...)...)
+}
+
+// add registers the pane.
+func (p *panes) add(t testing.TB, r *running, name string) api.Pane {
+	t.Helper()
+	return of[api.Pane](t, r.ask(t, "POST", "/v1/panes", `{"member": "`+name+`", "target": "`+p.id+`", "socket": "`+p.Socket+`"}`), http.StatusCreated)
+}
+
+func (p *panes) send(t testing.TB, r *running, name, id, more string) api.Sent {
+	t.Helper()
+	return of[api.Sent](t, r.ask(t, "POST", "/v1/teams/tmux/members/"+name+"/messages", `{"text": "task `+id+`"`+more+`}`, "Idempotency-Key", id), http.StatusCreated)
+}
+
+// screen is what the pane shows.
+func (p *panes) screen(t testing.TB) string {
+	t.Helper()
+	out, err := p.Run(t.Context(), nil, "capture-pane", "-p", "-t", p.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// eventually asks until what is answered holds.
+func eventually[T any](t testing.TB, r *running, path, what string, holds func(T) bool) T {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		v := get[T](t, r, path)
+		if holds(v) {
+			return v
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s is never %s: %+v", path, what, v)
+		}
+	}
+}
+
+func waiting(list []api.Attention, kind string) *api.Attention {
+	i := slices.IndexFunc(list, func(a api.Attention) bool { return a.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// A registered pane is a member of the team tmux: in the lists, in snapshots and as a
+// recipient. Each step of a message is an event.
+func TestPaneIsAMember(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	r := p.start(t)
+	if list := get[[]api.Pane](t, r, "/v1/panes"); len(list) != 0 {
+		t.Errorf("panes before one is registered: %+v", list)
+	}
+	problem(t, r.ask(t, "GET", "/v1/teams/tmux/status", ""), api.CodeNotFound)
+	events := r.listen(t, "", "")
+	added := p.add(t, r, "build")
+	if added.Target != p.id || added.Team != "tmux" || added.Profile != "claude" {
+		t.Errorf("registered %+v", added)
+	}
+	problem(t, r.ask(t, "POST", "/v1/panes", `{"member": "build", "target": "`+p.id+`", "socket": "`+p.Socket+`"}`), api.CodeConflict)
+	missing := problem(t, r.ask(t, "POST", "/v1/panes", `{"member": "other", "target": "%99", "socket": "`+p.Socket+`"}`), api.CodeNotFound)
+	if len(missing.Nearest) == 0 {
+		t.Errorf("no panes are named in %+v", missing)
+	}
+	events.until(api.EventSnapshot, func(e event) bool {
+		s := as[api.Snapshot](t, e)
+		i := slices.IndexFunc(s.Teams, func(team api.Team) bool { return team.Panes && team.Team == "tmux" && team.Members == 1 })
+		j := slices.IndexFunc(s.Status, func(s api.Status) bool { return s.Team == "tmux" && s.Word == api.WordIdle && s.Basis == api.BasisPane })
+		return i >= 0 && j >= 0 && s.Status[j].Member == "build"
+	})
+	for path, member := range map[string]string{"/v1/teams": "", "/v1/teams/tmux/members": "build", "/v1/teams/tmux/status": "build"} {
+		list := get[[]map[string]any](t, r, path)
+		if !slices.ContainsFunc(list, func(v map[string]any) bool { return v["team"] == "tmux" && (member == "" || v["member"] == member) }) {
+			t.Errorf("%s lacks the pane: %v", path, list)
+		}
+	}
+	if team := get[api.TeamDetail](t, r, "/v1/teams/tmux"); !team.Panes || !slices.Equal(team.Ours, []string{"user"}) {
+		t.Errorf("the team is %+v", team)
+	}
+	if look := get[api.Pane](t, r, "/v1/panes/build").Look; look == nil || look.State != api.PaneEmpty || !look.Raw {
+		t.Errorf("a look at it: %+v", look)
+	}
+
+	sent := p.send(t, r, "build", "one", "")
+	if sent.State != api.Waiting && sent.State != api.Confirmed || sent.Delivery == "" || sent.Member != "build" {
+		t.Errorf("sent: %+v", sent)
+	}
+	var states []string
+	events.until(api.EventRelay, func(e event) bool {
+		v := as[api.RelayEvent](t, e)
+		if v.Delivery == sent.Delivery && v.Pane {
+			states = append(states, v.State)
+		}
+		return v.State == "done"
+	})
+	if want := []string{"claimed", "written", "accepted", "done"}; !slices.Equal(states, want) {
+		t.Errorf("events of the message: %q, want %q", states, want)
+	}
+	if screen := p.screen(t); !strings.Contains(screen, "said: [teambridge "+pane.Nonce(sent.Delivery)) || !strings.Contains(screen, "] task one") {
+		t.Errorf("the pane shows:\n%s", screen)
+	}
+	again := of[api.Sent](t, r.ask(t, "POST", "/v1/teams/tmux/members/build/messages", `{"text": "task one"}`, "Idempotency-Key", "one"), http.StatusOK)
+	if !again.Deduplicated || again.State != api.Confirmed || again.Delivery != sent.Delivery {
+		t.Errorf("sent again: %+v", again)
+	}
+	problem(t, r.ask(t, "POST", "/v1/teams/tmux/members/build/messages", `{"text": "another"}`, "Idempotency-Key", "one"), api.CodeIDTaken)
+	page := eventually(t, r, "/v1/teams/tmux/messages?with=build", "complete", func(p api.Page) bool {
+		return len(p.Messages) == 1 && p.Messages[0].Relay != nil && p.Messages[0].Relay.State == "done" && p.Messages[0].Receipt != nil && p.Messages[0].Receipt.State == api.Consumed
+	})
+	if m := page.Messages[0]; m.Text != "task one" || m.From != "user" || !m.Relay.Pane || !m.Person {
+		t.Errorf("the history has %+v", m)
+	}
+	nearest := problem(t, r.ask(t, "POST", "/v1/teams/tmux/members/biuld/messages", `{"text": "x"}`), api.CodeNotFound)
+	if !slices.Contains(nearest.Nearest, "build") {
+		t.Errorf("a name that is wrong: %+v", nearest)
+	}
+	for _, body := range []string{`{"text": "\u001b[201~"}`, `{"text": " "}`, `{"text": "x", "policy": "now"}`, `{"text": "x", "isolated": true}`, `{"text": "x", "via": "mail"}`} {
+		problem(t, r.ask(t, "POST", "/v1/teams/tmux/members/build/messages", body), api.CodeInvalid)
+	}
+	problem(t, r.ask(t, "POST", "/v1/teams/"+newer+"/members/lead/messages", `{"text": "x", "policy": "urgent"}`), api.CodeInvalid)
+	if list := of[[]api.Sent](t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "to all", "policy": "important"}`), http.StatusCreated); len(list) != 1 || list[0].Member != "build" || list[0].Error != nil {
+		t.Errorf("to all panes: %+v", list)
+	}
+
+	if gone := of[api.Pane](t, r.ask(t, "DELETE", "/v1/panes/build", ""), http.StatusOK); gone.Member != "build" {
+		t.Errorf("removed %+v", gone)
+	}
+	problem(t, r.ask(t, "GET", "/v1/panes/build", ""), api.CodeNotFound)
+	events.until(api.EventSnapshot, func(e event) bool {
+		return !slices.ContainsFunc(as[api.Snapshot](t, e).Teams, func(t api.Team) bool { return t.Panes })
+	})
+	if page := get[api.Page](t, r, "/v1/teams/tmux/messages"); len(page.Messages) == 0 {
+		t.Error("the history of a removed pane is gone")
+	}
+}
+
+// A message waits for what a person has typed, and says so; after two minutes that needs the
+// person, as do a dialog, and a pane that is gone.
+func TestPaneNeedsThePerson(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	r := p.start(t)
+	p.add(t, r, "build")
+	p.Keys(t, p.id, "-l", "half a thought")
+	eventually(t, r, "/v1/panes", "a draft", func(l []api.Pane) bool { return l[0].Look != nil && l[0].Look.State == api.PaneDraft })
+	events := r.listen(t, "?after=0", "")
+	sent := p.send(t, r, "build", "held", "")
+	events.until(api.EventRelay, func(e event) bool {
+		v := as[api.RelayEvent](t, e)
+		return v.Delivery == sent.Delivery && v.State == "held" && v.Reason != "" && v.Pane
+	})
+	m := eventually(t, r, "/v1/teams/tmux/messages", "held", func(p api.Page) bool {
+		return len(p.Messages) == 1 && p.Messages[0].Relay != nil && p.Messages[0].Relay.State == "held"
+	}).Messages[0]
+	if m.Relay.Reason == "" {
+		t.Errorf("no reason in %+v", m.Relay)
+	}
+	if a := waiting(get[[]api.Attention](t, r, "/v1/attention"), api.WaitsDraft); a != nil {
+		t.Errorf("at once, it needs the person: %+v", a)
+	}
+	// Two minutes later.
+	e := &cachedTeam{}
+	held := ledger.PaneMessage{Delivery: ledger.Delivery{State: ledger.Claimed, ID: "held"}, Held: "draft", HeldSince: time.Now().Add(-pane.LongHeld)}
+	v := pane.View{Pane: pane.Pane{InboxKey: ledger.InboxKey{Root: p.Root.Path(), Team: "tmux", CreatedAt: 1, Inbox: "build"}}, Messages: []ledger.PaneMessage{held}}
+	list, err := r.statuses.paneWaits(t.Context(), e, []pane.View{v}, time.Now())
+	if a := waiting(list, api.WaitsDraft); err != nil || a == nil || a.Message != "held" || a.Count != 1 {
+		t.Errorf("after two minutes: %+v, %v", list, err)
+	}
+	if _, err := r.statuses.paneWaits(t.Context(), e, []pane.View{v}, held.HeldSince); err != nil || !e.due.Equal(held.HeldSince.Add(pane.LongHeld)) {
+		t.Errorf("it is read again at %v, %v", e.due, err)
+	}
+
+	p.Keys(t, p.id, standin.KeyDialog)
+	all := eventually(t, r, "/v1/attention", "a dialog", func(l []api.Attention) bool { return waiting(l, api.WaitsTerminal) != nil })
+	if a := waiting(all, api.WaitsTerminal); a.Member != "build" || a.Team != "tmux" || a.Dismissable {
+		t.Errorf("a dialog: %+v", a)
+	}
+	if _, err := p.Run(t.Context(), nil, "kill-pane", "-t", p.id); err != nil {
+		t.Fatal(err)
+	}
+	all = eventually(t, r, "/v1/attention", "gone", func(l []api.Attention) bool { return waiting(l, api.WaitsStopped) != nil })
+	if a := waiting(all, api.WaitsStopped); a.Count != 1 || !a.Dismissable || !strings.Contains(a.Do, "build") {
+		t.Errorf("a pane that is gone: %+v", a)
+	}
+	s := get[[]api.Status](t, r, "/v1/teams/tmux/status")
+	if s[0].Word != api.WordEnded || s[0].Unread != 1 {
+		t.Errorf("its status: %+v", s)
+	}
+	dropped := of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+sent.Delivery+"/drop", ""), http.StatusOK)
+	if dropped.State != "dropped" {
+		t.Errorf("given up: %+v", dropped)
+	}
+}
+
+// The person is told that a task is done, once the agent's turn has ended, and can dismiss
+// that.
+func TestPaneNotice(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	r := p.start(t)
+	p.add(t, r, "build")
+	events := r.listen(t, "", "")
+	sent := p.send(t, r, "build", "one", `, "notifyOnStop": true`)
+	events.until(api.EventRelay, func(e event) bool { return as[api.RelayEvent](t, e).State == "done" })
+	list, err := r.panes.List(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	// As the hook of the agent does, in a process of its own.
+	hook := pane.New(pane.Options{Root: p.Root, Ledger: r.ledger, State: p.State})
+	if err := hook.Stopped(t.Context(), pane.Stop{Answer: "All built.", Socket: p.Socket, Server: list[0].Ref.Server, PaneID: p.id}); err != nil {
+		t.Fatal(err)
+	}
+	events.until(api.EventRelay, func(e event) bool {
+		v := as[api.RelayEvent](t, e)
+		return v.State == "finished" && v.Delivery == sent.Delivery && v.Pane
+	})
+	all := eventually(t, r, "/v1/attention", "told", func(l []api.Attention) bool { return waiting(l, api.WaitsDone) != nil })
+	a := waiting(all, api.WaitsDone)
+	if a.Member != "build" || a.Message != "one" || !a.Dismissable || !strings.Contains(a.What, "task one") {
+		t.Errorf("it is told %+v", a)
+	}
+	eventually(t, r, "/v1/teams/tmux/messages", "answered", func(p api.Page) bool {
+		return slices.ContainsFunc(p.Messages, func(m api.Record) bool {
+			return m.Answer != nil && m.Text == "All built." && m.From == "build" && slices.Equal(m.Answer.InReplyTo, []string{"one"})
+		}) && slices.ContainsFunc(p.Messages, func(m api.Record) bool { return m.ID == "one" && m.Relay.State == "finished" })
+	})
+	of[api.Attention](t, r.ask(t, "POST", "/v1/attention/dismiss", `{"id": "`+a.ID+`"}`), http.StatusOK)
+	if a := waiting(get[[]api.Attention](t, r, "/v1/attention"), api.WaitsDone); a != nil {
+		t.Errorf("after it was dismissed: %+v", a)
+	}
+	r.end(t)
+	r = p.start(t)
+	if a := waiting(get[[]api.Attention](t, r, "/v1/attention"), api.WaitsDone); a != nil {
+		t.Errorf("after a restart: %+v", a)
+	}
+}
+
+// A read-only service types nothing, and a tmux server that is gone delays nothing.
+func TestPanesReadOnly(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	r := p.start(t)
+	p.add(t, r, "build")
+	r.end(t)
+	if _, err := p.Run(t.Context(), nil, "kill-server"); err != nil {
+		t.Fatal(err)
+	}
+	r = p.start(t, func(s *Server) { s.opts.ReadOnly = true })
+	for _, c := range [][3]string{
+		{"POST", "/v1/panes", `{"member": "b", "target": "%1"}`}, {"DELETE", "/v1/panes/build", ""}, {"POST", "/v1/teams/tmux/members/build/messages", `{"text": "x"}`},
+	} {
+		problem(t, r.ask(t, c[0], c[1], c[2]), api.CodeReadOnly)
+	}
+	eventually(t, r, "/v1/teams/tmux/status", "ended", func(l []api.Status) bool { return len(l) == 1 && l[0].Word == api.WordEnded })
+}
+
+// A real team that is named as that of the panes is that team. Its panes are not lost.
+func TestTeamNamedAsThePanes(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	r := p.start(t)
+	p.add(t, r, "build")
+	p.Make("tmux", 1, "team-lead", "worker")
+	list := get[[]api.Member](t, r, "/v1/teams/tmux/members")
+	if len(list) != 2 || list[1].Member != "worker" {
+		t.Errorf("its members: %+v", list)
+	}
+	if n := len(slices.DeleteFunc(get[[]api.Team](t, r, "/v1/teams"), func(t api.Team) bool { return t.Team != "tmux" })); n != 1 {
+		t.Errorf("%d teams named tmux", n)
+	}
+	problem(t, r.ask(t, "POST", "/v1/panes", `{"member": "b", "target": "`+p.id+`", "socket": "`+p.Socket+`"}`), api.CodeRefused)
+	if list := get[[]api.Pane](t, r, "/v1/panes"); len(list) != 1 {
+		t.Errorf("registered panes: %+v", list)
+	}
+}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
+	"teambridge/relay/terminal"
+	"teambridge/status/api"
+	"teambridge/status/view"
+)
+
+// readPanes returns the team of the registered panes, and whether it was read again. It is nil
+// if there is none. It never looks at a pane: see [paneWatch]. c.mu is held.
+func (c *statusCache) readPanes(ctx context.Context, now time.Time) (e *cachedTeam, again bool, err error) {
+	var list []pane.Pane
+	for _, p := range c.registered {
+		if p.Team == pane.Team {
+			list = append(list, paneOf(p))
+		}
+	}
+	if len(list) == 0 {
+		return nil, false, nil
+	}
+	news := [2]int{c.ledgerNews, c.watch.version()}
+	was := c.entries[pane.Team]
+	if was != nil && !was.stale && was.paneNews == news && (was.due.IsZero() || now.Before(was.due)) {
+		return was, false, nil
+	}
+	e = &cachedTeam{team: view.PaneTeam(list), paneNews: news, createdAt: list[0].CreatedAt}
+	views, err := c.seen(ctx, list)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, v := range views {
+		e.states = append(e.states, view.PaneStatus(v))
+	}
+	if e.waits, err = c.paneWaits(ctx, e, views, now); err != nil {
+		return nil, false, err
+	}
+	markDismissable(e.waits)
+	return e, true, nil
+}
+
+// memberPaneWaits returns what waits for a person because of messages that are typed into the
+// panes of the members of a team. c.mu is held.
+func (c *statusCache) memberPaneWaits(ctx context.Context, e *cachedTeam, now time.Time) ([]api.Attention, error) {
+	var list []pane.Pane
+	for _, p := range c.registered {
+		if p.Team == e.team.Team && p.CreatedAt == e.createdAt {
+			list = append(list, paneOf(p))
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	views, err := c.seen(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	return c.paneWaits(ctx, e, views, now)
+}
+
+// paneWaits returns what waits for a person because of the panes of one team.
+func (c *statusCache) paneWaits(ctx context.Context, e *cachedTeam, views []pane.View, now time.Time) (list []api.Attention, err error) {
+	for _, v := range views {
+		add := func(kind string, since time.Time, a api.Attention, parts ...string) {
+			a.ID = attentionID(kind, since, append([]string{v.Pane.Team, v.Pane.Inbox}, parts...)...)
+			a.Kind, a.Team, a.Member = kind, v.Pane.Team, v.Pane.Inbox
+			if !since.IsZero() {
+				a.Since = new(since.UTC())
+			}
+			list = append(list, a)
+		}
+		if v.State == pane.Dialog {
+			what := "waits for you"
+			if v.Why != "" {
+				what += ": " + v.Why
+			}
+			add(api.WaitsTerminal, v.Since, api.Attention{What: what, Do: "answer it at its terminal"})
+		}
+		waiting := v.Waiting()
+		var first ledger.PaneMessage
+		if len(waiting) > 0 {
+			first = waiting[0]
+		}
+		wait := "1 message waits"
+		if len(waiting) > 1 {
+			wait = fmt.Sprintf("%d messages wait", len(waiting))
+		}
+		switch reason := terminal.Reason(first.Held); {
+		case len(waiting) == 0:
+		case v.State == pane.Gone, reason == terminal.Gone, reason == terminal.Dead:
+			add(api.WaitsStopped, v.Pane.At, api.Attention{
+				What: wait + ", but its pane is gone", Do: "register its new pane: teambridge pane add " + v.Pane.Inbox + " --replace --pane TARGET", Count: len(waiting),
+			})
+		case reason == terminal.Draft && now.Sub(first.HeldSince) < pane.LongHeld:
+			e.dueAt(first.HeldSince.Add(pane.LongHeld))
+		case reason == terminal.Draft:
+			add(api.WaitsDraft, first.HeldSince, api.Attention{
+				What: wait + ": " + cmp.Or(first.Detail, "something is typed at its prompt"), Do: "send or delete what is typed at its prompt",
+				From: first.From, Count: len(waiting), Message: first.ID,
+			})
+		}
+		failed, err := c.ledger.Deliveries(ctx, ledger.DeliveryQuery{
+			Root: v.Pane.Root, Team: v.Pane.Team, CreatedAt: v.Pane.CreatedAt, Inbox: v.Pane.Inbox, States: []ledger.DeliveryState{ledger.Failed}, Limit: maxDeliveries,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range failed {
+			m, found, err := c.ledger.PaneMessage(ctx, d.UUID)
+			if err != nil {
+				return nil, err
+			}
+			if !found {
+				continue // a relay's
+			}
+			kind, what := api.WaitsLost, "a message was not sent: "
+			state, reason := view.PaneMessage(m)
+			if state == api.Unconfirmed {
+				kind, what = api.WaitsUnknown, "a message may not have been sent: "
+			}
+			add(kind, m.At, api.Attention{
+				What: what + reason, Do: "teambridge relay retry " + m.UUID + ", or relay drop", From: m.From, Count: 1, Message: m.ID, Delivery: m.UUID,
+			}, m.UUID)
+		}
+	}
+	notices, err := c.panes.Notices(ctx)
+	for _, n := range notices {
+		if n.Team != e.team.Team || n.CreatedAt != e.createdAt {
+			continue
+		}
+		what := "has finished the task of your message"
+		if n.Lost != "" {
+			what = "the end of the task of your message was not seen: " + n.Lost
+		}
+		list = append(list, api.Attention{
+			ID: n.ID, Kind: api.WaitsDone, Team: n.Team, Member: n.Inbox, Since: new(n.At.UTC()), What: what + about(n.PaneMessage),
+			Do: "read what it said: teambridge history --team " + n.Team, Message: n.PaneMessage.ID,
+		})
+	}
+	return list, err
+}
+
+// about returns the beginning of a message, to tell it from others.
+func about(m ledger.PaneMessage) string {
+	const most = 60
+	text := []rune(strings.Join(strings.Fields(cmp.Or(m.Summary, string(m.Raw))), " "))
+	if len(text) > most {
+		text = append(text[:most-1], '…')
+	}
+	return fmt.Sprintf(": %q", string(text))
+}
+
+func markDismissable(list []api.Attention) {
+	for i, a := range list {
+		list[i].Dismissable = slices.Contains(dismissable, a.Kind)
+	}
+}
+
+func paneOf(p ledger.Pane) pane.Pane {
+	return pane.Pane{
+		InboxKey: p.InboxKey, Profile: terminal.Profile(p.Profile), At: p.At,
+		Ref: terminal.Ref{Socket: p.Socket, Server: p.Server, ID: p.ID, PID: p.PID},
+	}
+}

@@ -1,0 +1,179 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
+	"teambridge/relay/terminal"
+	"teambridge/status/api"
+	"teambridge/teams"
+)
+
+// Pane shows a pane, with what it does now if v was looked at, which its At says. Waiting are
+// the messages that wait for it.
+func Pane(v pane.View) api.Pane {
+	shown := api.Pane{
+		Team: v.Pane.Team, Member: v.Pane.Inbox, Target: v.Pane.Ref.ID, Socket: v.Pane.Ref.Socket, Profile: string(v.Pane.Profile), Created: v.Pane.At,
+	}
+	for _, m := range v.Messages {
+		if _, reason := PaneMessage(m); !m.State.Ended() {
+			shown.Queue++
+			shown.Reason = cmp.Or(shown.Reason, reason)
+		}
+	}
+	if v.At.IsZero() {
+		return shown
+	}
+	look := &api.PaneLook{
+		State: paneStates[v.State], Detail: v.Why, Where: v.Terminal.Target(), Title: v.Terminal.Title, Program: v.Terminal.Command, Cwd: v.Terminal.Path, PID: v.PID,
+		Raw: v.State != pane.NoAgent && v.State != pane.Gone, Queued: v.Composer.Queued, Dialog: v.Composer.Dialog,
+	}
+	if v.State == pane.Gone {
+		look.Where = ""
+	}
+	look.Reason = string(holds(v))
+	switch terminal.Reason(look.Reason) {
+	case terminal.Dead, terminal.InMode, terminal.InputOff, terminal.Synchronized, terminal.NotAgent:
+		look.State = api.PaneClosed
+	}
+	shown.Look = look
+	return shown
+}
+
+var paneStates = map[pane.State]string{
+	pane.Idle: api.PaneEmpty, pane.Draft: api.PaneDraft, pane.Working: api.PaneBusy, pane.Dialog: api.PaneDialog,
+	pane.NoAgent: api.PaneClosed, pane.Gone: api.PaneGone, pane.Unclear: api.PaneUnknown,
+}
+
+// holds returns why nothing can be typed into a pane now, or "".
+func holds(v pane.View) terminal.Reason {
+	switch t := v.Terminal; {
+	case v.State == pane.Gone && !t.Dead:
+		return terminal.Gone
+	case t.Dead:
+		return terminal.Dead
+	case v.State == pane.NoAgent:
+		return terminal.NotAgent
+	case t.Mode != "":
+		return terminal.InMode
+	case t.InputOff:
+		return terminal.InputOff
+	case t.Synchronized:
+		return terminal.Synchronized
+	case v.State == pane.Dialog:
+		return terminal.Dialog
+	case v.State == pane.Draft:
+		return terminal.Draft
+	case v.State == pane.Unclear && v.Pane.Profile != terminal.Generic:
+		return terminal.Unknown
+	}
+	return ""
+}
+
+// PaneTeam shows the team of the registered panes.
+func PaneTeam(list []pane.Pane) api.Team {
+	t := api.Team{Team: pane.Team, LeadState: teams.Unknown.String(), Members: len(list), Panes: true}
+	if len(list) > 0 {
+		t.CreatedAt = time.UnixMilli(list[0].CreatedAt).UTC()
+	}
+	return t
+}
+
+// WithPanes adds the team of the panes to a list of teams, in order.
+func WithPanes(list []api.Team, panes api.Team) []api.Team {
+	at, _ := slices.BinarySearchFunc(list, panes.Team, func(t api.Team, name string) int { return cmp.Compare(t.Team, name) })
+	return slices.Insert(slices.Clone(list), at, panes)
+}
+
+// PaneMembers shows the registered panes as the members of their team.
+func PaneMembers(views []pane.View) []api.Member {
+	list := make([]api.Member, 0, len(views))
+	for _, v := range views {
+		list = append(list, api.Member{
+			Team: v.Pane.Team, Member: v.Pane.Inbox, Role: api.RoleAgent, Backend: "tmux", Cwd: v.Terminal.Path, JoinedAt: new(v.Pane.At.UTC()), Unread: len(v.Waiting()),
+		})
+	}
+	return list
+}
+
+// PaneStatus says what the agent in a pane does. Of a pane that nobody looked at yet, the word
+// is unknown.
+func PaneStatus(v pane.View) api.Status {
+	s := api.Status{
+		Team: v.Pane.Team, Member: v.Pane.Inbox, Basis: api.BasisPane, PID: v.PID, Heard: v.Pane.At, WordSince: v.Pane.At, Why: v.Why,
+		State: api.StateIdle, Detail: api.DetailWaiting,
+	}
+	for _, m := range v.Messages {
+		if !m.State.Ended() {
+			s.Unread++
+		}
+		if m.SentAt.After(s.Heard) {
+			s.Heard = m.SentAt
+		}
+	}
+	if !v.Since.IsZero() {
+		s.WordSince = v.Since
+		if v.Since.After(s.Heard) {
+			s.Heard = v.Since
+		}
+	}
+	switch v.State {
+	case pane.Idle:
+		s.Word = api.WordIdle
+	case pane.Draft:
+		s.Word, s.Why = api.WordIdle, cmp.Or(v.Why, "something is typed at its prompt")
+	case pane.Working:
+		s.Word, s.State, s.Detail, s.Heard = api.WordWorking, api.StateActive, api.DetailWorking, v.At
+	case pane.Dialog:
+		s.Word, s.State, s.Detail = api.WordWaiting, api.StateActive, api.DetailWorking
+	case pane.NoAgent, pane.Gone:
+		s.Word, s.State, s.Detail = api.WordEnded, api.StateTerminated, api.DetailShutDown
+	case pane.Unclear:
+		s.Word = api.WordUnknown
+	default:
+		s.Word, s.Why = api.WordUnknown, "it was not looked at yet"
+	}
+	s.Since, s.Heard, s.WordSince = s.WordSince.UTC(), s.Heard.UTC(), s.WordSince.UTC()
+	return s
+}
+
+// PaneMessage returns the state of a message to a pane as [api.Sent] has it, and the reason.
+func PaneMessage(m ledger.PaneMessage) (state, reason string) {
+	if reason, unknown := strings.CutPrefix(m.Reason, pane.Unknown); m.State == ledger.Failed && unknown {
+		return api.Unconfirmed, reason
+	}
+	switch m.State {
+	case ledger.Claimed:
+		return api.Waiting, cmp.Or(m.Detail, m.Held)
+	case ledger.Done:
+		return api.Confirmed, ""
+	case ledger.Failed, ledger.Dropped, ledger.Cancelled:
+		return api.NotSent, cmp.Or(strings.TrimPrefix(m.Reason, pane.NotSent), string(m.State))
+	}
+	return api.Waiting, "it is being typed"
+}
+
+// PaneSent shows a message that was put into the queue of a pane.
+func PaneSent(m ledger.PaneMessage, again bool) api.Sent {
+	s := api.Sent{Team: m.Team, Member: m.Inbox, ID: m.ID, Deduplicated: again, Reachable: true, Delivery: m.UUID}
+	s.State, s.Reason = PaneMessage(m)
+	return s
+}
+
+// paneFate is the fate of a message to a pane.
+func paneFate(m ledger.PaneMessage) *api.Fate {
+	f := &api.Fate{Delivery: m.UUID, State: string(m.State), Reason: m.Reason, At: m.At, Pane: true}
+	switch {
+	case m.State == ledger.Claimed && m.Held != "":
+		f.State, f.Reason, f.At = string(ledger.EventHeld), cmp.Or(m.Detail, m.Held), m.HeldSince
+	case m.State == ledger.Done && m.Task == ledger.TaskGiven:
+		f.State, f.At = string(ledger.EventGiven), m.TaskAt
+	case m.State == ledger.Done && m.Task == ledger.TaskEnded && m.Lost == "":
+		f.State, f.At = string(ledger.EventFinished), m.TaskAt
+	}
+	return f
+}
