@@ -447,9 +447,9 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 			return now, hold{}, err
 		}
 		switch {
-		case h.reason == Dead, h.reason == NotAgent, h.reason == NotRaw:
+		case h.reason == Dead, h.reason == NotAgent:
 			return now, hold{h.reason, h.detail + ", so Enter was not pressed"}, nil
-		case h.reason != "": // may pass
+		case h.reason != "": // may pass; a program that ends leaves raw mode first
 		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
 			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
 		case now.tty.waiting > 0: // somebody types

@@ -357,7 +357,7 @@ func TestProgramThatEndsBeforeEnter(t *testing.T) {
 		t.Run("in front of "+shell, func(t *testing.T) {
 			t.Parallel()
 			a := startServer(t).start(shell, "paste exit")
-			o, err := a.deliver(message("x\ntouch "+a.socket("canary")+"\n"), Steps{}, hasty)
+			o, err := a.deliver(message("x\ntouch "+a.socket("canary")+"\n"), Steps{}, patient)
 			if shell == "" {
 				ends(t, o, err, Unconfirmed, Dead)
 				return
@@ -380,7 +380,7 @@ func TestProgramThatEndsBeforeItReads(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				o, err = a.deliver(message(strings.ReplaceAll(text, "CANARY", a.socket("canary"))), Steps{}, hasty)
+				o, err = a.deliver(message(strings.ReplaceAll(text, "CANARY", a.socket("canary"))), Steps{}, patient)
 			}()
 			a.until("text in the terminal", func() bool { return a.waiting() > 0 })
 			a.do("exit")
