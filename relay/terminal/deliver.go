@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -322,7 +321,7 @@ func (d *delivery) call(ctx context.Context, s snapshot, stdin io.Reader, condit
 		"#{==:#{pid}," + strconv.Itoa(s.pane.Server) + "}",
 		"#{==:#{pane_id}," + s.pane.ID + "}",
 		"#{==:#{pane_pid}," + strconv.Itoa(s.pane.PID) + "}",
-		"#{m:" + special.ReplaceAllString(s.pane.Command, "*") + ",#{pane_current_command}}",
+		"#{m:" + pattern(s.pane.Command) + ",#{pane_current_command}}",
 		"#{==:#{pane_dead}#{pane_in_mode}#{pane_input_off}#{pane_synchronized},0000}",
 	} {
 		condition = "#{&&:" + c + "," + condition + "}"
@@ -341,8 +340,15 @@ func (d *delivery) call(ctx context.Context, s snapshot, stdin io.Reader, condit
 	return false, fmt.Errorf("terminal: tmux if-shell answered %q", out)
 }
 
-// special are the characters that mean something in a pattern of tmux.
-var special = regexp.MustCompile(`[^0-9A-Za-z._ -]+`)
+// pattern is one of tmux that the name of a program matches. The name may hold anything, #(commands) too.
+func pattern(name string) string {
+	return strings.Map(func(r rune) rune {
+		if special(r) && r != '.' && r != '_' {
+			return '*'
+		}
+		return r
+	}, name)
+}
 
 // changed says what became of a pane that is not as in the snapshot.
 func (d *delivery) changed(ctx context.Context, s snapshot) (hold, error) {
@@ -407,10 +413,7 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
 			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
 		case now.tty.waiting > 0: // somebody types
-			if h, err := d.drained(ctx, before, d.timing.drain); err != nil || h.reason != "" {
-				return before, h, err
-			}
-			continue
+			h = hold{Stuck, now.pane.Command + " has not read all keys"}
 		default:
 			if h = d.shown(now.composer); h.reason == "" {
 				return now, hold{}, nil
@@ -480,25 +483,23 @@ const (
 	more            // our text and something else
 )
 
-var pasteMark = regexp.MustCompile(`^\[Pasted text #\d+(?: \+(\d+) lines?)?\]$`)
-
 // longPart is how many letters at least a cut text shows.
 const longPart = 200
 
 // holds compares the composer with our text.
 func (d *delivery) holds(c Composer) content {
 	line := d.message.Line()
-	typed, ours := letters(c.Draft), letters(line)
+	typed, ours := printed(c.Draft), printed(line)
 	if !c.Found || typed == "" {
 		return nothing
 	}
-	if typed == ours {
+	if typed == ours || uncertain(line) && strings.Contains(c.Draft, d.message.Nonce) && lacks(ascii(c.Draft), ascii(line)) {
 		return exactly
 	}
 	if len(typed) >= longPart && strings.Contains(ours, typed) {
 		return part
 	}
-	if mark := pasteMark.FindStringSubmatch(c.Draft); mark != nil && (mark[1] == lineBreaks(line) || mark[1] == lineBreaks(strings.TrimRight(line, "\n"))) {
+	if breaks, ok := pasteMark(c.Draft); ok && (breaks == strings.Count(line, "\n") || breaks == strings.Count(strings.TrimRight(line, "\n"), "\n")) {
 		return part
 	}
 	if strings.Contains(c.Draft, d.message.Nonce) || strings.Contains(c.Draft, "[Pasted text #") {
@@ -507,22 +508,53 @@ func (d *delivery) holds(c Composer) content {
 	return nothing
 }
 
-func lineBreaks(text string) string {
-	if n := strings.Count(text, "\n"); n > 0 {
-		return strconv.Itoa(n)
+// pasteMark returns how many line breaks a mark stands for: "[Pasted text #1]", "[Pasted text #2 +30 lines]".
+func pasteMark(draft string) (breaks int, ok bool) {
+	inner, ok := strings.CutPrefix(draft, "[Pasted text #")
+	inner, closed := strings.CutSuffix(inner, "]")
+	number, lines, several := strings.Cut(inner, " +")
+	if several {
+		lines = strings.TrimSuffix(strings.TrimSuffix(lines, "s"), " line")
+		breaks, _ = strconv.Atoi(lines)
 	}
-	return ""
+	return breaks, ok && closed && digits(number) && (!several || digits(lines))
 }
 
-// letters takes from a text what looks the same on every terminal: no white space, as lines are wrapped, and nothing that
-// a terminal joins with its neighbour or draws in its own way, such as accents and emoji.
-func letters(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r > ' ' && r < 0x7f || r > 0x7f && unicode.IsLetter(r) && !unicode.Is(unicode.Hangul, r) {
-			return r
+// printed takes white space out of a text: lines are wrapped, and tabs replaced.
+func printed(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// uncertain reports whether a text may look different on the screen: Claude Code composes accents, and programs and terminals
+// do not agree on the width of emoji, of Indic scripts and of what has none, so that characters are overwritten.
+func uncertain(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f && !unicode.IsLetter(r) || unicode.Is(unicode.Hangul, r) })
+}
+
+// lacks reports whether the text on the screen is ours, or lacks some characters of it, but has none of another.
+func lacks(screen, ours string) bool {
+	for _, r := range screen {
+		i := strings.IndexRune(ours, r)
+		if i < 0 {
+			return false
 		}
-		return -1
-	}, text)
+		ours = ours[i+1:]
+	}
+	return true
+}
+
+// ascii takes from a text the characters that look the same everywhere: an accent may be one with the letter before it.
+func ascii(text string) string {
+	var kept []rune
+	var last rune
+	for _, r := range text {
+		switch {
+		case r > ' ' && r < 0x7f:
+			kept = append(kept, r)
+		case unicode.IsMark(r) && last > ' ' && last < 0x7f:
+			kept = kept[:len(kept)-1]
+		}
+		last = r
+	}
+	return string(kept)
 }
 
 // enter presses Enter in a call of its own, if the pane is as in the snapshot.

@@ -42,26 +42,26 @@ func corpus() map[string]string {
 func TestDeliverByteExact(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"bracketed", "plain"} {
-		a := startAgent(t)
-		if mode == "plain" {
-			a.do("plain")
-		}
-		var sent []Message
-		for name, text := range corpus() {
-			m := message(text)
-			m.Nonce = fmt.Sprintf("0123456789%02d", len(sent))
-			if o, err := a.deliver(m, Steps{}, patient); err != nil || o.State != Confirmed || o.Basis != ByComposer || o.Enters != 1 {
-				t.Errorf("%s, %s: %+v, %v", mode, name, o, err)
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			a := startAgent(t)
+			if mode == "plain" {
+				a.do("plain")
 			}
-			sent = append(sent, m)
-		}
-		a.submitted(sent...)
-		a.noBuffers()
-		if mode == "bracketed" {
-			if got := len(a.all("pasted")); got != len(sent) {
-				t.Errorf("%d bracketed pastes, want %d", got, len(sent))
+			var sent []Message
+			for name, text := range corpus() {
+				m := message(text)
+				if o, err := a.deliver(m, Steps{}, patient); err != nil || o.State != Confirmed || o.Basis != ByComposer || o.Enters != 1 {
+					t.Errorf("%s: %+v, %v", name, o, err)
+				}
+				sent = append(sent, m)
 			}
-		}
+			a.submitted(sent...)
+			a.noBuffers()
+			if n := len(a.all("pasted")); mode == "bracketed" && n != len(sent) {
+				t.Errorf("%d bracketed pastes, want %d", n, len(sent))
+			}
+		})
 	}
 }
 
@@ -624,5 +624,55 @@ func TestContinue(t *testing.T) {
 		a.exit()
 		o, err := a.resume(m, Steps{}, hasty)
 		ends(t, o, err, Unconfirmed, Dead)
+	})
+}
+
+// What went wrong in other programs that type into panes.
+func TestFaultsOfOthers(t *testing.T) {
+	t.Parallel()
+	// A send presses Ctrl-C or ESC on a busy agent, so the turn is aborted, and the text is typed twice. Two Ctrl-C end the agent (#2104).
+	t.Run("agent-deck #1578: a send aborts the turn", func(t *testing.T) {
+		t.Parallel()
+		for _, policy := range []Policy{Queued, Important, ""} {
+			a := startAgent(t, "busy")
+			m := message("hello")
+			m.Policy = policy
+			a.confirmed(m, Steps{})
+			a.submitted(m) // neither ESC nor Ctrl-C
+			if n := len(a.all("pasted")); n != 1 {
+				t.Errorf("%q: pasted %d times", policy, n)
+			}
+		}
+	})
+	t.Run("agent-deck #2077: Enter is lost and success reported", func(t *testing.T) {
+		t.Parallel()
+		a := startAgent(t, "deaf")
+		o, err := a.deliver(message("hello"), Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotTaken)
+	})
+	// The message was submitted, but the screen that was to show it did not: it was taken for lost, and sent again.
+	t.Run("agent-deck #1978: failure is reported for what was delivered", func(t *testing.T) {
+		t.Parallel()
+		a := startAgent(t, "enter busy")
+		m := message("first\nsecond\nthird\n") // shown as a mark, which does not hold the nonce
+		a.confirmed(m, Steps{})
+		a.submitted(m)
+		a = startAgent(t, "enter block") // and shows nothing more
+		m = message("hello")
+		o, err := a.deliver(m, Steps{Submitted: func(context.Context) (bool, error) { return len(a.all("submit")) > 0, nil }}, patient)
+		if err != nil || o.State != Confirmed || o.Enters != 1 {
+			t.Errorf("got %+v, %v", o, err)
+		}
+	})
+	t.Run("agent-message-queue #93: text joins a draft", func(t *testing.T) {
+		t.Parallel()
+		for _, policy := range []Policy{Queued, Important, WhenIdle, Urgent} {
+			a := startAgent(t, "draft my own")
+			m := message("hello")
+			m.Policy = policy
+			o, err := a.deliver(m, Steps{}, patient)
+			ends(t, o, err, NotSent, Draft)
+			a.untouched()
+		}
 	})
 }

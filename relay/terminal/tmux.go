@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -166,11 +165,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-var paneID = regexp.MustCompile(`^%[0-9]+$`)
-
 // look returns the pane, and what another command in the same call printed: both are of one moment.
 func (r Ref) look(ctx context.Context, command ...string) (Pane, string, error) {
-	if !paneID.MatchString(r.ID) { // which goes into a format, where tmux runs commands
+	if number, ok := strings.CutPrefix(r.ID, "%"); !ok || !digits(number) { // which goes into a format, where tmux runs commands
 		return Pane{}, "", fmt.Errorf("terminal: %q is no pane id", r.ID)
 	}
 	panes, printed, err := list(ctx, r.Socket, command, "-f", "#{==:#{pane_id},"+r.ID+"}")
