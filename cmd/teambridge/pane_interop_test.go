@@ -251,7 +251,8 @@ func TestRealPane(t *testing.T) {
 				t.Errorf("middle was given %d times before the turn ended", n)
 			}
 			p.release("before")
-			if r := p.given("[middle]"); !strings.Contains(r.Text(), "[middle] "+text) {
+			// The program itself makes four spaces of a tab.
+			if r := p.given("[middle]"); !strings.Contains(r.Text(), "[middle] "+strings.ReplaceAll(text, "\t", "    ")) {
 				t.Errorf("middle arrived as %q", r.Texts)
 			}
 			if n := p.home.API.Turns(standin.Main, "HOLD-before"); n != 1 {
