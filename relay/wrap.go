@@ -4,14 +4,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"teambridge/inbox"
 	"teambridge/inbox/ledger"
 	"teambridge/teams"
 )
 
-// wrapperTag finds what could end or begin a wrapper inside of one.
-var wrapperTag = regexp.MustCompile(`(?i)<(\s*/?\s*teammate-message)`)
+// wrapperTag finds what could end or begin a wrapper inside of one. It is compiled when it is
+// used first, and not by each command when it starts.
+var wrapperTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(\s*/?\s*teammate-message)`) })
 
 // attribute makes text safe between double quotes, on one line.
 var attribute = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", " ", "\r", " ", "\t", " ")
@@ -42,7 +44,7 @@ func Wrap(row *inbox.Row, verified bool) string {
 		b.WriteString(` verified="false"`)
 	}
 	b.WriteString(">\n")
-	b.WriteString(wrapperTag.ReplaceAllString(row.Text, "&lt;$1"))
+	b.WriteString(wrapperTag().ReplaceAllString(row.Text, "&lt;$1"))
 	b.WriteString("\n</teammate-message>")
 	return b.String()
 }

@@ -39,6 +39,9 @@ take messages between two turns, so what was said before belongs to another
 task. If a result may be from before, it counts when nothing follows it for
 10 s; "certain" is false then.
 
+Of an agent in a pane, it is the last text of the turn that your message was
+given in, from its transcript or its Stop hook.
+
 Unless you have joined the team, you join it as "operator" first, because some
 agents can only write to members. "teambridge leave" undoes it.
 
@@ -50,9 +53,13 @@ are as for "teambridge send".`,
   teambridge ask worker - --timeout 20m < question.txt`,
 		Args:              exactly(2),
 		ValidArgsFunction: a.completeMembers(1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.ask(cmd.Context(), args[0], args[1], o) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.given = cmd.Flags()
+			return a.ask(cmd.Context(), args[0], args[1], o)
+		},
 	}
 	sendFlags(cmd, &o.sendOptions)
+	o.paneOptions.flags(cmd, false)
 	durationFlag(cmd, &o.timeout, "timeout", o.timeout, "how long to wait for the answer; 0 is forever")
 	return cmd
 }
@@ -69,6 +76,19 @@ type answered struct {
 func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err error) {
 	body, err := a.text(ctx, text)
 	if err != nil {
+		return err
+	}
+	panes, p, found, err := a.paneNamed(ctx, address)
+	if err != nil {
+		return err
+	}
+	if found {
+		if err := suitsPane(o.given); err != nil {
+			return err
+		}
+		return a.askPane(ctx, panes, p, body, o)
+	}
+	if err := suitsInbox(o.given); err != nil {
 		return err
 	}
 	t, name, err := a.teamWith(ctx, address)

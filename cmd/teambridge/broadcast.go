@@ -26,15 +26,20 @@ func newBroadcast(a *app) *cobra.Command {
 
 Each agent gets a message with an id of its own. People who joined the team get
 none. If one inbox cannot be written, the others still get the message; the
-output says what was sent and what went wrong.
+output says what was sent and what went wrong. --team tmux types it into all
+panes, each within 30 s.
 
 Exit status: the worst of what "teambridge send" gives for each member; 3 if
 there is nobody to send to.`,
 		Example: `  teambridge broadcast "the API freeze starts now" --except reviewer`,
 		Args:    exactly(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.broadcast(cmd.Context(), args[0], o) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.given = cmd.Flags()
+			return a.broadcast(cmd.Context(), args[0], o)
+		},
 	}
 	sendFlags(cmd, &o.sendOptions)
+	o.paneOptions.flags(cmd, true)
 	cmd.Flags().StringSliceVar(&o.except, "except", nil, "members to leave out, separated by commas")
 	cmd.Flags().BoolVar(&o.includeLead, "include-lead", false, "send to the lead too")
 	must(cmd.RegisterFlagCompletionFunc("except", a.completeMembers(-1)))
@@ -44,6 +49,18 @@ there is nobody to send to.`,
 func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) error {
 	body, err := a.text(ctx, text)
 	if err != nil {
+		return err
+	}
+	if to, err := a.isPanes(ctx); err != nil {
+		return err
+	} else if to {
+		if err := suitsPane(o.given); err != nil {
+			return err
+		}
+		o.timeout = paneTimeout
+		return a.broadcastToPanes(ctx, body, o)
+	}
+	if err := suitsInbox(o.given); err != nil {
 		return err
 	}
 	t, err := a.team(ctx, "")

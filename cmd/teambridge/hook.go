@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams/atomicfile"
 	"teambridge/teams/lockedfile"
 )
@@ -24,7 +27,7 @@ import (
 func newHook(a *app) *cobra.Command {
 	return group("hook", "Learn when an agent in a terminal ends a turn: install, uninstall",
 		`Have Claude Code report the end of each turn of an agent in a terminal.`,
-		newHookInstall(a), newHookUninstall(a))
+		newHookInstall(a), newHookUninstall(a), newHookStop(a))
 }
 
 type hookOptions struct {
@@ -80,6 +83,85 @@ install".`,
 	}
 	o.flags(cmd)
 	return cmd
+}
+
+func newHookStop(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop",
+		Short: "Report the end of a turn; Claude Code runs it",
+		Long: `Report the end of a turn of an agent, as a Stop hook of Claude Code.
+
+The JSON of the hook is on standard input. The agent is not kept from stopping:
+nothing is printed on standard output, and it takes a second at most.
+
+Exit status: 0; 1 it could not be recorded.`,
+		Example: `  teambridge hook stop < hook.json`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.hookStop(cmd.Context()) },
+	}
+}
+
+const (
+	stopWithin  = time.Second // for the whole hook
+	maxHookJSON = 4 << 20
+)
+
+// hookStop reports the end of a turn. Claude Code takes other exit statuses than 0 and 1 as
+// an order to go on.
+func (a *app) hookStop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	a.leaveOpen = true
+	err := func() (err error) {
+		defer func() {
+			if r := recover(); r != nil { // which would end it with status 2
+				err = fmt.Errorf("panic: %v", r)
+			}
+		}()
+		return a.stopped(ctx)
+	}()
+	if err == nil {
+		return nil
+	}
+	a.say("teambridge", "the end of the turn was not recorded: "+view.Describe(err))
+	return exitStatus(api.ExitError)
+}
+
+func (a *app) stopped(ctx context.Context) error {
+	var data []byte
+	var err error
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		data, err = io.ReadAll(io.LimitReader(a.stdin, maxHookJSON))
+	}()
+	select {
+	case <-read:
+	case <-ctx.Done():
+		return errors.New("standard input does not end")
+	}
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Session    string `json:"session_id"`
+		Transcript string `json:"transcript_path"`
+		Answer     string `json:"last_assistant_message"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return fmt.Errorf("read the JSON of the hook: %w", err)
+	}
+	if l, err := a.ledgerIfAny(ctx); err != nil || l == nil {
+		return err // without a ledger nobody has sent anything
+	}
+	panes, err := a.panes(ctx)
+	if err != nil {
+		return err
+	}
+	s := pane.Stop{Session: in.Session, Transcript: in.Transcript, Answer: in.Answer}
+	inside, _ := a.lookup("TMUX")
+	s.Socket, s.Server = insideTmux(inside)
+	s.PaneID, _ = a.lookup("TMUX_PANE")
+	return panes.Stopped(ctx, s)
 }
 
 // hookFile is a settings file of Claude Code.

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -107,6 +110,39 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 	if seen < len(mayImport) {
 		t.Errorf("go list gave %d packages; the layout has at least %d", seen, len(mayImport))
+	}
+}
+
+// A command takes milliseconds, so no package that it links does much before main runs. An
+// expression that is compiled takes 50 allocations or more, a table of names thousands.
+func TestPackagesInitializeQuickly(t *testing.T) {
+	t.Parallel()
+	deps, err := exec.Command("go", "list", "-deps", "teambridge/cmd/teambridge").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	linked := strings.Fields(string(deps))
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	trace, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, trace)
+	}
+	seen := 0
+	for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`).FindAllStringSubmatch(string(trace), -1) {
+		if !slices.Contains(linked, m[1]) || m[1] == "teambridge/cmd/teambridge" { // here it has the tests too
+			continue
+		}
+		if strings.HasPrefix(m[1], "github.com/yuin/goldmark/") || m[1] == "teambridge/relay/terminal" { // 0.4 to 0.8 ms, for a page that renders Markdown
+			continue
+		}
+		seen++
+		if n, err := strconv.Atoi(m[2]); err != nil || n > 150 {
+			t.Errorf("%s allocates %s times before main runs (%v); at most 150 are allowed", m[1], m[2], err)
+		}
+	}
+	if seen < 30 {
+		t.Errorf("%d packages in the trace:\n%s", seen, trace)
 	}
 }
 

@@ -39,8 +39,9 @@ func TestMain(m *testing.M) {
 			h.hold, _ = time.ParseDuration(os.Getenv("TEST_LOCK_HOLD"))
 			os.Exit(run(os.Args[1:], h))
 		},
-		"agent":  simulated, // for run
-		"claude": simulated, // for the commands of the README
+		"agent":  simulated,           // for run
+		"claude": simulated,           // for the commands of the README
+		"prompt": func() { prompt() }, // for panes
 	})
 }
 
@@ -52,12 +53,18 @@ func simulated() {
 	simchild.Main()
 }
 
+// prompt is an agent program for a pane; see runPrompt.
+var prompt = func() {}
+
 // TestScripts runs testdata/script. Each script has a Claude directory and a
 // state directory of its own, both empty; its further commands are those of
 // command_test.go.
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                filepath.Join("..", "..", "testdata", "script"),
+func TestScripts(t *testing.T) { testscript.Run(t, scripts()) }
+
+// scripts are those in a directory of testdata/script.
+func scripts(dir ...string) testscript.Params {
+	return testscript.Params{
+		Dir:                filepath.Join(append([]string{"..", "..", "testdata", "script"}, dir...)...),
 		UpdateScripts:      *update,
 		RequireUniqueNames: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -123,5 +130,5 @@ func TestScripts(t *testing.T) {
 			env.Values[outputs{}] = map[string]*os.File{}
 			return os.MkdirAll(filepath.Join(env.WorkDir, "claude", "teams"), 0o700)
 		},
-	})
+	}
 }

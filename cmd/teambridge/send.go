@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
@@ -39,6 +40,10 @@ type sendOptions struct {
 	timeout  time.Duration
 	mode     string // JSON; this and isolated need a relay of the service
 	isolated bool
+
+	paneOptions
+	via   string
+	given *pflag.FlagSet // to say which flags do not fit
 }
 
 // needsRelay reports whether the message needs a relay of the service.
@@ -79,28 +84,43 @@ message as your own prompt. Then --mode sets how it works from this message on
 allowedTools, disallowedTools; null is the default), and --isolated keeps the
 message from being joined with others. For other members both are refused.
 
+If MEMBER is a pane ("teambridge pane add"), or with --via pane, the message is
+typed into the pane: after a look at its prompt, whole, and never again if that
+is not known to have worked. "confirmed" means that the agent has taken it. It
+is held while a person types there, or the agent asks something; the output says
+why. By default it may be typed while the agent works, which then takes it next
+(--policy queued); important goes before others, when-idle waits until the agent
+is done, and urgent interrupts it with ESC. Without a service, a message that is
+not typed within --timeout is given up.
+
 An object of Claude Code's own protocol, such as {"type":"shutdown_request"},
 is refused unless --protocol is given: agents obey some of these without asking
 a model. In the name of an agent it is always refused.
 
-Exit status: 0 verified (or consumed, or seen), or sent before under this --id;
-2 the message, a name or a flag is invalid; 3 no such team or member, or the
-team has ended; 4 not taken or seen within --timeout (the message stays sent);
-5 the id belongs to another message, or the text is refused; 6 the inbox is
-corrupt or could not be locked; 7 the message is lost, or what became of it is
-unknown.`,
+Exit status: 0 verified (or consumed, seen, confirmed), or sent before under
+this --id; 2 the message, a name or a flag is invalid; 3 no such team, member or
+pane, or it is gone; 4 not taken or seen within --timeout (the message stays
+sent), or held that long; 5 the id belongs to another message, the text is
+refused, or no agent is in the pane; 6 the inbox is corrupt or could not be
+locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
 		Example: `  teambridge send worker "please review task 12"
   git diff | teambridge send lead@session-2de3961d - --summary "the diff"
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
 		Args:              exactly(2),
 		ValidArgsFunction: a.completeMembers(1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.send(cmd.Context(), args[0], args[1], o) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.given = cmd.Flags()
+			return a.send(cmd.Context(), args[0], args[1], o)
+		},
 	}
 	sendFlags(cmd, &o)
+	o.paneOptions.flags(cmd, true)
+	cmd.Flags().StringVar(&o.via, "via", "", "pane: type it into the tmux pane that config.json has for the member")
+	complete(cmd, "via", api.ViaPane)
 	cmd.Flags().StringVar(&o.id, "id", "", "id under which sending twice is sending once")
 	cmd.Flags().BoolVar(&o.force, "force", false, "create an inbox for an unknown member; send even if this id may have been sent before")
 	cmd.Flags().StringVar(&o.wait, "wait", api.Verified, "state to wait for: "+strings.Join(waits, ", "))
-	durationFlag(cmd, &o.timeout, "timeout", 30*time.Second, "how long to wait for consumed or seen; 0 is forever")
+	durationFlag(cmd, &o.timeout, "timeout", 30*time.Second, "how long to wait for consumed, seen or confirmed; 0 is forever")
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(waits, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().StringVar(&o.mode, "mode", "", `how the agent works from this message on, as JSON such as {"model": "opus"}`)
 	cmd.Flags().BoolVar(&o.isolated, "isolated", false, "do not join the message with others; for agents that the service runs")
@@ -131,11 +151,35 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 	if err != nil {
 		return err
 	}
-	t, name, err := a.teamWith(ctx, address)
+	if o.via != "" {
+		if err := oneOfThese("via", o.via, api.ViaPane); err != nil {
+			return err
+		}
+	}
+	panes, p, found, err := a.paneNamed(ctx, address)
 	if err != nil {
 		return err
 	}
-	return a.sendTo(ctx, t, name, body, o)
+	if !found {
+		t, name, err := a.teamWith(ctx, address)
+		if err != nil {
+			return err
+		}
+		if o.via == "" {
+			if err := suitsInbox(o.given); err != nil {
+				return err
+			}
+			return a.sendTo(ctx, t, name, body, o)
+		}
+		if panes, p, err = a.paneOfMember(ctx, t, name); err != nil {
+			return err
+		}
+	}
+	if err := suitsPane(o.given); err != nil {
+		return err
+	}
+	a.leaveOpen = true
+	return a.sendToPane(ctx, panes, p, body, o)
 }
 
 // sendTo sends a text to a member of t, and prints what became of it.

@@ -87,6 +87,7 @@ type Panes struct {
 	mu     sync.Mutex
 	files  map[string]*conversation // by path: the transcripts that are followed
 	warned map[string]bool          // messages about which Warn was told
+	idle   map[string]time.Time     // messages whose turns seem to be broken off, since when
 }
 
 // timing is how long things take, or are waited for.
@@ -97,12 +98,13 @@ type timing struct {
 	finish           time.Duration // how long a delivery may go on after its context has ended
 	look             time.Duration // between two looks at a program that seems to be idle
 	lag              time.Duration // how long after a paste its transcript may not show it
+	recent           time.Duration // how long before a hook the turn may have ended
 	record           time.Duration // between two looks for the end of a turn in a transcript
 }
 
 var usual = timing{
 	every: time.Second, firstTry: time.Second, maxTry: time.Minute, expire: Expire, finish: 5 * time.Second,
-	look: 200 * time.Millisecond, lag: 10 * time.Second, record: 50 * time.Millisecond,
+	look: 200 * time.Millisecond, lag: 10 * time.Second, recent: 3 * time.Second, record: 50 * time.Millisecond,
 }
 
 // New returns the panes of a Claude root. It starts nothing.
@@ -116,7 +118,7 @@ func New(opts Options) *Panes {
 	if opts.Warn == nil {
 		opts.Warn = func(error) {}
 	}
-	return &Panes{opts: opts, timing: usual, tmux: real, wake: make(chan struct{}, 1), files: map[string]*conversation{}, warned: map[string]bool{}}
+	return &Panes{opts: opts, timing: usual, tmux: real, wake: make(chan struct{}, 1), files: map[string]*conversation{}, warned: map[string]bool{}, idle: map[string]time.Time{}}
 }
 
 // actions are what is done with tmux, and what is asked about processes.

@@ -32,6 +32,7 @@ func (p *Panes) work(ctx context.Context, k ledger.InboxKey, wait bool) (next ti
 		return time.Time{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	free := false // the last message was sent: what held the others is over
 	for ctx.Err() == nil {
 		// It may have been replaced or removed before the lock was taken.
 		if now, found, err := p.opts.Ledger.Pane(ctx, k); err != nil || !found || paneOf(now).Ref != of.Ref {
@@ -49,12 +50,16 @@ func (p *Panes) work(ctx context.Context, k ledger.InboxKey, wait bool) (next ti
 			continue
 		}
 		m, due := nextOf(messages)
-		if due.IsZero() || time.Now().Before(due) {
+		if due.IsZero() || time.Now().Before(due) && !free {
 			return due, nil
 		}
 		if err := p.send(ctx, of, m); err != nil {
 			return time.Time{}, err
 		}
+		if m, err = p.Message(ctx, m.UUID); err != nil {
+			return time.Time{}, err
+		}
+		free = m.State == ledger.Done
 	}
 	return time.Time{}, ctx.Err()
 }
@@ -154,9 +159,7 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 			p.changed(m.InboxKey)
 			return nil
 		},
-	}
-	if of.Profile == terminal.Claude {
-		steps.Submitted = proof.submitted
+		Submitted: proof.submitted,
 	}
 	var out terminal.Outcome
 	var err error

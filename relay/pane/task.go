@@ -38,9 +38,6 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 		}
 		return errors.Join(err, p.notify(ctx))
 	}
-	if of.Profile != terminal.Claude {
-		return nil
-	}
 	paths := p.transcripts(ctx, of, since)
 	for _, m := range open {
 		if m.Transcript != "" && !slices.Contains(paths, m.Transcript) {
@@ -60,6 +57,12 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 			}
 			p.changed(of.InboxKey)
 		}
+		if m.Task == ledger.TaskGiven && !s.over() && time.Since(m.TaskAt) > p.timing.lag {
+			if err := p.brokenOff(ctx, of, m); err != nil {
+				return err
+			}
+			continue
+		}
 		if s.over() && !s.final && !idle {
 			why, err := p.atWork(ctx, of, true)
 			if idle = why == ""; err != nil {
@@ -76,6 +79,33 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 		}
 	}
 	return nil
+}
+
+// brokenOff ends the task of a message without an end in the transcript if the agent has been
+// idle for a while: an ESC that comes before the agent has said anything is not recorded.
+func (p *Panes) brokenOff(ctx context.Context, of Pane, m ledger.PaneMessage) error {
+	why, err := p.atWork(ctx, of, true)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	since, idle := p.idle[m.UUID]
+	switch {
+	case why != "":
+		delete(p.idle, m.UUID)
+	case !idle:
+		p.idle[m.UUID] = time.Now()
+	}
+	p.mu.Unlock()
+	if why != "" || !idle || time.Since(since) < p.timing.lag {
+		return nil
+	}
+	ended, err := p.opts.Ledger.EndTasks(ctx, of.InboxKey, "", "its turn was broken off", m.UUID)
+	if err == nil && len(ended) > 0 {
+		p.changed(of.InboxKey)
+		err = p.notify(ctx)
+	}
+	return err
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -135,9 +165,7 @@ func (p *Panes) endTasks(ctx context.Context, k ledger.InboxKey, open []ledger.P
 // last, if that is not known, but not longer than ctx. The hook must be one for which the
 // program waits before it begins another turn.
 func (p *Panes) Stopped(ctx context.Context, s Stop) error {
-	// What is recorded is recorded whole.
-	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
+	keep := context.WithoutCancel(ctx) // what is recorded is recorded whole
 	messages, err := p.opts.Ledger.OpenPaneMessages(keep, p.opts.Root.Path())
 	if err != nil {
 		return err
@@ -146,53 +174,48 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 	if len(messages) == 0 {
 		return p.notify(keep)
 	}
-	var paths []string
-	if s.Transcript != "" {
-		paths = []string{s.Transcript}
-	}
-	found := p.found(paths...)
-	inTurn := func(m ledger.PaneMessage) bool { return found[Nonce(m.UUID)].given }
-	if s.Answer == "" && slices.ContainsFunc(messages, inTurn) {
-		found = p.awaitEnd(ctx, paths, messages, found)
-	}
+	found, complete := p.awaitEnd(ctx, s, messages)
 	byPane := map[ledger.InboxKey][]ledger.PaneMessage{}
 	for _, m := range messages {
 		byPane[m.InboxKey] = append(byPane[m.InboxKey], m)
 	}
 	for k, list := range byPane {
-		err = errors.Join(err, p.stopped(keep, k, list, found, s))
+		err = errors.Join(err, p.stopped(keep, k, list, found, complete, s))
 	}
 	return errors.Join(err, p.notify(keep))
 }
 
-// awaitEnd reads a transcript until it shows the end of the turn of each message that the
-// agent was given. No message is taken as given that was not when the turn ended.
-func (p *Panes) awaitEnd(ctx context.Context, paths []string, messages []ledger.PaneMessage, found map[string]progress) map[string]progress {
+// awaitEnd reads the transcript until the end of the turn is in it, or ctx ends: the hook is
+// called before the program has written the last records of the turn, up to 0.8 s before.
+// complete is true if the end is there.
+func (p *Panes) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMessage) (found map[string]progress, complete bool) {
+	if s.Transcript == "" {
+		return nil, false
+	}
+	called := time.Now()
 	tick := time.NewTicker(p.timing.record)
 	defer tick.Stop()
 	for {
-		waiting := false
-		now := p.found(paths...)
-		for _, m := range messages {
-			nonce := Nonce(m.UUID)
-			if s := found[nonce]; s.given && !s.final {
-				found[nonce] = now[nonce]
-				waiting = waiting || !now[nonce].over()
-			}
-		}
-		if !waiting {
-			return found
+		found = p.found(s.Transcript)
+		end := p.lastStop(s.Transcript)
+		complete = !end.at.Before(called.Add(-p.timing.recent)) && (s.Answer == "" || strings.TrimSpace(end.text) == strings.TrimSpace(s.Answer))
+		// An earlier turn may have ended just before, with the same words.
+		given := slices.ContainsFunc(messages, func(m ledger.PaneMessage) bool { s := found[Nonce(m.UUID)]; return s.given && !s.over() })
+		if complete && !given {
+			return found, true
 		}
 		select {
 		case <-ctx.Done():
-			return found
+			return found, complete
 		case <-tick.C:
 		}
 	}
 }
 
-// stopped is Stopped for the messages of one pane whose tasks are open.
-func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, messages []ledger.PaneMessage, found map[string]progress, s Stop) error {
+// stopped is Stopped for the messages of one pane whose tasks are open. If the transcript is
+// not complete, what it has is of the turn that ended, or older: the program does not begin
+// another one before the hook has ended.
+func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, messages []ledger.PaneMessage, found map[string]progress, complete bool, s Stop) error {
 	record, here, err := p.opts.Ledger.Pane(ctx, k)
 	if err != nil {
 		return err
@@ -203,9 +226,11 @@ func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, messages []ledge
 	for _, m := range messages {
 		at, recorded := found[Nonce(m.UUID)]
 		switch {
-		case recorded && at.given:
+		case recorded && at.given && (at.over() || !complete):
 			over = append(over, m.UUID)
 			answer = cmp.Or(answer, at.answer)
+		case recorded && at.given:
+			// In the next turn: the hook was late.
 		case recorded:
 			// The transcript will show when it is given.
 			if err := p.opts.Ledger.TaskRecorded(ctx, m.UUID, s.Transcript); err != nil {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"teambridge/inbox/ledger"
-	"teambridge/relay/terminal"
 	"teambridge/teams/transcript"
 )
 
@@ -39,12 +38,27 @@ type conversation struct {
 	offset  int64
 	at      map[string]*progress // by nonce
 	open    []*progress          // that are given and not final
+	queue   []string             // what the program keeps until later: nonces, "" for what is not ours
 	message string               // id of the last message of the agent, each block of which can be a record
+	text    string               // what that says
+	stopped stopped              // the last turn, if its end is near the end of the file
 }
+
+// stopped is the end of a turn.
+type stopped struct {
+	at   time.Time
+	text string // what the agent said last
+}
+
+// tail is the end of a transcript in which ends of turns are looked for even if no message
+// of ours is open.
+const tail = 256 << 10
 
 // record is the part of a line that tells what became of messages.
 type record struct {
 	Type        string          `json:"type"`
+	Subtype     string          `json:"subtype"`
+	Timestamp   time.Time       `json:"timestamp"`
 	Operation   string          `json:"operation"`
 	Content     json.RawMessage `json:"content"`
 	IsSidechain bool            `json:"isSidechain"`
@@ -71,7 +85,7 @@ func (c *conversation) read() error {
 		return err
 	}
 	if c.info == nil || !os.SameFile(c.info, info) || info.Size() < c.offset {
-		c.offset, c.at, c.open, c.message = 0, map[string]*progress{}, nil, ""
+		*c = conversation{path: c.path, at: map[string]*progress{}}
 	}
 	if c.info = info; info.Size() == c.offset {
 		return nil
@@ -92,14 +106,23 @@ func (c *conversation) read() error {
 			return err
 		}
 		c.offset += int64(len(line))
-		c.line(line)
+		c.line(line, info.Size()-c.offset < tail)
 	}
 }
 
-// line takes one record.
-func (c *conversation) line(line []byte) {
-	ours := bytes.Contains(line, []byte("[teambridge "))
-	if !ours && len(c.open) == 0 {
+// line takes one record. late says that it is near the end of the file. Measured on 2.1.80
+// to 2.1.329:
+//
+//   - At Enter, an idle program writes a user record, and a busy one a queue-operation
+//     enqueue. That the model was given what was queued is shown by a user record, in a turn
+//     of its own, or in mid-turn by an attachment. 2.1.80 writes no attachment, only that the
+//     first of the queue was removed.
+//   - What was queued can be given in one turn, in several user records.
+//   - A turn ends with an assistant record, and from 2.1.160 on with turn_duration.
+//   - If ESC is pressed before the agent has said anything, there is no record of that.
+func (c *conversation) line(line []byte, late bool) {
+	ours := bytes.Contains(line, []byte("[teambridge ")) || bytes.Contains(line, []byte(`"queue-operation"`))
+	if !ours && len(c.open) == 0 && !late {
 		return // most of a long conversation
 	}
 	var r record
@@ -108,9 +131,7 @@ func (c *conversation) line(line []byte) {
 	}
 	switch r.Type {
 	case "queue-operation":
-		for _, nonce := range nonces(texts(r.Content, "")) {
-			c.of(nonce)
-		}
+		c.queued(r.Operation, texts(r.Content, ""))
 	case "attachment":
 		if r.Attachment.Type == "queued_command" {
 			c.given(nonces(texts(r.Attachment.Prompt, "")))
@@ -132,10 +153,43 @@ func (c *conversation) line(line []byte) {
 		c.given(nonces(text))
 	case "assistant":
 		c.said(&r)
+	case "system":
+		if r.Subtype == "stop_hook_summary" || r.Subtype == "turn_duration" {
+			for _, s := range c.open {
+				s.ended = true
+			}
+		}
+		if r.Subtype == "turn_duration" {
+			c.begin() // the hooks have let the turn end
+		}
 	}
 }
 
-// begin notes that a turn begins with a prompt.
+// queued follows the queue of the program.
+func (c *conversation) queued(operation, text string) {
+	list := append(nonces(text), "")
+	switch operation {
+	case "enqueue":
+		if list[0] != "" {
+			c.of(list[0])
+		}
+		c.queue = append(c.queue, list[0])
+	case "dequeue", "remove":
+		i := 0
+		if text != "" {
+			i = max(slices.Index(c.queue, list[0]), 0)
+		}
+		if i == len(c.queue) {
+			return // it was queued before the transcript began
+		}
+		if nonce := c.queue[i]; operation == "remove" && nonce != "" {
+			c.given([]string{nonce})
+		}
+		c.queue = slices.Delete(c.queue, i, i+1)
+	}
+}
+
+// begin notes that a turn begins with a prompt, so that an earlier one is over.
 func (c *conversation) begin() {
 	c.open = slices.DeleteFunc(c.open, func(s *progress) bool {
 		s.final = s.over()
@@ -145,19 +199,23 @@ func (c *conversation) begin() {
 
 // said takes what the agent says.
 func (c *conversation) said(r *record) {
-	first := r.Message.ID == "" || r.Message.ID != c.message
-	c.message = r.Message.ID
-	text := texts(r.Message.Content, "")
+	if text := texts(r.Message.Content, ""); r.Message.ID == "" || r.Message.ID != c.message {
+		c.message, c.text = r.Message.ID, text
+	} else {
+		c.text += text
+	}
+	ends := false
+	switch r.Message.Stop {
+	case "", "tool_use", "pause_turn":
+	default:
+		ends = true
+		c.stopped = stopped{r.Timestamp, c.text}
+	}
 	for _, s := range c.open {
-		if first && text != "" {
-			s.answer = ""
+		if c.text != "" {
+			s.answer = c.text
 		}
-		s.answer += text
-		switch r.Message.Stop {
-		case "", "tool_use", "pause_turn":
-		default:
-			s.ended = true
-		}
+		s.ended = s.ended || ends
 	}
 }
 
@@ -223,6 +281,16 @@ func (p *Panes) found(paths ...string) map[string]progress {
 		}
 	}
 	return all
+}
+
+// lastStop returns the end of the last turn in a transcript.
+func (p *Panes) lastStop(path string) stopped {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.files[path]; c != nil {
+		return c.stopped
+	}
+	return stopped{}
 }
 
 // forget forgets the transcripts that nobody follows.
@@ -292,9 +360,6 @@ func (p *Panes) proof(of Pane, m ledger.PaneMessage) *proof {
 
 // find returns what the transcripts say of the message, and whether they have it.
 func (p *proof) find(ctx context.Context) (progress, bool) {
-	if p.of.Profile != terminal.Claude {
-		return progress{}, false
-	}
 	s, ok := p.panes.found(p.panes.transcripts(ctx, p.of, p.since)...)[p.nonce]
 	return s, ok
 }

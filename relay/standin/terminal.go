@@ -3,6 +3,7 @@ package standin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,6 +28,19 @@ type Terminal struct {
 // skipped or fails, see Require.
 func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal {
 	t.Helper()
+	// env -i, because a pane inherits the server's environment with TMUX in it, and inside tmux newer versions put their teammates
+	// into panes of their own.
+	return startTerminal(t, v, h, []string{"env", "-i"}, args)
+}
+
+// StartPane is StartTerminal for a program that knows that it is in a pane of tmux, %0, as the one of a person does.
+func StartPane(t testing.TB, v teams.Version, h *Home, args ...string) *Terminal {
+	t.Helper()
+	return startTerminal(t, v, h, []string{"/bin/sh", "-c", `exec env -i TMUX="$TMUX" TMUX_PANE="$TMUX_PANE" "$@"`, "sh"}, args)
+}
+
+func startTerminal(t testing.TB, v teams.Version, h *Home, prefix, args []string) *Terminal {
+	t.Helper()
 	command := append(append(Require(t, v), "--dangerously-skip-permissions"), args...)
 	p := &Terminal{Tmux: StartTmux(t), home: h}
 	t.Cleanup(func() {
@@ -40,9 +54,7 @@ func StartTerminal(t testing.TB, v teams.Version, h *Home, args ...string) *Term
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	// env -i, because a pane inherits the server's environment with TMUX in it, and inside tmux newer versions put their teammates
-	// into panes of their own.
-	start := append([]string{"new-session", "-d", "-x", "200", "-y", "50", "-c", h.Work, "env", "-i"}, append(h.Env(), command...)...)
+	start := slices.Concat([]string{"new-session", "-d", "-x", "200", "-y", "50", "-c", h.Work}, prefix, h.Env(), command)
 	if _, err := p.Run(ctx, nil, start...); err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Policy says when a message may be typed.
@@ -69,6 +69,13 @@ func (r Ref) Held(ctx context.Context, p Profile, policy Policy) (Reason, string
 	return h.reason, h.detail, err
 }
 
+// Closed is Held without a look at the composer, which takes time: it says why nothing at all can be typed now.
+func (r Ref) Closed(ctx context.Context) (Reason, string, error) {
+	d := delivery{ref: r, profile: Generic, timing: usual}
+	_, h, err := d.glance(ctx)
+	return h.reason, h.detail, err
+}
+
 // timing is how long things take at least, or may take at most.
 type timing struct {
 	poll  time.Duration // between two looks at the input queue
@@ -105,6 +112,7 @@ type delivery struct {
 	timing  timing
 	out     Outcome
 	mark    string // what the composer showed for our text
+	entered bool   // [Steps.Entered] was called
 	unread  error  // why the transcript could not be read
 }
 
@@ -191,11 +199,11 @@ func (d *delivery) look(ctx context.Context) (snapshot, hold, error) {
 
 // glance takes a snapshot without waiting, and says what would swallow keys or misuse them.
 func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
-	pane, screen, err := d.ref.look(ctx, "capture-pane", "-p", "-e", "-t", d.ref.ID)
+	pane, composer, err := d.ref.read(ctx, d.profile)
 	if err != nil {
 		return snapshot{}, hold{}, err
 	}
-	s := snapshot{pane: pane, composer: d.profile.Read(screen)}
+	s := snapshot{pane: pane, composer: composer}
 	switch {
 	case pane.Dead:
 		return s, hold{Dead, "the program has ended"}, nil
@@ -313,7 +321,7 @@ func (d *delivery) call(ctx context.Context, s snapshot, stdin io.Reader, condit
 		"#{==:#{pid}," + strconv.Itoa(s.pane.Server) + "}",
 		"#{==:#{pane_id}," + s.pane.ID + "}",
 		"#{==:#{pane_pid}," + strconv.Itoa(s.pane.PID) + "}",
-		"#{m:" + special.ReplaceAllString(s.pane.Command, "*") + ",#{pane_current_command}}",
+		"#{m:" + pattern(s.pane.Command) + ",#{pane_current_command}}",
 		"#{==:#{pane_dead}#{pane_in_mode}#{pane_input_off}#{pane_synchronized},0000}",
 	} {
 		condition = "#{&&:" + c + "," + condition + "}"
@@ -332,8 +340,15 @@ func (d *delivery) call(ctx context.Context, s snapshot, stdin io.Reader, condit
 	return false, fmt.Errorf("terminal: tmux if-shell answered %q", out)
 }
 
-// special are the characters that mean something in a pattern of tmux.
-var special = regexp.MustCompile(`[^0-9A-Za-z._ -]+`)
+// pattern is one of tmux that the name of a program matches. The name may hold anything, #(commands) too.
+func pattern(name string) string {
+	return strings.Map(func(r rune) rune {
+		if special(r) && r != '.' && r != '_' {
+			return '*'
+		}
+		return r
+	}, name)
+}
 
 // changed says what became of a pane that is not as in the snapshot.
 func (d *delivery) changed(ctx context.Context, s snapshot) (hold, error) {
@@ -358,10 +373,11 @@ func (d *delivery) submit(ctx context.Context, before snapshot) (Outcome, error)
 			}
 			return d.ended(h, err)
 		}
-		if d.steps.Entered != nil && d.out.Enters == 0 {
+		if d.steps.Entered != nil && !d.entered {
 			if err := d.steps.Entered(ctx); err != nil {
 				return d.out, fmt.Errorf("terminal: before Enter: %w", err)
 			}
+			d.entered = true
 		}
 		entered, err := d.enter(ctx, now)
 		if err != nil {
@@ -379,11 +395,10 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 	if before.composer.Busy {
 		limit = d.timing.drainBusy
 	}
-	for deadline := time.Now().Add(limit + d.timing.show); ; {
-		if h, err := d.drained(ctx, before, limit); err != nil || h.reason != "" {
-			return before, h, err
-		}
-		limit = d.timing.drain
+	if h, err := d.drained(ctx, before, limit); err != nil || h.reason != "" {
+		return before, h, err
+	}
+	for deadline := time.Now().Add(d.timing.show); ; {
 		if err := pause(ctx, d.timing.settle); err != nil {
 			return before, hold{}, err
 		}
@@ -397,8 +412,8 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 		case h.reason != "": // may pass
 		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
 			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
-		case now.tty.waiting > 0:
-			continue // somebody types
+		case now.tty.waiting > 0: // somebody types
+			h = hold{Stuck, now.pane.Command + " has not read all keys"}
 		default:
 			if h = d.shown(now.composer); h.reason == "" {
 				return now, hold{}, nil
@@ -463,30 +478,84 @@ type content int
 
 const (
 	nothing content = iota
-	exactly         // our text, or a part that fits on the screen
-	pasted          // the mark that stands for a long paste
+	exactly         // our text
+	part            // what may well be our text: as much of it as fits on the screen, or the mark for a long paste
 	more            // our text and something else
 )
 
-var pasteMark = regexp.MustCompile(`^\[Pasted text #\d+( \+\d+ lines?)?\]$`)
+// longPart is how many letters at least a cut text shows.
+const longPart = 200
 
-// holds compares the composer with our text. White space does not count, as lines are wrapped.
+// holds compares the composer with our text.
 func (d *delivery) holds(c Composer) content {
-	draft, line := squeeze(c.Draft), squeeze(d.message.Line())
-	switch {
-	case !c.Found || draft == "":
+	line := d.message.Line()
+	typed, ours := printed(c.Draft), printed(line)
+	if !c.Found || typed == "" {
 		return nothing
-	case draft == line:
+	}
+	if typed == ours || uncertain(line) && strings.Contains(c.Draft, d.message.Nonce) && lacks(ascii(c.Draft), ascii(line)) {
 		return exactly
-	case pasteMark.MatchString(c.Draft):
-		return pasted
-	case strings.Contains(c.Draft, d.message.Nonce), strings.Contains(c.Draft, "[Pasted text #"):
+	}
+	if len(typed) >= longPart && strings.Contains(ours, typed) {
+		return part
+	}
+	if breaks, ok := pasteMark(c.Draft); ok && (breaks == strings.Count(line, "\n") || breaks == strings.Count(strings.TrimRight(line, "\n"), "\n")) {
+		return part
+	}
+	if strings.Contains(c.Draft, d.message.Nonce) || strings.Contains(c.Draft, "[Pasted text #") {
 		return more
 	}
 	return nothing
 }
 
-func squeeze(text string) string { return strings.Join(strings.Fields(text), "") }
+// pasteMark returns how many line breaks a mark stands for: "[Pasted text #1]", "[Pasted text #2 +30 lines]".
+func pasteMark(draft string) (breaks int, ok bool) {
+	inner, ok := strings.CutPrefix(draft, "[Pasted text #")
+	inner, closed := strings.CutSuffix(inner, "]")
+	number, lines, several := strings.Cut(inner, " +")
+	if several {
+		lines = strings.TrimSuffix(strings.TrimSuffix(lines, "s"), " line")
+		breaks, _ = strconv.Atoi(lines)
+	}
+	return breaks, ok && closed && digits(number) && (!several || digits(lines))
+}
+
+// printed takes white space out of a text: lines are wrapped, and tabs replaced.
+func printed(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// uncertain reports whether a text may look different on the screen: Claude Code composes accents, and programs and terminals
+// do not agree on the width of emoji, of Indic scripts and of what has none, so that characters are overwritten.
+func uncertain(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f && !unicode.IsLetter(r) || unicode.Is(unicode.Hangul, r) })
+}
+
+// lacks reports whether the text on the screen is ours, or lacks some characters of it, but has none of another.
+func lacks(screen, ours string) bool {
+	for _, r := range screen {
+		i := strings.IndexRune(ours, r)
+		if i < 0 {
+			return false
+		}
+		ours = ours[i+1:]
+	}
+	return true
+}
+
+// ascii takes from a text the characters that look the same everywhere: an accent may be one with the letter before it.
+func ascii(text string) string {
+	var kept []rune
+	var last rune
+	for _, r := range text {
+		switch {
+		case r > ' ' && r < 0x7f:
+			kept = append(kept, r)
+		case unicode.IsMark(r) && last > ' ' && last < 0x7f:
+			kept = kept[:len(kept)-1]
+		}
+		last = r
+	}
+	return string(kept)
+}
 
 // enter presses Enter in a call of its own, if the pane is as in the snapshot.
 func (d *delivery) enter(ctx context.Context, s snapshot) (bool, error) {

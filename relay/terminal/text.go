@@ -3,7 +3,6 @@ package terminal
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,14 +11,12 @@ import (
 // MaxText is the limit of what is typed, in bytes.
 const MaxText = 8 << 10
 
-var nonces = regexp.MustCompile(`^[0-9A-Za-z-]{8,64}$`)
-
 // Check returns an error if the message must not be typed: a text that is empty, too long (see [MaxText]), no valid
 // UTF-8, or has control characters other than newline and tab; a nonce or a sender that could be taken for something else;
 // an unknown policy.
 func (m Message) Check() error {
 	switch {
-	case !nonces.MatchString(m.Nonce):
+	case len(m.Nonce) < 8 || len(m.Nonce) > 64 || strings.ContainsFunc(m.Nonce, special):
 		return fmt.Errorf("terminal: nonce %q: want 8 to 64 letters, digits and hyphens", m.Nonce)
 	case !utf8.ValidString(m.From) || strings.ContainsAny(m.From, "[]\n\t") || control(m.From) >= 0:
 		return fmt.Errorf("terminal: sender %q: no brackets, line breaks or control characters", m.From)
@@ -46,6 +43,14 @@ func control(text string) int {
 		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 	})
 }
+
+// special reports whether a character is none of those that mean nothing to tmux, in formats and patterns.
+func special(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '-'
+}
+
+// digits reports whether a text is a number.
+func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
 // Line is what is typed before Enter: the text after words that say where it is from. With these, no text begins with a
 // character that an agent program acts on: / ! @ #.

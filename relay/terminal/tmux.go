@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -116,10 +115,15 @@ func (r Ref) Look(ctx context.Context) (Pane, error) {
 	return p, err
 }
 
-// Screen returns what the pane shows, as `capture-pane -p -e` prints it, or [ErrGone].
-func (r Ref) Screen(ctx context.Context) (string, error) {
-	_, screen, err := r.look(ctx, "capture-pane", "-p", "-e", "-t", r.ID)
-	return screen, err
+// read returns the pane and its composer, of one moment.
+func (r Ref) read(ctx context.Context, p Profile) (Pane, Composer, error) {
+	pane, screen, err := r.look(ctx, "capture-pane", "-p", "-e", "-t", r.ID)
+	if err != nil {
+		return Pane{}, Composer{}, err
+	}
+	c := p.Read(screen)
+	c.Busy = c.Busy || c.Found && p.BusyTitle(pane.Title)
+	return pane, c, nil
 }
 
 // rest is how long two readings of a composer are apart, and readings how many are made until two are equal.
@@ -138,11 +142,10 @@ func (r Ref) Composer(ctx context.Context, p Profile) (Composer, error) {
 				return Composer{}, err
 			}
 		}
-		screen, err := r.Screen(ctx)
+		_, now, err := r.read(ctx, p)
 		if err != nil {
 			return Composer{}, err
 		}
-		now := p.Read(screen)
 		if i > 0 && now == last {
 			return now, nil
 		}
@@ -162,11 +165,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-var paneID = regexp.MustCompile(`^%[0-9]+$`)
-
 // look returns the pane, and what another command in the same call printed: both are of one moment.
 func (r Ref) look(ctx context.Context, command ...string) (Pane, string, error) {
-	if !paneID.MatchString(r.ID) { // which goes into a format, where tmux runs commands
+	if number, ok := strings.CutPrefix(r.ID, "%"); !ok || !digits(number) { // which goes into a format, where tmux runs commands
 		return Pane{}, "", fmt.Errorf("terminal: %q is no pane id", r.ID)
 	}
 	panes, printed, err := list(ctx, r.Socket, command, "-f", "#{==:#{pane_id},"+r.ID+"}")
@@ -276,7 +277,7 @@ func run(ctx context.Context, socket string, stdin io.Reader, args ...string) (s
 		err = cause
 	}
 	message := strings.TrimSpace(stderr.String())
-	if strings.HasPrefix(message, "no server running") || strings.HasPrefix(message, "error connecting") &&
+	if strings.HasPrefix(message, "no server running") || strings.HasPrefix(message, "server exited") || strings.HasPrefix(message, "lost server") || strings.HasPrefix(message, "error connecting") &&
 		(strings.Contains(message, "No such file") || strings.Contains(message, "refused")) {
 		return "", fmt.Errorf("terminal: %w: %s", ErrNoServer, message)
 	}

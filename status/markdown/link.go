@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark/ast"
 )
@@ -13,9 +14,14 @@ import (
 // The forms of hosts and mail addresses that are linked. Characters beyond ASCII can look like
 // others; user names and backslashes let a program and a reader see different hosts.
 var (
-	hostForm = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
-	mailForm = regexp.MustCompile(`^[A-Za-z0-9._+-]+@[A-Za-z0-9._-]+$`)
+	hostForm = form(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+	mailForm = form(`^[A-Za-z0-9._+-]+@[A-Za-z0-9._-]+$`)
 )
+
+// form compiles an expression when it is used first: see [syntax].
+func form(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // address returns the form of an address that can be written into an attribute, and what is
 // shown of it after a text. ok is false if it is none that is linked.
@@ -26,9 +32,9 @@ func address(s string) (href, host string, ok bool) {
 	}
 	switch u.Scheme {
 	case "http", "https":
-		host, ok = u.Host, u.User == nil && u.Opaque == "" && hostForm.MatchString(u.Host)
+		host, ok = u.Host, u.User == nil && u.Opaque == "" && hostForm().MatchString(u.Host)
 	case "mailto":
-		host, ok = u.Opaque, mailForm.MatchString(u.Opaque) && u.RawQuery == "" && u.Fragment == ""
+		host, ok = u.Opaque, mailForm().MatchString(u.Opaque) && u.RawQuery == "" && u.Fragment == ""
 	}
 	if !ok {
 		return "", "", false

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -61,8 +62,11 @@ const (
 	behind = "\n\nThis came from another Claude session"
 )
 
-// A summary can hold quotes where Claude Code does not escape them.
-var header = regexp.MustCompile(`^` + open + ` teammate_id="([^"]*)"(?: verified="false")?(?: color="[^"]*")?(?: summary="(.*)")?>$`)
+// A summary can hold quotes where Claude Code does not escape them. The expression is compiled
+// when it is used first, and not by each command when it starts.
+var header = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^` + open + ` teammate_id="([^"]*)"(?: verified="false")?(?: color="[^"]*")?(?: summary="(.*)")?>$`)
+})
 
 // blocks splits what a model was given into messages. It returns none unless the text can
 // be read as messages in one way only: a closing tag that does not end a message makes the
@@ -80,7 +84,7 @@ func blocks(text string) (list []block) {
 			return nil
 		}
 		b := block{text: body}
-		if m := header.FindStringSubmatch(head); m != nil {
+		if m := header().FindStringSubmatch(head); m != nil {
 			b.from, b.summary = m[1], m[2]
 		}
 		list = append(list, b)

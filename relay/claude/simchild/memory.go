@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -20,8 +19,6 @@ type memory struct {
 	last    string          // uuid of the last record, the parent of the next
 }
 
-var notPlain = regexp.MustCompile(`[^a-zA-Z0-9]`)
-
 // transcriptPath is where the real ones have it, as long as the directory's name has under 200 plain characters.
 func transcriptPath(state, session string) string {
 	dir, err := os.Getwd()
@@ -31,7 +28,15 @@ func transcriptPath(state, session string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	return filepath.Join(state, "projects", notPlain.ReplaceAllString(dir, "-"), session+".jsonl")
+	return filepath.Join(state, "projects", strings.Map(alphanumeric, dir), session+".jsonl")
+}
+
+// alphanumeric returns letters and digits as they are, and a hyphen for others.
+func alphanumeric(r rune) rune {
+	if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
+		return r
+	}
+	return '-'
 }
 
 // echoedPath is where newer versions keep which frames they echoed. The real one knows it in

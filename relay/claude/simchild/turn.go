@@ -8,22 +8,29 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 )
 
 var (
-	sleepLine = regexp.MustCompile(`(?m)^[ \t]*SLEEP:([0-9.]+)`)
-	waitLine  = regexp.MustCompile(`(?m)^[ \t]*WAIT:(\w+)`)
-	askLine   = regexp.MustCompile(`(?m)^[ \t]*ASK:(\w+)[ \t]*(\{.*\})?`)
-	toolLine  = regexp.MustCompile(`(?m)^[ \t]*TOOL:([0-9.]+)`)
-	asksLine  = regexp.MustCompile(`(?m)^[ \t]*ASKS:([0-9]+)`)
-	leaveLine = regexp.MustCompile(`(?m)^[ \t]*LEAVE\b`)
-	tellLine  = regexp.MustCompile(`(?m)^[ \t]*TELL:(\w+)`)
-	useLine   = regexp.MustCompile(`(?m)^[ \t]*USE:(\w+)`)
-	failLine  = regexp.MustCompile(`(?m)^[ \t]*FAIL\b`)
+	sleepLine = instruction(`SLEEP:([0-9.]+)`)
+	waitLine  = instruction(`WAIT:(\w+)`)
+	askLine   = instruction(`ASK:(\w+)[ \t]*(\{.*\})?`)
+	toolLine  = instruction(`TOOL:([0-9.]+)`)
+	asksLine  = instruction(`ASKS:([0-9]+)`)
+	leaveLine = instruction(`LEAVE\b`)
+	tellLine  = instruction(`TELL:(\w+)`)
+	useLine   = instruction(`USE:(\w+)`)
+	failLine  = instruction(`FAIL\b`)
 )
+
+// instruction finds a line. It is compiled when it is used first: teambridge links this package
+// for its demo, and each command would wait for it.
+func instruction(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^[ \t]*` + pattern) })
+}
 
 // turn runs what is next: one frame, or all that wait up to a command.
 func (c *child) turn() {
@@ -56,14 +63,14 @@ func (c *child) turn() {
 	c.begin(uuids)
 	c.store("user", whole.uuid, object{"message": object{"role": "user", "content": whole.text}})
 	c.fault(Stored)
-	if c.pause(sleepLine, whole.text) || c.await(whole.text) {
+	if c.pause(sleepLine(), whole.text) || c.await(whole.text) {
 		c.interrupted(whole, frames, uuids, false)
 		return
 	}
 	c.fault(Began)
 	c.echo(whole, true)
 	c.fault(Echoed)
-	if toolLine.MatchString(whole.text) && c.tool(whole, uuids) {
+	if toolLine().MatchString(whole.text) && c.tool(whole, uuids) {
 		c.interrupted(whole, frames, uuids, true)
 		return
 	}
@@ -71,27 +78,27 @@ func (c *child) turn() {
 	if scene, ok := c.script.scene(whole.text); ok {
 		answer = c.play(scene)
 	}
-	if m := askLine.FindStringSubmatch(whole.text); m != nil {
+	if m := askLine().FindStringSubmatch(whole.text); m != nil {
 		answer = c.ask(m[1], m[2])
 	}
-	if m := asksLine.FindStringSubmatch(whole.text); m != nil {
+	if m := asksLine().FindStringSubmatch(whole.text); m != nil {
 		answer = c.askAll(m[1])
 	}
-	if m := tellLine.FindStringSubmatch(whole.text); m != nil {
+	if m := tellLine().FindStringSubmatch(whole.text); m != nil {
 		c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
 			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
 				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": "SendMessage", "input": object{"to": m[1], "message": "hello"}}}}})
 	}
-	if m := useLine.FindStringSubmatch(whole.text); m != nil {
+	if m := useLine().FindStringSubmatch(whole.text); m != nil {
 		c.print(object{"type": "assistant", "uuid": uuid.NewString(), "session_id": c.memory.session, "parent_tool_use_id": nil,
 			"message": object{"role": "assistant", "stop_reason": nil, "content": []object{{
 				"type": "tool_use", "id": "toolu_" + uuid.NewString(), "name": m[1], "input": object{}}}}})
 	}
-	if leaveLine.MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member && !c.planAsked || c.ask("ExitPlanMode", "") == "allowed") {
+	if leaveLine().MatchString(whole.text) && c.mode == "plan" && c.plans && (c.member && !c.planAsked || c.ask("ExitPlanMode", "") == "allowed") {
 		c.mode = "default"
 		c.status()
 	}
-	c.failed = failLine.MatchString(whole.text)
+	c.failed = failLine().MatchString(whole.text)
 	if c.failed {
 		answer, stop = "API Error: 400 simulated", "stop_sequence"
 	}
@@ -201,7 +208,7 @@ func (c *child) pause(line *regexp.Regexp, text string) bool {
 // await waits until the file that the text names is in the State, taking input meanwhile. It reports whether the turn
 // was interrupted.
 func (c *child) await(text string) bool {
-	m := waitLine.FindStringSubmatch(text)
+	m := waitLine().FindStringSubmatch(text)
 	if m == nil {
 		return false
 	}
@@ -222,7 +229,7 @@ func (c *child) tool(f frame, uuids []string) bool {
 	call := c.use("Bash", object{"command": "sleep"})
 	c.log(Entry{Kind: "tool", UUIDs: uuids, Text: f.text})
 	c.fault(Called)
-	if c.pause(toolLine, f.text) {
+	if c.pause(toolLine(), f.text) {
 		return true
 	}
 	c.used(call, "done")

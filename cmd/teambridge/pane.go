@@ -1,0 +1,462 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"teambridge/relay/pane"
+	"teambridge/relay/terminal"
+	"teambridge/status/api"
+	"teambridge/status/view"
+)
+
+func newPane(a *app) *cobra.Command {
+	return group("pane", "Agents in tmux panes: add, list, remove, test",
+		`Name the tmux panes of agents without an inbox, and see what is in them.`,
+		newPaneAdd(a), newPaneList(a), newPaneRemove(a), newPaneTest(a))
+}
+
+// The profiles of panes.
+var profiles = []string{string(terminal.Claude), string(terminal.Generic)}
+
+func newPaneAdd(a *app) *cobra.Command {
+	var r pane.Registration
+	var profile string
+	cmd := &cobra.Command{
+		Use:   "add NAME --pane TARGET",
+		Short: "Name a tmux pane, so that messages can be sent to it",
+		Long: `Name the tmux pane of an agent, so that "teambridge send NAME" types into it.
+
+TARGET is a pane id such as %12, or session:window.pane, written in full. The
+tmux server is the one of this terminal, else the default one, else --socket.
+Panes are the team "tmux": NAME@tmux is never a member of another team.
+
+A pane is known until its first program ends. After that, and after a restart of
+tmux, give the name a pane again with --replace; messages that wait go there.
+
+The profile says how to see what the program does: claude is Claude Code. With
+generic, nothing is seen of a draft or a dialog: Enter may submit what a person
+has typed, or answer a question.
+
+Exit status: 0 it is registered; 2 the name or a flag is invalid; 3 no such
+pane, or no tmux; 5 the name or the pane is registered otherwise.`,
+		Example: `  teambridge pane add build --pane main:1.0
+  teambridge pane add build --pane %7 --replace`,
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Name, r.Profile = args[0], terminal.Profile(profile)
+			return a.paneAdd(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().StringVar(&r.Target, "pane", "", "the pane: %12, or session:window.pane")
+	cmd.Flags().StringVar(&r.Socket, "socket", "", "path of the tmux server's socket (default from $TMUX)")
+	cmd.Flags().StringVar(&profile, "profile", profiles[0], "program in it: "+strings.Join(profiles, ", "))
+	cmd.Flags().BoolVar(&r.Replace, "replace", false, "give a registered name another pane or profile")
+	complete(cmd, "profile", profiles...)
+	must(cmd.RegisterFlagCompletionFunc("pane", a.completeTargets))
+	return cmd
+}
+
+func newPaneList(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the registered panes, and what is in them",
+		Long: `List the registered panes, what is in them, and what waits for them.
+
+STATE is empty (an agent waits at its prompt), busy, draft (a person has typed
+something), dialog (the agent asks something), closed (a shell runs, or a mode
+of tmux takes the keys), gone, or unknown.
+
+Exit status: 0, even if there are none.`,
+		Example: `  teambridge pane list`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.paneList(cmd.Context()) },
+	}
+}
+
+func newPaneRemove(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Forget a pane, and drop the messages that wait for it",
+		Long: `Forget a pane, and drop the messages that wait for it.
+
+The pane itself stays as it is.
+
+Exit status: 0; 3 no such name; 6 a message is being typed into it.`,
+		Example:           `  teambridge pane remove build`,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeFirst(a.paneNames),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.paneRemove(cmd.Context(), args[0]) },
+	}
+}
+
+type paneTestOptions struct {
+	target, socket, profile, policy string
+}
+
+func newPaneTest(a *app) *cobra.Command {
+	var o paneTestOptions
+	cmd := &cobra.Command{
+		Use:   "test NAME|--pane TARGET",
+		Short: "Look at a pane, and say what a message would do now",
+		Long: `Look at a pane, and say what "teambridge send" would do now.
+
+Nothing is sent. What a person has typed at the prompt is shown only with -v.
+
+Exit status: 0 a message would be typed now; 3 no such pane; 4 it would wait; 5
+no agent is in the pane.`,
+		Example: `  teambridge pane test build
+  teambridge pane test --pane main:1.0 --policy when-idle`,
+		Args:              between(0, 1),
+		ValidArgsFunction: a.completeFirst(a.paneNames),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.paneTest(cmd.Context(), args, o) },
+	}
+	cmd.Flags().StringVar(&o.target, "pane", "", "a pane that is not registered: %12, or session:window.pane")
+	cmd.Flags().StringVar(&o.socket, "socket", "", "path of the tmux server's socket (default from $TMUX)")
+	cmd.Flags().StringVar(&o.profile, "profile", profiles[0], "program in it: "+strings.Join(profiles, ", "))
+	cmd.Flags().StringVar(&o.policy, "policy", policies[0], "of the message: "+strings.Join(policies, ", "))
+	complete(cmd, "profile", profiles...)
+	complete(cmd, "policy", policies...)
+	must(cmd.RegisterFlagCompletionFunc("pane", a.completeTargets))
+	return cmd
+}
+
+// panes returns the terminal panes of the Claude directory.
+func (a *app) panes(ctx context.Context) (*pane.Panes, error) {
+	root, err := a.root()
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return pane.New(pane.Options{
+		Root: root, Ledger: l, State: a.state, Locker: a.locks(), Warn: func(err error) { a.warn("%s", view.Describe(err)) },
+	}), nil
+}
+
+// panesIfAny returns the registered panes; none if there is no ledger.
+func (a *app) panesIfAny(ctx context.Context) (*pane.Panes, []pane.Pane, error) {
+	if l, err := a.ledgerIfAny(ctx); err != nil || l == nil {
+		return nil, nil, err
+	}
+	p, err := a.panes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := p.List(ctx)
+	return p, list, err
+}
+
+// socket is the socket of the tmux server that a flag names, else of the one of this
+// terminal; "" is the default server.
+func (a *app) socket(flag string) (string, error) {
+	if flag != "" {
+		return filepath.Abs(flag)
+	}
+	inside, _ := a.lookup("TMUX")
+	path, _ := insideTmux(inside)
+	return path, nil
+}
+
+// insideTmux returns the socket and the pid of the tmux server that a value of $TMUX names:
+// the path, which may have commas in it, the pid, and the session.
+func insideTmux(value string) (socket string, pid int) {
+	parts := strings.Split(value, ",")
+	n := len(parts)
+	if n < 3 {
+		return "", 0
+	}
+	pid, _ = strconv.Atoi(parts[n-2])
+	return strings.Join(parts[:n-2], ","), pid
+}
+
+func (a *app) paneAdd(ctx context.Context, r pane.Registration) (err error) {
+	if err := oneOfThese("profile", string(r.Profile), profiles...); err != nil {
+		return err
+	}
+	if r.Target == "" {
+		return usage("see them with: tmux list-panes -a", "pane add needs --pane with the target")
+	}
+	if r.Socket, err = a.socket(r.Socket); err != nil {
+		return err
+	}
+	panes, err := a.panes(ctx)
+	if err != nil {
+		return err
+	}
+	word := "added"
+	p, seen, err := panes.Add(ctx, r)
+	if exists, ok := errors.AsType[*pane.ExistsError](err); ok && exists.Pane.Inbox == r.Name && exists.Pane.Profile == r.Profile {
+		// The same again changes nothing.
+		if now, rerr := terminal.Resolve(ctx, r.Socket, r.Target); rerr == nil && now.Ref == exists.Pane.Ref {
+			p, seen, word, err = exists.Pane, now, "unchanged", nil
+		}
+	}
+	if err != nil {
+		return paneHint(err)
+	}
+	v, err := panes.Look(ctx, p)
+	if err != nil {
+		return err
+	}
+	shown := view.Pane(v)
+	if err := a.answer(shown, "%s  %s@%s  %s  %s\n", word, escape(p.Inbox, false), escape(p.Team, false), p.Ref.ID, escape(seen.Target(), false)); err != nil {
+		return err
+	}
+	if look := shown.Look; look != nil && look.State == api.PaneClosed {
+		a.note("%s: messages wait until an agent is there", look.Detail)
+	}
+	return nil
+}
+
+// paneHint adds the panes that there are to an error about one that is not there.
+func paneHint(err error) error {
+	missing, ok := errors.AsType[*terminal.NotFoundError](err)
+	if !ok || len(missing.Panes) == 0 {
+		return err
+	}
+	var there []string
+	for _, p := range missing.Panes {
+		there = append(there, fmt.Sprintf("%s %s (%s)", p.ID, p.Target(), p.Command))
+	}
+	if n := len(there); n > 8 {
+		there = append(there[:8], fmt.Sprintf("%d more", n-8))
+	}
+	return notFound("there are: "+strings.Join(there, ", "), "there is no pane %q", missing.Target)
+}
+
+// paneViews looks at panes, all at the same time.
+func (a *app) paneViews(ctx context.Context, panes *pane.Panes, list []pane.Pane) ([]pane.View, error) {
+	views, errs := make([]pane.View, len(list)), make([]error, len(list))
+	done := make(chan struct{})
+	for i, p := range list {
+		go func() {
+			views[i], errs[i] = panes.Look(ctx, p)
+			done <- struct{}{}
+		}()
+	}
+	for range list {
+		<-done
+	}
+	return views, errors.Join(errs...)
+}
+
+func (a *app) paneList(ctx context.Context) error {
+	panes, list, err := a.panesIfAny(ctx)
+	if err != nil {
+		return err
+	}
+	views, err := a.paneViews(ctx, panes, list)
+	if err != nil {
+		return err
+	}
+	shown := make([]api.Pane, len(views))
+	for i, v := range views {
+		shown[i] = view.Pane(v)
+	}
+	switch {
+	case a.json:
+		return a.printJSON(shown)
+	case len(shown) == 0:
+		a.note("no panes are registered; add one with: teambridge pane add NAME --pane TARGET")
+		return nil
+	}
+	rows := [][]string{{"NAME", "PANE", "WHERE", "PROGRAM", "STATE", "WAITING", "REASON"}}
+	for _, p := range shown {
+		row := []string{p.Member, p.Target, "-", "-", "-", strconv.Itoa(p.Queue), dash(p.Reason)}
+		if l := p.Look; l != nil {
+			row[2], row[3], row[4] = dash(l.Where), dash(l.Program), l.State
+			if p.Reason == "" {
+				row[6] = dash(l.Detail)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return a.table(rows)
+}
+
+type paneRemoved struct {
+	Member  string `json:"member"`
+	Dropped int    `json:"dropped"` // messages that had waited
+}
+
+func (a *app) paneRemove(ctx context.Context, name string) error {
+	panes, err := a.panes(ctx)
+	if err != nil {
+		return err
+	}
+	name = strings.TrimSuffix(name, "@"+pane.Team)
+	dropped, err := panes.Remove(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := a.answer(paneRemoved{name, dropped}, "removed  %s\n", escape(name, false)); err != nil {
+		return err
+	}
+	if dropped > 0 {
+		a.note("%s had not been sent, and will not be", plural(dropped, "message"))
+	}
+	return nil
+}
+
+// paneTested is what "pane test" prints with --json.
+type paneTested struct {
+	api.Pane
+	Policy string `json:"policy"`
+	Ready  bool   `json:"ready"` // a message would be typed now
+	Held   string `json:"held,omitempty"`
+	Hold   string `json:"hold,omitempty"` // the same for people
+}
+
+func (a *app) paneTest(ctx context.Context, args []string, o paneTestOptions) error {
+	if err := errors.Join(oneOfThese("profile", o.profile, profiles...), oneOfThese("policy", o.policy, policies...)); err != nil {
+		return err
+	}
+	if (len(args) > 0) == (o.target != "") {
+		return usage("usage: teambridge pane test NAME|--pane TARGET", "pane test takes a name or --pane")
+	}
+	panes, err := a.panes(ctx)
+	if err != nil {
+		return err
+	}
+	var p pane.Pane
+	if len(args) > 0 {
+		p, err = panes.Find(ctx, strings.TrimSuffix(args[0], "@"+pane.Team))
+	} else {
+		p, err = a.unregistered(ctx, o)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := panes.Look(ctx, p)
+	if err != nil {
+		return err
+	}
+	t := paneTested{Pane: view.Pane(v), Policy: o.policy}
+	if v.State == pane.Gone && !v.Terminal.Dead {
+		t.Held, t.Hold = string(terminal.Gone), "there is no such pane any more"
+	} else {
+		held, why, err := p.Ref.Held(ctx, p.Profile, terminal.Policy(o.policy))
+		if err != nil {
+			return err
+		}
+		t.Held, t.Hold = string(held), why
+	}
+	t.Ready = t.Held == ""
+	if a.verbose && t.Look != nil {
+		t.Look.Draft = v.Composer.Draft
+	}
+	if err := a.printTested(t, v); err != nil {
+		return err
+	}
+	return heldStatus(terminal.Reason(t.Held))
+}
+
+// heldStatus ends the command with the status for why a message would not be typed.
+func heldStatus(held terminal.Reason) error {
+	switch {
+	case held == "":
+		return nil
+	case held == terminal.Gone || held == terminal.Dead:
+		return exitStatus(api.ExitNotFound)
+	case noAgent(held):
+		return exitStatus(api.ExitRefused)
+	}
+	return exitStatus(api.ExitTimeout)
+}
+
+// noAgent reports whether a message is held because no agent is in the pane.
+func noAgent(held terminal.Reason) bool { return held == terminal.NotAgent || held == terminal.NotRaw }
+
+// unregistered returns a pane that has no name.
+func (a *app) unregistered(ctx context.Context, o paneTestOptions) (p pane.Pane, err error) {
+	if o.socket, err = a.socket(o.socket); err != nil {
+		return p, err
+	}
+	seen, err := terminal.Resolve(ctx, o.socket, o.target)
+	if err != nil {
+		return p, paneHint(err)
+	}
+	root, err := a.root()
+	if err != nil {
+		return p, err
+	}
+	p.Root, p.Team, p.Inbox, p.CreatedAt = root.Path(), pane.Team, seen.Target(), 1
+	p.Ref, p.Profile = seen.Ref, terminal.Profile(o.profile)
+	return p, nil
+}
+
+func (a *app) printTested(t paneTested, v pane.View) error {
+	if a.json {
+		return a.printJSON(t)
+	}
+	var b strings.Builder
+	line := func(name, text string) { fmt.Fprintf(&b, "%-10s%s\n", name, escape(text, false)) }
+	look := *t.Look
+	line("pane", strings.TrimSpace(t.Target+" "+look.Where))
+	line("program", strings.TrimSpace(fmt.Sprintf("%s %s", dash(look.Program), look.Title)))
+	state := look.State
+	if look.Detail != "" {
+		state += ": " + look.Detail
+	}
+	line("state", state)
+	input := "keys"
+	switch {
+	case noAgent(terminal.Reason(t.Held)), !look.Raw:
+		input = "lines: no agent reads them"
+	}
+	line("input", input)
+	draft := "no"
+	if v.Composer.Draft != "" {
+		if draft = "yes; -v shows it"; look.Draft != "" {
+			draft = "yes: " + look.Draft
+		}
+	} else if !v.Composer.Found {
+		draft = "unknown"
+	}
+	line("draft", draft)
+	if t.Queue > 0 {
+		line("waiting", plural(t.Queue, "message")+": "+dash(t.Reason))
+	}
+	send := "would be typed now"
+	switch {
+	case t.Held != "":
+		send = "would wait: " + t.Hold
+	case t.Queue > 0:
+		send = "would be typed after those that wait"
+	}
+	line("a message", send)
+	return a.print([]byte(b.String()))
+}
+
+// completeTargets completes the panes of the tmux server.
+func (a *app) completeTargets(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	flag, _ := cmd.Flags().GetString("socket")
+	socket, err := a.socket(flag)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, _ := terminal.List(cmd.Context(), socket)
+	var words []string
+	for _, p := range list {
+		words = append(words, described(p.ID, p.Target()+" "+p.Command), described(p.Target(), p.ID+" "+p.Command))
+	}
+	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, prefix) }), cobra.ShellCompDirectiveNoFileComp
+}
+
+// paneNames lists the names of the registered panes.
+func (a *app) paneNames(ctx context.Context) (names []string) {
+	_, list, _ := a.panesIfAny(ctx)
+	for _, p := range list {
+		names = append(names, p.Inbox)
+	}
+	return names
+}

@@ -1,0 +1,538 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
+	"teambridge/relay/terminal"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// policies are the values of --policy, the default first.
+var policies = []string{api.PolicyQueued, api.PolicyImportant, api.PolicyWhenIdle, api.PolicyUrgent}
+
+// paneOptions are the flags for messages to panes.
+type paneOptions struct {
+	policy    string
+	saveDraft bool
+	notify    bool
+}
+
+// flags adds those flags; that for a notification only if the command does not wait itself.
+func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
+	f := cmd.Flags()
+	f.StringVar(&o.policy, "policy", "", "when to type it into a pane: "+strings.Join(policies, ", ")+" (default queued)")
+	f.BoolVar(&o.saveDraft, "save-draft", false, "put aside what a person has typed in the pane, and back after the message")
+	if notify {
+		f.BoolVar(&o.notify, "notify-on-stop", false, "tell the sender when the agent in the pane is done with the message")
+	}
+	complete(cmd, "policy", policies...)
+}
+
+// Flags that are only for panes, and those that are not for panes.
+var (
+	paneFlags  = []string{"policy", "save-draft", "notify-on-stop"}
+	inboxFlags = map[string]string{
+		"color": "a pane shows text alone", "protocol": "an agent in a pane knows no protocol messages",
+		"mode": "the agent in a pane is not run by the service", "isolated": "messages to a pane are never joined",
+		"force": "a message to a pane is not sent again: see it with teambridge relay list, and retry it with teambridge relay retry",
+	}
+)
+
+// suitsPane returns an error if a flag is given that a message to a pane cannot have.
+func suitsPane(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if why, ok := inboxFlags[f.Name]; ok && err == nil {
+			err = usage("omit it: "+why, "--%s is not for panes", f.Name)
+		}
+	})
+	if wait := flags.Lookup("wait"); err == nil && wait != nil && wait.Value.String() != api.Verified {
+		err = usage("omit it: send waits until the agent in the pane has taken the message", "--wait %s is not for panes", wait.Value)
+	}
+	return err
+}
+
+// suitsInbox returns an error if a flag is given that a message to an inbox cannot have.
+func suitsInbox(flags *pflag.FlagSet) error {
+	for _, name := range paneFlags {
+		if f := flags.Lookup(name); f != nil && f.Changed {
+			return usage("register a pane with: teambridge pane add; or, for a member whose agent runs in tmux, add --via pane",
+				"--%s is for panes, and this message goes to an inbox", name)
+		}
+	}
+	return nil
+}
+
+// paneNamed returns the registered pane that MEMBER[@TEAM] means; ok is false if it means a
+// member of another team.
+func (a *app) paneNamed(ctx context.Context, address string) (panes *pane.Panes, p pane.Pane, ok bool, err error) {
+	member, team := teams.Split(address)
+	named, err := a.namedTeam(team)
+	if err != nil || named != "" && named != pane.Team {
+		return nil, p, false, err
+	}
+	panes, list, err := a.panesIfAny(ctx)
+	if err != nil {
+		if named == "" { // without the registry, there are the inboxes
+			a.debug("panes are not known: %v", err)
+			err = nil
+		}
+		return nil, p, false, err
+	}
+	i := slices.IndexFunc(list, func(p pane.Pane) bool { return p.Inbox == member })
+	if i < 0 {
+		if named == "" {
+			return nil, p, false, nil
+		}
+		root, rerr := a.root()
+		if rerr != nil {
+			return nil, p, false, rerr
+		}
+		if t, terr := root.Team(pane.Team); terr == nil { // which doctor reports
+			return nil, p, false, t.Close()
+		}
+		return nil, p, false, &pane.NotFoundError{Name: member, Panes: list}
+	}
+	if named == "" {
+		if also, err := a.livingTeams(ctx, member); err != nil || len(also) > 0 {
+			if err == nil {
+				err = api.Decide(api.CodeAmbiguousTeam, fmt.Sprintf("say which: %s@%s, or %s@%s", member, pane.Team, member, strings.Join(also, ", "+member+"@")),
+					"%s is a pane, and a member of %s", member, strings.Join(also, " and of "))
+			}
+			return nil, p, false, err
+		}
+	}
+	return panes, list[i], true, nil
+}
+
+// paneTimeout is how long a message to a pane may wait, where nobody says.
+const paneTimeout = 30 * time.Second
+
+// isPanes reports whether the team that is named is that of the panes, and not a real one.
+func (a *app) isPanes(ctx context.Context) (bool, error) {
+	named, err := a.namedTeam("")
+	if err != nil || named != pane.Team {
+		return false, err
+	}
+	if _, list, err := a.panesIfAny(ctx); err != nil || len(list) > 0 {
+		return err == nil, err
+	}
+	root, err := a.root()
+	if err != nil {
+		return false, err
+	}
+	t, err := root.Team(pane.Team)
+	if err == nil {
+		return false, t.Close() // which doctor reports
+	}
+	return true, nil
+}
+
+// livingTeams returns the teams that have a member, and whose lead is not known to be gone.
+func (a *app) livingTeams(ctx context.Context, member string) (found []string, err error) {
+	root, err := a.root()
+	if err != nil {
+		return nil, err
+	}
+	list, err := root.Teams()
+	for _, l := range list {
+		if !l.Orphan && l.Err == nil && livesIn(ctx, root, l.Name, member) {
+			found = append(found, l.Name)
+		}
+	}
+	return found, err
+}
+
+// paneOfMember returns the pane that config.json has for a member of a team.
+func (a *app) paneOfMember(ctx context.Context, t *teams.Team, name string) (panes *pane.Panes, p pane.Pane, err error) {
+	member, err := t.Resolve(ctx, name)
+	if err != nil {
+		return nil, p, err
+	}
+	c, err := t.Config(ctx)
+	if err != nil {
+		return nil, p, err
+	}
+	m, _ := c.Member(member)
+	if !strings.HasPrefix(m.TmuxPaneID, "%") {
+		return nil, p, refuse("omit --via to put the message into its inbox; or register its pane with: teambridge pane add",
+			"config.json has no tmux pane for %s@%s", member, t.Name())
+	}
+	socket, err := a.socket("")
+	if err != nil {
+		return nil, p, err
+	}
+	seen, err := terminal.Resolve(ctx, socket, m.TmuxPaneID)
+	if err != nil {
+		return nil, p, paneHint(err)
+	}
+	if panes, err = a.panes(ctx); err != nil {
+		return nil, p, err
+	}
+	instance := c.Instance()
+	key := ledger.InboxKey{Root: t.Root().Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: member}
+	p, err = panes.Member(ctx, key, seen.Ref, terminal.Claude)
+	return panes, p, err
+}
+
+// paneMessage returns the message of the flags. from is the sender as it is shown, and to
+// whom a notification goes.
+func (a *app) paneMessage(ctx context.Context, panes *pane.Panes, body string, o sendOptions) (m pane.Message, err error) {
+	m = pane.Message{
+		ID: o.id, Text: body, Summary: o.summary, Policy: terminal.Policy(o.policy), SaveDraft: o.saveDraft, Notify: o.notify,
+	}
+	if o.from == "" {
+		return m, nil
+	}
+	name, team := teams.Split(o.from)
+	m.From = name
+	if team == "" || team == pane.Team {
+		p, err := panes.Find(ctx, name)
+		if err == nil {
+			m.NotifyTo = p.InboxKey
+		}
+		if team != "" || err == nil || !errors.As(err, new(*pane.NotFoundError)) {
+			return m, err
+		}
+		found, err := a.livingTeams(ctx, name)
+		switch {
+		case err != nil:
+			return m, err
+		case len(found) != 1 && o.notify:
+			return m, usage("say whom to tell: --from NAME@TEAM, or omit --from to be told yourself", "%q is no pane, and a member of %s", name, plural(len(found), "team"))
+		case len(found) != 1:
+			return m, nil
+		}
+		team = found[0]
+	}
+	root, err := a.root()
+	if err != nil {
+		return m, err
+	}
+	t, err := root.Team(team)
+	if err != nil {
+		return m, err
+	}
+	defer t.Close()
+	c, err := t.Config(ctx)
+	if err != nil {
+		return m, err
+	}
+	if name, err = t.Resolve(ctx, name); err != nil {
+		return m, err
+	}
+	instance := c.Instance()
+	m.From = name + "@" + instance.Team
+	m.NotifyTo = ledger.InboxKey{Root: root.Path(), Team: instance.Team, CreatedAt: instance.CreatedAt, Inbox: name}
+	return m, nil
+}
+
+// paneClosed says why nothing can be typed into a pane now, whatever is at its prompt.
+func paneClosed(ctx context.Context, p pane.Pane) (held terminal.Reason, why string, err error) {
+	held, why, err = p.Ref.Closed(ctx)
+	if errors.Is(err, terminal.ErrGone) {
+		held, why, err = terminal.Gone, "the pane is gone", nil
+	}
+	return held, why, err
+}
+
+// notTyped is the error for a message that was not typed, by the reason that held it.
+func notTyped(p pane.Pane, held terminal.Reason, why, hint string) error {
+	switch {
+	case held == terminal.Gone, held == terminal.Dead:
+		return api.Decide(api.CodeGone, "give it another pane with: teambridge pane add "+shellQuote(p.Inbox)+" --pane TARGET --replace", "%s@%s: %s", p.Inbox, p.Team, why)
+	case noAgent(held):
+		return refuse("start the agent there, and send again", "%s@%s: %s", p.Inbox, p.Team, why)
+	}
+	return api.Decide(api.CodeTimeout, hint, "the message to %s@%s was not sent: %s", p.Inbox, p.Team, why)
+}
+
+// sendToPane sends a text to a pane, and prints what became of it.
+func (a *app) sendToPane(ctx context.Context, panes *pane.Panes, p pane.Pane, body string, o sendOptions) error {
+	sent, err := a.typeInto(ctx, panes, p, body, o)
+	if sent.State == "" {
+		return err
+	}
+	if perr := a.printTyped(sent); perr != nil && !o.dryRun {
+		return fmt.Errorf("the message %s to %s is %s, but the output failed: %w", sent.ID, sent.Member, sent.State, perr)
+	}
+	if err == nil && o.notify && !o.dryRun {
+		a.notifyNote(p)
+	}
+	return err
+}
+
+// printTyped prints what became of a message to a pane.
+func (a *app) printTyped(s api.Sent) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	colour := green
+	if s.State != api.Confirmed && s.State != api.DryRun {
+		colour = yellow
+	}
+	state := a.paint(colour, s.State)
+	if s.Deduplicated {
+		state += ", was sent before"
+	}
+	return a.printf("%s  %s@%s  %s  %s\n", state, escape(s.Member, false), escape(s.Team, false), a.paint(dim, dash(escape(s.ID, false))), a.paint(dim, fmt.Sprintf("%d ms", s.WaitedMs)))
+}
+
+// typeInto puts a message into the queue of a pane, and waits for its outcome. The state of
+// what it returns is empty if nothing was put there.
+func (a *app) typeInto(ctx context.Context, panes *pane.Panes, p pane.Pane, body string, o sendOptions) (api.Sent, error) {
+	start := time.Now()
+	if o.policy != "" {
+		if err := oneOfThese("policy", o.policy, policies...); err != nil {
+			return api.Sent{}, err
+		}
+	}
+	m, err := a.paneMessage(ctx, panes, body, o)
+	if err != nil {
+		return api.Sent{}, err
+	}
+	held, why, err := paneClosed(ctx, p)
+	if err == nil && held == "" && o.dryRun {
+		held, why, err = p.Ref.Held(ctx, p.Profile, m.Policy)
+	}
+	if err != nil {
+		return api.Sent{}, err
+	}
+	if o.dryRun {
+		sent := api.Sent{Team: p.Team, Member: p.Inbox, ID: o.id, State: api.DryRun, Reachable: held == "", Reason: why, WaitedMs: time.Since(start).Milliseconds()}
+		if err := (terminal.Message{Nonce: "0123456789ab", From: m.From, Text: body, Policy: m.Policy}).Check(); err != nil {
+			return api.Sent{}, api.Decide(api.CodeInvalid, "nothing was sent", "%s", view.Describe(err))
+		}
+		if held != "" {
+			a.note("it would wait now: %s", why)
+		}
+		return sent, nil
+	}
+	if held == terminal.Gone || held == terminal.Dead || noAgent(held) {
+		return api.Sent{}, notTyped(p, held, why, "")
+	}
+	served := a.servesPanes(ctx)
+	record, again, err := panes.Put(ctx, p, m)
+	switch {
+	case errors.Is(err, ledger.ErrConflict):
+		return api.Sent{}, err
+	case err != nil:
+		return api.Sent{}, api.Decide(api.CodeInvalid, "nothing was sent", "%w", err)
+	}
+	wait, cancel := within(ctx, o.timeout, "")
+	defer cancel()
+	done := a.working("waiting until %s has taken the message", p.Inbox)
+	noted := a.noteHeld(wait, panes, record.UUID)
+	if served {
+		record, err = panes.Await(wait, record.UUID)
+	} else {
+		record, err = panes.Deliver(wait, record.UUID)
+	}
+	noted()
+	done()
+	sent := view.PaneSent(record, again)
+	sent.WaitedMs = time.Since(start).Milliseconds()
+	switch {
+	case ctx.Err() != nil:
+		return sent, context.Cause(ctx)
+	case err != nil && wait.Err() == nil:
+		return sent, err
+	}
+	return sent, a.typedError(p, record, sent, served)
+}
+
+// noteHeld notes why a message waits, whenever that changes, until stop is called.
+func (a *app) noteHeld(ctx context.Context, panes *pane.Panes, uuid string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for said := ""; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			m, err := panes.Message(ctx, uuid)
+			if err != nil {
+				continue // who waits for the outcome says it
+			}
+			if why := m.Detail; m.State == ledger.Claimed && why != said && why != "" {
+				a.note("the message to %s waits: %s", m.Inbox, why)
+				said = why
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// askPane types a question into a pane, and prints the answer.
+func (a *app) askPane(ctx context.Context, panes *pane.Panes, p pane.Pane, body string, o askOptions) error {
+	until := time.Now().Add(o.timeout)
+	o.sendOptions.timeout = o.timeout
+	sent, err := a.typeInto(ctx, panes, p, body, o.sendOptions)
+	if err != nil {
+		return err
+	}
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if o.timeout > 0 {
+		wait, cancel = context.WithDeadline(ctx, until)
+	}
+	defer cancel()
+	a.debug("waiting for an answer to %s", sent.ID)
+	done := a.working("waiting for an answer from %s", p.Inbox)
+	m, err := panes.AwaitAnswer(wait, sent.Delivery)
+	done()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case wait.Err() != nil && m.Task != ledger.TaskEnded:
+		return api.Decide(api.CodeTimeout, "the message stays sent; the answer will be in: teambridge history --team "+shellQuote(p.Team),
+			"timed out after %s: no answer from %s", o.timeout, p.Inbox)
+	case err != nil:
+		return err
+	case m.Lost != "":
+		return api.Decide(api.CodeNoAnswer, "the message stays sent", "%s has taken the message, but there is no answer: %s", p.Inbox, m.Lost)
+	case len(m.Answer) == 0:
+		return api.Decide(api.CodeNoAnswer, "the message stays sent; look at the pane", "%s has ended its turn with the message, and what it said is not known", p.Inbox)
+	}
+	rows, err := inbox.Parse(slices.Concat([]byte("["), m.Answer, []byte("]")))
+	if err != nil || len(rows) != 1 {
+		return fmt.Errorf("read the answer of %s: %w", p.Inbox, cmp.Or(err, errors.New("it is no object")))
+	}
+	row := rows[0]
+	if a.json {
+		reply := view.Message(p.Team, inbox.Entry{Row: row, Inbox: p.Inbox})
+		reply.Kind = journal.KindAnswer
+		return a.printJSON(answered{sent, reply, row.Text, viaResult, true})
+	}
+	return a.printf("%s\n", escape(row.Text, true))
+}
+
+// broadcastToPanes types a text into all panes, at the same time.
+func (a *app) broadcastToPanes(ctx context.Context, body string, o broadcastOptions) error {
+	panes, list, err := a.panesIfAny(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range o.except {
+		if !slices.ContainsFunc(list, func(p pane.Pane) bool { return p.Inbox == name }) {
+			return &pane.NotFoundError{Name: name, Panes: list}
+		}
+	}
+	list = slices.DeleteFunc(list, func(p pane.Pane) bool { return slices.Contains(o.except, p.Inbox) })
+	if len(list) == 0 {
+		return notFound("register one with: teambridge pane add NAME --pane TARGET", "there is no pane to send to")
+	}
+	done := a.working("waiting until the agents have taken the message")
+	type result struct {
+		sent api.Sent
+		err  error
+	}
+	results := make([]chan result, len(list))
+	for i, p := range list {
+		results[i] = make(chan result, 1)
+		go func() {
+			sent, err := a.typeInto(ctx, panes, p, body, o.sendOptions)
+			results[i] <- result{sent, err}
+		}()
+	}
+	all := make([]api.Sent, len(list))
+	var worst api.Error
+	failed := 0
+	for i, p := range list {
+		r := <-results[i]
+		all[i] = r.sent
+		if all[i].State == "" {
+			all[i] = api.Sent{Team: p.Team, Member: p.Inbox, State: api.NotSent}
+		}
+		if r.err != nil {
+			fault, _ := explain(ctx, r.err)
+			all[i].Error = &fault
+			if failed++; fault.Code.Exit() > worst.Code.Exit() || worst.Code == "" {
+				worst = fault
+			}
+		}
+	}
+	done()
+	if a.json {
+		err = a.printJSON(all)
+	}
+	for _, s := range all {
+		if a.json || err != nil {
+			break
+		}
+		if err = a.printTyped(s); s.Error != nil {
+			a.warn("%s@%s: %s", s.Member, s.Team, s.Error.Message)
+			if s.Error.Hint != "" {
+				a.say("hint", s.Error.Hint)
+			}
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%d of %s sent, but the output failed: %w", len(list)-failed, plural(len(list), "message"), err)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case failed > 0:
+		return api.Decide(worst.Code, "the output says which, and why", "%d of %s could not be sent", failed, plural(len(list), "message"))
+	}
+	return nil
+}
+
+// typedError is the error for what became of a message to a pane; nil if it is confirmed.
+func (a *app) typedError(p pane.Pane, record ledger.PaneMessage, sent api.Sent, served bool) error {
+	switch sent.State {
+	case api.Confirmed:
+		return nil
+	case api.Unconfirmed:
+		return api.Decide(api.CodeUnknown, "look at the pane; to send it again, which may make a second copy: teambridge relay retry "+shortID(record.UUID),
+			"it is not known whether %s@%s has taken the message: %s", p.Inbox, p.Team, sent.Reason)
+	case api.Waiting:
+		return api.Decide(api.CodeTimeout, "the service goes on for 15 minutes; to give it up: teambridge relay drop "+shortID(record.UUID),
+			"the message to %s@%s still waits: %s", p.Inbox, p.Team, dash(sent.Reason))
+	}
+	return notTyped(p, terminal.Reason(record.Held), dash(sent.Reason), "it will not be sent later; with a service (teambridge serve), messages wait for 15 minutes")
+}
+
+// servesPanes reports whether a service answers that runs the queues of panes.
+func (a *app) servesPanes(ctx context.Context) bool {
+	root, err := a.root()
+	if err != nil {
+		return false
+	}
+	c := a.service(root)
+	if c == nil {
+		return false
+	}
+	defer c.Close()
+	asking, done := a.present(ctx, c)
+	defer done()
+	v, err := c.Version(asking)
+	return err == nil && !v.ReadOnly
+}
+
+// notifyNote says what is missing for the sender to be told.
+func (a *app) notifyNote(p pane.Pane) {
+	root, err := a.root()
+	if err != nil || a.service(root) != nil {
+		return
+	}
+	a.note("no service runs: you are told by the Stop hook (teambridge hook install), or when a service runs")
+}

@@ -1,0 +1,450 @@
+package pane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/terminal"
+	"teambridge/teams/lockedfile"
+	"teambridge/teams/teamstest"
+	"teambridge/teams/transcript"
+)
+
+// simagent is a program in a pane as Claude Code is one: it works off what is typed, one
+// turn after the other, and keeps a transcript if told to.
+type simagent struct {
+	t      testing.TB
+	ref    terminal.Ref
+	dir    string
+	record string // path of its transcript; "" for none
+
+	mu       sync.Mutex
+	draft    string // a person's
+	dialog   string // open
+	working  bool   // on a turn
+	lags     bool   // it writes the last records of a turn when the hook has been called
+	mute     bool
+	late     []object // that it writes then
+	claims   bool     // it says that it works, although it does not
+	turn     []string // nonces of the messages in the turn
+	queue    []string // that it keeps until the turn has ended: nonces
+	lines    []string // that it was given, in order
+	gone     bool
+	shell    bool
+	refuses  terminal.Reason // the guard of the paste
+	loses    bool            // it loses what is pasted, and nothing shows that
+	dieAt    string          // the step at which the process of the sender dies
+	escapes  int
+	maxSends int // that ran at the same time
+	sends    int
+}
+
+var errKilled = errors.New("killed")
+
+func (a *simagent) actions() actions {
+	return actions{
+		resolve: func(context.Context, string, string) (terminal.Pane, error) { return a.look(a.t.Context(), a.ref) },
+		look:    a.look,
+		composer: func(context.Context, terminal.Ref, terminal.Profile) (terminal.Composer, error) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.composer(), a.there()
+		},
+		held: func(_ context.Context, _ terminal.Ref, _ terminal.Profile, policy terminal.Policy) (terminal.Reason, string, error) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.holds(policy), "", nil
+		},
+		send: a.send, resume: a.resume,
+		parent: func(pid int) int { return map[int]int{a.ref.PID: 1, a.ref.PID + 1: a.ref.PID}[pid] },
+	}
+}
+
+func (a *simagent) there() error {
+	if a.gone {
+		return terminal.ErrGone
+	}
+	return nil
+}
+
+func (a *simagent) look(context.Context, terminal.Ref) (terminal.Pane, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	command := "claude"
+	if a.shell {
+		command = "bash"
+	}
+	return terminal.Pane{Ref: a.ref, Session: "s", Command: command, Path: a.dir}, a.there()
+}
+
+func (a *simagent) composer() terminal.Composer {
+	return terminal.Composer{Found: !a.shell, Dialog: a.dialog, Draft: a.draft, Busy: a.working || a.claims, Queued: len(a.queue)}
+}
+
+func (a *simagent) holds(policy terminal.Policy) terminal.Reason {
+	switch c := a.composer(); {
+	case a.gone:
+		return terminal.Gone
+	case a.shell:
+		return terminal.NotAgent
+	case c.Dialog != "":
+		return terminal.Dialog
+	case c.Draft != "":
+		return terminal.Draft
+	case c.Busy && policy == terminal.WhenIdle:
+		return terminal.Busy
+	}
+	return ""
+}
+
+func (a *simagent) die(step string) {
+	if a.dieAt == step {
+		a.dieAt = ""
+		panic(errKilled)
+	}
+}
+
+// send is terminal.Deliver.
+func (a *simagent) send(ctx context.Context, _ terminal.Ref, _ terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sends++; a.sends > a.maxSends {
+		a.maxSends = a.sends
+	}
+	defer func() { a.sends-- }()
+	if why := a.holds(m.Policy); why != "" {
+		return terminal.Outcome{State: terminal.NotSent, Reason: why, Detail: "it is held: " + string(why)}, nil
+	}
+	if m.Policy == terminal.Urgent && a.working {
+		a.escapes++
+		a.endTurn(false)
+		a.working = false // what it kept is given later
+	}
+	out := terminal.Outcome{State: terminal.NotSent, Busy: a.working}
+	if err := a.step(ctx, s.Pasting); err != nil {
+		return out, err
+	}
+	a.die("pasting")
+	if a.refuses != "" {
+		out.Reason, a.refuses = a.refuses, ""
+		return out, nil
+	}
+	a.draft = m.Line()
+	out.State, out.Pasted = terminal.Unconfirmed, true
+	a.die("pasted")
+	return a.submit(ctx, m, s, out)
+}
+
+// step runs a step without the lock.
+func (a *simagent) step(ctx context.Context, step func(context.Context) error) error {
+	a.mu.Unlock()
+	defer a.mu.Lock()
+	return step(ctx)
+}
+
+func (a *simagent) submit(ctx context.Context, m terminal.Message, s terminal.Steps, out terminal.Outcome) (terminal.Outcome, error) {
+	if err := a.step(ctx, s.Entered); err != nil {
+		return out, err
+	}
+	a.die("entering")
+	out.Enters++
+	if a.loses {
+		out.Reason, out.Detail, a.draft = terminal.NotProven, "nothing shows what became of it", ""
+		return out, nil
+	}
+	a.enter()
+	a.die("entered")
+	proven := false
+	if err := a.step(ctx, func(ctx context.Context) (err error) {
+		proven, err = s.Submitted(ctx)
+		return err
+	}); err != nil {
+		return out, err
+	}
+	out.State, out.Basis = terminal.Confirmed, terminal.ByComposer
+	if proven {
+		out.Basis = terminal.ByTranscript
+	}
+	return out, nil
+}
+
+// resume is terminal.Continue.
+func (a *simagent) resume(ctx context.Context, _ terminal.Ref, _ terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := terminal.Outcome{State: terminal.Unconfirmed, Pasted: true}
+	var proven bool
+	if err := a.step(ctx, func(ctx context.Context) (err error) {
+		proven, err = s.Submitted(ctx)
+		return err
+	}); err != nil {
+		return out, err
+	}
+	switch {
+	case proven:
+		out.State, out.Basis = terminal.Confirmed, terminal.ByTranscript
+		return out, nil
+	case a.draft != m.Line():
+		out.Reason, out.Detail = terminal.NotShown, "the prompt does not hold it"
+		return out, nil
+	}
+	return a.submit(ctx, m, s, out)
+}
+
+// enter submits what is at the prompt.
+func (a *simagent) enter() {
+	line := a.draft
+	a.draft = ""
+	a.lines = append(a.lines, line)
+	for _, nonce := range append(nonces(line), "")[:1] {
+		if a.working {
+			a.queue = append(a.queue, nonce)
+			a.write(object{"type": "queue-operation", "operation": "enqueue", "content": line})
+			return
+		}
+		a.begin(line, nonce)
+	}
+}
+
+func (a *simagent) begin(line string, list ...string) {
+	a.working, a.turn = true, list
+	a.write(object{"type": "user", "uuid": fmt.Sprint("u", len(a.lines)), "message": object{"role": "user", "content": line}})
+}
+
+type object map[string]any
+
+func (a *simagent) write(o object) {
+	if a.record == "" || a.mute {
+		return
+	}
+	o["timestamp"] = time.Now().UTC()
+	line, err := json.Marshal(o)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(a.record), 0o700)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(a.record, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	}
+	if err == nil {
+		_, err = f.Write(append(line, '\n'))
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		a.t.Error(err)
+	}
+}
+
+// endTurn ends the turn. The agent begins another with the first message that it has kept.
+func (a *simagent) endTurn(recorded bool) {
+	if recorded {
+		a.write(object{"type": "assistant", "message": object{"id": fmt.Sprint("a", len(a.lines)), "stop_reason": "end_turn", "content": []object{{"type": "text", "text": "Done: " + strings.Join(a.turn, ",")}}}})
+	}
+	a.working, a.turn = false, nil
+}
+
+// stop ends the turn as the agent does: it calls the hook, if any, and then begins what it
+// has kept.
+func (a *simagent) stop(hook func()) {
+	a.mu.Lock()
+	var writing sync.WaitGroup
+	if a.lags { // the last records of the turn
+		a.mute = true
+		end := object{"type": "assistant", "message": object{"id": fmt.Sprint("a", len(a.lines)), "stop_reason": "end_turn", "content": "Done"}}
+		writing.Go(func() {
+			time.Sleep(100 * time.Millisecond)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.mute = false
+			for _, o := range append(a.late, end) {
+				a.write(o)
+			}
+			a.late = nil
+		})
+	}
+	a.endTurn(true)
+	a.working = true // until the hook has ended
+	a.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	writing.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.working = false; len(a.queue) > 0 {
+		next := a.queue[0]
+		a.queue = a.queue[1:]
+		a.begin("[teambridge "+next+"] ", next)
+	}
+}
+
+// work lets the agent do a task of a person.
+func (a *simagent) work() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.begin("a task of a person")
+}
+
+func (a *simagent) set(change func(*simagent)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change(a)
+}
+
+// given returns the texts that the agent was given, in order.
+func (a *simagent) given() (texts []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, line := range a.lines {
+		_, text, _ := strings.Cut(line, "] ")
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// bench is a Claude root with one pane in it.
+type bench struct {
+	*Panes
+	*teamstest.Fixture
+	t     testing.TB
+	agent *simagent
+	pane  Pane
+	state string
+}
+
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	f := teamstest.New(t)
+	state := teamstest.StateDir(t)
+	l, err := ledger.Open(context.Background(), filepath.Join(state, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	a := &simagent{t: t, ref: terminal.Ref{Socket: "/tmp/s", Server: 7, ID: "%1", PID: 4000}, dir: t.TempDir()}
+	b := &bench{Fixture: f, t: t, agent: a, state: state}
+	b.Panes = b.another(l)
+	if b.pane, _, err = b.Add(t.Context(), Registration{Name: "worker", Target: "%1"}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// another returns the panes as another process has them.
+func (b *bench) another(l *ledger.Ledger) *Panes {
+	p := New(Options{
+		Root: b.Root, Ledger: l, State: b.state, Locker: lockedfile.New(lockedfile.Options{}),
+		Warn: func(err error) { b.t.Errorf("warning: %v", err) },
+	})
+	p.tmux = b.agent.actions()
+	return p
+}
+
+// records lets the agent keep a transcript.
+func (b *bench) records() {
+	b.t.Helper()
+	b.agent.record = filepath.Join(b.Root.Path(), "projects", transcript.Slug(b.agent.dir), session+".jsonl")
+	b.says("")
+}
+
+const session = "5e55104e-0000-4000-8000-000000000001"
+
+// says lets the process of the agent say what it does.
+func (b *bench) says(status string) {
+	b.t.Helper()
+	data, err := json.Marshal(object{"pid": b.agent.ref.PID + 1, "sessionId": session, "startedAt": 1, "status": status, "statusUpdatedAt": 1})
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(b.Root.Path(), "sessions"), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.Root.Path(), "sessions", "4001.json"), data, 0o600)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) put(text string, change ...func(*Message)) ledger.PaneMessage {
+	b.t.Helper()
+	m := Message{Text: text, From: "tester"}
+	for _, c := range change {
+		c(&m)
+	}
+	got, again, err := b.Put(b.t.Context(), b.pane, m)
+	if err != nil || again {
+		b.t.Fatalf("put %q: again %t, %v", text, again, err)
+	}
+	return got
+}
+
+func policy(p terminal.Policy) func(*Message) { return func(m *Message) { m.Policy = p } }
+
+func notify(m *Message) { m.Notify = true }
+
+// do works for the pane once.
+func (b *bench) do() {
+	b.t.Helper()
+	if _, err := b.work(b.t.Context(), b.pane.InboxKey, false); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// see wants a message to be in a state now.
+func (b *bench) want(m ledger.PaneMessage, state ledger.DeliveryState, task ledger.Task) ledger.PaneMessage {
+	b.t.Helper()
+	got, err := b.Message(b.t.Context(), m.UUID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if got.State != state || got.Task != task {
+		b.t.Errorf("%q is %s (%s), its task %q; want %s, %q", got.Raw, got.State, got.Reason, got.Task, state, task)
+	}
+	return got
+}
+
+func (b *bench) wantGiven(texts ...string) {
+	b.t.Helper()
+	if got := b.agent.given(); !slices.Equal(got, texts) {
+		b.t.Errorf("the agent was given %q, want %q", got, texts)
+	}
+}
+
+// hook is the Stop hook of the agent.
+func (b *bench) hook() {
+	b.t.Helper()
+	s := Stop{Transcript: b.agent.record, Socket: b.agent.ref.Socket, Server: b.agent.ref.Server, PaneID: b.agent.ref.ID}
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+	defer cancel()
+	if err := b.Stopped(ctx, s); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func (b *bench) notices(want ...ledger.PaneMessage) {
+	b.t.Helper()
+	list, err := b.Notices(b.t.Context())
+	var got, ids []string
+	for _, n := range list {
+		got = append(got, n.ID)
+	}
+	for _, m := range want {
+		ids = append(ids, m.UUID)
+	}
+	if err != nil || !slices.Equal(got, ids) {
+		b.t.Errorf("notices %v, %v, want %v", got, err, ids)
+	}
+}

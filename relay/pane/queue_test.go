@@ -1,0 +1,407 @@
+package pane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/terminal"
+	"teambridge/teams"
+)
+
+// killed does step, which is to die.
+func killed(t *testing.T, step func()) {
+	t.Helper()
+	defer func() {
+		if r := recover(); r != errKilled { //nolint:errorlint // what was panicked with
+			t.Errorf("recovered %v, want it killed", r)
+		}
+	}()
+	step()
+}
+
+// A process that is killed in a step pastes nothing twice, and loses nothing: the next one
+// continues, or says that it is not known.
+func TestKilledAtEachStep(t *testing.T) {
+	for _, test := range []struct {
+		at      string
+		records bool // the agent keeps a transcript
+		state   ledger.DeliveryState
+		given   int
+	}{
+		{"pasting", false, ledger.Failed, 0}, {"pasting", true, ledger.Failed, 0},
+		{"pasted", false, ledger.Done, 1}, {"pasted", true, ledger.Done, 1},
+		{"entering", false, ledger.Done, 1}, {"entering", true, ledger.Done, 1},
+		{"entered", false, ledger.Failed, 1}, {"entered", true, ledger.Done, 1},
+	} {
+		t.Run(fmt.Sprint(test.at, " ", test.records), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				if test.records {
+					b.records()
+				}
+				m := b.put("hello")
+				next := b.put("next")
+				b.agent.dieAt = test.at
+				killed(t, b.do)
+				b.agent.mu = sync.Mutex{} // the dead process held it
+
+				b.Panes = b.another(b.opts.Ledger)
+				defer b.run()()
+				time.Sleep(time.Minute)
+				got, err := b.Message(t.Context(), m.UUID)
+				if err != nil || got.State != test.state {
+					t.Errorf("it is %s (%s), %v, want %s", got.State, got.Reason, err, test.state)
+				}
+				if got.State == ledger.Failed && !strings.HasPrefix(got.Reason, Unknown) {
+					t.Errorf("it failed with %q", got.Reason)
+				}
+				if n := count(b.agent.given(), "hello"); n != test.given {
+					t.Errorf("the agent was given it %d times, want %d", n, test.given)
+				}
+				b.want(next, ledger.Done, b.open(test.given > 0))
+			})
+		})
+	}
+}
+
+func count(list []string, text string) (n int) {
+	for _, s := range list {
+		if s == text {
+			n++
+		}
+	}
+	return n
+}
+
+// What is not known can be tried again by a person. If the first try shows in the
+// transcript by then, nothing is typed.
+func TestRetryOfUnknown(t *testing.T) {
+	t.Parallel()
+	for _, shown := range []bool{false, true} {
+		b := newBench(t)
+		b.records()
+		b.agent.loses = true
+		m := b.put("hello")
+		b.do()
+		failed := b.want(m, ledger.Failed, "")
+		if failed.Reason != Unknown+"nothing shows what became of it" {
+			t.Errorf("it failed with %q", failed.Reason)
+		}
+		b.do()
+		if b.agent.given(); len(b.agent.lines) > 0 {
+			t.Error("it was typed again without a person")
+		}
+		b.agent.loses = false
+		if shown {
+			b.agent.write(object{"type": "user", "message": object{"content": typed(m).Line()}})
+		}
+		if err := b.opts.Ledger.Retry(t.Context(), m.UUID); err != nil {
+			t.Fatal(err)
+		}
+		b.do()
+		if got, err := b.Message(t.Context(), m.UUID); err != nil || got.State != ledger.Done {
+			t.Errorf("shown %t: it is %s, %v", shown, got.State, err)
+		}
+		want := []string{"hello"}
+		if shown {
+			want = nil
+		}
+		b.wantGiven(want...)
+	}
+}
+
+// The guard of the paste has refused it: it waits again, and is pasted later.
+func TestRefusedPasteIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agent.refuses = terminal.InMode
+		m := b.put("hello")
+		b.do()
+		if got := b.want(m, ledger.Claimed, ""); got.Held != string(terminal.InMode) || got.Frame != "" || !got.SentAt.IsZero() {
+			t.Errorf("held as %+v", got)
+		}
+		time.Sleep(time.Second)
+		b.do()
+		b.want(m, ledger.Done, ledger.TaskArmed)
+		b.wantGiven("hello")
+	})
+}
+
+// Tries come after 1 s, doubled up to 60 s, for 15 minutes.
+func TestBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var tries []time.Duration
+		start := time.Now()
+		send := b.tmux.send
+		b.tmux.send = func(ctx context.Context, r terminal.Ref, p terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+			tries = append(tries, time.Since(start).Round(time.Second))
+			return send(ctx, r, p, m, s)
+		}
+		b.agent.dialog = "May I?"
+		m := b.put("hello")
+		defer b.run()()
+		time.Sleep(Expire + time.Minute)
+		got := b.want(m, ledger.Failed, "")
+		if got.Reason != NotSent+"it is held: dialog (for 15m0s)" || len(tries) != got.Tries {
+			t.Errorf("failed with %q after %d tries, of which %d are recorded", got.Reason, len(tries), got.Tries)
+		}
+		want := time.Duration(0)
+		for i, at := range tries {
+			if i > 0 {
+				wait := min(time.Second<<(i-1), time.Minute)
+				if want += wait; at < want || at > want+time.Duration(i)*time.Second {
+					t.Errorf("try %d after %v, want %v or up to a second for each try more", i, at, want)
+				}
+			}
+			want = at
+		}
+		if len(tries) < 18 {
+			t.Errorf("%d tries", len(tries))
+		}
+		// A person lets it be tried again, for as long.
+		if err := b.opts.Ledger.Retry(t.Context(), m.UUID); err != nil {
+			t.Fatal(err)
+		}
+		b.agent.set(func(a *simagent) { a.dialog = "" })
+		time.Sleep(2 * time.Second)
+		b.want(m, ledger.Done, ledger.TaskArmed)
+	})
+}
+
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agent.dialog = "May I?"
+		defer b.run()()
+		b.put("one")
+		b.put("idle", policy(terminal.WhenIdle))
+		b.put("two")
+		time.Sleep(10 * time.Minute)
+		// The back-off of the first holds up those behind it, but not what is important.
+		b.agent.set(func(a *simagent) { a.dialog = "" })
+		b.put("now", policy(terminal.Important))
+		time.Sleep(time.Second)
+		b.wantGiven("now", "one", "two")
+		b.agent.stop(nil)
+		for range 3 {
+			b.agent.stop(nil)
+		}
+		time.Sleep(2 * time.Minute)
+		b.wantGiven("now", "one", "two", "idle")
+	})
+}
+
+func TestPutAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	m := Message{ID: "m-1", Text: "hello", From: "tester"}
+	first, again, err := b.Put(t.Context(), b.pane, m)
+	if err != nil || again {
+		t.Fatal(again, err)
+	}
+	if second, again, err := b.Put(t.Context(), b.pane, m); err != nil || !again || second.UUID != first.UUID {
+		t.Errorf("again: %t, %s, %v", again, second.UUID, err)
+	}
+	for what, change := range map[string]func(*Message){
+		"text": func(m *Message) { m.Text = "other" }, "sender": func(m *Message) { m.From = "other" },
+		"policy": func(m *Message) { m.Policy = terminal.Urgent }, "notification": notify, "draft": func(m *Message) { m.SaveDraft = true },
+	} {
+		other := m
+		change(&other)
+		if _, _, err := b.Put(t.Context(), b.pane, other); !errors.Is(err, ledger.ErrConflict) {
+			t.Errorf("another %s: %v", what, err)
+		}
+	}
+	b.do()
+	b.do()
+	b.wantGiven("hello")
+	for _, bad := range []Message{{}, {Text: "a\x1b[201~b"}, {Text: "a", From: "x]\n"}, {Text: "a", Policy: "soon"}} {
+		if _, _, err := b.Put(t.Context(), b.pane, bad); err == nil {
+			t.Errorf("%+v was put", bad)
+		}
+	}
+}
+
+func TestDeliver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.put("before")
+		m, err := b.Deliver(t.Context(), b.put("hello").UUID)
+		if err != nil || m.State != ledger.Done {
+			t.Errorf("delivered: %s, %v", m.State, err)
+		}
+		b.wantGiven("before", "hello")
+
+		// It is not sent in time: nothing comes as a surprise later.
+		b.agent.set(func(a *simagent) { a.draft = "typed" })
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		m, err = b.Deliver(ctx, b.put("late").UUID)
+		if err != nil || m.State != ledger.Failed || m.Reason != NotSent+"it is held: draft" {
+			t.Errorf("not delivered: %s %q, %v", m.State, m.Reason, err)
+		}
+		b.agent.set(func(a *simagent) { a.draft = "" })
+		b.do()
+		b.wantGiven("before", "hello")
+
+		// A draft that is submitted in time.
+		b.agent.set(func(a *simagent) { a.draft = "typed" })
+		time.AfterFunc(5*time.Second, func() { b.agent.set(func(a *simagent) { a.draft = "" }) })
+		if m, err = b.Deliver(t.Context(), b.put("patient").UUID); err != nil || m.State != ledger.Done {
+			t.Errorf("delivered later: %s, %v", m.State, err)
+		}
+		if _, err := b.Deliver(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
+			t.Errorf("an unknown message: %v", err)
+		}
+	})
+}
+
+// One that is dropped, or whose pane is removed, while somebody waits for it.
+func TestDroppedWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agent.dialog = "May I?"
+		one, two := b.put("one"), b.put("two")
+		time.AfterFunc(3*time.Second, func() {
+			if err := b.opts.Ledger.Drop(context.Background(), one.UUID); err != nil {
+				t.Error(err)
+			}
+		})
+		time.AfterFunc(6*time.Second, func() {
+			if n, err := b.Remove(context.Background(), "worker"); err != nil || n != 1 {
+				t.Errorf("removed with %d messages, %v", n, err)
+			}
+		})
+		if m, err := b.Deliver(t.Context(), one.UUID); err != nil || m.State != ledger.Dropped {
+			t.Errorf("dropped: %s, %v", m.State, err)
+		}
+		if m, err := b.Await(t.Context(), two.UUID); err != nil || m.State != ledger.Dropped {
+			t.Errorf("removed: %s, %v", m.State, err)
+		}
+	})
+}
+
+// A delivery that was begun is finished when the service ends.
+func TestServiceEndsInMidDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		entered := b.tmux.send
+		reached := make(chan bool)
+		b.tmux.send = func(ctx context.Context, r terminal.Ref, p terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+			step := s.Entered
+			s.Entered = func(ctx context.Context) error {
+				close(reached)
+				time.Sleep(2 * time.Second)
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				return step(ctx)
+			}
+			return entered(ctx, r, p, m, s)
+		}
+		m := b.put("hello")
+		end := b.run()
+		<-reached
+		end()
+		b.want(m, ledger.Done, ledger.TaskArmed)
+	})
+}
+
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	add := func(r Registration) error {
+		_, _, err := b.Add(t.Context(), r)
+		return err
+	}
+	var exists *ExistsError
+	if err := add(Registration{Name: "worker", Target: "%1"}); !errors.As(err, &exists) || exists.Pane.Name() != "worker" {
+		t.Errorf("a name in use: %v", err)
+	}
+	if err := add(Registration{Name: "other", Target: "%1"}); !errors.As(err, &exists) {
+		t.Errorf("a pane in use: %v", err)
+	}
+	if err := add(Registration{Name: "a/b", Target: "%1"}); !errors.Is(err, teams.ErrBadName) {
+		t.Errorf("a bad name: %v", err)
+	}
+	if err := add(Registration{Name: "other", Target: "%1", Profile: "vim"}); !errors.As(err, new(*ProfileError)) {
+		t.Errorf("a bad profile: %v", err)
+	}
+	b.agent.ref.ID = "%2"
+	b.agent.gone = true
+	if err := add(Registration{Name: "other", Target: "%2"}); !errors.Is(err, terminal.ErrGone) {
+		t.Errorf("a pane that cannot be reached: %v", err)
+	}
+	b.agent.gone = false
+	if err := add(Registration{Name: "worker", Target: "%2", Replace: true}); err != nil {
+		t.Errorf("replaced: %v", err)
+	}
+	if found, err := b.Find(t.Context(), "worker"); err != nil || found.Ref.ID != "%2" || found.Profile != terminal.Claude {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	var missing *NotFoundError
+	if _, err := b.Find(t.Context(), "wor"); !errors.As(err, &missing) || len(missing.Panes) != 1 {
+		t.Errorf("a part of a name: %v", err)
+	}
+	b.Make(Team, 1, "someone")
+	b.agent.ref.ID = "%3"
+	if err := add(Registration{Name: "third", Target: "%3"}); !errors.Is(err, ErrTeamExists) {
+		t.Errorf("a real team of the name: %v", err)
+	}
+	if _, err := b.Remove(t.Context(), "worker"); err != nil {
+		t.Error(err)
+	}
+	if list, err := b.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("left: %v, %v", list, err)
+	}
+}
+
+// Senders at once, each with its own connection to the ledger: all arrive, one at a time,
+// those of each sender in its order.
+func TestSendersAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.agent.work()
+	var senders sync.WaitGroup
+	for s := range 8 {
+		senders.Go(func() {
+			l, err := ledger.Open(context.Background(), b.state+"/ledger.db")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Close()
+			p := b.another(l)
+			p.timing.every = time.Millisecond
+			for n := range 4 {
+				m, _, err := p.Put(t.Context(), b.pane, Message{Text: fmt.Sprint(s, " ", n)})
+				if err == nil {
+					m, err = p.Deliver(t.Context(), m.UUID)
+				}
+				if err != nil || m.State != ledger.Done {
+					t.Errorf("%d %d: %s, %v", s, n, m.State, err)
+				}
+			}
+		})
+	}
+	senders.Wait()
+	given := b.agent.given()
+	if len(given) != 32 || b.agent.maxSends != 1 {
+		t.Errorf("%d were given, %d at a time", len(given), b.agent.maxSends)
+	}
+	for s := range 8 {
+		list := slices.DeleteFunc(slices.Clone(given), func(text string) bool { return !strings.HasPrefix(text, fmt.Sprint(s, " ")) })
+		if !slices.IsSorted(list) || len(list) != 4 {
+			t.Errorf("of sender %d: %q", s, list)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package pane
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"teambridge/inbox/ledger"
+	"teambridge/relay/terminal"
+	"teambridge/teams/transcript"
+)
+
+// Without a hook, the transcript and an idle program show the end.
+func TestEndWithoutHook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.records()
+		defer b.run()()
+		m := b.put("hello", notify)
+		time.Sleep(3 * time.Second)
+		b.want(m, ledger.Done, ledger.TaskGiven)
+		b.notices()
+		b.agent.stop(nil)
+		time.Sleep(3 * time.Second)
+		got := b.want(m, ledger.Done, ledger.TaskEnded)
+		b.notices(m)
+		row, done, err := b.Answer(t.Context(), m.UUID)
+		var answer struct {
+			From, Text string
+			InReplyTo  []string
+		}
+		if err != nil || !done || json.Unmarshal(row, &answer) != nil || answer.Text != "Done: "+Nonce(m.UUID) || answer.From != "worker" || answer.InReplyTo[0] != got.ID {
+			t.Errorf("answered %s, %t, %v", row, done, err)
+		}
+		n, err := b.Notices(t.Context())
+		if err != nil || !strings.Contains(n[0].Text, "worker") || !strings.Contains(n[0].Text, "Done: ") {
+			t.Errorf("the notice says %+v, %v", n, err)
+		}
+	})
+}
+
+func TestAwaitAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.records()
+		m := b.put("hello")
+		b.do()
+		time.AfterFunc(time.Minute, func() { b.agent.stop(nil) })
+		got, err := b.AwaitAnswer(t.Context(), m.UUID)
+		if err != nil || got.Task != ledger.TaskEnded || len(got.Answer) == 0 {
+			t.Errorf("got %q %q, %v", got.Task, got.Answer, err)
+		}
+	})
+}
+
+// An ESC before the agent has said anything leaves no record. Nobody waits for ever.
+func TestBrokenOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.records()
+		defer b.run()()
+		m := b.put("hello", notify)
+		time.Sleep(time.Minute)
+		b.want(m, ledger.Done, ledger.TaskGiven)
+		b.agent.set(func(a *simagent) { a.endTurn(false) })
+		time.Sleep(5 * time.Second)
+		b.want(m, ledger.Done, ledger.TaskGiven)
+		time.Sleep(time.Minute)
+		if got := b.want(m, ledger.Done, ledger.TaskEnded); got.Lost != "its turn was broken off" {
+			t.Errorf("lost: %q", got.Lost)
+		}
+		b.notices(m)
+	})
+}
+
+func TestPaneIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.run()()
+		m := b.put("hello", notify)
+		time.Sleep(3 * time.Second)
+		b.agent.set(func(a *simagent) { a.gone = true })
+		waits := b.put("too late")
+		time.Sleep(3 * time.Second)
+		if got := b.want(m, ledger.Done, ledger.TaskEnded); got.Lost != "the pane is gone" {
+			t.Errorf("lost: %q", got.Lost)
+		}
+		b.notices(m)
+		if got := b.want(waits, ledger.Claimed, ""); got.Held != string(terminal.Gone) {
+			t.Errorf("held as %q", got.Held)
+		}
+		v, err := b.Look(t.Context(), b.pane)
+		if err != nil || v.State != Gone || len(v.Waiting()) != 1 {
+			t.Errorf("looks %s, %d wait, %v", v.State, len(v.Waiting()), err)
+		}
+	})
+}
+
+// Agents that asked are notified once, whoever sees the end and however often.
+func TestNotifyOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Make("green", 1700000000000, "ann")
+	b.agent.ref.ID = "%2"
+	other, _, err := b.Add(t.Context(), Registration{Name: "other", Target: "%2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.agent.ref.ID = "%1"
+	ann := ledger.InboxKey{Root: b.Root.Path(), Team: "green", CreatedAt: 1700000000000, Inbox: "ann"}
+	gone := ann
+	gone.CreatedAt++
+	to := func(k ledger.InboxKey) func(*Message) { return func(m *Message) { m.Notify, m.NotifyTo = true, k } }
+	b.put("for ann", to(ann))
+	b.put("for other", to(other.InboxKey))
+	lost := b.put("for somebody else of her name", to(gone))
+	b.do()
+	for range 3 { // without a transcript, one for each turn
+		b.agent.work()
+		b.agent.stop(func() {
+			var hooks sync.WaitGroup
+			for range 4 {
+				hooks.Go(func() {
+					if err := b.another(b.opts.Ledger).notify(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			b.hook()
+			hooks.Wait()
+		})
+	}
+	if err := b.notify(t.Context()); err != nil {
+		t.Error(err)
+	}
+	rows, err := b.Inbox("green", "ann").Read(t.Context())
+	if err != nil || len(rows) != 1 || !strings.Contains(string(rows[0].Raw), "worker has ended the task of message") {
+		t.Errorf("ann has %d rows, %v", len(rows), err)
+	}
+	list, err := b.opts.Ledger.PaneMessages(t.Context(), other.InboxKey)
+	if err != nil || len(list) != 1 || list[0].Notify || list[0].From != "worker" {
+		t.Errorf("the other pane gets %+v, %v", list, err)
+	}
+	b.notices(lost) // the person, since the team is another one
+}
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change  func(*simagent)
+		process string
+		want    State
+		basis   Basis
+	}{
+		"idle":          {func(*simagent) {}, "", Idle, OnScreen},
+		"working":       {func(a *simagent) { a.working = true }, "", Working, OnScreen},
+		"draft":         {func(a *simagent) { a.draft = "x" }, "", Draft, OnScreen},
+		"dialog":        {func(a *simagent) { a.dialog = "May I?" }, "", Dialog, OnScreen},
+		"gone":          {func(a *simagent) { a.gone = true }, "", Gone, OnPane},
+		"shell":         {func(a *simagent) { a.shell = true }, "", NoAgent, OnPane},
+		"busy process":  {func(a *simagent) {}, transcript.ProcessBusy, Working, OnProcess},
+		"asks":          {func(a *simagent) {}, transcript.ProcessWaiting, Dialog, OnProcess},
+		"idle process":  {func(a *simagent) {}, transcript.ProcessIdle, Idle, OnProcess},
+		"typed at idle": {func(a *simagent) { a.draft = "x" }, transcript.ProcessIdle, Draft, OnScreen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			if test.process != "" {
+				b.says(test.process)
+			}
+			b.agent.set(test.change)
+			v, err := b.Look(t.Context(), b.pane)
+			if err != nil || v.State != test.want || v.Basis != test.basis {
+				t.Errorf("looks %s by %s, %v, want %s by %s", v.State, v.Basis, err, test.want, test.basis)
+			}
+			why, err := b.Busy(t.Context(), b.pane)
+			if err != nil || (why == "") != (test.want == Idle) {
+				t.Errorf("busy: %q, %v", why, err)
+			}
+		})
+	}
+}
+
+// It is given a message while it is looked at.
+func TestBusyLooksAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	composer, looks := b.tmux.composer, 0
+	b.tmux.composer = func(ctx context.Context, r terminal.Ref, p terminal.Profile) (terminal.Composer, error) {
+		if looks++; looks == 2 {
+			b.put("hello")
+		}
+		return composer(ctx, r, p)
+	}
+	if why, err := b.Busy(t.Context(), b.pane); err != nil || why != "a message waits" {
+		t.Errorf("busy: %q, %v", why, err)
+	}
+}

@@ -1,0 +1,153 @@
+package pane
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"teambridge/inbox/ledger"
+)
+
+const (
+	nonceA = "aaaaaaaaaaaa"
+	nonceB = "bbbbbbbbbbbb"
+)
+
+func typedLine(nonce string) string { return "[teambridge " + nonce + " from tester] do it" }
+
+func userRecord(content any) object {
+	return object{"type": "user", "message": object{"content": content}}
+}
+
+func assistantRecord(id, stop, text string) object {
+	var reason any
+	if stop != "" {
+		reason = stop
+	}
+	return object{"type": "assistant", "timestamp": time.Now().UTC(), "message": object{"id": id, "stop_reason": reason, "content": []object{{"type": "text", "text": text}}}}
+}
+
+func queueRecord(operation, content string) object {
+	o := object{"type": "queue-operation", "operation": operation}
+	if content != "" {
+		o["content"] = content
+	}
+	return o
+}
+
+func TestTranscripts(t *testing.T) {
+	t.Parallel()
+	a, b := typedLine(nonceA), typedLine(nonceB)
+	attachment := object{"type": "attachment", "attachment": object{"type": "queued_command", "prompt": a}}
+	given, ended, final := progress{given: true}, progress{given: true, ended: true, answer: "Done."}, progress{given: true, ended: true, final: true, answer: "Done."}
+	for _, test := range []struct {
+		name    string
+		records []object
+		want    map[string]progress
+	}{
+		{"nothing", []object{userRecord("hello"), assistantRecord("1", "end_turn", "Hi.")}, map[string]progress{}},
+		{"idle", []object{userRecord(a)}, map[string]progress{nonceA: given}},
+		{"blocks", []object{userRecord([]object{{"type": "text", "text": "<pasted_content id=\"x\">\n" + a + "\n</pasted_content>"}})}, map[string]progress{nonceA: given}},
+		{"tool", []object{userRecord(a), assistantRecord("1", "tool_use", "Looking."), userRecord([]object{{"type": "tool_result", "content": "x"}})}, map[string]progress{nonceA: {given: true, answer: "Looking."}}},
+		{"ended", []object{userRecord(a), assistantRecord("1", "end_turn", "Done.")}, map[string]progress{nonceA: ended}},
+		{"blocks of an answer", []object{userRecord(a), assistantRecord("1", "", "Do"), assistantRecord("1", "end_turn", "ne.")}, map[string]progress{nonceA: ended}},
+		{"a hook lets it go on", []object{userRecord(a), assistantRecord("1", "end_turn", "Half."), {"type": "user", "isMeta": true, "message": object{"content": "go on"}}, assistantRecord("2", "end_turn", "Done.")}, map[string]progress{nonceA: ended}},
+		{"turn_duration", []object{userRecord(a), assistantRecord("1", "end_turn", "Done."), {"type": "system", "subtype": "turn_duration"}}, map[string]progress{nonceA: final}},
+		{"another turn", []object{userRecord(a), assistantRecord("1", "end_turn", "Done."), userRecord("more"), assistantRecord("2", "end_turn", "More.")}, map[string]progress{nonceA: final}},
+		{"interrupted", []object{userRecord(a), userRecord("[Request interrupted by user]"), userRecord("more")}, map[string]progress{nonceA: {given: true, interrupted: true, final: true}}},
+		{"queued", []object{userRecord("x"), queueRecord("enqueue", a), assistantRecord("1", "end_turn", "X.")}, map[string]progress{nonceA: {}}},
+		{"queued, its own turn", []object{userRecord("x"), queueRecord("enqueue", a), assistantRecord("1", "end_turn", "X."), queueRecord("dequeue", ""), userRecord(a), assistantRecord("2", "end_turn", "Done.")}, map[string]progress{nonceA: ended}},
+		{"two queued, one turn", []object{queueRecord("enqueue", a), queueRecord("enqueue", b), queueRecord("dequeue", ""), queueRecord("dequeue", ""), userRecord(a), userRecord(b), assistantRecord("2", "end_turn", "Done.")}, map[string]progress{nonceA: ended, nonceB: ended}},
+		{"mid-turn", []object{userRecord("x"), queueRecord("enqueue", a), queueRecord("remove", a), attachment, assistantRecord("1", "end_turn", "Done.")}, map[string]progress{nonceA: ended}},
+		{"mid-turn, 2.1.80", []object{userRecord("x"), queueRecord("enqueue", "a person"), queueRecord("enqueue", a), queueRecord("enqueue", b), queueRecord("remove", ""), queueRecord("remove", "")}, map[string]progress{nonceA: given, nonceB: {}}},
+		{"a tool reads it", []object{userRecord([]object{{"type": "tool_result", "content": a}})}, map[string]progress{}},
+		{"a subagent is told", []object{{"type": "user", "isSidechain": true, "message": object{"content": a}}}, map[string]progress{}},
+		{"a summary", []object{{"type": "user", "isCompactSummary": true, "message": object{"content": a}}}, map[string]progress{}},
+		{"the agent quotes it", []object{userRecord("x"), assistantRecord("1", "end_turn", a)}, map[string]progress{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var lines []string
+			for _, o := range test.records {
+				line, err := json.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines = append(lines, string(line)+"\n")
+			}
+			// However it is cut into readings, the result is the same.
+			whole := strings.Join(lines, "")
+			for cut := 0; cut <= len(whole); cut += 1 + len(whole)/7 {
+				path := filepath.Join(t.TempDir(), "t.jsonl")
+				p := New(Options{})
+				for _, part := range []string{whole[:cut], whole} {
+					if err := os.WriteFile(path, []byte(part), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					p.found(path)
+				}
+				got := p.found(path)
+				if len(got) != len(test.want) {
+					t.Fatalf("cut at %d: got %+v, want %+v", cut, got, test.want)
+				}
+				for nonce, want := range test.want {
+					want.path = path
+					if got[nonce] != want {
+						t.Errorf("cut at %d: %s is %+v, want %+v", cut, nonce, got[nonce], want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The hook is called before the last records of the turn are in the file, with the very
+// first turn even before its user record.
+func TestHookBeforeTheRecords(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.records()
+	m := b.put("hello", notify)
+	b.agent.mute = true
+	b.do()
+	b.want(m, ledger.Done, ledger.TaskArmed) // nothing shows that there will be a transcript
+	b.agent.lags = true
+	b.agent.late = []object{userRecord(typed(m).Line())}
+	b.agent.stop(b.hook)
+	b.notices(b.want(m, ledger.Done, ledger.TaskEnded))
+}
+
+// What is queued when a turn ends is of the next, even if the hook is slow to be told.
+func TestHookOfAnEarlierTurn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.records()
+	b.agent.work()
+	m := b.put("hello", notify)
+	b.do()
+	b.agent.lags = true
+	b.agent.stop(b.hook)
+	b.notices()
+	b.want(m, ledger.Done, ledger.TaskSent)
+	b.agent.stop(b.hook)
+	b.notices(b.want(m, ledger.Done, ledger.TaskEnded))
+}
+
+// A program that does not wait for its hooks begins the next turn first.
+func TestLateHook(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.records()
+	b.agent.work()
+	m := b.put("hello", notify)
+	b.do()
+	b.agent.stop(nil)
+	b.hook() // of the turn before
+	b.notices()
+	b.want(m, ledger.Done, ledger.TaskSent)
+	b.agent.stop(b.hook)
+	b.notices(b.want(m, ledger.Done, ledger.TaskEnded))
+}
