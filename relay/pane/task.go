@@ -231,14 +231,16 @@ func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, messages []ledge
 		return err
 	}
 	here = here && s.PaneID != "" && record.ID == s.PaneID && record.Server == s.Server
-	var over []string
-	answer, counted := s.Answer, false
+	over, counted := map[string][]string{}, false // uuids by answer: an earlier turn may have ended before its message was recorded as sent
 	for _, m := range messages {
 		at, recorded := found[Nonce(m.UUID)]
 		switch {
 		case recorded && at.given && (at.over() || !complete):
-			over = append(over, m.UUID)
-			answer = cmp.Or(answer, at.answer)
+			answer := s.Answer
+			if at.over() {
+				answer = cmp.Or(at.answer, answer)
+			}
+			over[answer] = append(over[answer], m.UUID)
 		case recorded && at.given:
 			// In the next turn: the hook was late.
 		case recorded:
@@ -250,7 +252,11 @@ func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, messages []ledge
 			counted = counted || here
 		}
 	}
-	ended, err := p.opts.Ledger.EndTasks(ctx, k, answer, "", over...)
+	var ended []string
+	for answer, uuids := range over {
+		now, eerr := p.opts.Ledger.EndTasks(ctx, k, answer, "", uuids...)
+		ended, err = append(ended, now...), errors.Join(err, eerr)
+	}
 	if err == nil && counted {
 		var one string
 		if one, err = p.opts.Ledger.NextTurnEnded(ctx, k, s.Answer); one != "" {
