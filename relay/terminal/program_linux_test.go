@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 	case os.Getenv(envSend) != "":
 		os.Exit(runSender(os.Getenv(envSend)))
 	default:
+		// Names that are not ASCII have to be right in every locale.
+		if err := os.Setenv("LC_ALL", "C"); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 }
