@@ -266,9 +266,15 @@ func (l *Ledger) AddPaneMessage(ctx context.Context, m PaneMessage, digest [32]b
 	return m, again, err
 }
 
+// openPaneMessage is the condition that a message or its task has not ended. The indexes
+// are named, and the tables are joined in one order, or SQLite would look through all
+// messages: with 50,000 of them that took 60 ms.
+const openPaneMessage = `seq IN (SELECT seq FROM deliveries INDEXED BY deliveries_open WHERE ` + unended + `
+	UNION ALL SELECT seq FROM pane_messages INDEXED BY pane_messages_task WHERE ` + openTask + `)`
+
 // PaneMessage returns the message to a pane with that uuid, and whether there is one.
 func (l *Ledger) PaneMessage(ctx context.Context, uuid string) (PaneMessage, bool, error) {
-	return first(l.paneMessages(ctx, "uuid=?", uuid))
+	return first(l.paneMessages(ctx, "seq=(SELECT seq FROM deliveries WHERE uuid=?)", uuid))
 }
 
 // PaneMessages lists the messages to a pane that have not ended, or whose task has not, in
@@ -277,20 +283,20 @@ func (l *Ledger) PaneMessages(ctx context.Context, k InboxKey) ([]PaneMessage, e
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	return l.paneMessages(ctx, thisInbox+" AND ("+unended+" OR "+openTask+")", k.args()...)
+	return l.paneMessages(ctx, thisInbox+" AND "+openPaneMessage, k.args()...)
 }
 
 // OpenPaneMessages is [Ledger.PaneMessages] for all panes of a Claude root.
 func (l *Ledger) OpenPaneMessages(ctx context.Context, root string) ([]PaneMessage, error) {
-	return l.paneMessages(ctx, `root=? AND seq IN (SELECT seq FROM deliveries WHERE `+unended+` UNION SELECT seq FROM pane_messages WHERE `+openTask+`)`, root)
+	return l.paneMessages(ctx, "root=? AND "+openPaneMessage, root)
 }
 
 // EndedTasks lists the messages of a Claude root whose tasks have ended and whose senders
 // asked for a notification and have not got it. The person's stay in the list
 // until they are dismissed, by the uuid of the delivery: see [Ledger.Dismiss].
 func (l *Ledger) EndedTasks(ctx context.Context, root string) ([]PaneMessage, error) {
-	return l.paneMessages(ctx, `root=?1 AND notify<>0 AND notified=0 AND task='ended'
-		AND NOT (notify_to=0 AND uuid IN (SELECT id FROM dismissed WHERE root=?1))`, root)
+	return l.paneMessages(ctx, `root=?1 AND seq IN (SELECT seq FROM pane_messages INDEXED BY pane_messages_notify
+		WHERE notify<>0 AND notified=0 AND task='ended') AND NOT (notify_to=0 AND uuid IN (SELECT id FROM dismissed WHERE root=?1))`, root)
 }
 
 // paneMessages returns those for which a condition holds, in the order of delivery.
@@ -299,7 +305,7 @@ func (l *Ledger) paneMessages(ctx context.Context, rest string, args ...sqlite.V
 		policy, save_draft, notify, since, tries, next_try, held, detail, held_since, sent_at, transcript, task, task_at, lost, notified,
 		(SELECT raw FROM messages WHERE message=answer),
 		coalesce(to_root, ''), coalesce(to_team, ''), coalesce(to_created, 0), coalesce(to_inbox, '')
-		FROM (SELECT * FROM inboxes JOIN deliveries USING (inbox_id) JOIN pane_messages USING (seq) WHERE `+rest+`) JOIN contents USING (seq)
+		FROM (SELECT * FROM pane_messages CROSS JOIN deliveries USING (seq) CROSS JOIN inboxes USING (inbox_id) WHERE `+rest+`) JOIN contents USING (seq)
 		LEFT JOIN (SELECT inbox_id AS peer, root AS to_root, team AS to_team, created_at AS to_created, inbox AS to_inbox FROM inboxes) ON peer=notify_to
 		ORDER BY `+queueOrder, args...)
 }

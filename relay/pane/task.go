@@ -48,6 +48,11 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 	idle := false // whether it was seen, once for all of them
 	for _, m := range open {
 		s, ok := found[Nonce(m.UUID)]
+		if ok && s.removed && !s.given {
+			if err := p.lose(ctx, m, "a person took it back to the prompt"); err != nil {
+				return err
+			}
+		}
 		if !ok || !s.given {
 			continue
 		}
@@ -100,9 +105,14 @@ func (p *Panes) brokenOff(ctx context.Context, of Pane, m ledger.PaneMessage) er
 	if why != "" || !idle || time.Since(since) < p.timing.lag {
 		return nil
 	}
-	ended, err := p.opts.Ledger.EndTasks(ctx, of.InboxKey, "", "its turn was broken off", m.UUID)
+	return p.lose(ctx, m, "its turn was broken off")
+}
+
+// lose ends the task of a message that will not come to an end.
+func (p *Panes) lose(ctx context.Context, m ledger.PaneMessage, why string) error {
+	ended, err := p.opts.Ledger.EndTasks(ctx, m.InboxKey, "", why, m.UUID)
 	if err == nil && len(ended) > 0 {
-		p.changed(of.InboxKey)
+		p.changed(m.InboxKey)
 		err = p.notify(ctx)
 	}
 	return err

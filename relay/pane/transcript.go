@@ -21,6 +21,7 @@ import (
 type progress struct {
 	path        string
 	given       bool   // the model was given it
+	removed     bool   // a person took it out of the program's queue, to the prompt
 	ended       bool   // a turn ended after that
 	interrupted bool   // a person interrupted the turn after that
 	final       bool   // another turn has begun since the turn ended
@@ -116,7 +117,8 @@ func (c *conversation) read() error {
 //   - At Enter, an idle program writes a user record, and a busy one a queue-operation
 //     enqueue. That the model was given what was queued is shown by a user record, in a turn
 //     of its own, or in mid-turn by an attachment. 2.1.80 writes no attachment, only that the
-//     first of the queue was removed.
+//     first of the queue was removed. With popAll, one for each entry, a person took the
+//     queue to the prompt.
 //   - What was queued can be given in one turn, in several user records.
 //   - A turn ends with an assistant record, and from 2.1.160 on with turn_duration.
 //   - If ESC is pressed before the agent has said anything, there is no record of that.
@@ -171,10 +173,10 @@ func (c *conversation) queued(operation, text string) {
 	switch operation {
 	case "enqueue":
 		if list[0] != "" {
-			c.of(list[0])
+			c.of(list[0]).removed = false
 		}
 		c.queue = append(c.queue, list[0])
-	case "dequeue", "remove":
+	case "dequeue", "remove", "popAll":
 		i := 0
 		if text != "" {
 			i = max(slices.Index(c.queue, list[0]), 0)
@@ -182,8 +184,12 @@ func (c *conversation) queued(operation, text string) {
 		if i == len(c.queue) {
 			return // it was queued before the transcript began
 		}
-		if nonce := c.queue[i]; operation == "remove" && nonce != "" {
+		switch nonce := c.queue[i]; {
+		case nonce == "":
+		case operation == "remove":
 			c.given([]string{nonce})
+		case operation == "popAll":
+			c.of(nonce).removed = true
 		}
 		c.queue = slices.Delete(c.queue, i, i+1)
 	}

@@ -63,6 +63,8 @@ func TestTranscripts(t *testing.T) {
 		{"two queued, one turn", []object{queueRecord("enqueue", a), queueRecord("enqueue", b), queueRecord("dequeue", ""), queueRecord("dequeue", ""), userRecord(a), userRecord(b), assistantRecord("2", "end_turn", "Done.")}, map[string]progress{nonceA: ended, nonceB: ended}},
 		{"mid-turn", []object{userRecord("x"), queueRecord("enqueue", a), queueRecord("remove", a), attachment, assistantRecord("1", "end_turn", "Done.")}, map[string]progress{nonceA: ended}},
 		{"mid-turn, 2.1.80", []object{userRecord("x"), queueRecord("enqueue", "a person"), queueRecord("enqueue", a), queueRecord("enqueue", b), queueRecord("remove", ""), queueRecord("remove", "")}, map[string]progress{nonceA: given, nonceB: {}}},
+		{"taken back", []object{userRecord("x"), queueRecord("enqueue", "a person"), queueRecord("enqueue", a), queueRecord("popAll", "a person"), queueRecord("popAll", a)}, map[string]progress{nonceA: {removed: true}}},
+		{"taken back and queued again", []object{userRecord("x"), queueRecord("enqueue", a), queueRecord("popAll", a), queueRecord("enqueue", a)}, map[string]progress{nonceA: {}}},
 		{"a tool reads it", []object{userRecord([]object{{"type": "tool_result", "content": a}})}, map[string]progress{}},
 		{"a subagent is told", []object{{"type": "user", "isSidechain": true, "message": object{"content": a}}}, map[string]progress{}},
 		{"a summary", []object{{"type": "user", "isCompactSummary": true, "message": object{"content": a}}}, map[string]progress{}},
