@@ -426,6 +426,19 @@ func TestEnterIsPressedThreeTimesAtMost(t *testing.T) {
 	}
 }
 
+// Enter was lost, and a person goes on behind our text: it is not gone, and no Enter submits it with what the person types.
+func TestPersonTypesAfterALostEnter(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"hello", "1\n2\n3", strings.Repeat("0123456789 ", 60)} {
+		a := startAgent(t, "deaf", "cut 5", "enter append , and then")
+		o, err := a.deliver(message(text), Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotProven)
+		if o.Enters != 1 {
+			t.Errorf("%.10q: Enter %d times", text, o.Enters)
+		}
+	}
+}
+
 // A dialog that opens after the paste takes Enter for its answer.
 func TestNoEnterIntoADialog(t *testing.T) {
 	t.Parallel()
