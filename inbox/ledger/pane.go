@@ -530,7 +530,13 @@ func retryPane(c *sqlite.Conn, uuid string) error {
 	return err
 }
 
-// prunePaneMessages comes after the deliveries.
+// prunePaneMessages comes after the deliveries. Panes of members to which nothing was sent
+// of late are forgotten; they are recorded again with the next message.
 func prunePaneMessages(c *sqlite.Conn, _ int64) (int64, error) {
+	_, err := c.Exec(`DELETE FROM panes WHERE inbox_id NOT IN (SELECT inbox_id FROM inboxes WHERE team=?)
+		AND NOT EXISTS (SELECT 1 FROM deliveries WHERE inbox_id=panes.inbox_id)`, PaneTeam)
+	if err != nil {
+		return 0, err
+	}
 	return c.Exec("DELETE FROM pane_messages WHERE seq IN (SELECT seq FROM pane_messages WHERE seq NOT IN (SELECT seq FROM deliveries) LIMIT ?)", pruneRows)
 }
