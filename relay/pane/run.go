@@ -83,8 +83,8 @@ func (r *runner) step(ctx context.Context) error {
 	}
 	queues, follow := map[ledger.InboxKey][]ledger.PaneMessage{}, map[ledger.InboxKey][]ledger.PaneMessage{}
 	for _, m := range messages {
-		if m.Task.Open() {
-			follow[m.InboxKey] = append(follow[m.InboxKey], m)
+		if m.State.Ended() {
+			follow[m.InboxKey] = append(follow[m.InboxKey], m) // its task has not
 		} else {
 			queues[m.InboxKey] = append(queues[m.InboxKey], m)
 		}
