@@ -53,10 +53,7 @@ are as for "teambridge send".`,
   teambridge ask worker - --timeout 20m < question.txt`,
 		Args:              exactly(2),
 		ValidArgsFunction: a.completeMembers(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.given = cmd.Flags()
-			return a.ask(cmd.Context(), args[0], args[1], o)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.ask(cmd.Context(), args[0], args[1], o) },
 	}
 	sendFlags(cmd, &o.sendOptions)
 	o.paneOptions.flags(cmd, false)
@@ -83,12 +80,12 @@ func (a *app) ask(ctx context.Context, address, text string, o askOptions) (err 
 		return err
 	}
 	if found {
-		if err := suitsPane(o.given); err != nil {
+		if err := o.suitsPane(); err != nil {
 			return err
 		}
 		return a.askPane(ctx, panes, p, body, o)
 	}
-	if err := suitsInbox(o.given); err != nil {
+	if err := o.suitsInbox(); err != nil {
 		return err
 	}
 	t, name, err := a.teamWith(ctx, address)

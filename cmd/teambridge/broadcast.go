@@ -33,10 +33,7 @@ Exit status: the worst of what "teambridge send" gives for each member; 3 if
 there is nobody to send to.`,
 		Example: `  teambridge broadcast "the API freeze starts now" --except reviewer`,
 		Args:    exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.given = cmd.Flags()
-			return a.broadcast(cmd.Context(), args[0], o)
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.broadcast(cmd.Context(), args[0], o) },
 	}
 	sendFlags(cmd, &o.sendOptions)
 	o.paneOptions.flags(cmd, true)
@@ -54,13 +51,13 @@ func (a *app) broadcast(ctx context.Context, text string, o broadcastOptions) er
 	if to, err := a.isPanes(ctx); err != nil {
 		return err
 	} else if to {
-		if err := suitsPane(o.given); err != nil {
+		if err := o.suitsPane(); err != nil {
 			return err
 		}
 		o.timeout = paneTimeout
 		return a.broadcastToPanes(ctx, body, o)
 	}
-	if err := suitsInbox(o.given); err != nil {
+	if err := o.suitsInbox(); err != nil {
 		return err
 	}
 	t, err := a.team(ctx, "")

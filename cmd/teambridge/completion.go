@@ -10,6 +10,7 @@ import (
 
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/relay/pane"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -93,6 +94,9 @@ func (a *app) completeTeams(cmd *cobra.Command, _ []string, prefix string) ([]st
 		if !l.Orphan && l.Err == nil && strings.HasPrefix(l.Name, prefix) {
 			names = append(names, l.Name)
 		}
+	}
+	if strings.HasPrefix(pane.Team, prefix) && a.completesState() && len(a.paneNames(cmd.Context())) > 0 && !slices.Contains(names, pane.Team) {
+		names = append(names, pane.Team)
 	}
 	if slices.Contains([]string{"history", "search", "export"}, cmd.Name()) && a.completesState() {
 		if j, err := a.journalIfAny(cmd.Context()); err == nil && j != nil {
@@ -221,14 +225,19 @@ func (a *app) completeMembers(n int) cobra.CompletionFunc {
 			}
 			return found, none
 		}
+		var names []string
+		if named, err := a.namedTeam(""); err == nil && (named == "" || named == pane.Team) && a.completesState() {
+			names = a.paneNames(cmd.Context())
+		}
 		t, err := a.team(cmd.Context(), "")
 		if err != nil {
-			return nil, none
+			return matching(names, args, prefix), none
 		}
-		names, err := t.Inboxes()
+		inboxes, err := t.Inboxes()
 		if err != nil {
-			return nil, none
+			return matching(names, args, prefix), none
 		}
+		names = append(names, inboxes...)
 		if c, err := t.Config(cmd.Context()); err == nil {
 			for _, m := range c.Members {
 				if teams.CheckName("member", m.Name) == nil {
@@ -236,10 +245,14 @@ func (a *app) completeMembers(n int) cobra.CompletionFunc {
 				}
 			}
 		}
-		slices.Sort(names)
-		names = slices.DeleteFunc(slices.Compact(names), func(s string) bool {
-			return !strings.HasPrefix(s, prefix) || slices.Contains(args, s)
-		})
-		return names, none
+		return matching(names, args, prefix), none
 	}
+}
+
+// matching returns the names that begin with prefix and are not in args, sorted.
+func matching(names, args []string, prefix string) []string {
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(s string) bool {
+		return !strings.HasPrefix(s, prefix) || slices.Contains(args, s)
+	})
 }

@@ -77,7 +77,14 @@ func (a *app) ended(ctx context.Context, root *teams.Root, name string) ([]journ
 	if err != nil {
 		return nil, err
 	}
+	_, panes, err := a.panesIfAny(ctx)
+	if err != nil {
+		a.debug("panes are not known: %v", err)
+	}
 	list = slices.DeleteFunc(list, func(r journal.TeamRecord) bool {
+		if len(panes) > 0 && r.Team == paneInstance(panes) {
+			return true
+		}
 		t, err := root.Team(r.Team.Team)
 		if err != nil {
 			return !errors.As(err, new(*teams.NotFoundError))

@@ -376,6 +376,11 @@ func heldStatus(held terminal.Reason) error {
 // noAgent reports whether a message is held because no agent is in the pane.
 func noAgent(held terminal.Reason) bool { return held == terminal.NotAgent || held == terminal.NotRaw }
 
+// lasting reports whether what holds a message does not pass by itself: there is no agent.
+func lasting(held terminal.Reason) bool {
+	return held == terminal.Gone || held == terminal.Dead || noAgent(held)
+}
+
 // unregistered returns a pane that has no name.
 func (a *app) unregistered(ctx context.Context, o paneTestOptions) (p pane.Pane, err error) {
 	if o.socket, err = a.socket(o.socket); err != nil {
@@ -408,21 +413,23 @@ func (a *app) printTested(t paneTested, v pane.View) error {
 		state += ": " + look.Detail
 	}
 	line("state", state)
-	input := "keys"
-	switch {
-	case noAgent(terminal.Reason(t.Held)), !look.Raw:
-		input = "lines: no agent reads them"
-	}
-	line("input", input)
-	draft := "no"
-	if v.Composer.Draft != "" {
-		if draft = "yes; -v shows it"; look.Draft != "" {
-			draft = "yes: " + look.Draft
+	if lasting(terminal.Reason(t.Held)) {
+		if noAgent(terminal.Reason(t.Held)) {
+			line("input", "lines: no agent reads its keys")
 		}
-	} else if !v.Composer.Found {
-		draft = "unknown"
+	} else {
+		line("input", "keys")
+		draft := "no"
+		switch {
+		case look.Draft != "":
+			draft = "yes: " + look.Draft
+		case v.Composer.Draft != "":
+			draft = "yes; -v shows it"
+		case !v.Composer.Found:
+			draft = "unknown"
+		}
+		line("draft", draft)
 	}
-	line("draft", draft)
 	if t.Queue > 0 {
 		line("waiting", plural(t.Queue, "message")+": "+dash(t.Reason))
 	}

@@ -37,9 +37,10 @@ func TestPaneScripts(t *testing.T) {
 			ts.Fatalf("usage: pane SESSION")
 		}
 		log := ts.MkAbs(args[0] + ".log")
-		_, err := server.Run(context.Background(), nil, "new-session", "-d", "-s", args[0], "-x", "120", "-y", "30", "-c", ts.MkAbs("."), program, log)
+		id, err := server.Run(context.Background(), nil, "new-session", "-d", "-P", "-F", "#{pane_id}", "-s", args[0], "-x", "120", "-y", "30", "-c", ts.MkAbs("."), program, log)
 		ts.Check(err)
-		seen(ts, "^drawn|^ready", log)
+		ts.Setenv(args[0], strings.TrimSpace(id))
+		seen(ts, "^ready", log)
 	}
 	p.Cmds["tmux"] = func(ts *testscript.TestScript, neg bool, args []string) {
 		out, err := server.Run(context.Background(), nil, args...)
@@ -113,6 +114,6 @@ func runPrompt() {
 			draft += strings.ReplaceAll(text, "\r", "\n")
 		}
 		draw()
-		tell("drawn", "")
+		tell("drawn", dialog+draft+strings.Repeat(" busy", map[bool]int{true: 1}[busy]))
 	}
 }

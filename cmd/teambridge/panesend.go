@@ -9,15 +9,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
+	"teambridge/inbox/mail"
 	"teambridge/relay/pane"
 	"teambridge/relay/terminal"
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/view"
 	"teambridge/teams"
 )
@@ -43,38 +45,41 @@ func (o *paneOptions) flags(cmd *cobra.Command, notify bool) {
 	complete(cmd, "policy", policies...)
 }
 
-// Flags that are only for panes, and those that are not for panes.
-var (
-	paneFlags  = []string{"policy", "save-draft", "notify-on-stop"}
-	inboxFlags = map[string]string{
-		"color": "a pane shows text alone", "protocol": "an agent in a pane knows no protocol messages",
-		"mode": "the agent in a pane is not run by the service", "isolated": "messages to a pane are never joined",
-		"force": "a message to a pane is not sent again: see it with teambridge relay list, and retry it with teambridge relay retry",
-	}
-)
-
 // suitsPane returns an error if a flag is given that a message to a pane cannot have.
-func suitsPane(flags *pflag.FlagSet) (err error) {
-	flags.Visit(func(f *pflag.Flag) {
-		if why, ok := inboxFlags[f.Name]; ok && err == nil {
-			err = usage("omit it: "+why, "--%s is not for panes", f.Name)
-		}
-	})
-	if wait := flags.Lookup("wait"); err == nil && wait != nil && wait.Value.String() != api.Verified {
-		err = usage("omit it: send waits until the agent in the pane has taken the message", "--wait %s is not for panes", wait.Value)
-	}
-	return err
-}
-
-// suitsInbox returns an error if a flag is given that a message to an inbox cannot have.
-func suitsInbox(flags *pflag.FlagSet) error {
-	for _, name := range paneFlags {
-		if f := flags.Lookup(name); f != nil && f.Changed {
-			return usage("register a pane with: teambridge pane add; or, for a member whose agent runs in tmux, add --via pane",
-				"--%s is for panes, and this message goes to an inbox", name)
+func (o *sendOptions) suitsPane() error {
+	for _, f := range []struct {
+		given     bool
+		flag, why string
+	}{
+		{o.color != "", "color", "a pane shows text alone"},
+		{o.protocol, "protocol", "an agent in a pane knows no protocol messages"},
+		{o.mode != "", "mode", "the service does not run the agent in a pane"},
+		{o.isolated, "isolated", "messages to a pane are never joined"},
+		{o.force, "force", "to send a message again that has failed: teambridge relay retry"},
+		{o.wait != "" && o.wait != api.Verified, "wait " + o.wait, "send waits until the agent in the pane has taken the message"},
+	} {
+		if f.given {
+			return usage("omit it: "+f.why, "--%s is not for panes", f.flag)
 		}
 	}
 	return nil
+}
+
+// suitsInbox returns an error if a flag is given that a message to an inbox cannot have.
+func (o *sendOptions) suitsInbox() error {
+	flag := ""
+	switch {
+	case o.policy != "":
+		flag = "policy"
+	case o.saveDraft:
+		flag = "save-draft"
+	case o.notify:
+		flag = "notify-on-stop"
+	default:
+		return nil
+	}
+	return usage("register a pane with: teambridge pane add; or, for a member whose agent runs in tmux, add --via pane",
+		"--%s is for panes, and this message goes to an inbox", flag)
 }
 
 // paneNamed returns the registered pane that MEMBER[@TEAM] means; ok is false if it means a
@@ -189,33 +194,33 @@ func (a *app) paneOfMember(ctx context.Context, t *teams.Team, name string) (pan
 	return panes, p, err
 }
 
-// paneMessage returns the message of the flags. from is the sender as it is shown, and to
-// whom a notification goes.
-func (a *app) paneMessage(ctx context.Context, panes *pane.Panes, body string, o sendOptions) (m pane.Message, err error) {
+// paneMessage returns the message of the flags. Its sender is the person, a pane, or a
+// member of a team.
+func (a *app) paneMessage(ctx context.Context, panes *pane.Panes, to pane.Pane, body string, o sendOptions) (m pane.Message, err error) {
 	m = pane.Message{
 		ID: o.id, Text: body, Summary: o.summary, Policy: terminal.Policy(o.policy), SaveDraft: o.saveDraft, Notify: o.notify,
 	}
-	if o.from == "" {
+	if o.from == "" || o.from == mail.User {
 		return m, nil
 	}
 	name, team := teams.Split(o.from)
-	m.From = name
+	if team == "" && to.Team != pane.Team {
+		team = to.Team
+	}
 	if team == "" || team == pane.Team {
 		p, err := panes.Find(ctx, name)
 		if err == nil {
-			m.NotifyTo = p.InboxKey
+			m.From, m.NotifyTo = name, p.InboxKey
 		}
 		if team != "" || err == nil || !errors.As(err, new(*pane.NotFoundError)) {
 			return m, err
 		}
 		found, err := a.livingTeams(ctx, name)
-		switch {
-		case err != nil:
+		if err == nil && len(found) != 1 {
+			err = usage("say --from NAME@TEAM, or omit it", "--from %s is no pane, and a member of %s", name, plural(len(found), "team"))
+		}
+		if err != nil {
 			return m, err
-		case len(found) != 1 && o.notify:
-			return m, usage("say whom to tell: --from NAME@TEAM, or omit --from to be told yourself", "%q is no pane, and a member of %s", name, plural(len(found), "team"))
-		case len(found) != 1:
-			return m, nil
 		}
 		team = found[0]
 	}
@@ -301,7 +306,7 @@ func (a *app) typeInto(ctx context.Context, panes *pane.Panes, p pane.Pane, body
 			return api.Sent{}, err
 		}
 	}
-	m, err := a.paneMessage(ctx, panes, body, o)
+	m, err := a.paneMessage(ctx, panes, p, body, o)
 	if err != nil {
 		return api.Sent{}, err
 	}
@@ -322,13 +327,12 @@ func (a *app) typeInto(ctx context.Context, panes *pane.Panes, p pane.Pane, body
 		}
 		return sent, nil
 	}
-	if held == terminal.Gone || held == terminal.Dead || noAgent(held) {
+	if lasting(held) {
 		return api.Sent{}, notTyped(p, held, why, "")
 	}
-	served := a.servesPanes(ctx)
-	record, again, err := panes.Put(ctx, p, m)
+	record, again, served, err := a.putToPane(ctx, panes, p, m)
 	switch {
-	case errors.Is(err, ledger.ErrConflict):
+	case errors.Is(err, ledger.ErrConflict), errors.As(err, new(*api.Problem)):
 		return api.Sent{}, err
 	case err != nil:
 		return api.Sent{}, api.Decide(api.CodeInvalid, "nothing was sent", "%w", err)
@@ -427,7 +431,7 @@ func (a *app) askPane(ctx context.Context, panes *pane.Panes, p pane.Pane, body 
 
 // broadcastToPanes types a text into all panes, at the same time.
 func (a *app) broadcastToPanes(ctx context.Context, body string, o broadcastOptions) error {
-	panes, list, err := a.panesIfAny(ctx)
+	panes, list, err := a.registered(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -511,21 +515,37 @@ func (a *app) typedError(p pane.Pane, record ledger.PaneMessage, sent api.Sent, 
 	return notTyped(p, terminal.Reason(record.Held), dash(sent.Reason), "it will not be sent later; with a service (teambridge serve), messages wait for 15 minutes")
 }
 
-// servesPanes reports whether a service answers that runs the queues of panes.
-func (a *app) servesPanes(ctx context.Context) bool {
-	root, err := a.root()
-	if err != nil {
-		return false
+// putToPane puts a message into the queue of a pane: through the service, if one runs, which
+// then types it. Else this command has to.
+func (a *app) putToPane(ctx context.Context, panes *pane.Panes, p pane.Pane, m pane.Message) (record ledger.PaneMessage, again, served bool, err error) {
+	var c *client.Client
+	if p.Team == pane.Team { // the service may not know the tmux server of others
+		root, err := a.root()
+		if err != nil {
+			return record, false, false, err
+		}
+		c = a.service(root)
 	}
-	c := a.service(root)
-	if c == nil {
-		return false
+	if c != nil {
+		defer c.Close()
+		m.ID = cmp.Or(m.ID, uuid.NewString())
+		asking, done := a.present(ctx, c)
+		sent, err := c.Send(asking, p.Team, p.Inbox, m.ID, api.NewMessage{Text: m.Text, Summary: m.Summary, From: m.From, PaneOptions: api.PaneOptions{
+			Policy: string(m.Policy), SaveDraft: m.SaveDraft, NotifyOnStop: m.Notify,
+		}})
+		done()
+		if err == nil {
+			record, err = panes.Message(ctx, sent.Delivery)
+			return record, sent.Deduplicated, true, err
+		}
+		failure, ok := errors.AsType[*serviceError](refusal(err))
+		if !ok {
+			return record, false, false, err
+		}
+		a.debug("going on without the service: %v", failure)
 	}
-	defer c.Close()
-	asking, done := a.present(ctx, c)
-	defer done()
-	v, err := c.Version(asking)
-	return err == nil && !v.ReadOnly
+	record, again, err = panes.Put(ctx, p, m)
+	return record, again, false, err
 }
 
 // notifyNote says what is missing for the sender to be told.

@@ -41,6 +41,8 @@ take, so an inbox shows what waits there; --history adds what was recorded
 before. Confirmations that nobody needs to read, such as of an idle agent, are
 left out and counted; --protocol shows them.
 
+A pane has no inbox: of panes, what is shown is what was not typed yet.
+
 Of an id, the first 4 characters are enough if no other id begins with them.
 
 Nothing is changed without --mark-read, which is only for your own inboxes:
@@ -70,6 +72,11 @@ are shown).`,
 func (a *app) read(ctx context.Context, names []string, o readOptions) error {
 	if o.limit < 0 {
 		return usage("", "--limit %d is negative", o.limit)
+	}
+	if to, err := a.arePanes(ctx, names); err != nil {
+		return err
+	} else if to {
+		return a.readPanes(ctx, names, o)
 	}
 	t, err := a.teamOf(ctx, names)
 	if err != nil {

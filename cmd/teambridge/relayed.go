@@ -162,8 +162,16 @@ func (a *app) facts(ctx context.Context, l *ledger.Ledger, t *teams.Team, c *tea
 	return f
 }
 
+// paneFates says for people what the states of a message to a pane mean.
+var paneFates = map[string]string{
+	"claimed": "waits", "written": "is being typed", "accepted": "is being typed", "done": "confirmed", "given": "given to its model", "finished": "its task has ended",
+}
+
 func fateText(f *api.Fate) string {
 	text := "relayed: " + f.State
+	if f.Pane {
+		text = "pane: " + cmp.Or(paneFates[f.State], f.State)
+	}
 	if f.Reason != "" {
 		text += " (" + f.Reason + ")"
 	}

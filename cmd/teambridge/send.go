@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"teambridge/inbox"
 	"teambridge/inbox/journal"
@@ -42,8 +41,7 @@ type sendOptions struct {
 	isolated bool
 
 	paneOptions
-	via   string
-	given *pflag.FlagSet // to say which flags do not fit
+	via string
 }
 
 // needsRelay reports whether the message needs a relay of the service.
@@ -108,10 +106,7 @@ locked; 7 the message is lost, or what became of it is unknown (unconfirmed).`,
   teambridge send lead "plan the release" --mode '{"model": "opus"}'`,
 		Args:              exactly(2),
 		ValidArgsFunction: a.completeMembers(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.given = cmd.Flags()
-			return a.send(cmd.Context(), args[0], args[1], o)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.send(cmd.Context(), args[0], args[1], o) },
 	}
 	sendFlags(cmd, &o)
 	o.paneOptions.flags(cmd, true)
@@ -166,7 +161,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 			return err
 		}
 		if o.via == "" {
-			if err := suitsInbox(o.given); err != nil {
+			if err := o.suitsInbox(); err != nil {
 				return err
 			}
 			return a.sendTo(ctx, t, name, body, o)
@@ -175,7 +170,7 @@ func (a *app) send(ctx context.Context, address, text string, o sendOptions) err
 			return err
 		}
 	}
-	if err := suitsPane(o.given); err != nil {
+	if err := o.suitsPane(); err != nil {
 		return err
 	}
 	a.leaveOpen = true

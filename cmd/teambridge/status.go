@@ -29,14 +29,17 @@ func newStatus(a *app) *cobra.Command {
   ended            it has shut down, or nothing runs it
   unknown          it was at work, but nothing was heard for 5 minutes
 
+Panes ("teambridge pane add") are shown after the team, and alone with --team
+tmux.
+
 -o wide shows how that is known. BY is a message or a turn of the agent, its
-process, its relay, an open question, or the team's config.json. STATE is judged
-by messages and turns alone: ACTIVE (the last one is less than 5 minutes old),
-IDLE, or TERMINATED (shut down). RELAY is for headless agents: queue, dead
-letters (failed messages), and the last acknowledgment. Newer agents remove the
-messages they read, so much is only known while "teambridge watch" or the
-service is recording. With --watch a line is printed for each change until the
-team ends.
+process, its relay, its pane, an open question, or the team's config.json. STATE
+is judged by messages and turns alone: ACTIVE (the last one is less than 5
+minutes old), IDLE, or TERMINATED (shut down). RELAY is for headless agents:
+queue, dead letters (failed messages), and the last acknowledgment. Newer agents
+remove the messages they read, so much is only known while "teambridge watch" or
+the service is recording. With --watch a line is printed for each change until
+the team ends.
 
 Exit status: 0; 2 bad flags; 3 no such team or member; 130 interrupted.`,
 		Example: `  teambridge status worker --watch
@@ -59,6 +62,11 @@ func (a *app) status(ctx context.Context, args []string, watch bool, output stri
 		return usage("", "--output must be %s", outputWide)
 	}
 	wide := output == outputWide
+	if to, err := a.arePanes(ctx, args); err != nil {
+		return err
+	} else if to {
+		return a.statusOfPanes(ctx, args, watch, wide)
+	}
 	t, err := a.teamOf(ctx, args)
 	if err != nil {
 		return err
@@ -180,24 +188,29 @@ func (a *app) followStatus(ctx context.Context, rec *recorder, t *teams.Team, ar
 		if err != nil {
 			return err
 		}
-		changed := slices.DeleteFunc(slices.Clone(now), func(i api.Status) bool {
-			return slices.ContainsFunc(before, func(b api.Status) bool {
-				b.Unread, b.Evidence, i.Evidence = i.Unread, api.Evidence{}, api.Evidence{}
-				b.Relay, i.Relay = b.Relay.Lasting(), i.Relay.Lasting()
-				b.Heard, b.Basis, b.PID = i.Heard, i.Basis, i.PID
-				if b.Word == i.Word {
-					b.WordSince = i.WordSince
-				}
-				// Being active for longer is no change.
-				if b.State == api.StateActive && i.State == api.StateActive {
-					b.Since = i.Since
-				}
-				return reflect.DeepEqual(b, i)
-			})
-		})
+		changed := changedStatuses(before, now)
 		before = now
 		if err := a.printStatus(changed, true, wide); err != nil {
 			return err
 		}
 	}
+}
+
+// changedStatuses returns those of now that say something else than before.
+func changedStatuses(before, now []api.Status) []api.Status {
+	return slices.DeleteFunc(slices.Clone(now), func(i api.Status) bool {
+		return slices.ContainsFunc(before, func(b api.Status) bool {
+			b.Unread, b.Evidence, i.Evidence = i.Unread, api.Evidence{}, api.Evidence{}
+			b.Relay, i.Relay = b.Relay.Lasting(), i.Relay.Lasting()
+			b.Heard, b.Basis, b.PID = i.Heard, i.Basis, i.PID
+			if b.Word == i.Word {
+				b.WordSince = i.WordSince
+			}
+			// Being active for longer is no change.
+			if b.State == api.StateActive && i.State == api.StateActive {
+				b.Since = i.Since
+			}
+			return reflect.DeepEqual(b, i)
+		})
+	})
 }

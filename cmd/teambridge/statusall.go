@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay/pane"
 	"teambridge/status/api"
+	"teambridge/status/view"
 	"teambridge/teams"
 )
 
@@ -59,6 +61,7 @@ func (a *app) overAllTeams(status *cobra.Command) *cobra.Command {
 func isGone(err error) bool { return errors.Is(err, teams.ErrTeamGone) || errors.Is(err, api.CodeGone) }
 
 // undecided returns the teams that could be meant, if none is named and there are several.
+// If panes are registered, they are one more.
 func (a *app) undecided(ctx context.Context) ([]string, error) {
 	if named, err := a.namedTeam(""); err != nil || named != "" {
 		return nil, err
@@ -71,19 +74,29 @@ func (a *app) undecided(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := root.Choose(ctx, cwd)
-	if err == nil {
-		return nil, t.Close()
-	}
-	several, ok := errors.AsType[*teams.AmbiguousTeamError](err)
-	if !ok {
-		return nil, nil // the command says it
+	_, panes, err := a.panesIfAny(ctx)
+	if err != nil {
+		a.warn("%s; panes are not known", view.Describe(err))
 	}
 	var list []string
-	for _, c := range several.Teams {
-		list = append(list, c.Name)
+	t, err := root.Choose(ctx, cwd)
+	if err == nil {
+		if list = []string{t.Name()}; len(panes) == 0 {
+			list = nil
+		}
+		err = t.Close()
+	} else if several, ok := errors.AsType[*teams.AmbiguousTeamError](err); ok {
+		err = nil
+		for _, c := range several.Teams {
+			list = append(list, c.Name)
+		}
+	} else if err = nil; len(panes) == 0 {
+		return nil, nil // the command says it
 	}
-	return list, nil
+	if len(panes) > 0 {
+		list = append(list, pane.Team)
+	}
+	return list, err
 }
 
 // statusesOf prints the statuses in several teams as one list.
@@ -99,6 +112,14 @@ func (a *app) statusesOf(ctx context.Context, list []string) (err error) {
 	defer func() { err = errors.Join(err, rec.close()) }()
 	all := []api.Status{}
 	for _, name := range list {
+		if name == pane.Team {
+			infos, err := a.paneStatuses(ctx, nil)
+			if err != nil {
+				return err
+			}
+			all = append(all, infos...)
+			continue
+		}
 		t, err := a.team(ctx, name)
 		var infos []api.Status
 		if err == nil {

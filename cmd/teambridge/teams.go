@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 )
@@ -24,7 +25,8 @@ minutes; otherwise its state is "unknown", as is that of a process that cannot
 be examined.
 
 --all adds the teams that have ended, if the journal has messages of them, and
-when something of each was last recorded.
+when something of each was last recorded. The panes that were registered with
+"teambridge pane add" are the team tmux.
 
 Exit status: 0, even if there are none; 3 there is no Claude directory.`,
 		Example: `  teambridge teams --all`,
@@ -42,6 +44,9 @@ func (a *app) teams(ctx context.Context, all bool) error {
 	infos, err := view.Teams(ctx, root)
 	if err != nil {
 		return err
+	}
+	if panes, ok := a.paneTeam(ctx); ok {
+		infos = view.WithPanes(infos, panes)
 	}
 	if all {
 		return a.allTeams(ctx, root, infos)
@@ -65,6 +70,9 @@ func teamRow(i api.Team) []string {
 		// In the last column, where its length moves nothing.
 		return []string{i.Team, "-", "-", "-", "-", i.Problem}
 	}
+	if i.Panes {
+		return []string{i.Team, "-", "-", strconv.Itoa(i.Members), clock(i.CreatedAt), "tmux panes"}
+	}
 	return []string{i.Team, dash(i.Lead), i.LeadState, strconv.Itoa(i.Members), clock(i.CreatedAt), dash(i.Cwd)}
 }
 
@@ -84,6 +92,15 @@ Exit status: 0; 3 no such team; 6 config.json is corrupt.`,
 }
 
 func (a *app) members(ctx context.Context) error {
+	if to, err := a.isPanes(ctx); err != nil {
+		return err
+	} else if to {
+		infos, err := a.paneMembers(ctx)
+		if err != nil {
+			return err
+		}
+		return a.printMembers(infos)
+	}
 	t, err := a.team(ctx, "")
 	if err != nil {
 		return err
@@ -105,6 +122,10 @@ func (a *app) members(ctx context.Context) error {
 			}
 		}
 	}
+	return a.printMembers(infos)
+}
+
+func (a *app) printMembers(infos []api.Member) error {
 	if a.json {
 		return a.printJSON(infos)
 	}
@@ -114,7 +135,7 @@ func (a *app) members(ctx context.Context) error {
 		switch {
 		case i.Problem != "":
 			unread = i.Problem
-		case i.Inbox:
+		case i.Inbox, i.Backend == pane.Team && i.Team == pane.Team:
 			unread = strconv.Itoa(i.Unread)
 		}
 		joined := "-"

@@ -46,6 +46,9 @@ func newWait(a *app) *cobra.Command {
   all-idle    every agent but the lead is idle
   terminated  --member has shut down, or the team's lead is not running
 
+A pane is idle if its agent is, its prompt is empty, and no message of ours is
+on its way or being worked on; it has terminated if no agent is in it.
+
 Nothing else comes from a member that has shut down, or whose team's lead is not
 running, so the command ends at once. A message counts if it comes after the
 call. Earlier statements of an agent are known if they are in the journal;
@@ -71,6 +74,15 @@ func (a *app) waitFor(ctx context.Context, o waitOptions) (err error) {
 	}
 	if o.member == "" && (o.what == forIdle || o.what == forTerminated) {
 		return usage("", "--for %s needs --member", o.what)
+	}
+	var names []string
+	if o.member != "" {
+		names = []string{o.member}
+	}
+	if to, err := a.arePanes(ctx, names); err != nil {
+		return err
+	} else if to {
+		return a.waitForPanes(ctx, o)
 	}
 	t, name, err := a.teamWith(ctx, o.member)
 	if err != nil {

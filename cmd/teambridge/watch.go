@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"teambridge/inbox/journal"
+	"teambridge/relay/pane"
 	"teambridge/status/api"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -111,6 +112,11 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 		}
 		return a.follow(ctx, root, nil, nil, o, p)
 	}
+	if to, err := a.arePanes(ctx, names); err != nil {
+		return err
+	} else if to {
+		return a.watchPanes(ctx, names, o, p)
+	}
 	t, err := a.teamOf(ctx, names)
 	if err != nil {
 		return err
@@ -124,8 +130,28 @@ func (a *app) watch(ctx context.Context, names []string, o watchOptions) (err er
 	return a.follow(ctx, t.Root(), t, names, o, p)
 }
 
+// watchPanes prints what comes to the panes with these names, or to all, and from them.
+func (a *app) watchPanes(ctx context.Context, names []string, o watchOptions, p *program) error {
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	_, some, err := a.registered(ctx, names)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		names = nil
+		for _, one := range some {
+			names = append(names, one.Inbox)
+		}
+	}
+	v := &viewer{app: a, opts: o, root: root.Path(), names: names, team: paneInstance(some), said: map[journal.InboxKey]string{}}
+	return v.follow(ctx, root, nil, pane.Team, p)
+}
+
 // follow prints what comes, of one team or (t is nil) of all, and runs p for it.
-func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names []string, o watchOptions, p *program) (err error) {
+func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names []string, o watchOptions, p *program) error {
 	only := ""
 	v := &viewer{app: a, opts: o, root: root.Path(), names: names, all: t == nil, said: map[journal.InboxKey]string{}}
 	if t != nil {
@@ -138,6 +164,13 @@ func (a *app) follow(ctx context.Context, root *teams.Root, t *teams.Team, names
 	if o.from != "" {
 		v.opts.from = root.MemberName(ctx, only, o.from)
 	}
+	return v.follow(ctx, root, t, only, p)
+}
+
+// follow prints what comes, of the team with the name only, or of all if it is empty. t is
+// nil if there is no such team to end.
+func (v *viewer) follow(ctx context.Context, root *teams.Root, t *teams.Team, only string, p *program) (err error) {
+	a, o := v.app, v.opts
 	rec, err := a.startRecorder(ctx, root, only)
 	if err != nil {
 		return err

@@ -30,7 +30,8 @@ type Message struct {
 	From   string // optional
 	Text   string
 	Policy Policy // by default Queued
-	// SaveDraft allows a person's draft to be taken out of the composer, and to be put back after the message.
+	// SaveDraft allows a person's draft to be put aside. Claude Code does so with Ctrl-S, and brings it back by itself after
+	// the next prompt, which is the message.
 	SaveDraft bool
 }
 
@@ -138,6 +139,10 @@ func (d *delivery) deliver(ctx context.Context) (Outcome, error) {
 	if err == nil && h.reason == "" && d.message.Policy == Urgent && before.composer.Busy {
 		before, h, err = d.interrupt(ctx, before)
 	}
+	// Newer versions put a prompt that was interrupted early back into the composer.
+	if err == nil && h.reason == Draft && (d.message.SaveDraft || d.out.Escaped) {
+		before, h, err = d.stash(ctx, before)
+	}
 	if err != nil || h.reason != "" {
 		return d.ended(h, err)
 	}
@@ -244,7 +249,7 @@ func (d *delivery) occupied(c Composer) hold {
 			return hold{Busy, "the agent works"}
 		}
 		if policy == Urgent && c.Queued > 0 {
-			return hold{HasQueue, "the agent has messages in its own queue, which ESC would put back into its prompt"}
+			return hold{HasQueue, "the agent has messages in its own queue: after ESC it would work on them, not stop"}
 		}
 	case StateUnknown:
 		if d.profile != Generic {
@@ -290,6 +295,41 @@ func (d *delivery) interrupt(ctx context.Context, s snapshot) (snapshot, hold, e
 		}
 		if time.Now().After(deadline) {
 			return s, hold{Busy, fmt.Sprintf("the agent did not stop within %v of ESC", d.timing.interrupt)}, nil
+		}
+	}
+}
+
+// stash has the program put a draft aside. It has room for one: a second would overwrite the first.
+func (d *delivery) stash(ctx context.Context, s snapshot) (snapshot, hold, error) {
+	without := s.composer
+	without.Draft = ""
+	switch h := d.occupied(without); {
+	case h.reason != "":
+		return s, h, nil
+	case d.profile != Claude:
+		return s, hold{Draft, "somebody has typed at the prompt, and only Claude Code can put a draft aside"}, nil
+	case s.composer.Stashed:
+		return s, hold{Draft, "somebody has typed at the prompt, and another draft is put aside already"}, nil
+	case strings.HasPrefix(s.composer.Draft, "!"):
+		return s, hold{Draft, "somebody types a shell command"}, nil
+	}
+	sent, err := d.call(ctx, s, nil, "1", "send-keys -t "+d.ref.ID+" C-s", "")
+	if err != nil {
+		d.out.Stashed = true // perhaps
+		return s, hold{}, err
+	}
+	if !sent {
+		h, err := d.changed(ctx, s)
+		return s, h, err
+	}
+	d.out.Stashed = true
+	for deadline := time.Now().Add(d.timing.show); ; {
+		now, h, err := d.look(ctx)
+		if err != nil || h.reason != "" && h.reason != Draft || h.reason == "" && now.composer.Stashed {
+			return now, h, err
+		}
+		if time.Now().After(deadline) {
+			return now, hold{Draft, "somebody has typed at the prompt, and Ctrl-S did not put it aside"}, nil
 		}
 	}
 }
@@ -407,9 +447,9 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 			return now, hold{}, err
 		}
 		switch {
-		case h.reason == Dead, h.reason == NotAgent, h.reason == NotRaw:
+		case h.reason == Dead, h.reason == NotAgent:
 			return now, hold{h.reason, h.detail + ", so Enter was not pressed"}, nil
-		case h.reason != "": // may pass
+		case h.reason != "": // may pass; a program that ends leaves raw mode first
 		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
 			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
 		case now.tty.waiting > 0: // somebody types

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,12 +70,14 @@ func TestDeliverToABusyProgramWaitsUntilItReads(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, "busy", "block")
 	m := message(strings.Repeat("line\n", 1000)) // more than the kernel keeps
+	d := delivery{ref: a.ref, profile: Generic, message: m, timing: patient}
+	d.steps.Submitted = func(context.Context) (bool, error) { return len(a.all("submit")) > 0, nil }
 	var o Outcome
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		o, err = a.deliver(m, Steps{}, patient)
+		o, err = d.deliver(t.Context())
 	}()
 	a.until("text in the terminal", func() bool { return a.waiting() > 0 })
 	if got := a.all("read"); len(got) > 0 {
@@ -141,7 +143,12 @@ func TestEnterIsReadApart(t *testing.T) {
 			var sent []Message
 			for trial := pane; trial < trials; trial += panes {
 				m := message(fmt.Sprintf("trial %d\nof %d", trial, trials))
-				if o, err := a.deliver(m, Steps{}, patient); err != nil || o.State != Confirmed {
+				// The screen of a generic program is no help.
+				d := delivery{ref: a.ref, profile: Generic, message: m, timing: patient}
+				d.steps.Submitted = func(context.Context) (bool, error) {
+					return len(a.all("submit")) > len(sent) || len(a.all("merged")) > 0, nil
+				}
+				if o, err := d.deliver(t.Context()); err != nil || o.State != Confirmed {
 					t.Errorf("trial %d: %+v, %v", trial, o, err)
 				}
 				sent = append(sent, m)
@@ -310,7 +317,13 @@ var guarded = map[string]struct {
 	"synchronized": {change: func(a *agent) { a.tmux("set-option", "-w", "-t", a.ref.ID, "synchronize-panes", "on") }, want: Synchronized},
 	"dead":         {change: func(a *agent) { a.exit() }, want: Dead},
 	"gone":         {change: func(a *agent) { a.tmux("kill-pane", "-t", a.ref.ID) }, want: Gone},
-	"respawned":    {change: func(a *agent) { a.tmux("respawn-pane", "-k", "-t", a.ref.ID, "sleep", "100000") }, want: Gone},
+	// Another process with the same name.
+	"respawned": {change: func(a *agent) {
+		a.tmux("respawn-pane", "-k", "-t", a.ref.ID, "bash", "-c", `exec -a "$0" sleep 100000`, os.Args[0])
+		a.until("the new program", func() bool {
+			return a.tmux("display-message", "-p", "-t", a.ref.ID, "#{pane_current_command}") == filepath.Base(os.Args[0])
+		})
+	}, want: Gone},
 	"shell": {shell: "bash", change: func(a *agent) {
 		a.do("exit")
 		a.until("the shell in front", func() bool { p, err := a.ref.Look(a.t.Context()); return err == nil && p.Command == "bash" })
@@ -344,7 +357,7 @@ func TestProgramThatEndsBeforeEnter(t *testing.T) {
 		t.Run("in front of "+shell, func(t *testing.T) {
 			t.Parallel()
 			a := startServer(t).start(shell, "paste exit")
-			o, err := a.deliver(message("x\ntouch "+a.socket("canary")+"\n"), Steps{}, hasty)
+			o, err := a.deliver(message("x\ntouch "+a.socket("canary")+"\n"), Steps{}, patient)
 			if shell == "" {
 				ends(t, o, err, Unconfirmed, Dead)
 				return
@@ -367,7 +380,7 @@ func TestProgramThatEndsBeforeItReads(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				o, err = a.deliver(message(strings.ReplaceAll(text, "CANARY", a.socket("canary"))), Steps{}, hasty)
+				o, err = a.deliver(message(strings.ReplaceAll(text, "CANARY", a.socket("canary"))), Steps{}, patient)
 			}()
 			a.until("text in the terminal", func() bool { return a.waiting() > 0 })
 			a.do("exit")
@@ -493,6 +506,38 @@ func TestStepThatFailsStopsTheDelivery(t *testing.T) {
 	a.submitted(m)
 }
 
+// A delivery that is ended by its caller says how far it came, and calls of tmux are not cut off in the middle.
+func TestDeliveryThatIsEnded(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t)
+	end := func(m Message, s func(context.CancelCauseFunc) Steps) (Outcome, error) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		d := delivery{ref: a.ref, profile: Claude, message: m, steps: s(cancel), timing: patient}
+		return d.deliver(ctx)
+	}
+	m := message("hello")
+	o, err := end(m, func(cancel context.CancelCauseFunc) Steps {
+		return Steps{Pasting: func(context.Context) error { cancel(errTest); return nil }}
+	})
+	if !errors.Is(err, errTest) || o.State != Unconfirmed || !o.Pasted || o.Enters != 0 {
+		t.Errorf("before the paste: %+v, %v", o, err)
+	}
+	a.shows(exactly, m)
+	if o, err := a.resume(m, Steps{}, patient); err != nil || o.State != Confirmed {
+		t.Errorf("Continue: %+v, %v", o, err)
+	}
+	last := message("again")
+	o, err = end(last, func(cancel context.CancelCauseFunc) Steps {
+		return Steps{Entered: func(context.Context) error { cancel(errTest); return nil }}
+	})
+	if !errors.Is(err, errTest) || o.State != Unconfirmed || o.Enters != 1 {
+		t.Errorf("before Enter: %+v, %v", o, err)
+	}
+	a.waitCount("submit", 2)
+	a.submitted(m, last)
+}
+
 // A generic program is not read, so only a transcript can confirm.
 func TestGenericProgram(t *testing.T) {
 	t.Parallel()
@@ -569,23 +614,24 @@ func TestAgentThatDoesNotStop(t *testing.T) {
 	m.Policy = Urgent
 	o, err := a.deliver(m, Steps{}, hasty)
 	ends(t, o, err, NotSent, Busy)
-	// The prompt that was interrupted comes back: it is a draft, and stays one.
-	a = startAgent(t, "busy", "escape draft the prompt before")
-	o, err = a.deliver(m, Steps{}, patient)
-	ends(t, o, err, NotSent, Draft)
-	a.submittedAfter("escape")
 }
 
-// submittedAfter checks that nothing was typed after an event.
-func (a *agent) submittedAfter(what string) {
-	a.t.Helper()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	i := slices.IndexFunc(a.events, func(e event) bool { return e.What == what })
-	for _, e := range a.events[i:] {
-		if e.What == "read" || e.What == "submit" {
-			a.t.Errorf("%s %q after %s", e.What, e.Data, what)
-		}
+// A prompt that was interrupted early comes back to the composer. It is put aside for the message.
+func TestPromptThatWasInterruptedIsNotLost(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t, "busy", "escape draft the prompt before")
+	m := message("hello")
+	m.Policy = Urgent
+	o, err := a.deliver(m, Steps{}, patient)
+	if err != nil || o.State != Confirmed || !o.Escaped || !o.Stashed {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if got := a.all("submit"); len(got) != 1 || got[0] != m.Line() {
+		t.Errorf("submitted %q", got)
+	}
+	a.do("enter")
+	if _, c, err := a.ref.read(t.Context(), Claude); err != nil || c.Draft != "the prompt before" {
+		t.Errorf("the composer: %+v, %v", c, err)
 	}
 }
 
@@ -675,4 +721,45 @@ func TestFaultsOfOthers(t *testing.T) {
 			a.untouched()
 		}
 	})
+}
+
+// Claude Code puts a draft aside with Ctrl-S, and brings it back after the next prompt.
+func TestDraftIsPutAsideAndComesBack(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"idle", "busy"} {
+		a := startAgent(t, state, "draft my own\u00a0draft")
+		m := message("hello")
+		m.SaveDraft = true
+		o, err := a.deliver(m, Steps{}, patient)
+		if err != nil || o.State != Confirmed || !o.Stashed {
+			t.Errorf("%s: got %+v, %v", state, o, err)
+		}
+		a.submitted(m)
+		a.do("enter")
+		if _, c, err := a.ref.read(t.Context(), Claude); err != nil || c.Draft != "my own\u00a0draft" || c.Stashed {
+			t.Errorf("%s: the composer: %+v, %v", state, c, err)
+		}
+	}
+	for what, test := range map[string]struct {
+		commands []string
+		policy   Policy
+		profile  Profile
+		want     Reason
+		pressed  int
+	}{
+		"another one is put aside": {commands: []string{"stash first", "draft second"}, want: Draft},
+		"a shell command":          {commands: []string{"draft !rm -r x"}, want: Draft},
+		"a busy agent":             {commands: []string{"busy", "draft my own"}, policy: WhenIdle, want: Busy},
+		"a dialog":                 {commands: []string{"draft my own", "dialog Do you want to proceed?"}, want: Dialog},
+		"not put aside":            {commands: []string{"nostash", "draft my own"}, want: Draft, pressed: 1},
+	} {
+		a := startAgent(t, test.commands...)
+		m := message("hello")
+		m.SaveDraft, m.Policy = true, test.policy
+		o, err := a.deliver(m, Steps{}, hasty)
+		ends(t, o, err, NotSent, test.want)
+		if n := len(a.all("read")); n != test.pressed || o.Stashed != (n > 0) {
+			t.Errorf("%s: %d keys were pressed: %+v", what, n, o)
+		}
+	}
 }

@@ -16,7 +16,8 @@
 //   - Text and Enter are never read by the program as one: Enter is a call of its own, after the terminal was drained.
 //   - Enter is pressed only while the same program of the same pane is in front, in raw mode, and, with a profile that can
 //     read the composer, while the composer shows exactly our text. Where the agent has ended, its shell runs nothing.
-//   - A person's draft and an open dialog always hold a message. A mode of tmux, such as copy mode, is never cancelled.
+//   - A person's draft and an open dialog always hold a message. With [Message.SaveDraft], Claude Code puts the draft aside, and
+//     brings it back after the message. A mode of tmux, such as copy mode, is never cancelled.
 //   - No Ctrl-C is ever sent. ESC is sent for [Urgent] alone, to a busy agent, and never within two seconds of the last.
 //   - A body cannot leave the paste: it has no control characters but newline and tab.
 //
@@ -27,6 +28,8 @@
 //   - If the agent dies in the instant of the paste, the text may stand at the prompt of a shell behind it. It was not
 //     entered. A shell without bracketed paste (dash) takes the line breaks of a text for Enter.
 //   - Callers lock: one delivery at a time per pane, over all processes. This package has neither files nor locks.
+//   - An agent that a shell script runs without exec counts as a shell, so nothing is sent to it. What runs at the other end of
+//     ssh or in a container cannot be told from an agent with the profile [Generic].
 //   - Line discipline and input queue of a pane are read on Linux alone. Elsewhere Deliver fails with
 //     [errors.ErrUnsupported], and nothing is sent.
 //

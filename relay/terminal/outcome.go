@@ -11,6 +11,7 @@ type Outcome struct {
 	Pasted  bool // the text went to the pane
 	Enters  int  // how often Enter was pressed, by this process
 	Escaped bool // ESC was sent
+	Stashed bool // a draft was put aside: it comes back with the next prompt that is submitted
 }
 
 // Result is how a delivery ended.
@@ -39,7 +40,7 @@ const (
 	Draft        Reason = "draft"        // a person has typed something
 	Dialog       Reason = "dialog"       // the program asks something, which Enter would answer
 	Busy         Reason = "busy"         // the agent works, and the policy is WhenIdle; or it did not stop after ESC
-	HasQueue     Reason = "has_queue"    // ESC would put messages that wait in the program back into its composer
+	HasQueue     Reason = "has_queue"    // after ESC the agent would work on messages of its own queue
 	Unknown      Reason = "unknown"      // the screen shows no composer
 	InMode       Reason = "in_mode"      // copy mode, clock mode: a person reads
 	InputOff     Reason = "input_off"    // tmux select-pane -d

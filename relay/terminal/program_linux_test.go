@@ -44,6 +44,8 @@ type program struct {
 	out *json.Encoder
 
 	draft   string
+	stash   string
+	nostash bool
 	paste   bool // within a bracketed paste
 	pastes  int
 	busy    bool
@@ -134,6 +136,10 @@ func (p *program) do(command string) {
 		p.busy = false
 	case "draft":
 		p.draft = rest
+	case "stash":
+		p.stash = rest
+	case "nostash":
+		p.nostash = true
 	case "append":
 		p.draft += rest
 	case "dialog":
@@ -203,6 +209,10 @@ func (p *program) read(data []byte) {
 			if p.onESC != "" {
 				p.do(p.onESC)
 			}
+		case text[0] == 's'&0x1f:
+			if !p.nostash {
+				p.draft, p.stash = "", p.draft
+			}
 		case text[0] == 3:
 			p.tell("ctrl-c", "")
 		case text[0] == '\r':
@@ -229,7 +239,7 @@ func (p *program) enter() {
 		p.tell("empty", "")
 	default:
 		p.tell("submit", p.draft)
-		p.draft = ""
+		p.draft, p.stash = p.stash, ""
 	}
 	if p.onEnter != "" {
 		p.do(p.onEnter)
@@ -254,6 +264,9 @@ func (p *program) draw() {
 	}
 	if lines := wrap(draft); p.cut > 0 && len(lines) > p.cut {
 		draft = strings.Join(lines[len(lines)-p.cut:], "")
+	}
+	if p.stash != "" {
+		b.WriteString("  › Stashed (auto-restores after submit)\r\n")
 	}
 	fmt.Fprintf(&b, "%s\r\n❯\u00a0%s\r\n%s\r\n  ", rule, strings.Join(wrap(draft), "\r\n  "), rule)
 	if p.busy {

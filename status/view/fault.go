@@ -106,7 +106,7 @@ func paneFault(err error) (api.Code, string) {
 	case unknown != nil:
 		return api.CodeNotFound, "register one with: teambridge pane add NAME --pane TARGET"
 	case errors.As(err, &exists):
-		return api.CodeConflict, "choose another name, or give the name another pane with --replace"
+		return api.CodeConflict, "--replace gives a name another pane; to forget it: teambridge pane remove " + exists.Pane.Name()
 	case errors.As(err, &missing):
 		return api.CodeNotFound, "a target is a pane id such as %12, or session:window.pane"
 	}

@@ -185,7 +185,7 @@ const handlers = {
     if (r.state === "unknown") announce(`A message to ${flat(r.member)} may not have been delivered`);
   },
   relay(r) {
-    const fate = { state: r.state ?? "", reason: r.reason, at: r.at ?? new Date().toISOString() };
+    const fate = { state: r.state ?? "", reason: r.reason, at: r.at ?? new Date().toISOString(), delivery: r.delivery, pane: r.pane };
     if (r.state === "written") page.relays.load(); // perhaps with other settings
     if (r.id) conversation.relayed(r.team, r.createdAt, r.member ?? r.inbox, r.id, fate);
   },

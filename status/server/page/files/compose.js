@@ -2,6 +2,7 @@
 
 import { h, morph, setText } from "./dom.js";
 import { draftOf, keepDraft } from "./outbox.js";
+import { PaneChoice } from "./panes.js";
 import { flat } from "./text.js";
 
 const mac = /Mac|iPhone|iPad/.test(navigator.platform);
@@ -10,19 +11,23 @@ export class Compose {
   #place;
   #text;
   #lead = h("input", { type: "checkbox", id: "lead" });
+  #toLead = h("label", { class: "check" }, this.#lead, " Also send to the lead");
+  #pane = new PaneChoice();
+  #title;
   #form;
   #notice = h("p", { class: "hint", hidden: true });
   #closed = h("p", { class: "closed", hidden: true });
 
-  // send is called with {text, lead}.
+  // send is called with {text, lead, pane}.
   constructor(place, title, send) {
     this.#place = place;
+    this.#title = title;
     const { team, createdAt, member } = place;
     const t = this.#text = h("textarea", { id: "text", rows: "1", placeholder: `Message to ${title}`, "aria-describedby": "keys" });
     this.#form = h("form", { class: "compose" },
       h("label", { class: "unseen", for: "text" }, `Message to ${title}`), t,
       h("div", { class: "compose-foot" },
-        member === null ? h("label", { class: "check" }, this.#lead, " Also send to the lead") : null,
+        member === null ? this.#toLead : null, this.#pane.elements,
         h("span", { class: "keys", id: "keys" }, h("kbd", null, mac ? "⌘" : "Ctrl"), " ", h("kbd", null, "Enter"), " sends"),
         h("button", { type: "submit", class: "send" }, "Send")));
     this.elements = [this.#notice, this.#form, this.#closed];
@@ -69,8 +74,10 @@ export class Compose {
   }
 
   // show says why nothing can be sent, if closed is not empty, that nobody may read what is
-  // sent, or that agents cannot answer.
-  show({ closed, unread, unanswerable }) {
+  // sent, or that agents cannot answer. panes is whether it is typed into terminal panes.
+  show({ closed, unread, unanswerable, panes }) {
+    this.#toLead.hidden = panes;
+    this.#pane.show(panes);
     this.#closed.hidden = !closed;
     this.#form.hidden = Boolean(closed);
     setText(this.#closed, closed);
@@ -83,13 +90,14 @@ export class Compose {
   #submit(send) {
     const t = this.#text;
     const text = t.value;
-    if (text.trim() && !this.#form.hidden) {
+    t.focus();
+    if (!text.trim() || this.#form.hidden) return;
+    this.#pane.take(this.#title, (pane) => {
       const { team, createdAt, member } = this.#place;
       t.value = "";
       keepDraft(team, createdAt, member, "");
       this.grow();
-      send({ text, lead: this.#lead.checked });
-    }
-    t.focus();
+      send({ text, lead: this.#lead.checked, pane });
+    });
   }
 }

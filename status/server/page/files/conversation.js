@@ -155,7 +155,8 @@ export class Conversation {
     else if (t.problem) closed = `The team cannot be read: ${flat(t.problem)}`;
     else if (this.#page.readOnly) closed = "The service is read-only: you cannot send messages.";
     const unread = Boolean(t && !closed && t.leadState === "gone" && !(place.member !== null && this.#page.status(place)?.relay));
-    this.#parts.compose.show({ closed, unread, unanswerable: Boolean(t && person && !person.answerable && !closed) });
+    const panes = Boolean(t?.panes);
+    this.#parts.compose.show({ closed, unread, panes, unanswerable: Boolean(t && person && !person.answerable && !closed && !panes) });
   }
 
   // fill requests messages and adds them. It reports whether they are still wanted.
@@ -333,11 +334,11 @@ export class Conversation {
     this.#parts.reading?.sight.look();
   }
 
-  #send({ text, lead }) {
+  #send({ text, lead, pane }) {
     const { member } = this.place;
     if (this.#history.newer) this.reload();
     this.#parts.reading.divider = null;
-    this.#post({ member, text, lead, mode: member === null ? undefined : this.#page.controls.take() });
+    this.#post({ member, text, lead, pane, mode: member === null ? undefined : this.#page.controls.take() });
     this.#parts.position.toEnd();
   }
 

@@ -9,8 +9,9 @@ import { capital, flat, gist, short, since, wholeTime } from "./text.js";
 
 const asks = new Set(["permission", "plan", "question"]);
 const groups = [
-  { title: "At a terminal", of: (a) => a.kind === "lead" || a.kind === "terminal" || asks.has(a.kind) },
+  { title: "At a terminal", of: (a) => a.kind === "lead" || a.kind === "terminal" || a.kind === "draft" || asks.has(a.kind) },
   { title: "Messages to you", of: (a) => a.kind === "unread" },
+  { title: "Finished", of: (a) => a.kind === "done" },
   { title: "Trouble", of: (a) => a.kind !== "idle" && a.kind !== "ended" },
   { title: "Idle teams, and teams without a lead", of: () => true },
 ];
@@ -84,7 +85,7 @@ export class Home {
 
   #row(a) {
     const member = a.kind === "unread" ? a.from : a.member || null;
-    const waits = { lead: "asks", terminal: "asks", unread: "message", idle: "idle", held: "held" }[a.kind] ?? "trouble";
+    const waits = { lead: "asks", terminal: "asks", unread: "message", idle: "idle", done: "idle", held: "held", draft: "held" }[a.kind] ?? "trouble";
     const at = a.since && new Date(a.since);
     const note = this.#notes.get(a.id);
     const offered = Object.entries(acts).filter(([, [, there]]) => there(a, this.#page));
@@ -95,7 +96,7 @@ export class Home {
           at ? h("time", { datetime: a.since, title: wholeTime(at) }, since(at)) : null),
         h("span", { class: "need-what" }, this.#what(a))),
       // A button is better than a command.
-      offered.every(([name]) => name === "dismiss") && a.kind !== "unread" ? h("p", { class: "need-do" }, escaped(capital(a.do))) : null,
+      offered.every(([name]) => name === "dismiss") && a.kind !== "unread" && a.kind !== "done" ? h("p", { class: "need-do" }, escaped(capital(a.do))) : null,
       offered.length === 0 || this.#page.readOnly ? null : h("p", { class: "need-acts" }, offered.map(([name, [label]]) =>
         h("button", { type: "button", class: "small", "data-act": name, "data-key": name, "aria-disabled": this.#busy.has(a.id) ? "true" : null }, label))),
       note ? h("p", { class: "need-note", role: "alert" }, escaped(note)) : null);

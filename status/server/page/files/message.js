@@ -83,6 +83,21 @@ const deliveryStates = {
   cancelled: "cancelled", failed: "⚠ not delivered", dropped: "dropped", taken_by_agent: "read by the agent itself",
 };
 
+// The states of a message to a terminal pane: [state for its color, tick, words].
+const paneStates = {
+  claimed: ["sending", "…", "waiting"], held: ["sending", "…", "waiting"], written: ["sending", "…", "being typed"],
+  accepted: ["sending", "…", "typed, not confirmed yet"], done: ["consumed", "✓✓", "confirmed"],
+  given: ["seen", "✓✓✓", "seen by the model"], finished: ["seen", "✓✓✓", "finished"], dropped: ["lost", "⚠", "given up"],
+};
+
+// paneFate returns what happened to a message that is typed into a pane, as fate does.
+export function paneFate({ state, reason = "", at }) {
+  const unknown = reason.startsWith("unknown: ");
+  const [color, tick, words] = state === "failed" ? ["lost", "⚠", unknown ? "may not have been sent" : "not sent"] : paneStates[state] ?? ["sending", "…", flat(state)];
+  const why = state === "failed" || state === "held" ? flat(reason.replace(/^(unknown|not sent): /, "")) : "";
+  return { state: color, tick, words: words + (why ? `: ${why}` : ""), title: wholeTime(new Date(at)) };
+}
+
 // delivery describes the state of a relayed message.
 export function delivery(f) {
   return (deliveryStates[f.state] ?? flat(f.state)) + (f.reason ? `: ${flat(f.reason)}` : "");

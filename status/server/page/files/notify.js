@@ -33,7 +33,7 @@ export class Notifier {
       const { permission } = Notification;
       setText(button, permission === "denied" ? "Notifications blocked" : this.#on ? "Notifications on" : "Turn on notifications");
       setAttr(button, "aria-pressed", this.#on ? "true" : "false");
-      button.title = permission === "denied" ? "The browser does not allow them. Its settings for this page do." : "For questions of agents and messages to you, while this page is hidden";
+      button.title = permission === "denied" ? "The browser does not allow them. Its settings for this page do." : "For questions of agents, finished tasks and messages to you, while this page is hidden";
     };
     show();
     return button;
@@ -43,9 +43,9 @@ export class Notifier {
     return Notification.permission === "granted" && localStorage.getItem(off) === null;
   }
 
-  // snapshot notifies of new questions. What waited when the page was opened is not new.
+  // snapshot notifies of new questions and finished tasks. What waited when the page was opened is not new.
   snapshot({ attention }) {
-    const list = attention.filter((a) => a.answerable);
+    const list = attention.filter((a) => a.answerable || a.kind === "done");
     const ids = new Set(list.map((a) => a.id));
     for (const [id, notice] of this.#open) {
       if (ids.has(id)) continue;
@@ -56,7 +56,7 @@ export class Notifier {
     for (const a of list) {
       if (known.has(a.id)) continue;
       // The agent's own text is not told: a card shows all of it.
-      const what = { plan: "asks you to approve its plan", question: "asks you a question" }[a.kind] ?? `wants to use ${flat(a.question?.tool ?? "a tool")}`;
+      const what = { plan: "asks you to approve its plan", question: "asks you a question", done: "has finished the task of your message" }[a.kind] ?? `wants to use ${flat(a.question?.tool ?? "a tool")}`;
       this.#announce(`${flat(a.member)} in ${flat(this.#label(a.team))} ${what}`);
       this.#notify(a.id, `${flat(a.member)} ${what}`, flat(this.#label(a.team)), pathTo(a.team, a.member), this.#open);
     }

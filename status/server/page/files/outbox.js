@@ -55,9 +55,9 @@ export class Outbox {
   }
 
   // post sends a text to a member, or to all if member is null. mode changes how a relayed
-  // agent works from then on. It returns the answers of the service, or null.
-  post({ team, createdAt, member, text, lead = false, mode }) {
-    return this.retry({ key: crypto.randomUUID(), team, createdAt, member, text, lead, mode, at: Date.now() });
+  // agent works from then on, and pane is what panes.js chose. It returns the answers of the service, or null.
+  post({ team, createdAt, member, text, lead = false, mode, pane }) {
+    return this.retry({ key: crypto.randomUUID(), team, createdAt, member, text, lead, mode, pane, at: Date.now() });
   }
 
   // retry sends an entry under its key.
@@ -66,13 +66,13 @@ export class Outbox {
     this.#texts.set(entry.key, entry.text);
     this.#keep(entry);
     try {
-      const { team, member, text, key, mode } = entry;
+      const { team, member, text, key, mode, pane } = entry;
       if (member !== null) {
-        const sent = await send(team, member, { text, force, mode }, key);
+        const sent = await send(team, member, { text, force, mode, ...pane }, key);
         this.#sent(entry);
         return [sent];
       }
-      const all = await broadcast(team, { text, includeLead: entry.lead }, key);
+      const all = await broadcast(team, { text, includeLead: entry.lead, ...pane }, key);
       const failed = all.filter((s) => s.error);
       if (failed.length === 0) this.#sent(entry);
       else {

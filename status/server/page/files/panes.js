@@ -12,7 +12,7 @@ const policies = {
 };
 
 export class PaneChoice {
-  #policy = h("select", { class: "filter", id: "policy", "aria-label": "When to type it", onchange: () => this.#show() },
+  #policy = h("select", { class: "choose", id: "policy", "aria-label": "When to type it", onchange: () => this.#show() },
     Object.entries(policies).map(([value, [words]]) => h("option", { value }, words)));
   #notify = h("input", { type: "checkbox", id: "notify" });
   elements = [this.#policy, h("label", { class: "check" }, this.#notify, " Tell me when it is done")];

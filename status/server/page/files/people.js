@@ -88,7 +88,8 @@ export class People {
     morph(p.home, h("a", { class: "member to-home", href: "#/", "aria-current": home ? "page" : null },
       h("span", { class: "face", "aria-hidden": "true" }, "⌂"), h("span", { class: "member-name" }, "Home"), h("span", { class: "end" }, needs(shown.needs))));
     morph(p.none, snapshot.teams.length === 0
-      ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."))
+      ? h("div", { class: "nobody" }, h("p", null, "No teams yet."), h("p", null, "A team appears here when Claude Code creates it."),
+        h("p", null, "For an agent in a tmux pane, run: ", h("code", null, "teambridge pane add NAME --pane %12")))
       : h("div", { class: "nobody", hidden: live.length > 0 }, h("p", null, "No team is running.")));
     place(p.live, live.map((t) => this.#item(t)));
     p.over.hidden = over.length === 0;
@@ -148,9 +149,10 @@ export class People {
   }
 
   #member(s, t) {
-    const waiting = this.#shown.waits.get(s.team)?.find((a) => a.member === s.member);
+    const all = this.#shown.waits.get(s.team)?.filter((a) => a.member === s.member) ?? [];
+    const waiting = all.find((a) => a.kind !== "done") ?? all[0];
     const why = waiting?.what ?? (s.word === "blocked" || s.word === "waiting for you" ? s.why : "");
-    const more = [state(s), s.relay && `relay ${flat(s.relay.state)}`, s.unread > 0 && `${s.unread} unread in its inbox`];
+    const more = [state(s), s.relay && `relay ${flat(s.relay.state)}`, s.unread > 0 && (t.panes ? `${s.unread} waiting` : `${s.unread} unread in its inbox`)];
     return this.#row(t, s.member, s.state, face(s.member, colorOf(s.member, s.color), dot(s)),
       [escaped(s.member), s.member === t.lead && !/lead/i.test(s.member) ? h("span", { class: "role" }, "lead") : null], more.filter(Boolean).join("\n"),
       h("span", { class: "heard" }, h("span", { class: "word", "data-word": s.word }, flat(s.word)),

@@ -3,7 +3,8 @@
 import { colorOf, face } from "./colors.js";
 import { escaped, h, morph } from "./dom.js";
 import { rendered } from "./markdown.js";
-import { beginning, content, delivery, fate, mayBeLong, when } from "./message.js";
+import { beginning, content, delivery, fate, mayBeLong, paneFate, when } from "./message.js";
+import { changeDelivery, Problem } from "./request.js";
 import { size, timeOf, wholeTime } from "./text.js";
 import { isStep } from "./work.js";
 
@@ -103,15 +104,17 @@ export class Rows {
     const several = item.records.length > 1;
     const names = this.#view.names();
     return h("div", { class: "fates" }, item.records.map((r) => {
-      const f = fate(r);
+      const typed = r.relay?.pane;
+      const f = typed ? paneFate(r.relay) : fate(r);
       const parts = [h("span", { class: "tick", "aria-hidden": "true" }, f.tick), " "];
       if (several) parts.push(h("b", null, escaped(names.name(r.inbox))), " ");
       parts.push(f.words);
-      if (r.relay) parts.push(" · ", delivery(r.relay));
+      if (r.relay && !typed) parts.push(" · ", delivery(r.relay));
       const reach = this.#view.page.reach(r.inbox, r.id);
       if (reach && f.state === "verified") parts.push(h("span", { class: "warn" }, " · ⚠ " + reach));
       if (f.reason) parts.push(h("span", { class: "reason" }, ". ", escaped(f.reason), "."));
-      if (f.state === "lost" || f.state === "unknown") {
+      if (typed && r.relay.state === "failed") parts.push(" ", this.#again(r.relay));
+      else if (!typed && (f.state === "lost" || f.state === "unknown")) {
         parts.push(" ", this.#resent.has(r.seq) ? h("span", { class: "done" }, "Sent again.")
           : h("button", { type: "button", class: "small", onclick: () => {
             this.#resent.add(r.seq);
@@ -121,6 +124,21 @@ export class Rows {
       }
       return h("p", { class: "fate", "data-state": f.state, title: f.title || null }, parts);
     }));
+  }
+
+  // again lets a message to a pane that was not sent, or may not have been, wait once more, or
+  // gives it up.
+  #again(relay) {
+    const button = (words, what) => h("button", { type: "button", class: "small", onclick: async ({ target }) => {
+      const both = target.parentElement;
+      try {
+        await changeDelivery(relay.delivery, what);
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+        both.replaceChildren(escaped(problem.message), ".");
+      }
+    } }, words);
+    return h("span", { class: "both" }, button("Send again", "retry"), " ", button("Give up", "drop"));
   }
 }
 

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"teambridge/inbox"
+	"teambridge/inbox/journal"
+	"teambridge/relay/pane"
+	"teambridge/status/api"
+	"teambridge/status/view"
+	"teambridge/teams"
+)
+
+// registered returns the panes with these names, which may have @tmux behind them; all if
+// there are no names. It is an error if there are none.
+func (a *app) registered(ctx context.Context, names []string) (*pane.Panes, []pane.Pane, error) {
+	panes, list, err := a.panesIfAny(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(list) == 0 {
+		return nil, nil, notFound("register one with: teambridge pane add NAME --pane TARGET", "no panes are registered")
+	}
+	if len(names) == 0 {
+		return panes, list, nil
+	}
+	var some []pane.Pane
+	for _, name := range names {
+		name = strings.TrimSuffix(name, "@"+pane.Team)
+		i := slices.IndexFunc(list, func(p pane.Pane) bool { return p.Inbox == name })
+		if i < 0 {
+			return nil, nil, &pane.NotFoundError{Name: name, Panes: list}
+		}
+		some = append(some, list[i])
+	}
+	return panes, some, nil
+}
+
+// arePanes reports whether the team that is named, with --team or in a name such as
+// NAME@TEAM, is that of the panes; or, if none is named, whether all names are of panes.
+func (a *app) arePanes(ctx context.Context, names []string) (bool, error) {
+	if to, err := a.isPanes(ctx); err != nil || to {
+		return to, err
+	}
+	for _, name := range names {
+		if _, _, ok, err := a.paneNamed(ctx, name); err != nil || !ok {
+			return false, err
+		}
+	}
+	return len(names) > 0, nil
+}
+
+// paneStatuses returns what the agents in panes do: in those with these names, or in all.
+func (a *app) paneStatuses(ctx context.Context, names []string) ([]api.Status, error) {
+	panes, list, err := a.registered(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	views, err := a.paneViews(ctx, panes, list)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]api.Status, len(views))
+	for i, v := range views {
+		all[i] = view.PaneStatus(v)
+	}
+	return all, nil
+}
+
+// statusOfPanes prints what the agents in panes do and, with watch, each change.
+func (a *app) statusOfPanes(ctx context.Context, names []string, watch, wide bool) error {
+	infos, err := a.paneStatuses(ctx, names)
+	if err != nil {
+		return err
+	}
+	if err := a.printStatus(infos, watch, wide); err != nil || !watch {
+		return err
+	}
+	ctx, stop := a.whileRead(ctx)
+	defer stop()
+	for {
+		if err := sleep(ctx, recheck); err != nil {
+			return err
+		}
+		now, err := a.paneStatuses(ctx, names)
+		if err != nil {
+			return err
+		}
+		if err := a.printStatus(changedStatuses(infos, now), true, wide); err != nil {
+			return err
+		}
+		infos = now
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// paneMembers lists the panes as members of their team.
+func (a *app) paneMembers(ctx context.Context) ([]api.Member, error) {
+	panes, list, err := a.registered(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	views, err := a.paneViews(ctx, panes, list)
+	if err != nil {
+		return nil, err
+	}
+	return view.PaneMembers(views), nil
+}
+
+// waitForPanes waits until something happens in the panes with these names, or in any.
+func (a *app) waitForPanes(ctx context.Context, o waitOptions) error {
+	var names []string
+	if o.member != "" {
+		names = []string{o.member}
+	}
+	panes, list, err := a.registered(ctx, names)
+	if err != nil {
+		return err
+	}
+	name := strings.TrimSuffix(o.member, "@"+pane.Team)
+	ctx, cancel := within(ctx, o.timeout, o.missing(name))
+	defer cancel()
+	defer a.working("waiting for %s", o.awaited(name))()
+	if o.what == forReply || o.what == forMessage {
+		return a.waitPaneMessage(ctx, panes, list, o)
+	}
+	for {
+		holds, err := panesAre(ctx, panes, list, o.what)
+		if err != nil {
+			return ended(ctx, err)
+		}
+		if holds {
+			break
+		}
+		if err := sleep(ctx, settled/5); err != nil {
+			return err
+		}
+	}
+	infos, err := a.paneStatuses(ctx, names)
+	if err != nil {
+		return ended(ctx, err)
+	}
+	return a.printStatus(infos, false, false)
+}
+
+// panesAre reports whether the agents in all panes are idle, or have ended. One that has
+// ended counts as idle among several.
+func panesAre(ctx context.Context, panes *pane.Panes, list []pane.Pane, what string) (bool, error) {
+	for _, p := range list {
+		closed, why, err := paneClosed(ctx, p)
+		over := lasting(closed)
+		switch {
+		case err != nil:
+			return false, err
+		case what == forTerminated && !over:
+			return false, nil
+		case what == forIdle && over:
+			return false, notFound("see what is there with: teambridge pane test "+shellQuote(p.Inbox), "%s will not become idle: %s", p.Inbox, why)
+		case over:
+			continue
+		}
+		if busy, err := panes.Busy(ctx, p); err != nil || busy != "" {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// waitPaneMessage waits until an agent in one of the panes has answered or, for any message,
+// is sent one.
+func (a *app) waitPaneMessage(ctx context.Context, panes *pane.Panes, list []pane.Pane, o waitOptions) (err error) {
+	root, err := a.root()
+	if err != nil {
+		return err
+	}
+	rec, err := a.startRecorder(ctx, root, pane.Team)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rec.close()) }()
+	for {
+		// Nobody else may follow the tasks of the panes.
+		for _, p := range list {
+			if _, err := panes.Busy(ctx, p); err != nil {
+				return ended(ctx, err)
+			}
+		}
+		changes, err := rec.changes(ctx, settled/5)
+		if err != nil {
+			return ended(ctx, err)
+		}
+		for _, c := range changes {
+			m := c.Message
+			if c.Kind != journal.Appeared || m.Team.Team != pane.Team || m.Root != root.Path() {
+				continue
+			}
+			wanted := m.Answer != "" || o.what == forMessage && o.member == ""
+			if wanted && slices.ContainsFunc(list, func(p pane.Pane) bool { return p.Inbox == m.Inbox || p.Inbox == m.From }) {
+				return a.printRecorded(m)
+			}
+		}
+	}
+}
+
+// readPanes prints the messages that wait for panes.
+func (a *app) readPanes(ctx context.Context, names []string, o readOptions) error {
+	switch {
+	case o.markRead:
+		return usage("to give one up: teambridge relay drop", "--mark-read is not for panes")
+	case o.history:
+		return usage("omit it, and see: teambridge history --team "+pane.Team, "--history is not for panes")
+	}
+	panes, list, err := a.registered(ctx, names)
+	if err != nil {
+		return err
+	}
+	views, err := a.paneViews(ctx, panes, list)
+	if err != nil {
+		return err
+	}
+	rows := map[string][]inbox.Row{}
+	for _, v := range views {
+		for _, m := range v.Waiting() {
+			rows[v.Pane.Inbox] = append(rows[v.Pane.Inbox], inbox.Row{
+				From: m.From, Text: string(m.Raw), Timestamp: m.At.UTC().Format("2006-01-02T15:04:05.000Z"), Summary: m.Summary, MessageID: m.ID,
+			})
+		}
+	}
+	shown, _, err := o.filter(feed(nil, rows))
+	if err != nil {
+		return err
+	}
+	if len(shown) == 0 {
+		a.note("no messages wait for %s", strings.Join(append([]string{"panes"}, names...), " "))
+	}
+	return a.printFeed(pane.Team, shown)
+}
+
+// paneTeam is the team of the registered panes as "teams" lists it; ok is false if there are
+// none.
+func (a *app) paneTeam(ctx context.Context) (team api.Team, ok bool) {
+	if !a.completesState() {
+		return team, false
+	}
+	_, list, err := a.panesIfAny(ctx)
+	if err != nil {
+		a.warn("%s; panes are not known", view.Describe(err))
+	}
+	if len(list) == 0 {
+		return team, false
+	}
+	return view.PaneTeam(list), true
+}
+
+// paneInstance is the team of the registered panes as the journal knows it.
+func paneInstance(list []pane.Pane) teams.Instance {
+	if len(list) == 0 {
+		return teams.Instance{Team: pane.Team}
+	}
+	return teams.Instance{Team: pane.Team, CreatedAt: list[0].CreatedAt}
+}
