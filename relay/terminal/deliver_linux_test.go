@@ -670,6 +670,27 @@ func TestContinue(t *testing.T) {
 			a.untouched()
 		})
 	}
+	// A long text is shown as a mark, which tmux keeps.
+	t.Run("our mark", func(t *testing.T) {
+		long := message("1\n2\n3")
+		a := startAgent(t)
+		o, err := a.deliver(long, Steps{Entered: func(context.Context) error { a.tmux("copy-mode", "-t", a.ref.ID); return nil }}, hasty)
+		ends(t, o, err, Unconfirmed, InMode)
+		o, err = a.resume(long, Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, InMode)
+		a.tmux("send-keys", "-t", a.ref.ID, "-X", "cancel")
+		o, err = a.resume(message("4\n5\n6"), Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotShown)
+		if o, err := a.resume(long, Steps{}, patient); err != nil || o.State != Confirmed || o.Enters != 1 {
+			t.Errorf("got %+v, %v", o, err)
+		}
+		a.submitted(long)
+		// The mark of a later paste is another.
+		a.do("draft [Pasted text #2 +2 lines]")
+		o, err = a.resume(long, Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotShown)
+		a.submitted(long)
+	})
 	t.Run("in the transcript", func(t *testing.T) {
 		a := startAgent(t)
 		o, err := a.resume(m, Steps{Submitted: func(context.Context) (bool, error) { return true, nil }}, hasty)
