@@ -246,8 +246,6 @@ func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 		return s, hold{InputOff, "the input of the pane is switched off; tmux select-pane -e switches it on"}, nil
 	case pane.Synchronized:
 		return s, hold{Synchronized, "the keys of the window go to all its panes (synchronize-panes)"}, nil
-	case isShell(pane.Command):
-		return s, hold{NotAgent, "a shell runs in front, " + pane.Command}, nil
 	}
 	if s.tty, err = pane.tty(); err != nil {
 		// The program may have ended since.
@@ -257,6 +255,10 @@ func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 			return s, hold{Dead, "the program has ended"}, nil
 		}
 		return s, hold{}, err
+	}
+	// With a profile, the screen has to show a composer as well.
+	if isShell(pane.Command) && (d.profile == Generic || !s.tty.script()) {
+		return s, hold{NotAgent, "a shell runs in front, " + pane.Command}, nil
 	}
 	if s.tty.canonical {
 		return s, hold{NotRaw, pane.Command + " reads lines, not keys: it is no agent with a prompt"}, nil
