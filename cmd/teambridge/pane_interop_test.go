@@ -333,6 +333,8 @@ func TestRealPane(t *testing.T) {
 				"question": "Which?", "header": "Pick", "multiSelect": false,
 				"options": []any{map[string]string{"label": "One", "description": "1"}, map[string]string{"label": "Two", "description": "2"}},
 			}}}))
+			// The state is known before the screen shows it, which is what holds a message.
+			p.until("the question", func() bool { return strings.Contains(p.Screen(), "Esc to cancel") })
 			p.looks(api.PaneDialog)
 			p.send("asked", "text", "")
 			p.held("asked", "asks")
