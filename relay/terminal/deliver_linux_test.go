@@ -357,7 +357,7 @@ func TestProgramThatEndsBeforeEnter(t *testing.T) {
 		t.Run("in front of "+shell, func(t *testing.T) {
 			t.Parallel()
 			a := startServer(t).start(shell, "paste exit")
-			o, err := a.deliver(message("x\ntouch "+a.socket("canary")+"\n"), Steps{}, hasty)
+			o, err := a.deliver(message("x\ntouch "+a.socket("canary")+"\n"), Steps{}, patient)
 			if shell == "" {
 				ends(t, o, err, Unconfirmed, Dead)
 				return
@@ -380,7 +380,7 @@ func TestProgramThatEndsBeforeItReads(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				o, err = a.deliver(message(strings.ReplaceAll(text, "CANARY", a.socket("canary"))), Steps{}, hasty)
+				o, err = a.deliver(message(strings.ReplaceAll(text, "CANARY", a.socket("canary"))), Steps{}, patient)
 			}()
 			a.until("text in the terminal", func() bool { return a.waiting() > 0 })
 			a.do("exit")
@@ -423,6 +423,19 @@ func TestEnterIsPressedThreeTimesAtMost(t *testing.T) {
 	a.waitCount("lost", o.Enters)
 	if o.Enters != 3 || len(a.all("lost")) != 3 {
 		t.Errorf("Enter %d times: %+v", len(a.all("lost")), o)
+	}
+}
+
+// Enter was lost, and a person goes on behind our text: it is not gone, and no Enter submits it with what the person types.
+func TestPersonTypesAfterALostEnter(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"hello", "1\n2\n3", strings.Repeat("0123456789 ", 60)} {
+		a := startAgent(t, "deaf", "cut 5", "enter append , and then")
+		o, err := a.deliver(message(text), Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotProven)
+		if o.Enters != 1 {
+			t.Errorf("%.10q: Enter %d times", text, o.Enters)
+		}
 	}
 }
 

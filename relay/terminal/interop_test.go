@@ -12,17 +12,23 @@ import (
 	"teambridge/teams"
 )
 
+func startClaude(t *testing.T, v teams.Version) (*standin.Home, *standin.Terminal, terminal.Ref) {
+	t.Helper()
+	home := standin.NewHome(t, nil)
+	claude := standin.StartTerminal(t, v, home)
+	panes, err := terminal.List(t.Context(), claude.Socket)
+	if err != nil || len(panes) != 1 {
+		t.Fatalf("List: %v, %v", panes, err)
+	}
+	return home, claude, panes[0].Ref
+}
+
 // Claude Code takes each text whole, as a prompt of its own, also those of which its composer shows a part or a mark.
 func TestRealDeliver(t *testing.T) {
 	t.Parallel()
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
-		home := standin.NewHome(t, nil)
-		claude := standin.StartTerminal(t, v, home)
-		panes, err := terminal.List(t.Context(), claude.Socket)
-		if err != nil || len(panes) != 1 {
-			t.Fatalf("List: %v, %v", panes, err)
-		}
+		home, claude, pane := startClaude(t, v)
 		for i, text := range []string{
 			`ends with \;`,
 			"two\n  lines\n",
@@ -34,7 +40,7 @@ func TestRealDeliver(t *testing.T) {
 			"$HOME `id` $(id) \"q\" 'q' | & > < ~ * ? [a] {b} #{pid} %s \\n",
 		} {
 			m := terminal.Message{Nonce: fmt.Sprintf("3f2a9c0d11%02d", i), From: "worker", Text: text}
-			o, err := terminal.Deliver(t.Context(), panes[0].Ref, terminal.Claude, m, terminal.Steps{})
+			o, err := terminal.Deliver(t.Context(), pane, terminal.Claude, m, terminal.Steps{})
 			if err != nil || o.State != terminal.Confirmed {
 				t.Fatalf("%.20q: %+v, %v; the screen:\n%s", text, o, err, claude.Screen())
 			}
@@ -58,13 +64,7 @@ func TestRealDraftComesBack(t *testing.T) {
 	t.Parallel()
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
-		home := standin.NewHome(t, nil)
-		claude := standin.StartTerminal(t, v, home)
-		panes, err := terminal.List(t.Context(), claude.Socket)
-		if err != nil || len(panes) != 1 {
-			t.Fatalf("List: %v, %v", panes, err)
-		}
-		pane := panes[0].Ref
+		home, claude, pane := startClaude(t, v)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		given := func(marker string) standin.Request {
