@@ -128,9 +128,6 @@ func (k *Known) LastTurn() (ended time.Time, failed, ok bool) {
 	return k.WordSince, k.Detail == api.DetailFailed, k.Evidence.ID != ""
 }
 
-// LostLead reports whether a member has ended because its team's lead is not running.
-func LostLead(s api.Status) bool { return s.Word == api.WordEnded && s.Why == leadGone }
-
 // Rests reports whether a member is idle for those who wait for that: it is idle and no
 // message waits for it, or it has shut down.
 func Rests(s api.Status) bool {

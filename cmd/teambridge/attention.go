@@ -12,6 +12,7 @@ import (
 	"teambridge/inbox/journal"
 	"teambridge/inbox/ledger"
 	"teambridge/status/api"
+	"teambridge/status/client"
 	"teambridge/status/server"
 	"teambridge/status/view"
 	"teambridge/teams"
@@ -150,9 +151,9 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rec.close()) }()
-	var files *server.Unserved         // made when needed
-	var read *journal.Journal          // by files
-	var known map[string]api.Attention // by id; nil before the first look
+	var files *server.Unserved // made when needed
+	var read *journal.Journal  // by files
+	w := waitWatch{app: a, program: p, team: t}
 	for {
 		list, served, err := a.waitsServed(ctx, root, team)
 		if l := rec.sends(ctx); !served && err == nil && l != nil {
@@ -164,33 +165,82 @@ func (a *app) watchWaits(ctx context.Context, p *program) (err error) {
 			}
 			list, err = files.Attention(ctx)
 		}
+		if err == nil {
+			err = w.show(list)
+		}
+		if err == nil && served {
+			err = w.follow(ctx, root, team)
+		}
+		if err == nil && !w.ended() {
+			_, err = rec.changes(ctx, recheck)
+		}
 		if err != nil {
 			return err
 		}
-		now := map[string]api.Attention{}
-		for _, w := range list {
-			now[w.ID] = w
-			was, waited := known[w.ID]
-			more := w.Message != was.Message && w.Count >= was.Count // and not just one that was read
-			if known == nil || waited && !more {
-				continue
-			}
-			if err := a.showWait(w, p); err != nil {
-				return err
-			}
-		}
-		if known == nil {
-			a.debug("%s before", plural(len(list), "thing")) // from here on, what comes is news
-		}
-		known = now
-		if _, err := rec.changes(ctx, recheck); err != nil {
-			return err
-		}
-		if t != nil && errors.Is(t.Exists(), teams.ErrTeamGone) {
+		if w.ended() {
 			a.endedNote(team)
 			return nil
 		}
 	}
+}
+
+// waitWatch prints what begins to wait, and runs a program for it.
+type waitWatch struct {
+	*app
+	program *program
+	team    *teams.Team              // nil: all
+	known   map[string]api.Attention // by id; nil before the first look
+}
+
+// ended reports whether the team has ended.
+func (w *waitWatch) ended() bool {
+	return w.team != nil && errors.Is(w.team.Exists(), teams.ErrTeamGone)
+}
+
+// show prints what is new in a list of all that waits.
+func (w *waitWatch) show(list []api.Attention) error {
+	now := map[string]api.Attention{}
+	for _, i := range list {
+		now[i.ID] = i
+		was, waited := w.known[i.ID]
+		more := i.Message != was.Message && i.Count >= was.Count // and not just one that was read
+		if w.known == nil || waited && !more {
+			continue
+		}
+		if err := w.showWait(i, w.program); err != nil {
+			return err
+		}
+	}
+	if w.known == nil {
+		w.debug("%s before", plural(len(list), "thing")) // from here on, what comes is news
+	}
+	w.known = now
+	return nil
+}
+
+// follow shows what the service sends until it ends, or the team does.
+func (w *waitWatch) follow(ctx context.Context, root *teams.Root, team string) error {
+	c := w.service(root)
+	if c == nil {
+		return nil
+	}
+	defer c.Close()
+	w.debug("following the service")
+	for e, err := range c.Stream(ctx, team, client.Now) {
+		switch {
+		case err != nil:
+			w.debug("the service sends no more events: %v", err)
+			return nil
+		case e.Snapshot != nil:
+			if err := w.show(e.Snapshot.Attention); err != nil {
+				return err
+			}
+		}
+		if w.ended() {
+			return nil
+		}
+	}
+	return nil
 }
 
 // showWait prints one thing that waits, and runs p for it.

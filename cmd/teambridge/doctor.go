@@ -31,10 +31,11 @@ func newDoctor(a *app) *cobra.Command {
 		Long: `Find what keeps messages from arriving, and say what to do about it.
 
 Checked are locks, inboxes, teams whose lead is gone, inboxes without a member,
-relays, and teambridge's own files; with --team only that team. Without it, what
-is in order is listed too: the versions of Claude Code that are installed or run
-an agent, and what is known of each; whether agent teams are enabled; whether
-the service runs; since when messages are recorded; the size of the databases.
+relays, panes, the Stop hook, and teambridge's own files; with --team only that
+team. Without it, what is in order is listed too: the versions of Claude Code
+that are installed or run an agent, and what is known of each; whether agent
+teams are enabled; whether the service runs; since when messages are recorded;
+the size of the databases.
 Nothing is changed without --fix.
 
 --fix removes what certainly belongs to nobody: anything in the place of a lock
@@ -113,6 +114,9 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	}
 	if a.teamName == "" {
 		if err := x.leftTeams(root); err != nil {
+			return err
+		}
+		if err := x.panes(ctx, root); err != nil {
 			return err
 		}
 	}

@@ -49,10 +49,10 @@ func newWait(a *app) *cobra.Command {
 A pane is idle if its agent is, its prompt is empty, and no message of ours is
 on its way or being worked on; it has terminated if no agent is in it.
 
-Nothing else comes from a member whose team's lead is not running, so the
-command ends at once. A message counts if it comes after the call. Earlier
-statements of an agent are known if they are in the journal; otherwise its next
-one counts.
+Nothing else comes from a member that has shut down, or whose team's lead is not
+running, so the command ends at once. A message counts if it comes after the
+call. Earlier statements of an agent are known if they are in the journal;
+otherwise its next one counts.
 
 Exit status: 0 it happened; 3 no such team or member, the team has ended, or it
 cannot happen; 4 timed out; 130 interrupted.`,
@@ -159,7 +159,11 @@ func (o *waitOptions) awaited(name string) string {
 
 // waitMessage waits for a message that is wanted: from name, or from anybody.
 func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, what, name string, wanted func(journal.Message) bool) (journal.Message, error) {
+	var none error                                   // it will not come, unless it was written last
 	for wait := time.Duration(0); ; wait = recheck { // a team can end without a change
+		if none != nil {
+			wait = 0
+		}
 		list, err := rec.changes(ctx, wait)
 		if err != nil {
 			return journal.Message{}, err
@@ -175,28 +179,29 @@ func (a *app) waitMessage(ctx context.Context, rec *recorder, t *teams.Team, wha
 		if len(list) > 0 {
 			continue
 		}
-		infos, err := a.statusInfos(ctx, rec, t, nil)
-		if err == nil {
-			err = never(infos, what, name, t)
+		if none != nil {
+			return journal.Message{}, none
 		}
+		infos, err := a.statusInfos(ctx, rec, t, nil)
 		if err != nil {
 			return journal.Message{}, err
 		}
+		none = never(infos, what, name, t)
 	}
 }
 
-// never returns an error if what is waited for cannot happen, since the lead of the team is
-// not running: for the member name, or for anybody.
+// never returns an error if what is waited for cannot happen: the member name has shut down,
+// or the lead of the team is not running, for that member or for all.
 func never(infos []api.Status, what, name string, t *teams.Team) error {
-	found := false
+	why := ""
 	for _, i := range infos {
 		if name == "" || i.Member == name {
-			if found = true; !status.LeadGone(i) {
+			if why = i.Why; !status.LeadGone(i) && (name == "" || i.State != api.StateTerminated) {
 				return nil
 			}
 		}
 	}
-	if !found {
+	if why == "" {
 		return nil
 	}
 	subject := map[string]string{forIdle: name + " will not become idle", forAllIdle: "the agents will not become idle"}[what]
@@ -205,7 +210,7 @@ func never(infos []api.Status, what, name string, t *teams.Team) error {
 			subject = "no " + what + " from " + name + " will come"
 		}
 	}
-	return notFound(historyHint(t.Name()), "%s: the team's lead is not running", subject)
+	return notFound(historyHint(t.Name()), "%s: %s", subject, why)
 }
 
 // settled is how long an agent without waiting messages must be idle to count as idle.

@@ -133,7 +133,7 @@ func TestRequireFinds(t *testing.T) {
 // TestVersions selects versions from a made-up list.
 func TestVersions(t *testing.T) {
 	top := t.TempDir()
-	const list = "# a comment\n\n2.1.90 ci # the newest of it\n2.1.8 ci\n2.1.50 long\nlatest long\n"
+	const list = "# a comment\n\n2.1.90 ci # the newest of it\n2.1.8 ci\n2.1.30 ci\n2.1.50 long\nlatest long\n"
 	if err := os.MkdirAll(filepath.Join(top, ".ci"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -146,15 +146,20 @@ func TestVersions(t *testing.T) {
 	t.Chdir(top)
 	t.Setenv(standin.EnvInterop, interop)
 	t.Setenv(standin.EnvRequired, "")
-	for _, tt := range []struct{ selected, want string }{
-		{"", "[2.1.8 2.1.90]"},
-		{"ci", "[2.1.8 2.1.90]"},
-		{"2.1.60", "[2.1.60]"},
-		{"2.1.60,ci 2.1.8", "[2.1.8 2.1.60 2.1.90]"},
+	for _, tt := range []struct{ selected, want, ends string }{
+		{"", "[2.1.8 2.1.30 2.1.90]", "[2.1.8 2.1.90]"},
+		{"ci", "[2.1.8 2.1.30 2.1.90]", "[2.1.8 2.1.30 2.1.90]"},
+		{"2.1.60", "[2.1.60]", "[2.1.60]"},
+		{"2.1.60,ci 2.1.8", "[2.1.8 2.1.30 2.1.60 2.1.90]", "[2.1.8 2.1.30 2.1.60 2.1.90]"},
 	} {
 		t.Setenv(standin.EnvVersions, tt.selected)
 		if got := fmt.Sprint(standin.Versions(t)); got != tt.want {
 			t.Errorf("%q: got %s, want %s", tt.selected, got, tt.want)
+		}
+		var ends []teams.Version
+		standin.ForEnds(t, func(_ *testing.T, v teams.Version) { ends = append(ends, v) })
+		if got := fmt.Sprint(ends); got != tt.ends {
+			t.Errorf("%q: ends: got %s, want %s", tt.selected, got, tt.ends)
 		}
 	}
 	t.Setenv(standin.EnvVersions, "ci")

@@ -97,6 +97,18 @@ func ForEach(t *testing.T, test func(t *testing.T, v teams.Version)) {
 	}
 }
 
+// ForEnds is [ForEach] with only the oldest and the newest version, unless [EnvVersions] selects some: for long tests of
+// what depends little on the version, which .ci/long runs with all.
+func ForEnds(t *testing.T, test func(t *testing.T, v teams.Version)) {
+	t.Helper()
+	list := Versions(t)
+	for i, v := range list {
+		if i == 0 || i == len(list)-1 || os.Getenv(EnvVersions) != "" {
+			t.Run(v.String(), func(t *testing.T) { test(t, v) })
+		}
+	}
+}
+
 // Newest returns the newest of [Versions] that has all these traits. If there is none, the test is skipped.
 func Newest(t testing.TB, traits ...teams.Trait) teams.Version {
 	t.Helper()

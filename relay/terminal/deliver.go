@@ -447,9 +447,9 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 			return now, hold{}, err
 		}
 		switch {
-		case h.reason == Dead, h.reason == NotAgent, h.reason == NotRaw:
+		case h.reason == Dead, h.reason == NotAgent:
 			return now, hold{h.reason, h.detail + ", so Enter was not pressed"}, nil
-		case h.reason != "": // may pass
+		case h.reason != "": // may pass; a program that ends leaves raw mode first
 		case now.pane.Command != before.pane.Command || now.tty.foreground != before.tty.foreground:
 			return now, hold{Changed, fmt.Sprintf("%s came to the front, it was %s, so Enter was not pressed", now.pane.Command, before.pane.Command)}, nil
 		case now.tty.waiting > 0: // somebody types
@@ -519,12 +519,12 @@ type content int
 const (
 	nothing content = iota
 	exactly         // our text
-	part            // what may well be our text: as much of it as fits on the screen, or the mark for a long paste
+	part            // what may well be our text: its end, if it does not fit on the screen, or the mark for a long paste
 	more            // our text and something else
 )
 
-// longPart is how many letters at least a cut text shows.
-const longPart = 200
+// longEnd is how many characters a cut text shows at least.
+const longEnd = 40
 
 // holds compares the composer with our text.
 func (d *delivery) holds(c Composer) content {
@@ -533,17 +533,23 @@ func (d *delivery) holds(c Composer) content {
 	if !c.Found || typed == "" {
 		return nothing
 	}
-	if typed == ours || uncertain(line) && strings.Contains(c.Draft, d.message.Nonce) && lacks(ascii(c.Draft), ascii(line)) {
+	if typed == ours {
 		return exactly
 	}
-	if len(typed) >= longPart && strings.Contains(ours, typed) {
+	if first := len(printed(d.message.prefix())); uncertain(line) && strings.Contains(typed, d.message.Nonce) &&
+		2*(len(typed)-first) > len(ours)-first && lacks(ascii(c.Draft), ascii(line)) {
+		return exactly
+	}
+	if len(typed) >= longEnd && strings.HasSuffix(ours, typed) {
 		return part
 	}
 	if breaks, ok := pasteMark(c.Draft); ok && (breaks == strings.Count(line, "\n") || breaks == strings.Count(strings.TrimRight(line, "\n"), "\n")) {
 		return part
 	}
-	if strings.Contains(c.Draft, d.message.Nonce) || strings.Contains(c.Draft, "[Pasted text #") {
-		return more
+	for _, sign := range []string{d.message.Nonce, ours[max(0, len(ours)-longEnd):], printed("[Pasted text #")} {
+		if strings.Contains(typed, sign) {
+			return more
+		}
 	}
 	return nothing
 }
@@ -626,7 +632,7 @@ func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
 		}
 		stays := d.stays(now.composer)
 		switch {
-		case stays || !now.composer.Found || now.composer.Dialog != "" || h.reason != "":
+		case !d.left(now.composer) || h.reason != "":
 			cleared = time.Time{}
 		case cleared.IsZero():
 			cleared = time.Now() // one look may fall into a redraw
@@ -650,9 +656,14 @@ func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
 	}
 }
 
-// stays reports whether our text is still in the composer.
+// stays reports whether our text is still in the composer, and nothing else.
 func (d *delivery) stays(c Composer) bool {
-	return c.Found && c.Dialog == "" && (c.Draft == d.mark && d.mark != "" || d.holds(c) == exactly)
+	return c.Dialog == "" && c.Draft != "" && (c.Draft == d.mark || d.holds(c) == exactly)
+}
+
+// left reports whether nothing of our text is in the composer. A person may have typed behind it.
+func (d *delivery) left(c Composer) bool {
+	return c.Found && c.Dialog == "" && d.holds(c) == nothing && (d.mark == "" || !strings.Contains(c.Draft, d.mark))
 }
 
 // submitted asks the transcript. If that cannot be read, the outcome says so unless something else confirms it.

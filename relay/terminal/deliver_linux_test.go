@@ -357,7 +357,7 @@ func TestProgramThatEndsBeforeEnter(t *testing.T) {
 		t.Run("in front of "+shell, func(t *testing.T) {
 			t.Parallel()
 			a := startServer(t).start(shell, "paste exit")
-			o, err := a.deliver(message("x\ntouch "+a.socket("canary")+"\n"), Steps{}, hasty)
+			o, err := a.deliver(message("x\ntouch "+a.socket("canary")+"\n"), Steps{}, patient)
 			if shell == "" {
 				ends(t, o, err, Unconfirmed, Dead)
 				return
@@ -380,7 +380,7 @@ func TestProgramThatEndsBeforeItReads(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				o, err = a.deliver(message(strings.ReplaceAll(text, "CANARY", a.socket("canary"))), Steps{}, hasty)
+				o, err = a.deliver(message(strings.ReplaceAll(text, "CANARY", a.socket("canary"))), Steps{}, patient)
 			}()
 			a.until("text in the terminal", func() bool { return a.waiting() > 0 })
 			a.do("exit")
@@ -423,6 +423,19 @@ func TestEnterIsPressedThreeTimesAtMost(t *testing.T) {
 	a.waitCount("lost", o.Enters)
 	if o.Enters != 3 || len(a.all("lost")) != 3 {
 		t.Errorf("Enter %d times: %+v", len(a.all("lost")), o)
+	}
+}
+
+// Enter was lost, and a person goes on behind our text: it is not gone, and no Enter submits it with what the person types.
+func TestPersonTypesAfterALostEnter(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"hello", "1\n2\n3", strings.Repeat("0123456789 ", 60)} {
+		a := startAgent(t, "deaf", "cut 5", "enter append , and then")
+		o, err := a.deliver(message(text), Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotProven)
+		if o.Enters != 1 {
+			t.Errorf("%.10q: Enter %d times", text, o.Enters)
+		}
 	}
 }
 
@@ -504,6 +517,38 @@ func TestStepThatFailsStopsTheDelivery(t *testing.T) {
 		t.Errorf("Continue: %+v, %v", o, err)
 	}
 	a.submitted(m)
+}
+
+// A delivery that is ended by its caller says how far it came, and calls of tmux are not cut off in the middle.
+func TestDeliveryThatIsEnded(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t)
+	end := func(m Message, s func(context.CancelCauseFunc) Steps) (Outcome, error) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		d := delivery{ref: a.ref, profile: Claude, message: m, steps: s(cancel), timing: patient}
+		return d.deliver(ctx)
+	}
+	m := message("hello")
+	o, err := end(m, func(cancel context.CancelCauseFunc) Steps {
+		return Steps{Pasting: func(context.Context) error { cancel(errTest); return nil }}
+	})
+	if !errors.Is(err, errTest) || o.State != Unconfirmed || !o.Pasted || o.Enters != 0 {
+		t.Errorf("before the paste: %+v, %v", o, err)
+	}
+	a.shows(exactly, m)
+	if o, err := a.resume(m, Steps{}, patient); err != nil || o.State != Confirmed {
+		t.Errorf("Continue: %+v, %v", o, err)
+	}
+	last := message("again")
+	o, err = end(last, func(cancel context.CancelCauseFunc) Steps {
+		return Steps{Entered: func(context.Context) error { cancel(errTest); return nil }}
+	})
+	if !errors.Is(err, errTest) || o.State != Unconfirmed || o.Enters != 1 {
+		t.Errorf("before Enter: %+v, %v", o, err)
+	}
+	a.waitCount("submit", 2)
+	a.submitted(m, last)
 }
 
 // A generic program is not read, so only a transcript can confirm.

@@ -12,17 +12,23 @@ import (
 	"teambridge/teams"
 )
 
+func startClaude(t *testing.T, v teams.Version) (*standin.Home, *standin.Terminal, terminal.Ref) {
+	t.Helper()
+	home := standin.NewHome(t, nil)
+	claude := standin.StartTerminal(t, v, home)
+	panes, err := terminal.List(t.Context(), claude.Socket)
+	if err != nil || len(panes) != 1 {
+		t.Fatalf("List: %v, %v", panes, err)
+	}
+	return home, claude, panes[0].Ref
+}
+
 // Claude Code takes each text whole, as a prompt of its own, also those of which its composer shows a part or a mark.
 func TestRealDeliver(t *testing.T) {
 	t.Parallel()
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {
 		t.Parallel()
-		home := standin.NewHome(t, nil)
-		claude := standin.StartTerminal(t, v, home)
-		panes, err := terminal.List(t.Context(), claude.Socket)
-		if err != nil || len(panes) != 1 {
-			t.Fatalf("List: %v, %v", panes, err)
-		}
+		home, claude, pane := startClaude(t, v)
 		for i, text := range []string{
 			`ends with \;`,
 			"two\n  lines\n",
@@ -34,7 +40,7 @@ func TestRealDeliver(t *testing.T) {
 			"$HOME `id` $(id) \"q\" 'q' | & > < ~ * ? [a] {b} #{pid} %s \\n",
 		} {
 			m := terminal.Message{Nonce: fmt.Sprintf("3f2a9c0d11%02d", i), From: "worker", Text: text}
-			o, err := terminal.Deliver(t.Context(), panes[0].Ref, terminal.Claude, m, terminal.Steps{})
+			o, err := terminal.Deliver(t.Context(), pane, terminal.Claude, m, terminal.Steps{})
 			if err != nil || o.State != terminal.Confirmed {
 				t.Fatalf("%.20q: %+v, %v; the screen:\n%s", text, o, err, claude.Screen())
 			}
@@ -49,6 +55,74 @@ func TestRealDeliver(t *testing.T) {
 			if got, want := same.Replace(r.Text()), same.Replace(strings.TrimSpace(m.Line())); !strings.Contains(got, want) {
 				t.Errorf("got %+.300q, want %+.300q", got, want)
 			}
+		}
+	})
+}
+
+// A draft is put aside for a message, and comes back; so does a prompt that an urgent message interrupted.
+func TestRealDraftComesBack(t *testing.T) {
+	t.Parallel()
+	standin.ForEach(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		home, claude, pane := startClaude(t, v)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		given := func(marker string) standin.Request {
+			t.Helper()
+			r, err := home.API.Wait(ctx, func(r standin.Request) bool { return !r.Side && r.Has(marker) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		draft := func(want string) {
+			t.Helper()
+			for {
+				c, err := pane.Composer(ctx, terminal.Claude)
+				if err != nil {
+					t.Fatalf("no draft %q: %v; the screen:\n%s", want, err, claude.Screen())
+				}
+				if c.Draft == want {
+					return
+				}
+			}
+		}
+		if _, err := claude.Run(ctx, nil, "send-keys", "-l", "my own draft"); err != nil {
+			t.Fatal(err)
+		}
+		draft("my own draft")
+		m := terminal.Message{Nonce: "3f2a9c0d0001", Text: "first"}
+		if o, err := terminal.Deliver(ctx, pane, terminal.Claude, m, terminal.Steps{}); err != nil || o.Reason != terminal.Draft || o.State != terminal.NotSent {
+			t.Fatalf("a draft: %+v, %v", o, err)
+		}
+		m.SaveDraft = true
+		if o, err := terminal.Deliver(ctx, pane, terminal.Claude, m, terminal.Steps{}); err != nil || o.State != terminal.Confirmed || !o.Stashed {
+			t.Fatalf("with SaveDraft: %+v, %v; the screen:\n%s", o, err, claude.Screen())
+		}
+		if got := strings.TrimSpace(given(m.Nonce).Text()); !strings.HasSuffix(got, m.Line()) {
+			t.Errorf("got %q, want %q", got, m.Line())
+		}
+		draft("my own draft")
+
+		// The agent works on a prompt of which it has said nothing.
+		for range len("my own draft") {
+			if err := claude.Keys(ctx, "BSpace"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		draft("")
+		if err := claude.Prompt(ctx, "SLEEP:300 long"); err != nil {
+			t.Fatal(err)
+		}
+		given("SLEEP:300 long")
+		m = terminal.Message{Nonce: "3f2a9c0d0002", Text: "second", Policy: terminal.Urgent}
+		o, err := terminal.Deliver(ctx, pane, terminal.Claude, m, terminal.Steps{})
+		if err != nil || o.State != terminal.Confirmed || !o.Escaped {
+			t.Fatalf("urgent: %+v, %v; the screen:\n%s", o, err, claude.Screen())
+		}
+		given(m.Nonce)
+		if o.Stashed {
+			draft("SLEEP:300 long")
 		}
 	})
 }

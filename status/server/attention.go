@@ -254,7 +254,7 @@ func (e *cachedTeam) stateWaits(served func(member string) bool) (list []api.Att
 	for i, s := range e.states {
 		ended, failed, turned := e.known[i].LastTurn()
 		isLead := s.Member == e.team.Lead
-		lost = lost || status.LostLead(s)
+		lost = lost || status.LeadGone(s)
 		switch {
 		case s.Word == api.WordWaiting && s.Basis == api.BasisProcess && !(isLead && asked): // else that is what it waits for
 			what := "waits for you"
