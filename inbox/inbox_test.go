@@ -103,6 +103,7 @@ type memory struct {
 	mu    sync.Mutex
 	sends map[SendKey]Send
 	fail  error
+	late  bool // another sender records that it wrote the message just before the next Intend
 }
 
 func (m *memory) Recall(_ context.Context, key SendKey) (Send, bool, error) {
@@ -117,6 +118,11 @@ func (m *memory) Intend(_ context.Context, s Send) error {
 	defer m.mu.Unlock()
 	if m.sends == nil {
 		m.sends = map[SendKey]Send{}
+	}
+	if m.late {
+		s.State = SendWritten
+		m.sends[s.SendKey] = s
+		return errors.New("written before")
 	}
 	m.sends[s.SendKey] = s
 	return m.fail
@@ -270,6 +276,7 @@ func TestAppendTwiceIsOnce(t *testing.T) {
 		"other text, taken":               {before: func(tt *team, _ *memory) { tt.write("alice", "[]") }, m: Message{ID: "one", From: "user", Text: "other"}, err: ErrIDTaken, rows: 0},
 		"forced, other text":              {before: func(*team, *memory) {}, m: Message{ID: "one", From: "user", Text: "other"}, opts: AppendOptions{Force: true}, err: ErrIDTaken, rows: 1},
 		"forced, known as taken":          {before: func(tt *team, _ *memory) { tt.write("alice", "[]") }, m: m, opts: AppendOptions{Force: true}, dedup: true, rows: 0},
+		"recorded meanwhile":              {before: func(tt *team, mem *memory) { tt.write("alice", "[]"); mem.sends, mem.late = nil, true }, m: m, dedup: true, rows: 0},
 		"acknowledgement lost, row there": {before: func(_ *team, mem *memory) { mem.intent() }, m: m, dedup: true, rows: 1},
 		"acknowledgement lost, row taken": {before: func(tt *team, mem *memory) { mem.intent(); tt.write("alice", "[]") }, m: m, err: ErrUnknown, rows: 0},
 		"the same, forced":                {before: func(tt *team, mem *memory) { mem.intent(); tt.write("alice", "[]") }, m: m, opts: AppendOptions{Force: true}, rows: 1},

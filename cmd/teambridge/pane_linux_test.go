@@ -2,15 +2,24 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"teambridge/relay/standin"
+	"teambridge/teams/teamstest"
+	"teambridge/teams/transcript"
 )
 
 // TestPaneScripts runs testdata/script/tmux, with a tmux server for all of them. Sessions
@@ -33,11 +42,15 @@ func TestPaneScripts(t *testing.T) {
 		return setup(env)
 	}
 	p.Cmds["pane"] = func(ts *testscript.TestScript, neg bool, args []string) {
-		if neg || len(args) != 1 {
-			ts.Fatalf("usage: pane SESSION")
+		if neg || len(args) < 1 || len(args) > 2 || len(args) == 2 && args[1] != "transcript" {
+			ts.Fatalf("usage: pane SESSION [transcript]")
 		}
 		log := ts.MkAbs(args[0] + ".log")
-		id, err := server.Run(context.Background(), nil, "new-session", "-d", "-P", "-F", "#{pane_id}", "-s", args[0], "-x", "120", "-y", "30", "-c", ts.MkAbs("."), program, log)
+		command := []string{program, log}
+		if len(args) > 1 {
+			command = append(command, ts.Getenv("CLAUDE_CONFIG_DIR"))
+		}
+		id, err := startPane(context.Background(), server, args[0], ts.MkAbs("."), command...)
 		ts.Check(err)
 		ts.Setenv(args[0], strings.TrimSpace(id))
 		seen(ts, "^ready", log)
@@ -52,68 +65,245 @@ func TestPaneScripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
+// startPane runs a program in a new session, and returns the id of its pane.
+func startPane(ctx context.Context, server *standin.Tmux, session, dir string, command ...string) (string, error) {
+	return server.Run(ctx, nil, append([]string{"new-session", "-d", "-P", "-F", "#{pane_id}", "-s", session, "-x", "120", "-y", "30", "-c", dir}, command...)...)
+}
+
 func init() { prompt = runPrompt }
 
 // runPrompt is an agent program in a pane. It draws its composer as Claude Code does, and
 // writes what happens to a file. Keys: Ctrl-B begins work, Ctrl-D asks something, Ctrl-E
-// ends both.
+// ends both. With a Claude directory, it also has a transcript there.
 func runPrompt() {
 	log, err := os.Create(os.Args[1])
 	if err != nil {
 		panic(err)
 	}
-	tell := func(what, text string) { fmt.Fprintf(log, "%s %q\n", what, text) }
 	raw := exec.Command("stty", "raw", "-echo")
 	raw.Stdin = os.Stdin
 	if err := raw.Run(); err != nil {
 		panic(err)
 	}
-	var draft, dialog string
-	busy := false
-	draw := func() {
-		rule := strings.Repeat("─", 80)
-		fmt.Print("\x1b[2J\x1b[H")
-		if dialog != "" {
-			fmt.Printf("%s\r\n  Bash command\r\n\r\n  %s\r\n  ❯ 1. Yes\r\n    2. No\r\n\r\n  Esc to cancel", rule, dialog)
-			return
-		}
-		shown := strings.ReplaceAll(strings.Trim(draft, "\n"), "\n", "\r\n  ")
-		foot := "? for shortcuts"
-		if busy {
-			foot = "esc to interrupt"
-		}
-		fmt.Printf("%s\r\n❯\u00a0%s\r\n%s\r\n  %s", rule, shown, rule, foot)
+	p := agentProgram{log: log, transcript: io.Discard}
+	if len(os.Args) > 2 {
+		p.transcript = conversation(os.Args[2])
 	}
 	fmt.Print("\x1b[?2004h")
-	draw()
-	tell("ready", "")
+	p.draw()
+	p.tell("ready", "")
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := os.Stdin.Read(buf)
 		if err != nil {
 			return
 		}
-		text := string(buf[:n])
-		switch text {
-		case "\r":
-			if draft != "" && dialog == "" {
-				tell("submit", draft)
-				draft = ""
-			}
-		case "\x02":
-			busy = true
-		case "\x04":
-			dialog = "rm -rf build"
-		case "\x05":
-			busy, dialog = false, ""
-		case "\x1b":
-			tell("escape", "")
-			busy = false
-		default:
-			text = strings.ReplaceAll(strings.ReplaceAll(text, "\x1b[200~", ""), "\x1b[201~", "")
-			draft += strings.ReplaceAll(text, "\r", "\n")
+		p.key(string(buf[:n]))
+		p.draw()
+		busy := ""
+		if p.busy {
+			busy = " busy"
 		}
-		draw()
-		tell("drawn", dialog+draft+strings.Repeat(" busy", map[bool]int{true: 1}[busy]))
+		p.tell("drawn", p.dialog+p.draft+busy)
+	}
+}
+
+// conversation makes the transcript of a session in this directory.
+func conversation(claude string) io.Writer {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	folder := filepath.Join(claude, "projects", transcript.Slug(dir))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		panic(err)
+	}
+	f, err := os.Create(filepath.Join(folder, fmt.Sprintf("%08d-0000-4000-8000-000000000000.jsonl", os.Getpid())))
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+type agentProgram struct {
+	log, transcript io.Writer
+	draft, dialog   string
+	busy            bool
+	queue           []string // submitted while busy
+	turns           int
+}
+
+func (p *agentProgram) tell(what, text string) {
+	fmt.Fprintf(p.log, "%s %q %d\n", what, text, time.Now().UnixMicro())
+}
+
+func (p *agentProgram) record(v any) {
+	line, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = p.transcript.Write(append(line, '\n'))
+}
+
+func (p *agentProgram) key(text string) {
+	switch text {
+	case "\r":
+		if p.draft != "" && p.dialog == "" {
+			p.tell("submit", p.draft)
+			p.submit(p.draft)
+			p.draft = ""
+		}
+	case "\x02":
+		p.busy = true
+	case "\x04":
+		p.dialog = "rm -rf build"
+	case "\x05", "\x1b":
+		if text == "\x1b" {
+			p.tell("escape", "")
+		} else {
+			p.dialog = ""
+		}
+		p.busy = false
+		for _, queued := range p.queue {
+			p.record(map[string]any{"type": "queue-operation", "operation": "dequeue"})
+			p.turn(queued)
+		}
+		p.queue = nil
+	default:
+		p.tell("read", text)
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "\x1b[200~", ""), "\x1b[201~", "")
+		p.draft += strings.ReplaceAll(text, "\r", "\n")
+	}
+}
+
+// submit takes a prompt: at once, or after the turn that runs.
+func (p *agentProgram) submit(text string) {
+	if p.busy {
+		p.record(map[string]any{"type": "queue-operation", "operation": "enqueue", "content": text})
+		p.queue = append(p.queue, text)
+		return
+	}
+	p.turn(text)
+}
+
+// turn is a whole turn of the agent, which answers with the prompt in capitals.
+func (p *agentProgram) turn(text string) {
+	p.turns++
+	_, asked, _ := strings.Cut(text, "] ")
+	p.record(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}, "timestamp": time.Now().UTC()})
+	p.record(map[string]any{"type": "assistant", "timestamp": time.Now().UTC(), "message": map[string]any{
+		"id": fmt.Sprint(p.turns), "stop_reason": "end_turn", "content": []any{map[string]any{"type": "text", "text": strings.ToUpper(asked)}},
+	}})
+}
+
+func (p *agentProgram) draw() {
+	rule := strings.Repeat("─", 80)
+	fmt.Print("\x1b[2J\x1b[H")
+	if p.dialog != "" {
+		fmt.Printf("%s\r\n  Bash command\r\n\r\n  %s\r\n  ❯ 1. Yes\r\n    2. No\r\n\r\n  Esc to cancel", rule, p.dialog)
+		return
+	}
+	shown := strings.ReplaceAll(strings.Trim(p.draft, "\n"), "\n", "\r\n  ")
+	foot := "? for shortcuts"
+	if p.busy {
+		foot = "esc to interrupt"
+	}
+	fmt.Printf("%s\r\n❯\u00a0%s\r\n%s\r\n  %s", rule, shown, rule, foot)
+}
+
+// BenchmarkSendToPane measures sending one message to an agent in a pane as a whole process:
+// from its start until the agent's program has read the first byte, and until the process
+// has ended, which says that the agent took it. The names say how much of that the fixed
+// waits are: the prompt has to be the same for 200 ms before the paste, and Enter is pressed
+// when the program has left nothing unread for 25 ms, 80 ms and 150 ms later.
+//
+//	TEAMBRIDGE_INTEROP=.interop go test -run '^$' -bench SendToPane -benchtime 50x ./cmd/teambridge
+func BenchmarkSendToPane(b *testing.B) {
+	server := standin.StartTmux(b)
+	program, err := exec.LookPath("prompt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	binary := builtBinary(b)
+	for i, state := range []string{"idle", "busy", "through-a-service"} {
+		b.Run(state, func(b *testing.B) {
+			dir, claude := b.TempDir(), filepath.Join(b.TempDir(), "claude")
+			if err := os.MkdirAll(filepath.Join(claude, "teams"), 0o700); err != nil {
+				b.Fatal(err)
+			}
+			stateDir := teamstest.StateDir(b)
+			env := append(os.Environ(), "CLAUDE_CONFIG_DIR="+claude, "TEAMBRIDGE_STATE="+stateDir)
+			command := func(args ...string) *exec.Cmd {
+				cmd := exec.CommandContext(b.Context(), binary, args...)
+				cmd.Env = env
+				return cmd
+			}
+			// Session names have to differ, since benchmarks are run more than once.
+			session := fmt.Sprintf("b%d-%d", i, time.Now().UnixNano())
+			log := filepath.Join(dir, "log")
+			id, err := startPane(b.Context(), server, session, dir, program, log, claude)
+			if err != nil {
+				b.Fatal(err)
+			}
+			logged := func(pattern string) (at time.Time) {
+				re := regexp.MustCompile(pattern + ` (\d+)\n`)
+				for at.IsZero() {
+					data, err := os.ReadFile(log)
+					if err != nil && !os.IsNotExist(err) {
+						b.Fatal(err)
+					}
+					if m := re.FindSubmatch(data); m != nil {
+						micros, _ := strconv.ParseInt(string(m[1]), 10, 64)
+						at = time.UnixMicro(micros)
+					}
+				}
+				return at
+			}
+			logged(`ready ""`)
+			if state == "busy" {
+				if _, err := server.Run(b.Context(), nil, "send-keys", "-t", strings.TrimSpace(id), "C-b"); err != nil {
+					b.Fatal(err)
+				}
+				logged(`drawn " busy"`)
+			}
+			if out, err := command("pane", "add", "p", "--pane", strings.TrimSpace(id), "--socket", server.Socket).CombinedOutput(); err != nil {
+				b.Fatalf("%v: %s", err, out)
+			}
+			if state == "through-a-service" {
+				svc := command("serve", "--listen", "unix:"+filepath.Join(stateDir, "s"))
+				said, err := svc.StdoutPipe()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := svc.Start(); err != nil {
+					b.Fatal(err)
+				}
+				defer func() { _ = svc.Process.Kill(); _ = svc.Wait() }()
+				if _, err := said.Read(make([]byte, 100)); err != nil { // it serves
+					b.Fatal(err)
+				}
+			}
+			var first, ended []time.Duration
+			for n := 0; b.Loop(); n++ {
+				cmd := command("send", "p@tmux", fmt.Sprintf("message %d", n))
+				start := time.Now()
+				if out, err := cmd.CombinedOutput(); err != nil {
+					b.Fatalf("%v: %s", err, out)
+				}
+				ended = append(ended, time.Since(start))
+				first = append(first, logged(fmt.Sprintf(`read ".*\] message %d\\x1b\[201~"`, n)).Sub(start))
+			}
+			for _, m := range []struct {
+				what  string
+				waits int
+				took  []time.Duration
+			}{{"first-byte", 200, first}, {"ended", 455, ended}} {
+				slices.Sort(m.took)
+				for _, p := range []int{50, 99} {
+					b.ReportMetric(milliseconds(m.took[(len(m.took)-1)*p/100]), fmt.Sprintf("ms-%s-p%d-with-%dms-waits", m.what, p, m.waits))
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }

@@ -79,6 +79,7 @@ func TestRealAgentThatDoesNotStart(t *testing.T) {
 // A message with which the agent died three times is given up, and the next goes
 // on; "relay retry" has it told by the bridge that runs.
 func TestRealMessageIsRetried(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skip("the agent that dies is a shell script")
 	}

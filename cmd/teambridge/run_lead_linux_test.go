@@ -27,6 +27,7 @@ import (
 // An agent that "run" starts never reads its inbox. So the agent here is started
 // before, and what "run" starts is a script that hands on its lines.
 func TestRealLeadThatPollsItself(t *testing.T) {
+	t.Parallel()
 	h := newHeadless(t, standin.Oldest(t, teams.HeadlessDeaf), nil)
 	ctx := deadline(t, 3*time.Minute)
 	h.team = "myteam"

@@ -26,15 +26,7 @@ import (
 // The half with Node needs node and $TEAMBRIDGE_INTEROP/proper-lockfile, in
 // which npm has installed proper-lockfile.
 func BenchmarkSendProcess(b *testing.B) {
-	binary := filepath.Join(b.TempDir(), "teambridge")
-	if runtime.GOOS == "windows" {
-		binary += ".exe"
-	}
-	build := exec.Command("go", "build", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("go build: %v\n%s", err, out)
-	}
+	binary := builtBinary(b)
 	root := filepath.Join(b.TempDir(), "claude")
 	if err := os.CopyFS(filepath.Join(root, "teams"), os.DirFS(filepath.Join("..", "..", "testdata", "claude-2.1.80", "teams"))); err != nil {
 		b.Fatal(err)
@@ -135,3 +127,18 @@ func median(d []time.Duration) time.Duration {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// builtBinary builds teambridge as it is released.
+func builtBinary(b *testing.B) string {
+	b.Helper()
+	binary := filepath.Join(b.TempDir(), "teambridge")
+	if runtime.GOOS == "windows" {
+		binary += ".exe"
+	}
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("go build: %v\n%s", err, out)
+	}
+	return binary
+}

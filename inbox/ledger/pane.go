@@ -380,8 +380,18 @@ func (l *Ledger) ReturnFrame(ctx context.Context, frame, reason string) error {
 // its task begins, in one commit. transcript is the file that has the message, or "".
 // A task that is to be armed is staged while another of the pane is staged or armed.
 func (l *Ledger) ConfirmFrame(ctx context.Context, frame, reason string, task Task, transcript string) error {
-	return l.write(ctx, "confirm", durable, func(c *sqlite.Conn) error {
-		f, err := unendedFrame(c, "confirm", frame)
+	return l.endFrame(ctx, "confirm", frame, Done, reason, task, transcript)
+}
+
+// FailFrame ends the frame of a message of which it is not known whether its program has
+// taken it: it has [Failed]. Its task begins anyway, unless it is TaskNone.
+func (l *Ledger) FailFrame(ctx context.Context, frame, reason string, task Task) error {
+	return l.endFrame(ctx, "fail", frame, Failed, reason, task, "")
+}
+
+func (l *Ledger) endFrame(ctx context.Context, op, frame string, state DeliveryState, reason string, task Task, transcript string) error {
+	return l.write(ctx, op, durable, func(c *sqlite.Conn) error {
+		f, err := unendedFrame(c, op, frame)
 		if err != nil {
 			return err
 		}
@@ -396,8 +406,11 @@ func (l *Ledger) ConfirmFrame(ctx context.Context, frame, reason string, task Ta
 				task = TaskStaged
 			}
 		}
-		if err := advance(c, f, Done, reason, at); err != nil {
+		if err := advance(c, f, state, reason, at); err != nil {
 			return err
+		}
+		if task == TaskNone {
+			return nil
 		}
 		_, err = c.Exec("UPDATE pane_messages SET task=?, task_at=?, transcript=? WHERE seq IN (SELECT seq FROM deliveries WHERE frame=?)",
 			string(task), at, transcript, frame)
@@ -526,11 +539,18 @@ func (l *Ledger) NotifyPerson(ctx context.Context, uuid string) error {
 
 // retryPane lets a message to a pane wait again. That it was pasted before stays known.
 func retryPane(c *sqlite.Conn, uuid string) error {
-	_, err := c.Exec("UPDATE pane_messages SET since=?, tries=0, next_try=0, held='', detail='', held_since=0"+ofPane, micros(time.Time{}), uuid)
+	_, err := c.Exec(`UPDATE pane_messages SET since=?, tries=0, next_try=0, held='', detail='', held_since=0,
+		task='', task_at=0, lost='', notified=0`+ofPane, micros(time.Time{}), uuid)
 	return err
 }
 
-// prunePaneMessages comes after the deliveries.
+// prunePaneMessages comes after the deliveries. Panes of members to which nothing was sent
+// of late are forgotten; they are recorded again with the next message.
 func prunePaneMessages(c *sqlite.Conn, _ int64) (int64, error) {
+	_, err := c.Exec(`DELETE FROM panes WHERE inbox_id NOT IN (SELECT inbox_id FROM inboxes WHERE team=?)
+		AND NOT EXISTS (SELECT 1 FROM deliveries WHERE inbox_id=panes.inbox_id)`, PaneTeam)
+	if err != nil {
+		return 0, err
+	}
 	return c.Exec("DELETE FROM pane_messages WHERE seq IN (SELECT seq FROM pane_messages WHERE seq NOT IN (SELECT seq FROM deliveries) LIMIT ?)", pruneRows)
 }

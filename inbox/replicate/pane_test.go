@@ -73,7 +73,7 @@ func TestPaneMessagesAreCopied(t *testing.T) {
 	check("a", "done", "", journal.Consumed, false)
 	must(t, l.TaskGiven(ctx, "a", "/t.jsonl"))
 	check("a", "given", "", journal.Consumed, true)
-	_, err = l.EndTasks(ctx, pane.InboxKey, "all good", "a")
+	_, err = l.EndTasks(ctx, pane.InboxKey, "all good", "", "a")
 	must(t, err)
 	check("a", "finished", "", journal.Consumed, true)
 	wantTexts(t, j, "text of a", "all good")

@@ -92,7 +92,8 @@ type Panes struct {
 
 // timing is how long things take, or are waited for.
 type timing struct {
-	every            time.Duration // between two looks at the ledger
+	every, quiet     time.Duration // between two looks at the ledger, and if there are no panes
+	follow           time.Duration // between two looks at a task
 	firstTry, maxTry time.Duration // between two tries
 	expire           time.Duration
 	finish           time.Duration // how long a delivery may go on after its context has ended
@@ -103,7 +104,7 @@ type timing struct {
 }
 
 var usual = timing{
-	every: time.Second, firstTry: time.Second, maxTry: time.Minute, expire: Expire, finish: 5 * time.Second,
+	every: 250 * time.Millisecond, quiet: 2 * time.Second, follow: time.Second, firstTry: time.Second, maxTry: time.Minute, expire: Expire, finish: 5 * time.Second,
 	look: 200 * time.Millisecond, lag: 10 * time.Second, recent: 3 * time.Second, record: 50 * time.Millisecond,
 }
 

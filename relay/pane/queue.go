@@ -200,7 +200,11 @@ func (p *Panes) record(ctx context.Context, of Pane, m ledger.PaneMessage, frame
 	case time.Since(cmp.Or(m.SentAt, time.Now())) < p.patience(m, out, failed):
 		return l.HoldPaneMessage(ctx, m.UUID, string(cmp.Or(out.Reason, terminal.Unknown)), detail, p.nextTry(m))
 	}
-	return ignoreMoved(l.Advance(ctx, frame, ledger.Failed, Unknown+detail), frame)
+	task := ledger.TaskNone
+	if out.Reason == terminal.NotProven && of.Profile == terminal.Generic && m.Notify {
+		task = ledger.TaskStaged // nothing ever proves anything there, but a hook may tell
+	}
+	return ignoreMoved(l.FailFrame(ctx, frame, Unknown+detail, task), frame)
 }
 
 // patience returns for how long after the paste more may become known of a message.

@@ -14,11 +14,9 @@ import (
 // ctx ends. What it cannot do is tried again, and reported to [Options.Warn] once. It returns
 // nil when the deliveries that had begun are finished: within seconds.
 func (p *Panes) Run(ctx context.Context) error {
-	tick := time.NewTicker(p.timing.every)
-	defer tick.Stop()
 	var running sync.WaitGroup
 	defer running.Wait()
-	r := runner{panes: p, running: &running, busy: map[job]bool{}}
+	r := runner{panes: p, running: &running, busy: map[job]bool{}, begun: map[job]time.Time{}}
 	failing := false
 	for {
 		err := r.step(ctx)
@@ -30,7 +28,7 @@ func (p *Panes) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-p.wake:
-		case <-tick.C:
+		case <-time.After(r.rest()):
 		}
 	}
 }
@@ -48,8 +46,19 @@ type runner struct {
 	panes   *Panes
 	running *sync.WaitGroup
 
-	mu   sync.Mutex
-	busy map[job]bool
+	none bool // there are no panes
+
+	mu    sync.Mutex
+	busy  map[job]bool
+	begun map[job]time.Time // when it was begun last
+}
+
+// rest returns when to look at the ledger again, for what other processes have put there.
+func (r *runner) rest() time.Duration {
+	if r.none {
+		return r.panes.timing.quiet
+	}
+	return r.panes.timing.every
 }
 
 // job is one of the two things that are done for a pane at the same time.
@@ -67,11 +76,15 @@ func (r *runner) step(ctx context.Context) error {
 	}
 	if len(messages) == 0 {
 		p.forget()
+		all, err := p.opts.Ledger.Panes(ctx, p.opts.Root.Path())
+		if r.none = len(all) == 0; err != nil {
+			return err
+		}
 	}
 	queues, follow := map[ledger.InboxKey][]ledger.PaneMessage{}, map[ledger.InboxKey][]ledger.PaneMessage{}
 	for _, m := range messages {
-		if m.Task.Open() {
-			follow[m.InboxKey] = append(follow[m.InboxKey], m)
+		if m.State.Ended() {
+			follow[m.InboxKey] = append(follow[m.InboxKey], m) // its task has not
 		} else {
 			queues[m.InboxKey] = append(queues[m.InboxKey], m)
 		}
@@ -101,14 +114,14 @@ func (r *runner) step(ctx context.Context) error {
 	return p.notify(ctx)
 }
 
-// start begins a job unless it is running.
+// start begins a job unless it is running. Tasks are not followed all the time.
 func (r *runner) start(ctx context.Context, j job, do func() error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy[j] {
+	if r.busy[j] || j.follow && time.Since(r.begun[j]) < r.panes.timing.follow {
 		return
 	}
-	r.busy[j] = true
+	r.busy[j], r.begun[j] = true, time.Now()
 	r.running.Go(func() {
 		err := do()
 		if err != nil && ctx.Err() == nil && r.panes.first(j.Inbox+": "+err.Error()) {

@@ -184,24 +184,56 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 	if len(messages) == 0 {
 		return p.notify(keep)
 	}
-	found, complete := p.awaitEnd(ctx, s, messages)
+	record, err := p.recordsOf(keep, messages)
+	if err != nil {
+		return err
+	}
+	here := func(k ledger.InboxKey) bool {
+		r := record[k]
+		return s.PaneID != "" && r.ID == s.PaneID && r.Server == s.Server
+	}
+	var found map[string]progress
+	complete := false
+	if s.Transcript != "" {
+		found = p.found(s.Transcript)
+		// Other agents need not wait.
+		if slices.ContainsFunc(messages, func(m ledger.PaneMessage) bool {
+			_, recorded := found[Nonce(m.UUID)]
+			return recorded || here(m.InboxKey)
+		}) {
+			found, complete = p.awaitEnd(ctx, s, messages)
+		}
+	}
 	byPane := map[ledger.InboxKey][]ledger.PaneMessage{}
 	for _, m := range messages {
 		byPane[m.InboxKey] = append(byPane[m.InboxKey], m)
 	}
 	for k, list := range byPane {
-		err = errors.Join(err, p.stopped(keep, k, list, found, complete, s))
+		err = errors.Join(err, p.stopped(keep, k, here(k), list, found, complete, s))
 	}
 	return errors.Join(err, p.notify(keep))
+}
+
+// recordsOf returns the panes of messages.
+func (p *Panes) recordsOf(ctx context.Context, messages []ledger.PaneMessage) (map[ledger.InboxKey]ledger.Pane, error) {
+	all := map[ledger.InboxKey]ledger.Pane{}
+	for _, m := range messages {
+		if _, known := all[m.InboxKey]; known {
+			continue
+		}
+		record, _, err := p.opts.Ledger.Pane(ctx, m.InboxKey)
+		if err != nil {
+			return nil, err
+		}
+		all[m.InboxKey] = record
+	}
+	return all, nil
 }
 
 // awaitEnd reads the transcript until the end of the turn is in it, or ctx ends: the hook is
 // called before the program has written the last records of the turn, up to 0.8 s before.
 // complete is true if the end is there.
 func (p *Panes) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMessage) (found map[string]progress, complete bool) {
-	if s.Transcript == "" {
-		return nil, false
-	}
 	called := time.Now()
 	tick := time.NewTicker(p.timing.record)
 	defer tick.Stop()
@@ -224,21 +256,19 @@ func (p *Panes) awaitEnd(ctx context.Context, s Stop, messages []ledger.PaneMess
 
 // stopped is Stopped for the messages of one pane whose tasks are open. If the transcript is
 // not complete, what it has is of the turn that ended, or older: the program does not begin
-// another one before the hook has ended.
-func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, messages []ledger.PaneMessage, found map[string]progress, complete bool, s Stop) error {
-	record, here, err := p.opts.Ledger.Pane(ctx, k)
-	if err != nil {
-		return err
-	}
-	here = here && s.PaneID != "" && record.ID == s.PaneID && record.Server == s.Server
-	var over []string
-	answer, counted := s.Answer, false
+// another one before the hook has ended. here says that the agent is in that pane.
+func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, here bool, messages []ledger.PaneMessage, found map[string]progress, complete bool, s Stop) (err error) {
+	// uuids by answer: an earlier turn may have ended before its message was recorded as sent.
+	over, counted := map[string][]string{}, false
 	for _, m := range messages {
 		at, recorded := found[Nonce(m.UUID)]
 		switch {
 		case recorded && at.given && (at.over() || !complete):
-			over = append(over, m.UUID)
-			answer = cmp.Or(answer, at.answer)
+			answer := s.Answer
+			if at.over() {
+				answer = cmp.Or(at.answer, answer)
+			}
+			over[answer] = append(over[answer], m.UUID)
 		case recorded && at.given:
 			// In the next turn: the hook was late.
 		case recorded:
@@ -250,7 +280,11 @@ func (p *Panes) stopped(ctx context.Context, k ledger.InboxKey, messages []ledge
 			counted = counted || here
 		}
 	}
-	ended, err := p.opts.Ledger.EndTasks(ctx, k, answer, "", over...)
+	var ended []string
+	for answer, uuids := range over {
+		now, eerr := p.opts.Ledger.EndTasks(ctx, k, answer, "", uuids...)
+		ended, err = append(ended, now...), errors.Join(err, eerr)
+	}
 	if err == nil && counted {
 		var one string
 		if one, err = p.opts.Ledger.NextTurnEnded(ctx, k, s.Answer); one != "" {
@@ -329,6 +363,9 @@ func (p *Panes) notify(ctx context.Context) error {
 			continue
 		}
 		nerr := p.notifyAgent(ctx, m)
+		if errors.Is(nerr, ledger.ErrWritten) {
+			nerr = nil // by another process, at the same time
+		}
 		if gone(nerr) {
 			nerr = p.opts.Ledger.NotifyPerson(ctx, m.UUID)
 		} else if nerr == nil {

@@ -201,3 +201,31 @@ func TestBusyLooksAgain(t *testing.T) {
 		t.Errorf("busy: %q, %v", why, err)
 	}
 }
+
+// Of a program whose screen is unknown, nobody knows whether it took a message. Its hook
+// tells anyway, late rather than early.
+func TestNotifyOfGenericProgram(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.agent.loses = true
+	var err error
+	if b.pane, _, err = b.Add(t.Context(), Registration{Name: "worker", Target: "%1", Profile: terminal.Generic, Replace: true}); err != nil {
+		t.Fatal(err)
+	}
+	m := b.put("hello", notify)
+	b.do()
+	b.want(m, ledger.Failed, ledger.TaskStaged)
+	if err := b.opts.Ledger.Retry(t.Context(), m.UUID); err != nil {
+		t.Fatal(err)
+	}
+	b.want(m, ledger.Claimed, "")
+	b.do()
+	b.want(m, ledger.Failed, ledger.TaskStaged)
+	b.hook()
+	b.notices()
+	b.hook()
+	b.notices(b.want(m, ledger.Failed, ledger.TaskEnded))
+	quiet := b.put("hello")
+	b.do()
+	b.want(quiet, ledger.Failed, "")
+}

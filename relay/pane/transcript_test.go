@@ -153,3 +153,22 @@ func TestLateHook(t *testing.T) {
 	b.agent.stop(b.hook)
 	b.notices(b.want(m, ledger.Done, ledger.TaskEnded))
 }
+
+// The turn of a message may end before it is known that the program took the message, so that
+// only the next hook ends its task. Its answer is that of its own turn.
+func TestAnswersAreOfTheirOwnTurns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.records()
+	first := b.put("hello")
+	b.do()
+	b.agent.stop(nil)
+	second := b.put("again")
+	b.do()
+	b.agent.stop(b.hook)
+	for _, m := range []ledger.PaneMessage{first, second} {
+		if answer := string(b.want(m, ledger.Done, ledger.TaskEnded).Answer); !strings.Contains(answer, "Done: "+Nonce(m.UUID)+`"`) {
+			t.Errorf("the answer to %s is %s", m.Raw, answer)
+		}
+	}
+}

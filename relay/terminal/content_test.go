@@ -38,9 +38,11 @@ func TestHolds(t *testing.T) {
 		{"1\n2\n3", "[Pasted text #1 +2 lines] and more", more},
 		{"1\n2\n3", "[Pasted text #1 +2 lines][Pasted text #2 +2 lines]", more},
 		{long, "[Pasted text #1]", part},
-		{long, long[:500], part}, // does not fit on the screen
-		{long, long[:500] + "more", nothing},
-		{long, long[:50], nothing},
+		{long, long[len(long)-500:], part}, // does not fit on the screen
+		{long, long[len(long)-500:] + "more", more},
+		{long + "!", long[:500], nothing},
+		{long, long[len(long)-30:], nothing},
+		{"हिन्दी, 👍 yes or no", prefix, more}, // not all of it
 	} {
 		d := delivery{message: Message{Nonce: "3f2a9c0d11aa", From: "worker", Text: test.text}}
 		if got := d.holds(Composer{Found: true, Draft: test.draft}); got != test.want {

@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 	case os.Getenv(envSend) != "":
 		os.Exit(runSender(os.Getenv(envSend)))
 	default:
+		// Names that are not ASCII have to be right in every locale.
+		if err := os.Setenv("LC_ALL", "C"); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 }
@@ -46,7 +50,9 @@ type program struct {
 	draft   string
 	stash   string
 	nostash bool
-	paste   bool // within a bracketed paste
+	mark    string // stands for a long paste
+	after   int    // where the draft goes on after that
+	paste   bool   // within a bracketed paste
 	pastes  int
 	busy    bool
 	dialog  string
@@ -198,6 +204,9 @@ func (p *program) read(data []byte) {
 		case strings.HasPrefix(text, "\x1b[201~"):
 			p.paste, text = false, text[6:]
 			p.pastes++
+			if n := strings.Count(p.draft, "\n"); n > 1 {
+				p.mark, p.after = fmt.Sprintf("[Pasted text #%d +%d lines]", p.pastes, n), len(p.draft)
+			}
 			p.tell("pasted", p.draft)
 			if p.onPaste != "" {
 				p.do(p.onPaste)
@@ -239,7 +248,7 @@ func (p *program) enter() {
 		p.tell("empty", "")
 	default:
 		p.tell("submit", p.draft)
-		p.draft, p.stash = p.stash, ""
+		p.draft, p.stash, p.mark, p.after = p.stash, "", "", 0
 	}
 	if p.onEnter != "" {
 		p.do(p.onEnter)
@@ -255,10 +264,11 @@ func (p *program) draw() {
 		_, _ = io.WriteString(os.Stdout, b.String())
 		return
 	}
-	draft := strings.Trim(p.draft, "\n")
-	if n := strings.Count(draft, "\n"); n > 1 {
-		draft = fmt.Sprintf("[Pasted text #%d +%d lines]", p.pastes, n)
+	draft := p.draft
+	if p.mark != "" {
+		draft = p.mark + p.draft[p.after:]
 	}
+	draft = strings.Trim(draft, "\n")
 	if p.queue && draft == "" {
 		draft = "\x1b[2mPress up to edit queued messages\x1b[0m"
 	}

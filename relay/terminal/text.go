@@ -54,10 +54,12 @@ func digits(text string) bool { return text != "" && strings.Trim(text, "0123456
 
 // Line is what is typed before Enter: the text after words that say where it is from. With these, no text begins with a
 // character that an agent program acts on: / ! @ #.
-func (m Message) Line() string {
+func (m Message) Line() string { return m.prefix() + m.Text }
+
+func (m Message) prefix() string {
 	from := ""
 	if m.From != "" {
 		from = " from " + m.From
 	}
-	return "[teambridge " + m.Nonce + from + "] " + m.Text
+	return "[teambridge " + m.Nonce + from + "] "
 }

@@ -149,7 +149,7 @@ func (s *Server) memberPane(ctx context.Context, team, member string) (pane.Pane
 	if !strings.HasPrefix(m.TmuxPaneID, "%") {
 		return pane.Pane{}, api.Decide(api.CodeInvalid, "without via, it is put into the inbox", "config.json has no tmux pane for %s of %s", name, team)
 	}
-	there, err := terminal.Resolve(ctx, "", m.TmuxPaneID)
+	there, err := terminal.Resolve(ctx, s.tmux, m.TmuxPaneID)
 	if err != nil {
 		return pane.Pane{}, err
 	}
@@ -187,10 +187,8 @@ func (s *Server) sendToPane(ctx context.Context, to pane.Pane, id string, m api.
 // paneSender returns who a message to a pane is from, as its agent sees it, and the inbox of
 // that sender: none for the person.
 func (s *Server) paneSender(ctx context.Context, to pane.Pane, from string) (name string, key ledger.InboxKey, err error) {
-	member, team, other := strings.Cut(from, "@")
-	if !other {
-		team = to.Team
-	}
+	member, team := teams.Split(from)
+	team = cmp.Or(team, to.Team)
 	if from == "" || from == mail.User {
 		return "", key, nil
 	}
@@ -215,10 +213,7 @@ func (s *Server) paneSender(ctx context.Context, to pane.Pane, from string) (nam
 		key = ledger.InboxKey{Root: s.opts.Root.Path(), Team: t.Name(), CreatedAt: c.Instance().CreatedAt, Inbox: member}
 		return nil, nil
 	})
-	if !other {
-		return member, key, err
-	}
-	return member + "@" + team, key, err
+	return key.Inbox + "@" + key.Team, key, err
 }
 
 // broadcastToPanes sends a message to all panes of a list.

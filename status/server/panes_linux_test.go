@@ -2,8 +2,10 @@ package server
 
 import (
 	"net/http"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -305,5 +307,170 @@ func TestTeamNamedAsThePanes(t *testing.T) {
 	problem(t, r.ask(t, "POST", "/v1/panes", `{"member": "b", "target": "`+p.id+`", "socket": "`+p.Socket+`"}`), api.CodeRefused)
 	if list := get[[]api.Pane](t, r, "/v1/panes"); len(list) != 1 {
 		t.Errorf("registered panes: %+v", list)
+	}
+}
+
+// The pane that config.json has for a member of a team is reached with via. Its messages are
+// in the history of the team, and need the person there.
+func TestPaneOfAMember(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	p.Make("crew", 7, "team-lead", "worker", "other")
+	path := p.Path("crew", "config.json")
+	config, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = []byte(strings.Replace(string(config), `"name":"worker"`, `"name":"worker","tmuxPaneId":"`+p.id+`","backendType":"tmux"`, 1))
+	if err := os.WriteFile(path, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := p.start(t, func(s *Server) { s.tmux = p.Socket })
+	const to = "/v1/teams/crew/members/"
+	problem(t, r.ask(t, "POST", to+"other/messages", `{"text": "x", "via": "pane"}`), api.CodeInvalid)
+	problem(t, r.ask(t, "POST", to+"nobody/messages", `{"text": "x", "via": "pane"}`), api.CodeNotFound)
+	events := r.listen(t, "?team=crew", "")
+	sent := of[api.Sent](t, r.ask(t, "POST", to+"worker/messages", `{"text": "by hand", "via": "pane", "from": "other"}`), http.StatusCreated)
+	if sent.Team != "crew" || sent.Member != "worker" || sent.Delivery == "" {
+		t.Errorf("sent: %+v", sent)
+	}
+	events.until(api.EventRelay, func(e event) bool {
+		v := as[api.RelayEvent](t, e)
+		return v.Delivery == sent.Delivery && v.State == "done" && v.Pane && v.Team == "crew"
+	})
+	if screen := p.screen(t); !strings.Contains(screen, " from other@crew] by hand") {
+		t.Errorf("the pane shows:\n%s", screen)
+	}
+	eventually(t, r, "/v1/teams/crew/messages?with=worker", "recorded", func(p api.Page) bool {
+		return len(p.Messages) == 1 && p.Messages[0].Relay != nil && p.Messages[0].Relay.Pane && p.Messages[0].From == "other@crew"
+	})
+	if list := get[[]api.Pane](t, r, "/v1/panes"); len(list) != 0 {
+		t.Errorf("it was registered: %+v", list)
+	}
+
+	// One that was not sent needs the person.
+	p.Keys(t, p.id, standin.KeyBusy)
+	eventually(t, r, "/v1/teams/crew/status", "there", func(l []api.Status) bool { return len(l) == 3 })
+	late := of[api.Sent](t, r.ask(t, "POST", to+"worker/messages", `{"text": "later", "via": "pane", "policy": "when-idle"}`), http.StatusCreated)
+	events.until(api.EventRelay, func(e event) bool {
+		v := as[api.RelayEvent](t, e)
+		return v.Delivery == late.Delivery && v.State == "held"
+	})
+	if err := r.ledger.EndDeliveries(t.Context(), ledger.Failed, pane.NotSent+"it worked all the time", late.Delivery); err != nil {
+		t.Fatal(err)
+	}
+	all := eventually(t, r, "/v1/attention?team=crew", "told", func(l []api.Attention) bool { return waiting(l, api.WaitsLost) != nil })
+	if a := waiting(all, api.WaitsLost); a.Member != "worker" || a.Delivery != late.Delivery || a.What != "a message was not sent: it worked all the time" {
+		t.Errorf("what needs the person: %+v", a)
+	}
+	of[api.Delivery](t, r.ask(t, "POST", "/v1/deliveries/"+late.Delivery+"/drop", ""), http.StatusOK)
+	eventually(t, r, "/v1/attention?team=crew", "over", func(l []api.Attention) bool { return waiting(l, api.WaitsLost) == nil })
+}
+
+// A message to a pane is from the person, from another pane, or from a member of a team; an
+// agent among them is told that its task is done.
+func TestPaneSenders(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	p.Make("crew", 7, "team-lead", "worker")
+	r := p.start(t)
+	p.add(t, r, "build")
+	list, err := r.panes.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, want := range map[string]struct {
+		name string
+		to   ledger.InboxKey
+	}{
+		"": {}, "user": {},
+		"build":       {"build", list[0].InboxKey},
+		"build@tmux":  {"build", list[0].InboxKey},
+		"worker@crew": {"worker@crew", ledger.InboxKey{Root: p.Root.Path(), Team: "crew", CreatedAt: 7, Inbox: "worker"}},
+	} {
+		name, to, err := r.paneSender(t.Context(), list[0], from)
+		if err != nil || name != want.name || to != want.to {
+			t.Errorf("from %q: %q %+v, %v; want %q %+v", from, name, to, err, want.name, want.to)
+		}
+	}
+	for from, code := range map[string]api.Code{"nobody": api.CodeNotFound, "nobody@crew": api.CodeNotFound, "worker@nowhere": api.CodeNotFound} {
+		problem(t, r.ask(t, "POST", "/v1/teams/tmux/members/build/messages", `{"text": "x", "from": "`+from+`"}`), code)
+	}
+	problem(t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "x", "from": "build"}`), api.CodeNotFound)
+	problem(t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "x", "via": "pane"}`), api.CodeInvalid)
+	problem(t, r.ask(t, "POST", "/v1/teams/crew/broadcast", `{"text": "x", "policy": "urgent"}`), api.CodeInvalid)
+	if mixed := of[[]api.Sent](t, r.ask(t, "POST", "/v1/teams/tmux/broadcast", `{"text": "\u0007"}`), http.StatusMultiStatus); mixed[0].Error == nil || mixed[0].Error.Code != api.CodeInvalid {
+		t.Errorf("a text that cannot be typed: %+v", mixed)
+	}
+}
+
+// A tmux server that does not answer delays no request: they tell what was seen last. The
+// message is recorded, and waits.
+func TestPanesOfAStoppedTmux(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	r := p.start(t, func(s *Server) { s.limits.tick = time.Hour })
+	p.add(t, r, "build")
+	idle := func(l []api.Status) bool { return len(l) == 1 && l[0].Word == api.WordIdle }
+	eventually(t, r, "/v1/teams/tmux/status", "idle", idle)
+	list, err := r.panes.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := list[0].Ref.Server
+	if err := syscall.Kill(server, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(server, syscall.SIGCONT) })
+	// With a look, these would not find out what it does, after 10 s.
+	if l := get[[]api.Status](t, r, "/v1/teams/tmux/status"); !idle(l) {
+		t.Errorf("the status: %+v", l)
+	}
+	if l := get[[]api.Pane](t, r, "/v1/panes"); len(l) != 1 || l[0].Look == nil || l[0].Look.State != api.PaneEmpty {
+		t.Errorf("the panes: %+v", l)
+	}
+	get[[]api.Member](t, r, "/v1/teams/tmux/members")
+	get[[]api.Attention](t, r, "/v1/attention")
+	shot := as[api.Snapshot](t, r.listen(t, "?team=tmux", "").until(api.EventSnapshot, nil))
+	if !idle(shot.Status) {
+		t.Errorf("the snapshot: %+v", shot.Status)
+	}
+	if sent := p.send(t, r, "build", "one", ""); sent.State != api.Waiting {
+		t.Errorf("sent: %+v", sent)
+	}
+	if err := syscall.Kill(server, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, r, "/v1/teams/tmux/messages", "confirmed", func(p api.Page) bool {
+		return len(p.Messages) == 1 && p.Messages[0].Relay != nil && p.Messages[0].Relay.State == "done"
+	})
+}
+
+// A pane whose screen stays the same is not looked at closely each time.
+func TestPaneIsLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	r := p.start(t, func(s *Server) { s.limits.tick = time.Hour })
+	p.add(t, r, "build")
+	watch := &paneWatch{Server: r.Server}
+	look := func() (pane.View, time.Time) {
+		t.Helper()
+		watch.look(t.Context())
+		if len(watch.list) != 1 {
+			t.Fatalf("panes: %+v", watch.list)
+		}
+		return watch.view(watch.list[0]), watch.sights[watch.list[0].Ref].at
+	}
+	first, closely := look()
+	if again, then := look(); !then.Equal(closely) || again.State != pane.Idle || again.State != first.State {
+		t.Errorf("it showed the same, and was looked at closely at %v and %v: %s, %s", closely, then, first.State, again.State)
+	}
+	p.Keys(t, p.id, "-l", "x")
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if v, then := look(); v.State == pane.Draft && then.After(closely) {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("what is typed is not seen: %s, looked at closely at %v", v.State, then)
+		}
 	}
 }

@@ -147,6 +147,7 @@ type Server struct {
 
 	panes *pane.Panes
 	watch *paneWatch
+	tmux  string // the socket of the tmux server with the panes of members; "": that of a plain tmux
 
 	streams chan struct{} // one item for each open stream
 
