@@ -26,7 +26,8 @@
 //   - tmux has no transaction over looking and typing. A person's key, or a dialog that opens in the milliseconds between the
 //     last look and Enter, is not seen.
 //   - If the agent dies in the instant of the paste, the text may stand at the prompt of a shell behind it. It was not
-//     entered. A shell without bracketed paste (dash) takes the line breaks of a text for Enter.
+//     entered. A shell without bracketed paste (dash) takes the line breaks of a text for Enter, and so may a [Generic]
+//     program without it.
 //   - Callers lock: one delivery at a time per pane, over all processes. This package has neither files nor locks.
 //   - If a shell script runs the agent without exec, tmux itself cannot tell that the agent has ended: it is looked for once more
 //     just before Enter. With the profile [Generic] such an agent counts as a shell, and nothing is sent to it. What runs at
