@@ -59,7 +59,7 @@ type agent struct {
 // socket is short: a path of a socket may have some hundred bytes.
 func (s *server) socket(name string) string { return filepath.Join(filepath.Dir(s.Socket), name) }
 
-// start starts the program in a window, or by what is typed into a shell in one.
+// start starts the program in a window, or by what is typed into a shell in one, or by a script that ends as a shell.
 func (s *server) start(shell string, commands ...string) *agent {
 	s.t.Helper()
 	a := &agent{server: s, changed: make(chan struct{})}
@@ -72,7 +72,9 @@ func (s *server) start(shell string, commands ...string) *agent {
 	run := []string{"env", envProgram + "=" + path, os.Args[0]}
 	window := []string{"new-window", "-P", "-F", "#{pane_id}", "-t", "=main:"}
 	var id string
-	if shell == "" {
+	if script, ok := strings.CutPrefix(shell, "script of "); ok {
+		id = s.tmux(append(window, script, "-c", `"$@"; exec "$0" -i`, script, "env", envProgram+"="+path, os.Args[0])...)
+	} else if shell == "" {
 		id = s.tmux(append(window, run...)...)
 	} else {
 		id = s.tmux(append(window, "env", "-i", "PATH="+os.Getenv("PATH"), "TERM=xterm-256color", shell, "-i")...)

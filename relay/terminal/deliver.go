@@ -56,8 +56,9 @@ func Deliver(ctx context.Context, r Ref, p Profile, m Message, s Steps) (Outcome
 	return d.deliver(ctx)
 }
 
-// Continue finishes a delivery whose process was killed after [Steps.Pasting], or that ended as [Stuck]. It never pastes: if
-// the composer holds exactly the message it presses Enter; otherwise it finds out what it can.
+// Continue finishes a delivery whose process was killed after [Steps.Pasting], or that ended without Enter. It never pastes: if
+// the composer holds exactly the message, or the mark that it showed for the message before, it presses Enter; otherwise it
+// finds out what it can.
 func Continue(ctx context.Context, r Ref, p Profile, m Message, s Steps) (Outcome, error) {
 	d := delivery{ref: r, profile: p, message: m, steps: s, timing: usual}
 	return d.resume(ctx)
@@ -171,17 +172,44 @@ func (d *delivery) resume(ctx context.Context) (Outcome, error) {
 	if err != nil || h.reason != "" && h.reason != Draft && h.reason != Busy && h.reason != HasQueue {
 		return d.ended(h, err)
 	}
-	// Only what can be told from anybody else's text: not the mark that stands for a long paste.
-	if d.holds(before.composer) != exactly {
-		return d.ended(hold{NotShown, "the prompt does not hold the message; it may have been submitted"}, nil)
+	// Only what can be told from anybody else's text.
+	switch d.holds(before.composer) {
+	case exactly:
+		return d.submit(ctx, before)
+	case part:
+		ours, err := d.remembers(ctx, before.composer.Draft)
+		if err != nil {
+			return d.ended(hold{NotShown, "tmux did not say whose text is at the prompt"}, err)
+		}
+		if ours {
+			return d.submit(ctx, before)
+		}
 	}
-	return d.submit(ctx, before)
+	return d.ended(hold{NotShown, "the prompt does not hold the message; it may have been submitted"}, nil)
+}
+
+// markOption is where tmux keeps with the pane what the composer shows for a long text: "[Pasted text #3 +12 lines]". Claude Code
+// counts all pastes, so the mark is that of no other.
+const markOption = "@teambridge_mark"
+
+// remember keeps the mark for [Continue], which may be called by another process.
+func (d *delivery) remember(ctx context.Context, mark string) error {
+	d.mark = mark
+	_, err := run(ctx, d.ref.Socket, nil, "set-option", "-p", "-t", d.ref.ID, markOption, d.message.Nonce+" "+mark)
+	return err
+}
+
+// remembers reports whether the mark was kept for this message.
+func (d *delivery) remembers(ctx context.Context, mark string) (bool, error) {
+	kept, err := run(ctx, d.ref.Socket, nil, "show-options", "-p", "-q", "-v", "-t", d.ref.ID, markOption)
+	_, ok := pasteMark(mark)
+	return ok && kept == d.message.Nonce+" "+mark+"\n", err
 }
 
 // ended is the outcome for a message that is held, or for an error.
 func (d *delivery) ended(h hold, err error) (Outcome, error) {
 	if errors.Is(err, ErrGone) {
-		h, err = hold{Gone, "the pane, or its tmux server, is no more"}, nil
+		h, err = hold{Gone, "the pane is gone"}, nil
 	}
 	d.out.Reason, d.out.Detail = h.reason, h.detail
 	if d.unread != nil {
@@ -218,8 +246,6 @@ func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 		return s, hold{InputOff, "the input of the pane is switched off; tmux select-pane -e switches it on"}, nil
 	case pane.Synchronized:
 		return s, hold{Synchronized, "the keys of the window go to all its panes (synchronize-panes)"}, nil
-	case isShell(pane.Command):
-		return s, hold{NotAgent, "a shell runs in front, " + pane.Command}, nil
 	}
 	if s.tty, err = pane.tty(); err != nil {
 		// The program may have ended since.
@@ -229,6 +255,10 @@ func (d *delivery) glance(ctx context.Context) (snapshot, hold, error) {
 			return s, hold{Dead, "the program has ended"}, nil
 		}
 		return s, hold{}, err
+	}
+	// With a profile, the screen has to show a composer as well.
+	if isShell(pane.Command) && (d.profile == Generic || !s.tty.script()) {
+		return s, hold{NotAgent, "a shell runs in front, " + pane.Command}, nil
 	}
 	if s.tty.canonical {
 		return s, hold{NotRaw, pane.Command + " reads lines, not keys: it is no agent with a prompt"}, nil
@@ -445,6 +475,12 @@ func (d *delivery) ready(ctx context.Context, before snapshot) (snapshot, hold, 
 		now, h, err := d.glance(ctx)
 		if err != nil {
 			return now, hold{}, err
+		}
+		// Also behind a mode of tmux.
+		if _, ok := pasteMark(now.composer.Draft); ok && now.composer.Draft != d.mark && d.holds(now.composer) == part {
+			if err := d.remember(ctx, now.composer.Draft); err != nil {
+				return now, hold{}, err
+			}
 		}
 		switch {
 		case h.reason == Dead, h.reason == NotAgent:

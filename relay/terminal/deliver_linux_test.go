@@ -243,6 +243,35 @@ func TestDeliverToAShellIsHeld(t *testing.T) {
 	}
 }
 
+// The shell of a script is in front of the agent that it runs.
+func TestDeliverToAnAgentOfAScript(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"sh", "bash"} {
+		a := startServer(t).start("script of " + shell)
+		if p, err := a.ref.Look(t.Context()); err != nil || p.Command != shell {
+			t.Fatalf("in front is %s, %v; want %s", p.Command, err, shell)
+		}
+		m := message("hello")
+		a.confirmed(m, Steps{})
+		a.submitted(m)
+		d := delivery{ref: a.ref, profile: Generic, message: message("again"), timing: hasty}
+		o, err := d.deliver(t.Context())
+		ends(t, o, err, NotSent, NotAgent)
+		a.do("exit")
+		a.until("the shell alone", func() bool {
+			p, err := a.ref.Look(t.Context())
+			if err != nil {
+				return false
+			}
+			k, err := p.tty()
+			return err == nil && !k.script()
+		})
+		o, err = a.deliver(message("touch "+a.socket("canary")), Steps{}, patient)
+		ends(t, o, err, NotSent, NotAgent)
+		a.ranNothing()
+	}
+}
+
 // ranNothing checks that the shell in the pane has run no command of a message, which makes a file canary.
 func (a *agent) ranNothing() {
 	a.t.Helper()
@@ -353,7 +382,7 @@ func TestEnterWaitsForTheEndOfAMode(t *testing.T) {
 // The agent ends when it has the text, and its shell comes to the front. It must not be given the Enter.
 func TestProgramThatEndsBeforeEnter(t *testing.T) {
 	t.Parallel()
-	for _, shell := range []string{"sh", "bash", ""} {
+	for _, shell := range []string{"sh", "bash", "script of sh", "script of bash", ""} {
 		t.Run("in front of "+shell, func(t *testing.T) {
 			t.Parallel()
 			a := startServer(t).start(shell, "paste exit")
@@ -670,6 +699,27 @@ func TestContinue(t *testing.T) {
 			a.untouched()
 		})
 	}
+	// A long text is shown as a mark, which tmux keeps.
+	t.Run("our mark", func(t *testing.T) {
+		long := message("1\n2\n3")
+		a := startAgent(t)
+		o, err := a.deliver(long, Steps{Entered: func(context.Context) error { a.tmux("copy-mode", "-t", a.ref.ID); return nil }}, hasty)
+		ends(t, o, err, Unconfirmed, InMode)
+		o, err = a.resume(long, Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, InMode)
+		a.tmux("send-keys", "-t", a.ref.ID, "-X", "cancel")
+		o, err = a.resume(message("4\n5\n6"), Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotShown)
+		if o, err := a.resume(long, Steps{}, patient); err != nil || o.State != Confirmed || o.Enters != 1 {
+			t.Errorf("got %+v, %v", o, err)
+		}
+		a.submitted(long)
+		// The mark of a later paste is another.
+		a.do("draft [Pasted text #2 +2 lines]")
+		o, err = a.resume(long, Steps{}, hasty)
+		ends(t, o, err, Unconfirmed, NotShown)
+		a.submitted(long)
+	})
 	t.Run("in the transcript", func(t *testing.T) {
 		a := startAgent(t)
 		o, err := a.resume(m, Steps{Submitted: func(context.Context) (bool, error) { return true, nil }}, hasty)

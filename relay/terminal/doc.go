@@ -28,8 +28,9 @@
 //   - If the agent dies in the instant of the paste, the text may stand at the prompt of a shell behind it. It was not
 //     entered. A shell without bracketed paste (dash) takes the line breaks of a text for Enter.
 //   - Callers lock: one delivery at a time per pane, over all processes. This package has neither files nor locks.
-//   - An agent that a shell script runs without exec counts as a shell, so nothing is sent to it. What runs at the other end of
-//     ssh or in a container cannot be told from an agent with the profile [Generic].
+//   - If a shell script runs the agent without exec, tmux itself cannot tell that the agent has ended: it is looked for once more
+//     just before Enter. With the profile [Generic] such an agent counts as a shell, and nothing is sent to it. What runs at
+//     the other end of ssh or in a container cannot be told from an agent with that profile.
 //   - Line discipline and input queue of a pane are read on Linux alone. Elsewhere Deliver fails with
 //     [errors.ErrUnsupported], and nothing is sent.
 //

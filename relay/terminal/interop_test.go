@@ -2,6 +2,7 @@ package terminal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"teambridge/relay/terminal"
 	"teambridge/teams"
 )
+
+var errStop = errors.New("of the test")
 
 func startClaude(t *testing.T, v teams.Version) (*standin.Home, *standin.Terminal, terminal.Ref) {
 	t.Helper()
@@ -54,6 +57,18 @@ func TestRealDeliver(t *testing.T) {
 			same := strings.NewReplacer("\t", "    ", "e\u0301", "é")
 			if got, want := same.Replace(r.Text()), same.Replace(strings.TrimSpace(m.Line())); !strings.Contains(got, want) {
 				t.Errorf("got %+.300q, want %+.300q", got, want)
+			}
+		}
+
+		// A sender that did not come to Enter is continued, also if the composer shows a mark for the text.
+		for i, text := range []string{"hello", strings.Repeat("line\n", 30)} {
+			m := terminal.Message{Nonce: fmt.Sprintf("3f2a9c0d22%02d", i), Text: text}
+			stop := terminal.Steps{Entered: func(context.Context) error { return errStop }}
+			if o, err := terminal.Deliver(t.Context(), pane, terminal.Claude, m, stop); !errors.Is(err, errStop) || !o.Pasted {
+				t.Fatalf("got %+v, %v", o, err)
+			}
+			if o, err := terminal.Continue(t.Context(), pane, terminal.Claude, m, terminal.Steps{}); err != nil || o.State != terminal.Confirmed {
+				t.Fatalf("Continue: %+v, %v; the screen:\n%s", o, err, claude.Screen())
 			}
 		}
 	})

@@ -141,7 +141,7 @@ func TestKilledInEachStepNeverPastesTwice(t *testing.T) {
 		t.Run(kill, func(t *testing.T) {
 			t.Parallel()
 			a := startAgent(t)
-			m := message("hello")
+			m := message("several\nlines\nand more")
 			o := order{Ref: a.ref, Messages: []Message{m}, Lock: a.socket("lock"), Log: a.socket("log"), Kill: kill}
 			out, err := send(t, o)
 			var exit *exec.ExitError

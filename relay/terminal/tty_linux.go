@@ -2,8 +2,11 @@ package terminal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -37,14 +40,37 @@ func (p Pane) tty() (tty, error) {
 	if err != nil {
 		return tty{}, fmt.Errorf("terminal: first process of pane %s: %w", p.ID, err)
 	}
-	// The name of the program is in parentheses and may hold some itself. After it: state, parent, group, session, terminal,
-	// group in front.
-	after := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(after) < 6 {
-		return tty{}, fmt.Errorf("terminal: %s: unknown format", file)
-	}
-	if t.foreground, err = strconv.Atoi(string(after[5])); err != nil {
+	if _, _, t.foreground, err = groups(stat); err != nil {
 		return tty{}, fmt.Errorf("terminal: %s: %w", file, err)
 	}
 	return t, nil
+}
+
+// groups reads the name of a process, its process group, and the group in front of its terminal from /proc/PID/stat.
+func groups(stat []byte) (name string, own, foreground int, err error) {
+	// The name is in parentheses and may hold some itself. After it: state, parent, group, session, terminal, group in front.
+	start, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	after := bytes.Fields(stat[end+1:])
+	if start < 0 || end < start || len(after) < 6 {
+		return "", 0, 0, errors.New("unknown format")
+	}
+	own, err = strconv.Atoi(string(after[2]))
+	if err == nil {
+		foreground, err = strconv.Atoi(string(after[5]))
+	}
+	return string(stat[start+1 : end]), own, foreground, err
+}
+
+// script reports whether a shell in front runs another program: a script does in its own process group, a shell that
+// waits for commands does not.
+func (t tty) script() bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	return slices.ContainsFunc(files, func(file string) bool {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			return false // ended since
+		}
+		name, group, _, err := groups(stat)
+		return err == nil && group == t.foreground && !isShell(name)
+	})
 }

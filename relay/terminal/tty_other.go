@@ -19,3 +19,5 @@ type tty struct {
 func (p Pane) tty() (tty, error) {
 	return tty{}, fmt.Errorf("terminal: the input queue of %s cannot be read on %s: %w", p.TTY, runtime.GOOS, errors.ErrUnsupported)
 }
+
+func (tty) script() bool { return false }
