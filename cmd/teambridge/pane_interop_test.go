@@ -112,8 +112,10 @@ func (p *realPane) until(what string, holds func() bool) {
 		if time.Now().After(end) || p.ctx.Err() != nil {
 			var page api.Page
 			p.get("/v1/teams/tmux/messages?with=build", &page)
-			messages, _ := json.MarshalIndent(page.Messages, "", " ")
-			p.t.Fatalf("want %s; the messages are %s\n%s\n%s", what, messages, p.home.API, p.Screen())
+			var v api.Pane
+			p.get("/v1/panes/build", &v)
+			all, _ := json.MarshalIndent([]any{v, page.Messages}, "", " ")
+			p.t.Fatalf("want %s; pane and messages are %s\n%s\n%s", what, all, p.home.API, p.Screen())
 		}
 	}
 }
@@ -191,6 +193,23 @@ func (p *realPane) keys(keys ...string) {
 	if err := p.Keys(p.ctx, keys...); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// enter submits what is in the composer. Enter gets lost now and then; while the composer shows a draft, it may be pressed.
+func (p *realPane) enter(what string, done func() bool) {
+	p.t.Helper()
+	p.keys("Enter")
+	last := time.Now()
+	p.until(what, func() bool {
+		var v api.Pane
+		if time.Since(last) > 5*time.Second {
+			if p.get("/v1/panes/build", &v); v.Look != nil && v.Look.State == api.PaneDraft && !done() {
+				p.keys("Enter")
+			}
+			last = time.Now()
+		}
+		return done()
+	})
 }
 
 // notified reports whether the person was told that the task of a message is done.
@@ -315,26 +334,28 @@ func TestRealPane(t *testing.T) {
 			if screen := p.Screen(); !strings.Contains(screen, "❯\u00a0what a person typed\n") {
 				t.Errorf("the draft became:\n%s", screen)
 			}
-			p.until("the draft submitted", func() bool {
-				p.keys("Enter")
-				ctx, cancel := context.WithTimeout(p.ctx, 3*time.Second)
-				defer cancel()
-				return p.home.API.WaitCount(ctx, standin.Main, "what a person typed", 1) == nil
-			})
+			p.enter("the draft submitted", func() bool { return p.count("what a person typed") > 0 })
 			if r := p.given("what a person typed"); !slices.Contains(r.Texts, "what a person typed") {
 				t.Errorf("the draft was submitted as %q", r.Texts)
 			}
 			p.confirmed("drafted")
 			p.given("[drafted]")
 
+			// agent-deck #1578: none of these aborted a turn.
+			for _, r := range p.home.API.Log() {
+				if r.Has("[Request interrupted by user") {
+					t.Errorf("a turn was aborted: %q", r.Texts)
+				}
+			}
+
 			// The agent asks something: Enter would answer it.
 			p.looks(api.PaneEmpty)
-			p.prompt(standin.CallLine("AskUserQuestion", map[string]any{"questions": []any{map[string]any{
+			p.keys("-l", standin.CallLine("AskUserQuestion", map[string]any{"questions": []any{map[string]any{
 				"question": "Which?", "header": "Pick", "multiSelect": false,
 				"options": []any{map[string]string{"label": "One", "description": "1"}, map[string]string{"label": "Two", "description": "2"}},
 			}}}))
-			// The state is known before the screen shows it, which is what holds a message.
-			p.until("the question", func() bool { return strings.Contains(p.Screen(), "Esc to cancel") })
+			p.looks(api.PaneDraft)
+			p.enter("the question", func() bool { return strings.Contains(p.Screen(), "Esc to cancel") })
 			p.looks(api.PaneDialog)
 			p.send("asked", "text", "")
 			p.held("asked", "asks")
