@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -27,9 +28,14 @@ func (l line) text() string {
 }
 
 // rule reports whether the line is drawn across the whole width. It may say how much of a high draft is not shown.
-func (l line) rule() bool { return len(l) >= 10 && rule.MatchString(l.text()) }
+func (l line) rule() bool { return len(l) >= 10 && rule().MatchString(l.text()) }
 
-var rule = regexp.MustCompile(`^─+( ↓ \d+ more ─+)?$`)
+// lazily compiles an expression when it is used first: every command links this package.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
+var rule = lazily(`^─+( ↓ \d+ more ─+)?$`)
 
 // parseScreen takes colours and attributes out of a screen. They go on from line to line.
 func parseScreen(screen string) []line {
