@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -77,7 +78,11 @@ type record struct {
 }
 
 // marker is how a message begins in what a program takes.
-var marker = regexp.MustCompile(`\[teambridge ([0-9a-f]{12})(?: from [^\]\n]*)?\] `)
+//
+// It is compiled when it is used first: every command links this package.
+var marker = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\[teambridge ([0-9a-f]{12})(?: from [^\]\n]*)?\] `)
+})
 
 // read reads what was added to the transcript.
 func (c *conversation) read() error {
@@ -242,7 +247,7 @@ func (c *conversation) given(list []string) {
 }
 
 func nonces(text string) (list []string) {
-	for _, m := range marker.FindAllStringSubmatch(text, -1) {
+	for _, m := range marker().FindAllStringSubmatch(text, -1) {
 		list = append(list, m[1])
 	}
 	return list
