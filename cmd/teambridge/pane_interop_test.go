@@ -27,8 +27,9 @@ type realPane struct {
 	t       *testing.T
 	ctx     context.Context
 	home    *standin.Home
+	dir     string // the state directory
 	env     []string
-	service *served
+	service *served // nil without one
 
 	mu   sync.Mutex
 	open map[string]chan struct{}
@@ -38,7 +39,22 @@ var holdMark = regexp.MustCompile(`HOLD-(\w+)`)
 
 func newRealPane(t *testing.T, v teams.Version) *realPane {
 	t.Helper()
-	p := &realPane{t: t, ctx: deadline(t, 5*time.Minute), open: map[string]chan struct{}{}}
+	p := startRealPane(t, v)
+	var log bytes.Buffer
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the service said:\n%s", log.Bytes())
+		}
+	})
+	p.service = serve(t, p.home, p.dir, &log)
+	p.service.post(p.ctx, "/v1/panes", fmt.Sprintf(`{"member": "build", "target": "%%0", "socket": %q}`, p.Socket), "", http.StatusCreated, new(api.Pane))
+	return p
+}
+
+// startRealPane is newRealPane without a service, and without a registration.
+func startRealPane(t *testing.T, v teams.Version) *realPane {
+	t.Helper()
+	p := &realPane{t: t, dir: t.TempDir(), ctx: deadline(t, 5*time.Minute), open: map[string]chan struct{}{}}
 	p.home = standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
 		if !r.Side {
 			for _, m := range holdMark.FindAllStringSubmatch(r.Text(), -1) {
@@ -50,19 +66,10 @@ func newRealPane(t *testing.T, v teams.Version) *realPane {
 		}
 		return standin.Script(ctx, r)
 	}))
-	state := t.TempDir()
-	p.home.Extra = []string{"TEAMBRIDGE_STATE=" + state}
+	p.home.Extra = []string{"TEAMBRIDGE_STATE=" + p.dir}
 	p.env = p.home.Env()
 	p.must("hook", "install") // before the program starts
 	p.Terminal = standin.StartPane(t, v, p.home)
-	var log bytes.Buffer
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the service said:\n%s", log.Bytes())
-		}
-	})
-	p.service = serve(t, p.home, state, &log)
-	p.service.post(p.ctx, "/v1/panes", fmt.Sprintf(`{"member": "build", "target": "%%0", "socket": %q}`, p.Socket), "", http.StatusCreated, new(api.Pane))
 	return p
 }
 

@@ -17,7 +17,8 @@
 //   - Enter is pressed only while the same program of the same pane is in front, in raw mode, and, with a profile that can
 //     read the composer, while the composer shows exactly our text. Where the agent has ended, its shell runs nothing.
 //   - A person's draft and an open dialog always hold a message. With [Message.SaveDraft], Claude Code puts the draft aside, and
-//     brings it back after the message. A mode of tmux, such as copy mode, is never cancelled.
+//     brings it back after the message. So it does with a prompt that [Urgent] interrupted, which newer versions put back into
+//     the composer. A mode of tmux, such as copy mode, is never cancelled.
 //   - No Ctrl-C is ever sent. ESC is sent for [Urgent] alone, to a busy agent, and never within two seconds of the last.
 //   - A body cannot leave the paste: it has no control characters but newline and tab.
 //
@@ -26,7 +27,8 @@
 //   - tmux has no transaction over looking and typing. A person's key, or a dialog that opens in the milliseconds between the
 //     last look and Enter, is not seen.
 //   - If the agent dies in the instant of the paste, the text may stand at the prompt of a shell behind it. It was not
-//     entered. A shell without bracketed paste (dash) takes the line breaks of a text for Enter.
+//     entered. A shell without bracketed paste (dash) takes the line breaks of a text for Enter, and so may a [Generic]
+//     program without it.
 //   - Callers lock: one delivery at a time per pane, over all processes. This package has neither files nor locks.
 //   - If a shell script runs the agent without exec, tmux itself cannot tell that the agent has ended: it is looked for once more
 //     just before Enter. With the profile [Generic] such an agent counts as a shell, and nothing is sent to it. What runs at
