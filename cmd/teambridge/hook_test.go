@@ -3,6 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"teambridge/teams/rawjson"
@@ -135,4 +139,47 @@ func TestHookProgram(t *testing.T) {
 			t.Errorf("%s: got %q, %v", path, got, ok)
 		}
 	}
+}
+
+// Whatever Claude Code gives the hook, it prints nothing on standard output, and ends with 0
+// or 1: with 2, the agent would not stop.
+func TestHookStopLetsTheAgentStop(t *testing.T) {
+	t.Parallel()
+	endless, w := io.Pipe()
+	t.Cleanup(func() { w.Close() })
+	for name, tc := range map[string]struct {
+		stdin  io.Reader
+		status int
+		stderr string
+	}{
+		"as it should be":        {strings.NewReader(`{"session_id": "s", "transcript_path": "/nowhere", "stop_hook_active": true}`), 0, ""},
+		"nothing":                {strings.NewReader(""), 1, "read the JSON of the hook"},
+		"no object":              {strings.NewReader(`[1]`), 1, "read the JSON of the hook"},
+		"another type":           {strings.NewReader(`{"session_id": 7}`), 1, "read the JSON of the hook"},
+		"input that never ends":  {endless, 1, "standard input does not end"},
+		"input that is too long": {io.LimitReader(spaces{}, 2*maxHookJSON), 1, "read the JSON of the hook"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			var stdout, stderr bytes.Buffer
+			status := run([]string{"hook", "stop", "--state-dir", filepath.Join(home, "state")}, host{
+				stdin: tc.stdin, stdout: &stdout, stderr: &stderr,
+				lookup: func(name string) (string, bool) { return home, name == "HOME" }, cwd: os.Getwd,
+			})
+			if status != tc.status || stdout.Len() > 0 || !strings.Contains(stderr.String(), tc.stderr) || (tc.stderr == "") != (stderr.Len() == 0) {
+				t.Errorf("status %d, stdout %q, stderr %q; want %d and %q on stderr", status, &stdout, &stderr, tc.status, tc.stderr)
+			}
+		})
+	}
+}
+
+// spaces is an input of spaces.
+type spaces struct{}
+
+func (spaces) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	return len(b), nil
 }

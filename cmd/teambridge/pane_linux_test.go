@@ -214,9 +214,8 @@ func (p *agentProgram) draw() {
 // BenchmarkSendToPane measures sending one message to an agent in a pane as a whole process:
 // from its start until the agent's program has read the first byte, and until the process
 // has ended, which says that the agent took it. The names say how much of that the fixed
-// waits are: the prompt has to be the same for 200 ms before the paste; Enter is pressed
-// after the program has read the text, then 25 ms without input, 80 ms and 150 ms, and the
-// prompt is looked at twice, 100 ms apart.
+// waits are: the prompt has to be the same for 200 ms before the paste, and Enter is pressed
+// when the program has left nothing unread for 25 ms, 80 ms and 150 ms later.
 //
 //	TEAMBRIDGE_INTEROP=.interop go test -run '^$' -bench SendToPane -benchtime 50x ./cmd/teambridge
 func BenchmarkSendToPane(b *testing.B) {
@@ -298,7 +297,7 @@ func BenchmarkSendToPane(b *testing.B) {
 				what  string
 				waits int
 				took  []time.Duration
-			}{{"first-byte", 200, first}, {"ended", 655, ended}} {
+			}{{"first-byte", 200, first}, {"ended", 455, ended}} {
 				slices.Sort(m.took)
 				for _, p := range []int{50, 99} {
 					b.ReportMetric(milliseconds(m.took[(len(m.took)-1)*p/100]), fmt.Sprintf("ms-%s-p%d-with-%dms-waits", m.what, p, m.waits))

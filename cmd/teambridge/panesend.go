@@ -276,7 +276,7 @@ func (a *app) sendToPane(ctx context.Context, panes *pane.Panes, p pane.Pane, bo
 		return fmt.Errorf("the message %s to %s is %s, but the output failed: %w", sent.ID, sent.Member, sent.State, perr)
 	}
 	if err == nil && o.notify && !o.dryRun {
-		a.notifyNote(p)
+		a.notifyNote(ctx, p)
 	}
 	return err
 }
@@ -549,10 +549,12 @@ func (a *app) putToPane(ctx context.Context, panes *pane.Panes, p pane.Pane, m p
 }
 
 // notifyNote says what is missing for the sender to be told.
-func (a *app) notifyNote(p pane.Pane) {
+func (a *app) notifyNote(ctx context.Context, p pane.Pane) {
 	root, err := a.root()
 	if err != nil || a.service(root) != nil {
 		return
 	}
-	a.note("no service runs: you are told by the Stop hook (teambridge hook install), or when a service runs")
+	if seen, err := p.Ref.Look(ctx); err != nil || !a.hooked(root, seen.Path) {
+		a.note("no service runs, and the Stop hook is not installed there: nobody is told before one of them is; see teambridge hook install --help")
+	}
 }

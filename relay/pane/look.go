@@ -26,7 +26,7 @@ func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 	v := View{Pane: of, At: time.Now().UTC(), Basis: OnPane, PID: of.Ref.PID}
 	var err error
 	if v.Terminal, err = p.tmux.look(ctx, of.Ref); errors.Is(err, terminal.ErrGone) {
-		v.State, v.Why = Gone, "the pane, or its tmux server, is no more; register another with teambridge pane add --replace"
+		v.State, v.Why = Gone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
 		return v, err
@@ -38,7 +38,7 @@ func (p *Panes) see(ctx context.Context, of Pane) (View, error) {
 	v.Process = p.process(of.Ref.PID)
 	v.PID = cmp.Or(v.Process.PID, v.PID)
 	if v.Composer, err = p.tmux.composer(ctx, of.Ref, of.Profile); errors.Is(err, terminal.ErrGone) {
-		v.State, v.Why = Gone, "the pane, or its tmux server, is no more"
+		v.State, v.Why = Gone, "the pane is gone"
 		return v, nil
 	} else if err != nil {
 		return v, err

@@ -111,6 +111,10 @@ func (p *Panes) until(ctx context.Context, uuid string, done func(ledger.PaneMes
 func (p *Panes) Deliver(ctx context.Context, uuid string) (ledger.PaneMessage, error) {
 	for keep := context.WithoutCancel(ctx); ; {
 		m, err := p.Message(keep, uuid)
+		if err == nil && m.Notify && m.Task.Open() {
+			err = p.followOne(ctx, m) // its turn may have ended, and the hook come, before it was confirmed
+			return m, err
+		}
 		if err != nil || m.State.Ended() {
 			return m, err
 		}

@@ -38,7 +38,7 @@ func (p *Panes) follow(ctx context.Context, of Pane, messages []ledger.PaneMessa
 		}
 		return errors.Join(err, p.notify(ctx))
 	}
-	paths := p.transcripts(ctx, of, since)
+	paths := p.transcripts(of, p.dir(ctx, of), since)
 	for _, m := range open {
 		if m.Transcript != "" && !slices.Contains(paths, m.Transcript) {
 			paths = append(paths, m.Transcript)
@@ -180,7 +180,7 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 	if err != nil {
 		return err
 	}
-	messages = slices.DeleteFunc(messages, func(m ledger.PaneMessage) bool { return !m.Task.Open() })
+	messages = slices.DeleteFunc(messages, func(m ledger.PaneMessage) bool { return m.State == ledger.Claimed })
 	if len(messages) == 0 {
 		return p.notify(keep)
 	}
@@ -193,16 +193,20 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 		return s.PaneID != "" && r.ID == s.PaneID && r.Server == s.Server
 	}
 	var found map[string]progress
-	complete := false
 	if s.Transcript != "" {
 		found = p.found(s.Transcript)
-		// Other agents need not wait.
-		if slices.ContainsFunc(messages, func(m ledger.PaneMessage) bool {
-			_, recorded := found[Nonce(m.UUID)]
-			return recorded || here(m.InboxKey)
-		}) {
-			found, complete = p.awaitEnd(ctx, s, messages)
-		}
+	}
+	// Other agents need not wait.
+	messages = slices.DeleteFunc(messages, func(m ledger.PaneMessage) bool {
+		_, recorded := found[Nonce(m.UUID)]
+		return !recorded && !here(m.InboxKey)
+	})
+	complete := false
+	if s.Transcript != "" && len(messages) > 0 {
+		found, complete = p.awaitEnd(ctx, s, messages)
+	}
+	if messages, err = p.begun(ctx, messages); err != nil {
+		return err
 	}
 	byPane := map[ledger.InboxKey][]ledger.PaneMessage{}
 	for _, m := range messages {
@@ -212,6 +216,23 @@ func (p *Panes) Stopped(ctx context.Context, s Stop) error {
 		err = errors.Join(err, p.stopped(keep, k, here(k), list, found, complete, s))
 	}
 	return errors.Join(err, p.notify(keep))
+}
+
+// begun waits until messages that are being delivered are confirmed, or ctx ends: a turn can
+// end before its message is. It returns those whose tasks are open.
+func (p *Panes) begun(ctx context.Context, messages []ledger.PaneMessage) (open []ledger.PaneMessage, err error) {
+	for _, m := range messages {
+		if !m.Task.Open() {
+			m, err = p.until(ctx, m.UUID, func(m ledger.PaneMessage) (bool, error) { return m.State.Ended(), nil })
+			if err != nil && ctx.Err() == nil {
+				return nil, err
+			}
+		}
+		if m.Task.Open() {
+			open = append(open, m)
+		}
+	}
+	return open, nil
 }
 
 // recordsOf returns the panes of messages.
@@ -311,15 +332,20 @@ func (p *Panes) AwaitAnswer(ctx context.Context, uuid string) (ledger.PaneMessag
 		if m.Task == ledger.TaskEnded || m.State.Ended() && m.State != ledger.Done || ctx.Err() != nil {
 			return m.Task == ledger.TaskEnded || ctx.Err() == nil, nil
 		}
-		record, found, err := p.opts.Ledger.Pane(ctx, m.InboxKey)
-		if err == nil && found && m.Task.Open() {
-			err = p.follow(ctx, paneOf(record), []ledger.PaneMessage{m})
-		}
-		if ctx.Err() != nil {
-			err = nil
-		}
-		return false, err
+		return false, p.followOne(ctx, m)
 	})
+}
+
+// followOne is follow for one message.
+func (p *Panes) followOne(ctx context.Context, m ledger.PaneMessage) error {
+	record, found, err := p.opts.Ledger.Pane(ctx, m.InboxKey)
+	if err == nil && found && m.Task.Open() {
+		err = p.follow(ctx, paneOf(record), []ledger.PaneMessage{m})
+	}
+	if ctx.Err() != nil {
+		err = nil // it is followed later
+	}
+	return err
 }
 
 // Notices returns the notifications for the person that were not dismissed, oldest first.

@@ -229,3 +229,25 @@ func TestNotifyOfGenericProgram(t *testing.T) {
 	b.do()
 	b.want(quiet, ledger.Failed, "")
 }
+
+// The turn of a message can end, and the hook be called, before the message is confirmed.
+func TestHookBeforeConfirmation(t *testing.T) {
+	t.Parallel()
+	twice(t, func(t *testing.T, b *bench) {
+		m := b.put("hello", notify)
+		var hook sync.WaitGroup
+		send := b.tmux.send
+		b.tmux.send = func(ctx context.Context, r terminal.Ref, p terminal.Profile, m terminal.Message, s terminal.Steps) (terminal.Outcome, error) {
+			out, err := send(ctx, r, p, m, s)
+			called := make(chan bool)
+			hook.Go(func() {
+				b.agent.stop(func() { close(called); b.hook() })
+			})
+			<-called
+			return out, err
+		}
+		b.do()
+		hook.Wait()
+		b.notices(b.want(m, ledger.Done, ledger.TaskEnded))
+	})
+}

@@ -223,10 +223,10 @@ func (s *stage) submitted() (list []string) {
 			s.t.Fatal(err)
 		}
 		text := texts(r.Message.Content, "")
-		if marker.FindString(text) == "" {
+		if marker().FindString(text) == "" {
 			s.t.Errorf("the program was given %q", text)
 		}
-		list = append(list, marker.ReplaceAllString(text, ""))
+		list = append(list, marker().ReplaceAllString(text, ""))
 	}
 	return list
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"teambridge/inbox/ledger"
@@ -77,7 +78,11 @@ type record struct {
 }
 
 // marker is how a message begins in what a program takes.
-var marker = regexp.MustCompile(`\[teambridge ([0-9a-f]{12})(?: from [^\]\n]*)?\] `)
+//
+// It is compiled when it is used first: every command links this package.
+var marker = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\[teambridge ([0-9a-f]{12})(?: from [^\]\n]*)?\] `)
+})
 
 // read reads what was added to the transcript.
 func (c *conversation) read() error {
@@ -242,7 +247,7 @@ func (c *conversation) given(list []string) {
 }
 
 func nonces(text string) (list []string) {
-	for _, m := range marker.FindAllStringSubmatch(text, -1) {
+	for _, m := range marker().FindAllStringSubmatch(text, -1) {
 		list = append(list, m[1])
 	}
 	return list
@@ -306,15 +311,20 @@ func (p *Panes) forget() {
 	clear(p.files)
 }
 
-// transcripts returns the files in which the program of a pane may record what it was sent
-// since a time: that of its session, if its process is known, and those of its directory
-// that have changed since.
-func (p *Panes) transcripts(ctx context.Context, of Pane, since time.Time) (paths []string) {
-	root := p.opts.Root.Path()
-	dir := ""
-	if there, err := p.tmux.look(ctx, of.Ref); err == nil {
-		dir = there.Path
+// dir returns the working directory of the program in a pane, or "".
+func (p *Panes) dir(ctx context.Context, of Pane) string {
+	there, err := p.tmux.look(ctx, of.Ref)
+	if err != nil {
+		return "" // the session, if it is known, has a transcript anyway
 	}
+	return there.Path
+}
+
+// transcripts returns the files in which the program of a pane, which runs in dir, may record
+// what it was sent since a time: that of its session, if its process is known, and those of
+// its directory that have changed since.
+func (p *Panes) transcripts(of Pane, dir string, since time.Time) (paths []string) {
+	root := p.opts.Root.Path()
 	if process := p.process(of.Ref.PID); process.PID != 0 {
 		if path, ok := transcript.Session(root, dir, process.Session); ok {
 			paths = append(paths, path)
@@ -354,6 +364,7 @@ type proof struct {
 	of    Pane
 	nonce string
 	since time.Time
+	dir   string // of the program; "" if it was not asked for yet
 }
 
 func (p *Panes) proof(of Pane, m ledger.PaneMessage) *proof {
@@ -366,7 +377,10 @@ func (p *Panes) proof(of Pane, m ledger.PaneMessage) *proof {
 
 // find returns what the transcripts say of the message, and whether they have it.
 func (p *proof) find(ctx context.Context) (progress, bool) {
-	s, ok := p.panes.found(p.panes.transcripts(ctx, p.of, p.since)...)[p.nonce]
+	if p.dir == "" {
+		p.dir = p.panes.dir(ctx, p.of) // once: find is called several times a second
+	}
+	s, ok := p.panes.found(p.panes.transcripts(p.of, p.dir, p.since)...)[p.nonce]
 	return s, ok
 }
 

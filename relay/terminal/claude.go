@@ -2,23 +2,22 @@ package terminal
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
 	// The spinner: "✻ Thinking… (3s · ↓ 5 tokens)". Once the turn has ended the line says "✻ Cooked for 3s".
-	spinner = regexp.MustCompile(`^[·✢✳✶✻✽*] .*…`)
+	spinner = expression(`^[·✢✳✶✻✽*] .*…`)
 	// Messages that wait: indented in a box above the composer in older versions, or with such a hint below them.
-	waiting = regexp.MustCompile(`^  (❯ |⎿[\s\x{a0}]+Queued|ctrl\+x ctrl\+s to send now)`)
-	stashed = regexp.MustCompile(`(› [Ss]tashed( \(.*\))?|draft stashed)$`)
+	waiting = expression(`^  (❯ |⎿[\s\x{a0}]+Queued|ctrl\+x ctrl\+s to send now)`)
+	stashed = expression(`(› [Ss]tashed( \(.*\))?|draft stashed)$`)
 
-	option = regexp.MustCompile(`^\s*❯?\s*\d+\. `)
+	option = expression(`^\s*❯?\s*\d+\. `)
 	// In a list of options one is selected.
-	selected = regexp.MustCompile(`^\s*❯ \d+\. `)
+	selected = expression(`^\s*❯ \d+\. `)
 	// The last lines of dialogs and menus say which keys they take.
-	keyHint = regexp.MustCompile(`(?i)\b(esc|enter|return|space) to (?:[^i]|i[^n])|↑|↓|^showing detailed transcript`)
+	keyHint = expression(`(?i)\b(esc|enter|return|space) to (?:[^i]|i[^n])|↑|↓|^showing detailed transcript`)
 )
 
 // nbsp stands behind the ❯ of the composer. Prompts in the conversation and selected options have a space there.
@@ -42,7 +41,7 @@ func readClaude(lines []line) Composer {
 	case prompt.r == '❯':
 		// While the agent works ❯ is dimmer. That is the only sign while it streams an answer and there is a draft.
 		c.Busy = prompt.fg || prompt.dim
-	case c.Draft == "" || slices.ContainsFunc(below, func(l line) bool { return keyHint.MatchString(l.text()) }):
+	case c.Draft == "" || slices.ContainsFunc(below, func(l line) bool { return keyHint().MatchString(l.text()) }):
 		return Composer{Dialog: dialog(lines)}
 	}
 	// Menus of commands and files, which some versions show below a draft, look like anything.
@@ -56,11 +55,11 @@ func readClaude(lines []line) Composer {
 			c.Dialog = "search prompts"
 		}
 		c.Busy = c.Busy || strings.Contains(text, "esc to interrupt")
-		c.Stashed = c.Stashed || stashed.MatchString(text)
+		c.Stashed = c.Stashed || stashed().MatchString(text)
 	}
 	for i, l := range above {
-		c.Busy = c.Busy || len(l) > 0 && !l[0].bg && spinner.MatchString(l.text())
-		c.Stashed = c.Stashed || i >= len(above)-2 && stashed.MatchString(l.text())
+		c.Busy = c.Busy || len(l) > 0 && !l[0].bg && spinner().MatchString(l.text())
+		c.Stashed = c.Stashed || i >= len(above)-2 && stashed().MatchString(l.text())
 	}
 	c.Queued = queued(above)
 	if strings.Contains(c.Ghost, "edit queued messages") {
@@ -75,7 +74,7 @@ func readClaude(lines []line) Composer {
 func findComposer(lines []line) (start, end int, ok bool) {
 	end = len(lines) - 1
 	for ; end > 0 && !lines[end].rule(); end-- {
-		if selected.MatchString(lines[end].text()) {
+		if selected().MatchString(lines[end].text()) {
 			return 0, 0, false
 		}
 	}
@@ -126,7 +125,7 @@ func draft(lines []line) (draft, ghost string) {
 func queued(above []line) int {
 	n := 0
 	for _, l := range above {
-		switch m := waiting.FindStringSubmatch(l.text()); {
+		switch m := waiting().FindStringSubmatch(l.text()); {
 		case m == nil:
 		case m[1] != "❯ ":
 			return max(n, 1)
@@ -148,8 +147,8 @@ func dialog(lines []line) string {
 			continue
 		}
 		top := l[0].r == '▔' || l.rule()
-		isOption := option.MatchString(text)
-		if hint == "" && (isOption || keyHint.MatchString(text)) {
+		isOption := option().MatchString(text)
+		if hint == "" && (isOption || keyHint().MatchString(text)) {
 			if hint = text; strings.HasPrefix(text, "Showing detailed transcript") {
 				return "Showing detailed transcript"
 			}

@@ -1,7 +1,5 @@
 package terminal
 
-import "regexp"
-
 // Profile names the kind of program in a pane, which decides how its screen is read.
 type Profile string
 
@@ -66,7 +64,7 @@ func (p Profile) Read(screen string) Composer {
 // title may be another program's, or old.
 func (p Profile) BusyTitle(title string) bool {
 	// A spinner of two frames: braille in older versions, half circles in newer ones. ✳ stands for idle.
-	return p == Claude && busyTitle.MatchString(title)
+	return p == Claude && busyTitle().MatchString(title)
 }
 
-var busyTitle = regexp.MustCompile(`^[⠁-⣿◐-◓] `)
+var busyTitle = expression(`^[⠁-⣿◐-◓] `)

@@ -209,7 +209,7 @@ func (d *delivery) remembers(ctx context.Context, mark string) (bool, error) {
 // ended is the outcome for a message that is held, or for an error.
 func (d *delivery) ended(h hold, err error) (Outcome, error) {
 	if errors.Is(err, ErrGone) {
-		h, err = hold{Gone, "the pane, or its tmux server, is no more"}, nil
+		h, err = hold{Gone, "the pane is gone"}, nil
 	}
 	d.out.Reason, d.out.Detail = h.reason, h.detail
 	if d.unread != nil {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -27,9 +28,14 @@ func (l line) text() string {
 }
 
 // rule reports whether the line is drawn across the whole width. It may say how much of a high draft is not shown.
-func (l line) rule() bool { return len(l) >= 10 && rule.MatchString(l.text()) }
+func (l line) rule() bool { return len(l) >= 10 && rule().MatchString(l.text()) }
 
-var rule = regexp.MustCompile(`^─+( ↓ \d+ more ─+)?$`)
+var rule = expression(`^─+( ↓ \d+ more ─+)?$`)
+
+// expression compiles an expression when it is first used: most commands read no screen.
+func expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // parseScreen takes colours and attributes out of a screen. They go on from line to line.
 func parseScreen(screen string) []line {

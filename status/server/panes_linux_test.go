@@ -445,3 +445,32 @@ func TestPanesOfAStoppedTmux(t *testing.T) {
 		return len(p.Messages) == 1 && p.Messages[0].Relay != nil && p.Messages[0].Relay.State == "done"
 	})
 }
+
+// A pane whose screen stays the same is not looked at closely each time.
+func TestPaneIsLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPanes(t)
+	r := p.start(t, func(s *Server) { s.limits.tick = time.Hour })
+	p.add(t, r, "build")
+	watch := &paneWatch{Server: r.Server}
+	look := func() (pane.View, time.Time) {
+		t.Helper()
+		watch.look(t.Context())
+		if len(watch.list) != 1 {
+			t.Fatalf("panes: %+v", watch.list)
+		}
+		return watch.view(watch.list[0]), watch.sights[watch.list[0].Ref].at
+	}
+	first, closely := look()
+	if again, then := look(); !then.Equal(closely) || again.State != pane.Idle || again.State != first.State {
+		t.Errorf("it showed the same, and was looked at closely at %v and %v: %s, %s", closely, then, first.State, again.State)
+	}
+	p.Keys(t, p.id, "-l", "x")
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if v, then := look(); v.State == pane.Draft && then.After(closely) {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("what is typed is not seen: %s, looked at closely at %v", v.State, then)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/pane"
+	"teambridge/relay/terminal"
 	"teambridge/status/view"
 )
 
@@ -20,13 +21,25 @@ type paneWatch struct {
 	files  ledgerFiles
 	list   []pane.Pane
 	warned bool // that the panes cannot be listed
+	sights map[terminal.Ref]sight
+	now    time.Time // of the last look
 
 	mu   sync.Mutex
 	last map[ledger.InboxKey]pane.View
 	news int // counts what was seen that is shown
 }
 
+// sight is what a pane showed when it was last looked at closely.
+type sight struct {
+	seen string // see [terminal.Sights]
+	at   time.Time
+}
+
 const (
+	// paneCloser is how often a pane is looked at closely although its screen stays the same:
+	// its process may tell something else. A close look takes three calls of tmux and 200 ms.
+	paneCloser = 10 * time.Second
+
 	// paneLimit is how long one look at a pane may take, and paneLooks how many panes are
 	// looked at at once.
 	paneLimit = 10 * time.Second
@@ -81,17 +94,28 @@ func (w *paneWatch) look(ctx context.Context) {
 		}
 		w.list, w.warned = list, false
 	}
-	views := make([]pane.View, len(w.list))
+	views, errs := make([]pane.View, len(w.list)), make([]error, len(w.list))
 	var all sync.WaitGroup
 	slots := make(chan struct{}, paneLooks)
+	sights := w.glance(ctx)
 	for i, p := range w.list {
+		if now, ok := sights[p.Ref]; ok && !now.at.Equal(w.now) {
+			views[i] = w.view(p)
+			views[i].At = w.now
+			continue
+		}
 		slots <- struct{}{}
 		all.Go(func() {
-			views[i] = w.lookAt(ctx, p)
+			views[i], errs[i] = w.lookAt(ctx, p)
 			<-slots
 		})
 	}
 	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			delete(w.sights, w.list[i].Ref) // again at the next look
+		}
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -124,15 +148,42 @@ func (w *paneWatch) look(ctx context.Context) {
 	}
 }
 
-// lookAt looks at one pane, which has to end.
-func (w *paneWatch) lookAt(ctx context.Context, p pane.Pane) pane.View {
+// glance returns what the panes show now. Those that show the same as when they were last
+// looked at closely, a short while ago, keep the time of that; the others have that of now.
+func (w *paneWatch) glance(ctx context.Context) map[terminal.Ref]sight {
+	ctx, stop := context.WithTimeout(ctx, paneLimit)
+	defer stop()
+	servers := map[string][]terminal.Ref{}
+	for _, p := range w.list {
+		servers[p.Ref.Socket] = append(servers[p.Ref.Socket], p.Ref)
+	}
+	was := w.sights
+	w.sights, w.now = map[terminal.Ref]sight{}, time.Now()
+	for socket, refs := range servers {
+		seen, err := terminal.Sights(ctx, socket, refs...)
+		if err != nil {
+			continue // a close look tells what is wrong
+		}
+		for ref, shows := range seen {
+			now := sight{shows, w.now}
+			if last, ok := was[ref]; ok && last.seen == shows && w.now.Sub(last.at) < paneCloser {
+				now.at = last.at
+			}
+			w.sights[ref] = now
+		}
+	}
+	return w.sights
+}
+
+// lookAt looks at one pane, which has to end. The view is valid also with an error.
+func (w *paneWatch) lookAt(ctx context.Context, p pane.Pane) (pane.View, error) {
 	ctx, stop := context.WithTimeout(ctx, paneLimit)
 	defer stop()
 	v, err := w.panes.Look(ctx, p)
 	if err != nil {
-		return pane.View{Pane: p, State: pane.Unclear, Why: view.Describe(err), At: time.Now()}
+		v = pane.View{Pane: p, State: pane.Unclear, Why: view.Describe(err), At: time.Now()}
 	}
-	return v
+	return v, err
 }
 
 // sameView reports whether two looks saw the same, as far as it is shown.

@@ -281,6 +281,7 @@ func (s *Server) changeDelivery(change func(context.Context, string) error) func
 			return nil, err
 		}
 		s.replicator.Poke()
+		s.panes.Poke()
 		return s.delivery(ctx, id)
 	}
 }
