@@ -348,6 +348,19 @@ func TestRealPane(t *testing.T) {
 			p.confirmed("drafted")
 			p.given("[drafted]")
 
+			// If the sender says so, the draft is put aside for the message, and comes back.
+			p.looks(api.PaneEmpty)
+			p.keys("-l", "another draft")
+			p.looks(api.PaneDraft)
+			p.send("saved", "text", `, "saveDraft": true`)
+			p.confirmed("saved")
+			p.given("[saved]")
+			p.until("the draft again", func() bool { return strings.Contains(p.Screen(), "❯\u00a0another draft\n") })
+			p.until("the draft cleared", func() bool {
+				p.keys("C-u")
+				return !strings.Contains(p.Screen(), "another draft")
+			})
+
 			// agent-deck #1578: none of these aborted a turn.
 			for _, r := range p.home.API.Log() {
 				if r.Has("[Request interrupted by user") {
@@ -378,8 +391,7 @@ func TestRealPane(t *testing.T) {
 			p.confirmed("urgent")
 			p.given("[urgent]")
 
-			p.looks(api.PaneEmpty)
-			for _, id := range []string{"idle", "middle", "joined", "first", "second", "third", "drafted", "asked", "urgent"} {
+			for _, id := range []string{"idle", "middle", "joined", "first", "second", "third", "drafted", "saved", "asked", "urgent"} {
 				if n := p.count("[" + id + "]"); n != 1 {
 					t.Errorf("%s was given %d times", id, n)
 				}
