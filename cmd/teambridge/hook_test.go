@@ -3,12 +3,16 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"teambridge/status/api"
 	"teambridge/teams/rawjson"
 )
 
@@ -182,4 +186,59 @@ func (spaces) Read(b []byte) (int, error) {
 		b[i] = ' '
 	}
 	return len(b), nil
+}
+
+// A file that another program changes between reading and writing is not overwritten.
+func TestHookFileThatHasChanged(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "settings.json")
+	for name, tc := range map[string]struct{ read, now, write []byte }{
+		"changed":        {[]byte("{}"), []byte(`{"a":1}`), []byte(`{"hooks":{}}`)},
+		"created":        {nil, []byte(`{}`), []byte(`{"hooks":{}}`)},
+		"to be removed":  {[]byte("{}"), []byte(`{"a":1}`), nil},
+		"created, empty": {nil, []byte{}, []byte(`{}`)},
+	} {
+		if err := os.WriteFile(path, tc.now, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := hookFile{path: path, data: tc.read}
+		if err := f.replace(tc.write); !errors.Is(err, api.CodeConflict) {
+			t.Errorf("%s: %v, want %s", name, err, api.CodeConflict)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, tc.now) {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, tc.now)
+		}
+	}
+}
+
+// Hooks that are installed at the same time are one.
+func TestHookInstalledAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	path := filepath.Join(home, "settings.json")
+	const before = "{\n  \"model\": \"opus\"\n}\n"
+	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hook := func(what string) {
+		var done sync.WaitGroup
+		for range 8 {
+			done.Go(func() {
+				cmd := exec.Command("teambridge", "hook", what, "--file", path)
+				cmd.Env = append(os.Environ(), "TEAMBRIDGE_STATE="+filepath.Join(home, "state"), "GORACE=atexit_sleep_ms=0")
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("hook %s: %v: %s", what, err, out)
+				}
+			})
+		}
+		done.Wait()
+	}
+	hook("install")
+	if data, err := os.ReadFile(path); err != nil || bytes.Count(data, []byte("hook stop")) != 1 {
+		t.Errorf("%s, %v; want one hook", data, err)
+	}
+	hook("uninstall")
+	if data, err := os.ReadFile(path); err != nil || string(data) != before {
+		t.Errorf("%q, %v; want %q", data, err, before)
+	}
 }

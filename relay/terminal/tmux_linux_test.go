@@ -161,15 +161,20 @@ func TestComposerComesToRest(t *testing.T) {
 	}
 }
 
-// What is left of a server that was stopped is not waited for.
+// A call that tmux does not answer ends with its context.
 func TestCallThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s.tmux("set-hook", "-g", "after-list-panes", "run-shell 'sleep 100000'")
-	go cancel(errTest)
-	if _, err := List(ctx, s.Socket); !errors.Is(err, errTest) {
+	s.tmux("set-hook", "-g", "after-list-panes", "set-option -g @asked 1 ; wait-for never")
+	done := make(chan error, 1)
+	go func() {
+		_, err := List(ctx, s.Socket)
+		done <- err
+	}()
+	s.until("the call", func() bool { return s.tmux("show-options", "-g", "-q", "-v", "@asked") == "1" })
+	cancel(errTest)
+	if err := <-done; !errors.Is(err, errTest) {
 		t.Errorf("got %v", err)
 	}
-	s.tmux("set-hook", "-gu", "after-list-panes")
 }
