@@ -495,7 +495,7 @@ func TestSince(t *testing.T) {
 		}
 	}
 	all := read(t, path, Options{})
-	for since := start.Add(-time.Hour); since.Before(at.Add(time.Hour)); since = since.Add(150 * time.Second) {
+	for since := start.Add(-6 * time.Minute); since.Before(at.Add(6 * time.Minute)); since = since.Add(150 * time.Second) {
 		got := read(t, path, Options{Since: since})
 		rest := all[len(all)-len(got):]
 		for i := range got {
