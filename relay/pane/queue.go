@@ -12,6 +12,7 @@ import (
 
 	"teambridge/inbox/ledger"
 	"teambridge/relay/terminal"
+	"teambridge/teams/transcript"
 )
 
 // work does what can be done for the queue of a pane now, in its order, and returns when to
@@ -170,6 +171,9 @@ func (p *Panes) send(ctx context.Context, of Pane, m ledger.PaneMessage) error {
 	case !m.SentAt.IsZero() && proof.holds(sending):
 		// A person tries it again, and the first time it was taken after all.
 		return p.end(ctx, m, ledger.Done, "the transcript has it")
+	case p.process(of.Ref.PID).Status == transcript.ProcessWaiting:
+		// From 2.1.160 on the program says so up to 0.3 s before the dialog is on the screen.
+		out = terminal.Outcome{State: terminal.NotSent, Reason: terminal.Dialog, Detail: "the agent asks something"}
 	default:
 		out, err = p.tmux.send(sending, of.Ref, of.Profile, typed(m), steps)
 	}

@@ -14,6 +14,7 @@ import (
 	"teambridge/inbox/ledger"
 	"teambridge/relay/terminal"
 	"teambridge/teams"
+	"teambridge/teams/transcript"
 )
 
 // killed does step, which is to die.
@@ -403,5 +404,17 @@ func TestSendersAtOnce(t *testing.T) {
 		if !slices.IsSorted(list) || len(list) != 4 {
 			t.Errorf("of sender %d: %q", s, list)
 		}
+	}
+}
+
+// A program says that it waits for a person before the screen shows the question.
+func TestQuestionThatIsNotYetOnTheScreen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.says(transcript.ProcessWaiting)
+	m := b.put("hello")
+	b.do()
+	if got := b.want(m, ledger.Claimed, ""); got.Held != string(terminal.Dialog) || len(b.agent.given()) != 0 {
+		t.Errorf("held by %q; the agent was given %q", got.Held, b.agent.given())
 	}
 }
