@@ -350,6 +350,10 @@ func (f *hookFile) remember(m made) error {
 	return atomicfile.Write(f.record, data)
 }
 
+// hookGuard is the end of the command. A Stop hook that exits with 2 keeps the agent from
+// stopping, and an older teambridge would, as it knows no hooks.
+const hookGuard = " || exit 1"
+
 // hookCommand is the command of the hook: own with the directories that it would not find
 // by itself.
 func (a *app) hookCommand(own string) string {
@@ -362,7 +366,7 @@ func (a *app) hookCommand(own string) string {
 			command += " --claude-dir " + shellQuote(dir)
 		}
 	}
-	return command
+	return command + hookGuard
 }
 
 // ownBinary is the path of this program, for what runs it later.

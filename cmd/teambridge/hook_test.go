@@ -121,6 +121,8 @@ func TestHookProgram(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
 		"/usr/bin/teambridge hook stop":                           "/usr/bin/teambridge",
+		"/usr/bin/teambridge hook stop || exit 1":                 "/usr/bin/teambridge",
+		"/usr/bin/teambridge hook stop || exit 2":                 "",
 		"'/opt/a b/teambridge' hook stop":                         "/opt/a b/teambridge",
 		`'/opt/it'\''s/teambridge' hook stop --state-dir '/x y'`:  "/opt/it's/teambridge",
 		"teambridge hook stop":                                    "teambridge",

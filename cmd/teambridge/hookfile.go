@@ -39,7 +39,7 @@ type made struct {
 // hookCommand matches our command, and in it the program. Words are quoted by shellQuote. A
 // command that does more is somebody else's.
 var hookCommand = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(strings.ReplaceAll(`^(WORD) hook stop(?: --(?:state|claude)-dir WORD)*$`,
+	return regexp.MustCompile(strings.ReplaceAll(`^(WORD) hook stop(?: --(?:state|claude)-dir WORD)*(?: \|\| exit 1)?$`,
 		"WORD", `(?:'(?:[^']|'\\'')+'|[0-9A-Za-z@%+=:,./_-]+)`))
 })
 
