@@ -52,7 +52,7 @@ func newRealPane(t *testing.T, v teams.Version) *realPane {
 }
 
 // startRealPane is newRealPane without a service, and without a registration.
-func startRealPane(t *testing.T, v teams.Version) *realPane {
+func startRealPane(t *testing.T, v teams.Version, args ...string) *realPane {
 	t.Helper()
 	p := &realPane{t: t, dir: t.TempDir(), ctx: deadline(t, 5*time.Minute), open: map[string]chan struct{}{}}
 	p.home = standin.NewHome(t, standin.StartAPI(t, func(ctx context.Context, r standin.Request) standin.Answer {
@@ -69,7 +69,7 @@ func startRealPane(t *testing.T, v teams.Version) *realPane {
 	p.home.Extra = []string{"TEAMBRIDGE_STATE=" + p.dir}
 	p.env = p.home.Env()
 	p.must("hook", "install") // before the program starts
-	p.Terminal = standin.StartPane(t, v, p.home)
+	p.Terminal = standin.StartPane(t, v, p.home, args...)
 	return p
 }
 

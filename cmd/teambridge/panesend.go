@@ -248,7 +248,7 @@ func (a *app) paneMessage(ctx context.Context, panes *pane.Panes, to pane.Pane, 
 
 // paneClosed says why nothing can be typed into a pane now, whatever is at its prompt.
 func paneClosed(ctx context.Context, p pane.Pane) (held terminal.Reason, why string, err error) {
-	held, why, err = p.Ref.Closed(ctx)
+	held, why, err = p.Ref.Closed(ctx, p.Profile)
 	if errors.Is(err, terminal.ErrGone) {
 		held, why, err = terminal.Gone, "the pane is gone", nil
 	}

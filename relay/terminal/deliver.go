@@ -72,8 +72,8 @@ func (r Ref) Held(ctx context.Context, p Profile, policy Policy) (Reason, string
 }
 
 // Closed is Held without a look at the composer, which takes time: it says why nothing at all can be typed now.
-func (r Ref) Closed(ctx context.Context) (Reason, string, error) {
-	d := delivery{ref: r, profile: Generic, timing: usual}
+func (r Ref) Closed(ctx context.Context, p Profile) (Reason, string, error) {
+	d := delivery{ref: r, profile: p, timing: usual}
 	_, h, err := d.glance(ctx)
 	return h.reason, h.detail, err
 }

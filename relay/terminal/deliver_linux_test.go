@@ -251,6 +251,9 @@ func TestDeliverToAnAgentOfAScript(t *testing.T) {
 		if p, err := a.ref.Look(t.Context()); err != nil || p.Command != shell {
 			t.Fatalf("in front is %s, %v; want %s", p.Command, err, shell)
 		}
+		if reason, why, err := a.ref.Closed(t.Context(), Claude); err != nil || reason != "" {
+			t.Errorf("closed: %s, %s, %v", reason, why, err)
+		}
 		m := message("hello")
 		a.confirmed(m, Steps{})
 		a.submitted(m)

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"teambridge/relay/standin"
+	"teambridge/teams"
+)
+
+// Teammates that Claude Code itself starts in panes are reached there. In newer versions the
+// shell that starts one stays in front of it.
+func TestRealTeammateInAPane(t *testing.T) {
+	t.Parallel()
+	standin.ForEnds(t, func(t *testing.T, v teams.Version) {
+		t.Parallel()
+		p := startRealPane(t, v, "--settings", `{"teammateMode": "tmux"}`)
+		// The teammate gets the environment of the tmux server.
+		for _, variable := range p.env {
+			name, value, _ := strings.Cut(variable, "=")
+			if out, err := exec.CommandContext(p.ctx, "tmux", "-S", p.Socket, "set-environment", "-g", name, value).CombinedOutput(); err != nil {
+				t.Fatalf("tmux set-environment %s: %v\n%s", name, err, out)
+			}
+		}
+		agent := map[string]string{"name": "worker", "description": "works", "prompt": "wait for messages"}
+		if v.Has(teams.TeamAtStart) != teams.Yes {
+			p.prompt(standin.CallLine("TeamCreate", map[string]string{"team_name": "myteam", "description": "d"}))
+			p.until("a team", func() bool { return p.command("members", "--team", "myteam").Run() == nil })
+			agent["team_name"], agent["subagent_type"] = "myteam", "general-purpose"
+		}
+		p.prompt(standin.CallLine("Agent", agent))
+		p.env = append(p.env, "TMUX="+p.Socket+",1,0")
+		var out []byte
+		p.until("a message in the pane of worker", func() bool {
+			var err error
+			// There may be no such member yet, no pane, or no prompt in it.
+			out, err = p.command("send", "worker", "[via] hello", "--via", "pane", "--id", "via", "--timeout", "60s").CombinedOutput()
+			return err == nil
+		})
+		if !strings.Contains(string(out), "confirmed  worker@") {
+			t.Errorf("send printed %s", out)
+		}
+		r, err := p.home.API.Wait(p.ctx, func(r standin.Request) bool { return !r.Side && r.Has("[via] hello") })
+		if err != nil || r.Session == "" {
+			t.Fatalf("worker was not given it: %+v, %v", r, err)
+		}
+	})
+}
