@@ -56,7 +56,7 @@ func (x *examination) panes(ctx context.Context, root *teams.Root) error {
 		case v.State == pane.NoAgent:
 			x.add(notice, "pane_without_agent", pane.Team, "", fmt.Sprintf("no agent is in the pane of %s: %s", name, v.Why), "start it there; messages to it are refused until then")
 		case v.Pane.Profile == terminal.Claude && !x.app.hooked(root, v.Terminal.Path):
-			x.add(notice, "no_hook", pane.Team, v.Terminal.Path, fmt.Sprintf("the Stop hook is not installed for %s: without it and without a service, nobody is told when a task of it ends", name),
+			x.add(notice, "no_hook", pane.Team, v.Terminal.Path, fmt.Sprintf("the Stop hook is not installed for %s: without it and without a service, the end of its tasks is not reported", name),
 				"teambridge hook install, in that directory; or for all projects: teambridge hook install --user")
 		}
 		if waiting := v.Waiting(); len(waiting) > 0 && waiting[0].Detail != "" {

@@ -555,6 +555,6 @@ func (a *app) notifyNote(ctx context.Context, p pane.Pane) {
 		return
 	}
 	if seen, err := p.Ref.Look(ctx); err != nil || !a.hooked(root, seen.Path) {
-		a.note("no service runs, and the Stop hook is not installed there: nobody is told before one of them is; see teambridge hook install --help")
+		a.note("no service runs, and the Stop hook is not installed there: the end of the task is not reported until one of them is; see teambridge hook install --help")
 	}
 }

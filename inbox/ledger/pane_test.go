@@ -450,7 +450,7 @@ func TestPrunePaneMessages(t *testing.T) {
 	}
 }
 
-// No message is told to have ended before a turn ended that had it, in whatever order
+// No message is reported as ended before a turn ended that had it, in whatever order
 // messages are sent and turns end, and hooks are lost. The model agent takes what is sent to
 // it in mid-turn into the same turn, or makes a turn of its own of each.
 func TestStopNotificationIsNeverEarly(t *testing.T) {

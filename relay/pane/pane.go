@@ -50,7 +50,7 @@ const Team = ledger.PaneTeam
 // Expire is how long a message waits before it has failed as not sent.
 const Expire = 15 * time.Minute
 
-// LongHeld is how long a person's draft may hold a message before the person is told.
+// LongHeld is how long a person's draft may hold a message before it is reported to the person.
 const LongHeld = 2 * time.Minute
 
 // Reasons of failed messages begin with one of these.

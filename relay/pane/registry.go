@@ -55,7 +55,7 @@ func (p *Panes) Add(ctx context.Context, r Registration) (Pane, terminal.Pane, e
 }
 
 // Remove removes a registered pane. What waits for it is dropped, and it returns how many
-// messages those are. Senders who wait for a notification are told that none will come. The
+// messages those are. Senders who wait for a notification get one that says so. The
 // errors are *[NotFoundError], and [ErrBusy] if a delivery does not end within 5 s.
 func (p *Panes) Remove(ctx context.Context, name string) (dropped int, err error) {
 	there, err := p.Find(ctx, name)

@@ -12,7 +12,7 @@ import (
 )
 
 // A real agent in a pane is written to through the service: each step is an event, the answer
-// is recorded, and the person is told that the task is done, without any hook.
+// is recorded, and the person gets the news that the task is done, without any hook.
 func TestRealPane(t *testing.T) {
 	t.Parallel()
 	standin.ForEach(t, func(t *testing.T, v teams.Version) {
