@@ -396,7 +396,7 @@ func conformsInterrupt(t *testing.T, s *subject) {
 	if err := r.Interrupt(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.send("[m-2]")
+	s.send("SLEEP:0 [m-2]") // the model has the first text before it, without an answer
 	all := s.settled(2)
 	if err := stop(); err != nil {
 		t.Error(err)

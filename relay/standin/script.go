@@ -43,7 +43,7 @@ var (
 // that a test can make a teammate act by sending it one:
 //
 //	CALL:{"name":"SendMessage","input":{…}}   use that tool; several lines are several uses
-//	SLEEP:2.5                                 answer after 2.5 seconds
+//	SLEEP:2.5                                 answer after 2.5 seconds; of several lines, the last counts
 //
 // Without a CALL it answers "done" to the result of a tool, and echoes everything else as "ACK: …" in one line of at
 // most 300 bytes. The echo holds no wrapper tags: Claude Code takes them, in a teammate's answer, for an attack. A line that
@@ -54,8 +54,8 @@ func Script(_ context.Context, r Request) Answer {
 		return Answer{Text: "<summary>A summary.</summary>"}
 	}
 	var a Answer
-	if m := sleepLine.FindStringSubmatch(text); m != nil {
-		seconds, err := strconv.ParseFloat(m[1], 64)
+	if all := sleepLine.FindAllStringSubmatch(text, -1); len(all) > 0 {
+		seconds, err := strconv.ParseFloat(all[len(all)-1][1], 64)
 		if err != nil {
 			return Answer{Text: fmt.Sprintf("BAD SLEEP: %v", err)}
 		}
