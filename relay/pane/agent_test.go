@@ -347,7 +347,7 @@ func newBench(t testing.TB) *bench {
 // another returns the panes as another process has them.
 func (b *bench) another(l *ledger.Ledger) *Panes {
 	p := New(Options{
-		Root: b.Root, Ledger: l, State: b.state, Locker: lockedfile.New(lockedfile.Options{}),
+		Root: b.Root, Ledger: l, State: b.state, Locker: lockedfile.New(lockedfile.Options{Hold: time.Minute}),
 		Warn: func(err error) { b.t.Errorf("warning: %v", err) },
 	})
 	p.tmux = b.agent.actions()

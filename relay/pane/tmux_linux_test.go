@@ -154,7 +154,7 @@ func openPanes(ctx context.Context, dir, state string) (*Panes, func(), error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, root.Close())
 	}
-	p := New(Options{Root: root, Ledger: l, State: state, Locker: lockedfile.New(lockedfile.Options{})})
+	p := New(Options{Root: root, Ledger: l, State: state, Locker: lockedfile.New(lockedfile.Options{Hold: time.Minute})})
 	return p, func() { _, _ = l.Close(), root.Close() }, nil
 }
 
