@@ -677,10 +677,16 @@ func (d *delivery) confirm(ctx context.Context, s snapshot) (Outcome, error) {
 			return d.out, nil
 		}
 		if stays && h.reason == "" && now.tty.waiting == 0 && d.out.Enters < enters && time.Since(entered) >= d.timing.again {
-			if _, err := d.enter(ctx, now); err != nil {
-				return d.ended(hold{NotProven, "tmux did not say whether Enter was pressed"}, err)
+			// The screen is of before the program read the last Enter, perhaps.
+			if h, err = d.drained(ctx, now, d.timing.drain); err == nil && h.reason == "" {
+				now, h, err = d.glance(ctx)
 			}
-			entered = time.Now()
+			if err == nil && h.reason == "" && now.tty.waiting == 0 && d.stays(now.composer) {
+				if _, err := d.enter(ctx, now); err != nil {
+					return d.ended(hold{NotProven, "tmux did not say whether Enter was pressed"}, err)
+				}
+				entered = time.Now()
+			}
 		}
 		if time.Since(start) < d.timing.confirm || !cleared.IsZero() {
 			continue
